@@ -1,0 +1,219 @@
+package dualmap
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+const (
+	// ValueBits is the width of an entry's value. The value 0 says that a slot is vacant.
+	ValueBits = 42
+	// MaxValue is the largest value that an entry can hold.
+	MaxValue = 1<<ValueBits - 1
+	// GenerationBits is the width of a generation; so many tenants, less one, a slot has in its life.
+	GenerationBits = 64 - ValueBits
+	// MaxGeneration is the generation of a slot's last tenant.
+	MaxGeneration = 1<<GenerationBits - 1
+	// SlotBytes is the memory of one slot, without the optional position column (four bytes more).
+	SlotBytes = 8 + 8 + 4 + 2
+
+	chunkBits = 9
+	chunkLen  = 1 << chunkBits
+	chunkMask = chunkLen - 1
+
+	noSlot = 1<<32 - 1
+)
+
+// ErrFull is returned by [Map.Insert] when every slot that the map may have is taken.
+var ErrFull = errors.New("dualmap: no free slot")
+
+// Original identifies an entry for as long as it lives. The zero Original identifies none.
+type Original struct {
+	Slot       uint32
+	Generation uint32
+}
+
+// Current identifies what an index holds of an entry; it dies when the slot is armed anew.
+type Current struct {
+	Slot   uint32
+	Arming uint16
+}
+
+// Map is the slab. Make one with [New].
+type Map struct {
+	chunks atomic.Pointer[[]chunk] // replaced when the map grows; a chunk itself stays where it is
+
+	capacity   uint32 // slots that the map may have
+	used       uint32 // slots handed out at least once
+	live       uint32
+	retired    uint32
+	head, tail uint32 // the free slots, first in first out, linked through their data column
+	positions  bool
+}
+
+// chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and the parameters only,
+// and eight words share a cache line.
+type chunk struct {
+	words     *[chunkLen]atomic.Uint64
+	params    *[chunkLen]atomic.Uint32
+	data      *[chunkLen]uint64
+	armings   *[chunkLen]uint16
+	positions *[chunkLen]uint32 // nil unless asked for
+}
+
+// New returns an empty map of at most capacity slots. With positions each slot has a further column that an index can
+// note its place in, see [Map.SetPosition].
+func New(capacity uint32, positions bool) *Map {
+	m := &Map{capacity: min(capacity, noSlot), head: noSlot, tail: noSlot, positions: positions}
+	m.chunks.Store(new([]chunk))
+	return m
+}
+
+// Insert takes a slot for an entry with a value of 1 to [MaxValue], data and a parameter. The slot is not armed.
+func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
+	slot := m.head
+	switch {
+	case slot != noSlot:
+		m.head = uint32(*m.dataAt(slot))
+		if m.head == noSlot {
+			m.tail = noSlot
+		}
+	case m.used < m.capacity:
+		slot = m.used
+		m.used++
+		if slot&chunkMask == 0 {
+			m.grow()
+		}
+	default:
+		return Original{}, ErrFull
+	}
+	m.live++
+	c := m.chunkOf(slot)
+	i := slot & chunkMask
+	generation := c.words[i].Load() >> ValueBits
+	c.data[i] = data
+	c.params[i].Store(param)
+	c.armings[i] = 0
+	c.words[i].Store(generation<<ValueBits | value)
+	return Original{Slot: slot, Generation: uint32(generation)}, nil
+}
+
+// grow adds a chunk, whose slots are vacant and of generation 1.
+func (m *Map) grow() {
+	c := chunk{
+		words:   new([chunkLen]atomic.Uint64),
+		params:  new([chunkLen]atomic.Uint32),
+		data:    new([chunkLen]uint64),
+		armings: new([chunkLen]uint16),
+	}
+	if m.positions {
+		c.positions = new([chunkLen]uint32)
+	}
+	for i := range c.words {
+		c.words[i].Store(1 << ValueBits)
+	}
+	chunks := append(*m.chunks.Load(), c) // readers of the old header never look past its length
+	m.chunks.Store(&chunks)
+}
+
+// Release gives back the slot of an entry that [Map.Remove] ended. Each removed entry must be released once.
+func (m *Map) Release(slot uint32) {
+	m.live--
+	c := m.chunkOf(slot)
+	c.armings[slot&chunkMask] = 0
+	if c.words[slot&chunkMask].Load()>>ValueBits == 0 { // the last generation has lived here
+		m.retired++
+		return
+	}
+	c.data[slot&chunkMask] = noSlot
+	if m.tail == noSlot {
+		m.head = slot
+	} else {
+		*m.dataAt(m.tail) = uint64(slot)
+	}
+	m.tail = slot
+}
+
+// Load returns the value of an entry, and whether the entry lives.
+func (m *Map) Load(o Original) (value uint64, ok bool) {
+	w := m.word(o.Slot)
+	if w == nil {
+		return 0, false
+	}
+	word := w.Load()
+	value = word & MaxValue
+	return value, value != 0 && word>>ValueBits == uint64(o.Generation)
+}
+
+// CompareAndSwap changes the value of a living entry from old to next and says whether it did. Both are 1 to [MaxValue].
+func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
+	w := m.word(o.Slot)
+	if w == nil {
+		return false
+	}
+	generation := uint64(o.Generation) << ValueBits
+	return w.CompareAndSwap(generation|old, generation|next)
+}
+
+// Remove ends an entry if its value is still old, and says whether it did. Who ended it must [Map.Release] its slot.
+func (m *Map) Remove(o Original, old uint64) bool {
+	w := m.word(o.Slot)
+	if w == nil {
+		return false
+	}
+	generation := uint64(o.Generation)
+	return w.CompareAndSwap(generation<<ValueBits|old, (generation+1)<<ValueBits) // wraps to 0: retired
+}
+
+// Param returns the parameter of a slot, whoever its tenant is. The slot must have been handed out by [Map.Insert].
+func (m *Map) Param(slot uint32) uint32 { return m.chunkOf(slot).params[slot&chunkMask].Load() }
+
+// SetParam changes the parameter of a slot.
+func (m *Map) SetParam(slot, param uint32) { m.chunkOf(slot).params[slot&chunkMask].Store(param) }
+
+// Data returns the data of a slot, also after its removal and until its release.
+func (m *Map) Data(slot uint32) uint64 { return *m.dataAt(slot) }
+
+// Tenant returns the entry that has a slot now and its value, which is 0 when the slot is vacant.
+func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
+	word := m.chunkOf(slot).words[slot&chunkMask].Load()
+	return Original{Slot: slot, Generation: uint32(word >> ValueBits)}, word & MaxValue
+}
+
+// Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the slot with none.
+// Two armings of one slot that an index holds at the same time should differ; if they are equal, both are current.
+func (m *Map) Arm(c Current) { m.chunkOf(c.Slot).armings[c.Slot&chunkMask] = c.Arming }
+
+// IsCurrent says whether c is the latest arming of its slot.
+func (m *Map) IsCurrent(c Current) bool {
+	return m.chunkOf(c.Slot).armings[c.Slot&chunkMask] == c.Arming
+}
+
+// Position returns what [Map.SetPosition] noted last.
+func (m *Map) Position(slot uint32) uint32 { return m.chunkOf(slot).positions[slot&chunkMask] }
+
+// SetPosition notes where an index holds the slot. It panics if the map was made without positions.
+func (m *Map) SetPosition(slot, position uint32) {
+	m.chunkOf(slot).positions[slot&chunkMask] = position
+}
+
+// Len returns the number of entries, those that are removed and not yet released among them.
+func (m *Map) Len() int { return int(m.live) }
+
+// Slots returns how many slots have been handed out at least once; slots 0 to Slots()-1 exist.
+func (m *Map) Slots() uint32 { return m.used }
+
+// Retired returns the number of slots that have used up their generations.
+func (m *Map) Retired() int { return int(m.retired) }
+
+func (m *Map) word(slot uint32) *atomic.Uint64 {
+	chunks := *m.chunks.Load()
+	if int(slot>>chunkBits) >= len(chunks) {
+		return nil
+	}
+	return &chunks[slot>>chunkBits].words[slot&chunkMask]
+}
+
+func (m *Map) chunkOf(slot uint32) *chunk { return &(*m.chunks.Load())[slot>>chunkBits] }
+
+func (m *Map) dataAt(slot uint32) *uint64 { return &m.chunkOf(slot).data[slot&chunkMask] }

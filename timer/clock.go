@@ -1,0 +1,129 @@
+package timer
+
+import (
+	"sync"
+	"time"
+)
+
+// Clock is what deadlines are measured on. It never goes back; it may stand still.
+// Its methods may be called concurrently, and Now is called with a lock of the engine held: it must return at once.
+type Clock interface {
+	// Now returns the time since the clock's origin.
+	Now() time.Duration
+	// Alarm returns a new alarm, not set.
+	Alarm() Alarm
+}
+
+// Alarm tells one goroutine that a [Clock] has reached an instant.
+type Alarm interface {
+	// Set makes C receive once when the clock reads at or later, at once if it does already. It replaces what was set before;
+	// a value of before may still be in C.
+	Set(at time.Duration)
+	// C is the channel that receives. It has room for one value and is never closed.
+	C() <-chan time.Time
+	// Stop ends the alarm. It must not be set again.
+	Stop()
+}
+
+// system is the runtime's monotonic clock.
+type system struct{ origin time.Time }
+
+// System returns the default clock: the runtime's monotonic time since the call. It stands still only while the machine does
+// (suspend, on most systems), not while the process is stopped.
+func System() Clock { return system{time.Now()} }
+
+func (c system) Now() time.Duration { return time.Since(c.origin) }
+
+func (c system) Alarm() Alarm {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return systemAlarm{c, t}
+}
+
+type systemAlarm struct {
+	clock system
+	timer *time.Timer
+}
+
+func (a systemAlarm) Set(at time.Duration) { a.timer.Reset(at - a.clock.Now()) }
+func (a systemAlarm) C() <-chan time.Time  { return a.timer.C }
+func (a systemAlarm) Stop()                { a.timer.Stop() }
+
+// Manual is a clock that its owner moves. The zero Manual reads 0 and is ready to use.
+type Manual struct {
+	mu     sync.Mutex // guards the fields below
+	now    time.Duration
+	alarms map[*manualAlarm]struct{}
+}
+
+// Now returns what the clock was moved to last.
+func (c *Manual) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Set moves the clock to an instant, unless it is there already or beyond. Alarms are sounded before it returns; it blocks on
+// nothing, and costs O(alarms).
+func (c *Manual) Set(now time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now > c.now {
+		c.now = now
+		c.soundLocked()
+	}
+}
+
+// Advance moves the clock forward by d; a negative d is taken as 0.
+func (c *Manual) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += max(d, 0)
+	c.soundLocked()
+}
+
+func (c *Manual) soundLocked() {
+	for a := range c.alarms {
+		a.soundLocked()
+	}
+}
+
+// Alarm implements [Clock].
+func (c *Manual) Alarm() Alarm { return &manualAlarm{clock: c, c: make(chan time.Time, 1)} }
+
+// manualAlarm is among its clock's alarms while it is set.
+type manualAlarm struct {
+	clock *Manual
+	at    time.Duration  // guarded by clock.mu
+	c     chan time.Time // room for one value; a full channel has said what there is to say
+}
+
+func (a *manualAlarm) Set(at time.Duration) {
+	a.clock.mu.Lock()
+	defer a.clock.mu.Unlock()
+	if a.clock.alarms == nil {
+		a.clock.alarms = make(map[*manualAlarm]struct{})
+	}
+	a.at = at
+	a.clock.alarms[a] = struct{}{}
+	a.soundLocked()
+}
+
+func (a *manualAlarm) soundLocked() {
+	if a.at > a.clock.now {
+		return
+	}
+	delete(a.clock.alarms, a)
+	select {
+	case a.c <- time.Time{}:
+	default:
+	}
+}
+
+func (a *manualAlarm) C() <-chan time.Time { return a.c }
+
+func (a *manualAlarm) Stop() {
+	a.clock.mu.Lock()
+	defer a.clock.mu.Unlock()
+	delete(a.clock.alarms, a)
+}

@@ -1,0 +1,106 @@
+package timer
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/dualmap"
+)
+
+// funcGroup is the group of the timers that have a func each.
+const funcGroup = 0
+
+// Expired is one timer that has expired.
+type Expired struct {
+	ID       ID
+	Data     uint64        // what it was armed with
+	Deadline time.Duration // the instant on the engine's clock, a multiple of Resolution
+
+	f       func()
+	repeats bool
+}
+
+// Handler is called with timers of one group that have expired, in the order of their deadlines, up to 256 at a time. It runs on
+// a worker's goroutine, concurrently with other calls for the same group but never for the same timer. It may block, which
+// holds up that worker alone. The slice is the engine's again when it returns. If it panics, what is left of the batch is lost.
+type Handler func(expired []Expired)
+
+// Group is a number of timers that share a handler. Its methods may be called concurrently.
+type Group struct {
+	engine  *Engine
+	index   uint8
+	handler Handler
+	maps    []*dualmap.Map // by shard; each guarded by that shard's lock
+}
+
+// Group adds a group of timers to the engine. Groups are few (256) and stay as long as the engine.
+func (e *Engine) Group(h Handler) (*Group, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return nil, ErrClosed
+	}
+	groups := *e.groups.Load()
+	if len(groups) == maxGroups {
+		return nil, ErrGroups
+	}
+	g := &Group{engine: e, index: uint8(len(groups)), handler: h}
+	for _, s := range e.shards {
+		m := dualmap.New(1<<slotBits, e.eager)
+		g.maps = append(g.maps, m)
+		s.addSlab(m)
+	}
+	groups = append(groups[:len(groups):len(groups)], g)
+	e.groups.Store(&groups)
+	return g, nil
+}
+
+func (s *shard) addSlab(m *dualmap.Map) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slabs := *s.slabs.Load()
+	slabs = append(slabs[:len(slabs):len(slabs)], m)
+	s.slabs.Store(&slabs)
+}
+
+// Arm starts a timer that expires one period after now, an instant on the engine's clock, unless it is touched. A period that is
+// not positive expires at once. The engine's handler gets data. Errors: ErrFull, ErrClosed, ErrTooFar.
+func (g *Group) Arm(now, period time.Duration, data uint64) (ID, error) {
+	return g.engine.arm(g, add(now, period), period, data, nil, nil)
+}
+
+// ArmAt is like Arm with a first deadline of its own.
+func (g *Group) ArmAt(deadline, period time.Duration, data uint64) (ID, error) {
+	return g.engine.arm(g, deadline, period, data, nil, nil)
+}
+
+// Repeat starts a timer that expires one period after now and then again and again. A period that is not positive expires once,
+// at once. A timer never expires while its handler runs for it.
+func (g *Group) Repeat(now, period time.Duration, mode Repeat, data uint64) (ID, error) {
+	return g.engine.arm(g, add(now, period), period, data, newRepeat(now, period, mode), nil)
+}
+
+func newRepeat(now, period time.Duration, mode Repeat) *extra {
+	if period <= 0 {
+		return nil
+	}
+	return &extra{mode: mode, period: period, next: add(now, period)}
+}
+
+// AfterFunc starts a timer that calls f on a worker's goroutine once d has passed. It may be touched, with d as its period.
+func (e *Engine) AfterFunc(d time.Duration, f func()) (ID, error) {
+	return e.arm(e.funcs(), add(e.Now(), d), d, 0, nil, f)
+}
+
+// AtFunc starts a timer that calls f when the engine's clock reaches an instant. Touching it does nothing until a Reset gives it
+// a period.
+func (e *Engine) AtFunc(at time.Duration, f func()) (ID, error) {
+	return e.arm(e.funcs(), at, 0, 0, nil, f)
+}
+
+// RepeatFunc starts a timer that calls f one period from now and then again and again; see [Group.Repeat].
+func (e *Engine) RepeatFunc(period time.Duration, mode Repeat, f func()) (ID, error) {
+	now := e.Now()
+	return e.arm(e.funcs(), add(now, period), period, 0, newRepeat(now, period, mode), f)
+}
+
+func (e *Engine) funcs() *Group { return (*e.groups.Load())[funcGroup] }

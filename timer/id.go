@@ -1,0 +1,90 @@
+package timer
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/holter-iot/holter/dualmap"
+)
+
+// ID names a timer from its arming until it ends, and is never used again. The zero ID names none.
+// It packs generation (22 bits), shard (10), group (8) and slot (24).
+type ID uint64
+
+const (
+	shardBits = 10
+	maxShards = 1 << shardBits
+	maxGroups = 1 << 8
+)
+
+func newID(shard int, g uint8, o dualmap.Original) ID {
+	return ID(o.Generation)<<(64-dualmap.GenerationBits) | ID(shard)<<32 | ID(newRef(g, o.Slot))
+}
+
+func (id ID) shard() int { return int(id>>32) & (maxShards - 1) }
+func (id ID) ref() ref   { return ref(id) }
+
+func (id ID) original() dualmap.Original {
+	return dualmap.Original{Slot: id.ref().slot(), Generation: uint32(id >> (64 - dualmap.GenerationBits))}
+}
+
+// Resolution is the unit in which deadlines are kept. A deadline is rounded up to a multiple of it.
+const Resolution = time.Duration(1) << tickBits
+
+// MaxDeadline is the last instant of a clock that a deadline can lie at, some 18 years after the clock's origin.
+const MaxDeadline = time.Duration(dualmap.MaxValue-1) << tickBits
+
+const (
+	tickBits = 17
+	maxTick  = dualmap.MaxValue - 1
+)
+
+// ErrTooFar is returned when a deadline lies beyond [MaxDeadline].
+var ErrTooFar = errors.New("timer: deadline lies beyond MaxDeadline")
+
+// A tick is an instant in units of Resolution. Tick 0 stands for no deadline, so the earliest deadline is tick 1.
+type tick = uint64
+
+// tickFloor returns the last tick at or before an instant.
+func tickFloor(at time.Duration) tick { return uint64(max(at, 0)) >> tickBits }
+
+// tickCeil returns the first tick at or after an instant, at least 1.
+func tickCeil(at time.Duration) tick {
+	return max((uint64(max(at, 0))+uint64(Resolution-1))>>tickBits, 1)
+}
+
+// add returns the instant d after now, or the last instant there is.
+func add(now, d time.Duration) time.Duration {
+	if d > 0 && now > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return now + d
+}
+
+func instant(t tick) time.Duration { return time.Duration(t << tickBits) }
+
+// A timer's parameter is its period in 30 bits of ticks; of coarse units, rounded up, when it exceeds a day and a half.
+// One bit says that the shard holds extras of the timer.
+const (
+	paramExtra  = 1 << 31
+	paramCoarse = 1 << 30
+	paramMask   = paramCoarse - 1
+	coarseBits  = 14
+)
+
+func packPeriod(period time.Duration) uint32 {
+	t := tickCeil(period)
+	if t <= paramMask {
+		return uint32(t)
+	}
+	return paramCoarse | uint32(min((t+1<<coarseBits-1)>>coarseBits, paramMask))
+}
+
+func unpackPeriod(param uint32) tick {
+	t := tick(param & paramMask)
+	if param&paramCoarse != 0 {
+		t <<= coarseBits
+	}
+	return t
+}
