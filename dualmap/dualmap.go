@@ -10,9 +10,9 @@ const (
 	ValueBits = 42
 	// MaxValue is the largest value that an entry can hold.
 	MaxValue = 1<<ValueBits - 1
-	// GenerationBits is the width of a generation; so many tenants, less one, a slot has in its life.
+	// GenerationBits is the width of a generation.
 	GenerationBits = 64 - ValueBits
-	// MaxGeneration is the generation of a slot's last tenant.
+	// MaxGeneration is the generation of a slot's last tenant. The first has generation 1, so that many tenants a slot has.
 	MaxGeneration = 1<<GenerationBits - 1
 	// SlotBytes is the memory of one slot, without the optional position column (four bytes more).
 	SlotBytes = 8 + 8 + 4 + 2
@@ -90,7 +90,7 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 	m.live++
 	c := m.chunkOf(slot)
 	i := slot & chunkMask
-	generation := c.words[i].Load() >> ValueBits
+	generation := max(c.words[i].Load()>>ValueBits, 1) // 0: its first tenant; a retired slot does not come here
 	c.data[i] = data
 	c.params[i].Store(param)
 	c.armings[i] = 0
@@ -98,7 +98,7 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 	return Original{Slot: slot, Generation: uint32(generation)}, nil
 }
 
-// grow adds a chunk, whose slots are vacant and of generation 1.
+// grow adds a chunk of vacant slots.
 func (m *Map) grow() {
 	c := chunk{
 		words:   new([chunkLen]atomic.Uint64),
@@ -108,9 +108,6 @@ func (m *Map) grow() {
 	}
 	if m.positions {
 		c.positions = new([chunkLen]uint32)
-	}
-	for i := range c.words {
-		c.words[i].Store(1 << ValueBits)
 	}
 	chunks := append(*m.chunks.Load(), c) // readers of the old header never look past its length
 	m.chunks.Store(&chunks)
@@ -136,7 +133,7 @@ func (m *Map) Release(slot uint32) {
 
 // Load returns the value of an entry, and whether the entry lives.
 func (m *Map) Load(o Original) (value uint64, ok bool) {
-	w := m.word(o.Slot)
+	w := m.word(o)
 	if w == nil {
 		return 0, false
 	}
@@ -147,7 +144,7 @@ func (m *Map) Load(o Original) (value uint64, ok bool) {
 
 // CompareAndSwap changes the value of a living entry from old to next and says whether it did. Both are 1 to [MaxValue].
 func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
-	w := m.word(o.Slot)
+	w := m.word(o)
 	if w == nil {
 		return false
 	}
@@ -155,9 +152,10 @@ func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
 	return w.CompareAndSwap(generation|old, generation|next)
 }
 
-// Remove ends an entry if its value is still old, and says whether it did. Who ended it must [Map.Release] its slot.
+// Remove ends an entry if its value is still old, 1 to [MaxValue], and says whether it did. Who ended it must [Map.Release] its
+// slot.
 func (m *Map) Remove(o Original, old uint64) bool {
-	w := m.word(o.Slot)
+	w := m.word(o)
 	if w == nil {
 		return false
 	}
@@ -206,12 +204,13 @@ func (m *Map) Slots() uint32 { return m.used }
 // Retired returns the number of slots that have used up their generations.
 func (m *Map) Retired() int { return int(m.retired) }
 
-func (m *Map) word(slot uint32) *atomic.Uint64 {
+// word returns where an entry's word is, or nil if there can be no such entry.
+func (m *Map) word(o Original) *atomic.Uint64 {
 	chunks := *m.chunks.Load()
-	if int(slot>>chunkBits) >= len(chunks) {
+	if int(o.Slot>>chunkBits) >= len(chunks) || o.Generation > MaxGeneration {
 		return nil
 	}
-	return &chunks[slot>>chunkBits].words[slot&chunkMask]
+	return &chunks[o.Slot>>chunkBits].words[o.Slot&chunkMask]
 }
 
 func (m *Map) chunkOf(slot uint32) *chunk { return &(*m.chunks.Load())[slot>>chunkBits] }

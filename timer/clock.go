@@ -6,7 +6,7 @@ import (
 )
 
 // Clock is what deadlines are measured on. It never goes back; it may stand still.
-// Its methods may be called concurrently, and Now is called with a lock of the engine held: it must return at once.
+// Its methods may be called concurrently, and must return at once: the goroutines that watch the deadlines call them.
 type Clock interface {
 	// Now returns the time since the clock's origin.
 	Now() time.Duration
@@ -74,11 +74,11 @@ func (c *Manual) Set(now time.Duration) {
 	}
 }
 
-// Advance moves the clock forward by d; a negative d is taken as 0.
+// Advance is Set to d after the clock's reading; a negative d is taken as 0.
 func (c *Manual) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.now += max(d, 0)
+	c.now = add(c.now, max(d, 0))
 	c.soundLocked()
 }
 

@@ -1,12 +1,9 @@
 package timer
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,42 +12,6 @@ import (
 
 	"github.com/holter-iot/holter/dualmap"
 )
-
-var (
-	// ErrFull is returned when an engine holds [Config.MaxTimers] timers, or a shard has no slot left.
-	ErrFull = errors.New("timer: engine is full")
-	// ErrClosed is returned by all that would arm a timer once the engine is closed.
-	ErrClosed = errors.New("timer: engine is closed")
-	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs among them.
-	ErrGroups = errors.New("timer: too many groups")
-)
-
-// Unlimited as [Config.Workers] gives each task a goroutine of its own at once.
-const Unlimited = -1
-
-// Config says how an engine works. The zero Config is a good one.
-type Config struct {
-	// Clock is what deadlines are measured on. Default: System().
-	Clock Clock
-	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded up to a power of two.
-	Shards int
-	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker claims them. An arming beyond it
-	// returns ErrFull at once. Default 0: bounded only by memory and by 2^24 timers of one group in a shard.
-	MaxTimers int
-	// Eager takes a cancelled timer's entry out of the heap at once, in O(log n), for four bytes more a timer.
-	// Default: it is left to be swept.
-	Eager bool
-	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no bound.
-	Workers int
-	// PoolOptions are passed to the ants pool that the workers belong to.
-	PoolOptions []ants.Option
-	// Queue is how many batches the ready queue is meant to hold. When callbacks are slower than expiries it holds more, at most
-	// one entry for each armed timer, and Stats.Spilled counts them. Default: 1024.
-	Queue int
-	// OnPanic is told what a callback panicked with, on the worker's goroutine; several may call it at a time, it may block, and
-	// must not panic. Default: panics are only counted.
-	OnPanic func(recovered any)
-}
 
 // Engine holds timers. Its methods may be called concurrently, also by callbacks, except that a callback must not wait for
 // Close. Make one with [Start].
@@ -68,18 +29,30 @@ type Engine struct {
 	rejected atomic.Uint64
 	panics   atomic.Uint64
 	discard  atomic.Bool // close without running what is due
-	buffers  sync.Pool   // of *expiredBuffer, which handlers are given
 
 	mu      sync.Mutex // guards the fields below and the making of groups; taken before a shard's
 	closing bool
 	stop    chan struct{}  // closed by Close
 	clocks  sync.WaitGroup // the shards' goroutines
-	done    chan struct{}  // closed when the last callback has returned
+	done    chan struct{}  // closed when the last callback has returned and the pool is gone
 }
 
 // Start returns a running engine; end it with [Engine.Close]. It starts a goroutine for each shard, one that feeds the pool,
 // and those of the pool.
 func Start(cfg Config) (*Engine, error) {
+	e, err := newEngine(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range e.shards {
+		e.clocks.Go(s.watch)
+	}
+	go e.feed()
+	return e, nil
+}
+
+// newEngine returns an engine whose goroutines, but those of the pool, are not started yet.
+func newEngine(cfg Config) (*Engine, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -92,70 +65,24 @@ func Start(cfg Config) (*Engine, error) {
 		ready:   newReadyQueue(cfg.Queue),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
-		buffers: sync.Pool{New: func() any { return new(expiredBuffer) }},
 	}
 	if e.pool, err = ants.NewPoolWithFuncGeneric(cfg.Workers, e.run, cfg.PoolOptions...); err != nil {
 		return nil, fmt.Errorf("timer: make pool: %w", err)
 	}
+	now := tickFloor(e.clock.Now())
 	for i := range cfg.Shards {
-		s := &shard{engine: e, index: i, wake: make(chan struct{}, 1)}
-		if cfg.Eager {
-			s.hints.moved = s.noteLocked
-		}
-		s.slabs.Store(new([]*dualmap.Map))
-		e.shards = append(e.shards, s)
+		e.shards = append(e.shards, newShard(e, i, now))
 	}
 	e.groups.Store(new([]*Group))
-	if _, err := e.Group(nil); err != nil {
-		return nil, err
-	}
-	for _, s := range e.shards {
-		e.clocks.Go(s.watch)
-	}
-	go e.feed()
-	return e, nil
-}
-
-func (c Config) withDefaults() (Config, error) {
-	procs := runtime.GOMAXPROCS(0)
-	if c.Clock == nil {
-		c.Clock = System()
-	}
-	if c.Shards == 0 {
-		c.Shards = min(1<<bits.Len(uint(4*procs-1)), maxShards)
-	}
-	if c.Workers == 0 {
-		c.Workers = 8 * procs
-	}
-	if c.Queue == 0 {
-		c.Queue = 1024
-	}
-	var errs []error
-	if c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
-		errs = append(errs, fmt.Errorf("timer: Shards is %d, want a power of two from 1 to %d", c.Shards, maxShards))
-	}
-	if c.MaxTimers < 0 {
-		errs = append(errs, fmt.Errorf("timer: MaxTimers is %d, want 0 or more", c.MaxTimers))
-	}
-	if c.Workers < Unlimited {
-		errs = append(errs, fmt.Errorf("timer: Workers is %d, want a number above 0, 0 or Unlimited", c.Workers))
-	}
-	if c.Queue < 0 {
-		errs = append(errs, fmt.Errorf("timer: Queue is %d, want 0 or more", c.Queue))
-	}
-	return c, errors.Join(errs...)
-}
-
-// noteLocked keeps the place of a hint with its slot.
-func (s *shard) noteLocked(h hint, at int) {
-	s.mapLocked(h.ref()).SetPosition(h.ref().slot(), uint32(at))
+	_, err = e.Group(nil) // that of the funcs
+	return e, err
 }
 
 // Now reads the engine's clock.
 func (e *Engine) Now() time.Duration { return e.clock.Now() }
 
-// Resize changes the number of workers; Unlimited lifts the bound only if the engine was started without one. Callbacks that
-// run are not disturbed.
+// Resize changes the number of workers, which must be above 0. Callbacks that run are not disturbed. It does nothing to an engine
+// that was started with Unlimited workers, or with preallocated ones (ants.WithPreAlloc).
 func (e *Engine) Resize(workers int) { e.pool.Tune(workers) }
 
 // slab returns the map that an id points into, or nil.
@@ -181,6 +108,8 @@ func (e *Engine) load(id ID) (tick, bool) {
 // Touch moves a timer's deadline to one period after now, an instant on the engine's clock that the caller knows, unless the
 // deadline is that late already: a heartbeat never shortens a life. It says whether the timer was armed; if not, its callback has
 // started or is about to, or it was cancelled. It takes no lock, allocates nothing, and does not read the clock.
+//
+// Like a deadline, the period is rounded up to a multiple of Resolution; one of more than a day and a half to some two seconds.
 func (e *Engine) Touch(id ID, now time.Duration) bool {
 	m := e.slab(id)
 	if m == nil {
@@ -225,69 +154,50 @@ func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 }
 
 // Reset gives a timer a new period, from now on, and says whether the timer was armed. A repeating timer goes on with that
-// period.
+// period; one that is not positive makes it expire once more, at once. A deadline beyond MaxDeadline is taken as MaxDeadline.
 func (e *Engine) Reset(id ID, now, period time.Duration) bool {
-	if e.slab(id) == nil {
-		return false
-	}
-	return e.shards[id.shard()].reset(id, now, period)
-}
-
-func (s *shard) reset(id ID, now, period time.Duration) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	r, o := id.ref(), id.original()
-	m := s.mapLocked(r)
-	next := min(tickCeil(add(now, period)), maxTick)
-	for {
-		old, ok := m.Load(o)
-		if !ok {
-			return false
-		}
-		param := packPeriod(period)
-		if m.Param(o.Slot)&paramExtra != 0 {
-			param |= paramExtra
-		}
-		if !m.CompareAndSwap(o, old, next) {
-			continue
-		}
-		m.SetParam(o.Slot, param)
-		if x := s.extras[r]; param&paramExtra != 0 && x.repeats() {
-			x.period, x.next = max(period, 1), add(now, period)
-		}
-		if next < old {
-			s.advanceLocked(id)
-		}
-		return true
-	}
+	_, armed := e.load(id)
+	return armed && e.shards[id.shard()].reset(id, now, period)
 }
 
 // Cancel ends a timer and says whether it won: if true, the callback of its deadline never starts. For a repeating timer, a run
 // that a worker has claimed already may still start.
 func (e *Engine) Cancel(id ID) bool {
-	if e.slab(id) == nil {
-		return false
-	}
-	return e.shards[id.shard()].cancel(id)
+	_, armed := e.load(id)
+	return armed && e.shards[id.shard()].cancel(id)
 }
 
-// Deadline returns the instant on the engine's clock at which a timer expires, and whether it is armed.
+// Deadline returns the instant on the engine's clock at which a timer expires, and whether it is armed. While the callback of a
+// repeating timer with a fixed delay runs, its deadline is not known and lies beyond MaxDeadline.
 func (e *Engine) Deadline(id ID) (time.Duration, bool) {
-	t, ok := e.load(id)
-	return instant(t), ok
+	t, armed := e.load(id)
+	if !armed {
+		return 0, false
+	}
+	return instant(t), true
 }
 
 // Remaining returns the time from now, an instant on the engine's clock, until a timer expires, negative if it is overdue, and
-// whether it is armed.
+// whether it is armed. It returns 0 if not.
 func (e *Engine) Remaining(id ID, now time.Duration) (time.Duration, bool) {
-	at, ok := e.Deadline(id)
-	return at - now, ok
+	at, armed := e.Deadline(id)
+	if !armed {
+		return 0, false
+	}
+	return at - now, true
 }
 
-// Len returns the number of armed timers. It takes each shard's lock for a moment.
+// Touched returns the instant one period before a timer's deadline, which is that of its last touch, or of its arming, rounded up
+// to Resolution; and whether the timer is armed. For a timer whose deadline was set by ArmAt or TouchTo it means nothing.
+func (e *Engine) Touched(id ID) (time.Duration, bool) {
+	t, ok := e.load(id)
+	if !ok {
+		return 0, false
+	}
+	return instant(t - min(unpackPeriod(e.slab(id).Param(id.ref().slot())), t)), true
+}
+
+// Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock for a moment.
 func (e *Engine) Len() int { return e.Stats().Armed }
 
 // arm starts a timer in a shard picked at random.
@@ -296,20 +206,34 @@ func (e *Engine) arm(g *Group, at time.Duration, period time.Duration, data uint
 	if deadline > maxTick {
 		return 0, ErrTooFar
 	}
-	if e.max > 0 && e.live.Add(1) > e.max {
-		e.live.Add(-1)
-		e.rejected.Add(1)
-		return 0, ErrFull
+	if !e.reserve() {
+		return 0, e.full()
 	}
 	s := e.shards[int(rand.Uint32())&(len(e.shards)-1)]
 	id, err := s.arm(g.index, deadline, packPeriod(period), data, x, f)
 	if err != nil {
 		e.release()
 		if errors.Is(err, ErrFull) {
-			e.rejected.Add(1)
+			return 0, e.full()
 		}
 	}
 	return id, err
+}
+
+// reserve takes room for a timer and says whether there was any.
+func (e *Engine) reserve() bool {
+	if e.max == 0 {
+		return true
+	}
+	for {
+		live := e.live.Load()
+		if live >= e.max {
+			return false
+		}
+		if e.live.CompareAndSwap(live, live+1) {
+			return true
+		}
+	}
 }
 
 // release makes room for another timer.
@@ -319,49 +243,13 @@ func (e *Engine) release() {
 	}
 }
 
-// Close ends the engine. Timers that are not due are dropped; callbacks that are due run. Close waits for them until ctx is done,
-// then it discards those that have not started, and returns why ctx ended; callbacks that run are left to end by themselves.
-// Pass a context that is done to discard at once. Whatever is called afterwards, or meanwhile, finds the engine closed.
-// Close may be called more than once, and waits each time.
-func (e *Engine) Close(ctx context.Context) error {
-	if ctx.Err() != nil {
-		e.discard.Store(true)
-	}
-	e.shut()
+// full counts an arming that found no room, and returns why.
+func (e *Engine) full() error {
 	select {
-	case <-e.done:
-		return nil
-	case <-ctx.Done():
-		e.discard.Store(true)
-		return fmt.Errorf("timer: close: %w", context.Cause(ctx))
-	}
-}
-
-func (e *Engine) shut() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return
-	}
-	e.closing = true
-	close(e.stop)
-	e.clocks.Wait()
-	for _, s := range e.shards {
-		s.close()
-	}
-	e.ready.end()
-}
-
-// close hides the timers from Touch, and refuses new ones.
-func (s *shard) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.slabs.Store(new([]*dualmap.Map))
-	s.hints = hintHeap{}
-	for _, x := range s.extras {
-		if x.stop != nil {
-			defer x.stop()
-		}
+	case <-e.stop:
+		return ErrClosed
+	default:
+		e.rejected.Add(1)
+		return ErrFull
 	}
 }

@@ -14,9 +14,9 @@ type Expired struct {
 	ID       ID
 	Data     uint64        // what it was armed with
 	Deadline time.Duration // the instant on the engine's clock, a multiple of Resolution
+	Touched  time.Duration // one period before it: the last touch, or the arming, rounded up to Resolution
 
-	f       func()
-	repeats bool
+	f func()
 }
 
 // Handler is called with timers of one group that have expired, in the order of their deadlines, up to 256 at a time. It runs on
@@ -79,20 +79,13 @@ func (g *Group) Repeat(now, period time.Duration, mode Repeat, data uint64) (ID,
 	return g.engine.arm(g, add(now, period), period, data, newRepeat(now, period, mode), nil)
 }
 
-func newRepeat(now, period time.Duration, mode Repeat) *extra {
-	if period <= 0 {
-		return nil
-	}
-	return &extra{mode: mode, period: period, next: add(now, period)}
-}
-
 // AfterFunc starts a timer that calls f on a worker's goroutine once d has passed. It may be touched, with d as its period.
 func (e *Engine) AfterFunc(d time.Duration, f func()) (ID, error) {
 	return e.arm(e.funcs(), add(e.Now(), d), d, 0, nil, f)
 }
 
-// AtFunc starts a timer that calls f when the engine's clock reaches an instant. Touching it does nothing until a Reset gives it
-// a period.
+// AtFunc starts a timer that calls f when the engine's clock reaches an instant. It has no period until a Reset gives it one, so
+// that touching it matters only once the instant has passed.
 func (e *Engine) AtFunc(at time.Duration, f func()) (ID, error) {
 	return e.arm(e.funcs(), at, 0, 0, nil, f)
 }

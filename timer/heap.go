@@ -3,7 +3,6 @@ package timer
 import (
 	"iter"
 	"math"
-	"slices"
 )
 
 // hint is a heap entry: "look at this slot then". The upper half is the key, in ticks after the base of the shard, the lower
@@ -31,35 +30,50 @@ func (r ref) slot() uint32 { return uint32(r & slotMask) }
 
 const (
 	arity = 8
-	// root is where the heap begins in its slice, so that the children of each node begin at a multiple of arity and fill
-	// one cache line: the children of i are (i-root+1)*arity and the seven after it.
+	// root is the place of the least hint, so that the children of each node begin at a multiple of arity and fill one cache
+	// line: the children of i are (i-root+1)*arity and the seven after it.
 	root = arity - 1
-	// minCap is the capacity below which a heap is not worth shrinking.
-	minCap = 1024
+
+	pageBits = 9
+	pageLen  = 1 << pageBits // hints in a page, a multiple of arity
+	pageMask = pageLen - 1
+
+	// noHint fills the places after the last hint, so that a node always has as many children as its cache line holds.
+	noHint = hint(math.MaxUint64)
 )
 
 // hintHeap is an implicit 8-ary min-heap (Johnson, "Priority queues with update and finding minimum spanning trees",
-// Information Processing Letters 4, 1975, for the d-ary heap). Not safe for concurrent use.
+// Information Processing Letters 4, 1975, for the d-ary heap). It lies in pages, so that growing copies nothing and shrinking
+// gives memory back at once. Not safe for concurrent use.
 type hintHeap struct {
-	nodes []hint // the first root places are unused
+	pages []*[pageLen]hint // the first root places of the first page are unused
+	n     int
 	// moved, if not nil, is told the place of each hint that is put somewhere.
 	moved func(h hint, at int)
 }
 
-func (q *hintHeap) len() int { return max(len(q.nodes)-root, 0) }
+func (q *hintHeap) len() int { return q.n }
+
+func (q *hintHeap) at(i int) *hint { return &q.pages[i>>pageBits][i&pageMask] }
 
 // min returns the least hint; the heap must not be empty.
-func (q *hintHeap) min() hint { return q.nodes[root] }
+func (q *hintHeap) min() hint { return *q.at(root) }
 
 func (q *hintHeap) push(h hint) {
-	if len(q.nodes) == cap(q.nodes) {
-		q.setCap(cap(q.nodes) + cap(q.nodes)/8 + 64)
+	last := root + q.n
+	if last>>pageBits == len(q.pages) {
+		q.pages = append(q.pages, newPage())
 	}
-	if len(q.nodes) < root {
-		q.nodes = q.nodes[:root]
+	q.n++
+	q.up(last, h)
+}
+
+func newPage() *[pageLen]hint {
+	page := new([pageLen]hint)
+	for i := range page {
+		page[i] = noHint
 	}
-	q.nodes = append(q.nodes, h)
-	q.up(len(q.nodes)-1, h)
+	return page
 }
 
 // replaceMin puts h in the place of the least hint.
@@ -74,9 +88,10 @@ func (q *hintHeap) pop() hint {
 
 // remove takes out the hint at a place.
 func (q *hintHeap) remove(at int) {
-	last := len(q.nodes) - 1
-	h := q.nodes[last]
-	q.nodes = q.nodes[:last]
+	q.n--
+	last := root + q.n
+	h := *q.at(last)
+	*q.at(last) = noHint
 	if at != last {
 		q.fix(at, h)
 	}
@@ -85,7 +100,7 @@ func (q *hintHeap) remove(at int) {
 
 // fix puts h at a place, whatever was there, and mends the order.
 func (q *hintHeap) fix(at int, h hint) {
-	if at > root && h < q.nodes[parent(at)] {
+	if at > root && h < *q.at(parent(at)) {
 		q.up(at, h)
 	} else {
 		q.down(at, h)
@@ -94,83 +109,93 @@ func (q *hintHeap) fix(at int, h hint) {
 
 // rebuild replaces each hint by another one, or drops it, in O(n).
 func (q *hintHeap) rebuild(replace func(hint) (_ hint, keep bool)) {
-	if q.len() == 0 {
-		return
-	}
-	kept := q.nodes[:root]
-	for _, h := range q.nodes[root:] {
-		if h, keep := replace(h); keep {
-			kept = append(kept, h)
+	end, kept := root+q.n, root
+	for i := root; i < end; i++ {
+		if h, keep := replace(*q.at(i)); keep {
+			*q.at(kept) = h
+			kept++
 		}
 	}
-	q.nodes = kept
+	for i := kept; i < end; i++ {
+		*q.at(i) = noHint
+	}
+	q.n = kept - root
 	q.shrink()
-	for i := len(q.nodes) - 1; i >= root; i-- {
-		q.down(i, q.nodes[i])
+	for i := kept - 1; i >= root; i-- {
+		q.down(i, *q.at(i))
 	}
 }
 
 // all yields the hints in no particular order.
-func (q *hintHeap) all() iter.Seq[hint] { return slices.Values(q.nodes[min(root, len(q.nodes)):]) }
+func (q *hintHeap) all() iter.Seq[hint] {
+	return func(yield func(hint) bool) {
+		for i := root; i < root+q.n; i++ {
+			if !yield(*q.at(i)) {
+				return
+			}
+		}
+	}
+}
 
 // shift lowers every key by the same number, which none may be below: the order does not change.
 func (q *hintHeap) shift(keys uint32) {
-	for i := root; i < len(q.nodes); i++ {
-		q.nodes[i] -= newHint(keys, 0)
+	for i := root; i < root+q.n; i++ {
+		*q.at(i) -= newHint(keys, 0)
 	}
 }
 
 func (q *hintHeap) up(i int, h hint) {
 	for i > root {
 		p := parent(i)
-		if q.nodes[p] <= h {
+		above := *q.at(p)
+		if above <= h {
 			break
 		}
-		q.put(i, q.nodes[p])
+		q.put(i, above)
 		i = p
 	}
 	q.put(i, h)
 }
 
 func (q *hintHeap) down(i int, h hint) {
-	n := len(q.nodes)
 	for {
 		first := (i - root + 1) * arity
-		if first >= n {
+		if first >= root+q.n {
 			break
 		}
-		least, at := q.nodes[first], first
-		for j := first + 1; j < min(first+arity, n); j++ {
-			if q.nodes[j] < least {
-				least, at = q.nodes[j], j
+		least, child := noHint, 0
+		for j, c := range q.childrenAt(first) {
+			if c < least {
+				least, child = c, j
 			}
 		}
 		if h <= least {
 			break
 		}
 		q.put(i, least)
-		i = at
+		i = first + child
 	}
 	q.put(i, h)
 }
 
+// childrenAt returns the cache line of siblings that begins at a place.
+func (q *hintHeap) childrenAt(first int) *[arity]hint {
+	return (*[arity]hint)(q.pages[first>>pageBits][first&pageMask:])
+}
+
 func (q *hintHeap) put(i int, h hint) {
-	q.nodes[i] = h
+	*q.at(i) = h
 	if q.moved != nil {
 		q.moved(h, i)
 	}
 }
 
+// shrink gives back the pages after the last hint but one, which the next push may want.
 func (q *hintHeap) shrink() {
-	if c := cap(q.nodes); c > minCap && len(q.nodes) < c/4 {
-		q.setCap(c / 2)
+	if needed := (root+q.n)>>pageBits + 2; needed < len(q.pages) {
+		clear(q.pages[needed:])
+		q.pages = q.pages[:needed]
 	}
-}
-
-func (q *hintHeap) setCap(c int) {
-	nodes := make([]hint, len(q.nodes), c)
-	copy(nodes, q.nodes)
-	q.nodes = nodes
 }
 
 func parent(i int) int { return i/arity + root - 1 }

@@ -54,17 +54,21 @@ func tickCeil(at time.Duration) tick {
 	return max((uint64(max(at, 0))+uint64(Resolution-1))>>tickBits, 1)
 }
 
-// add returns the instant d after now, or the last instant there is.
+// add returns the instant d after now, or the last or first instant there is.
 func add(now, d time.Duration) time.Duration {
-	if d > 0 && now > math.MaxInt64-d {
+	switch {
+	case d > 0 && now > math.MaxInt64-d:
 		return math.MaxInt64
+	case d < 0 && now < math.MinInt64-d:
+		return math.MinInt64
 	}
 	return now + d
 }
 
 func instant(t tick) time.Duration { return time.Duration(t << tickBits) }
 
-// A timer's parameter is its period in 30 bits of ticks; of coarse units, rounded up, when it exceeds a day and a half.
+// A timer's parameter is its period in 30 bits of ticks, 0 if it has none; of coarse units when it exceeds a day and a half.
+// Both are rounded up.
 // One bit says that the shard holds extras of the timer.
 const (
 	paramExtra  = 1 << 31
@@ -74,6 +78,9 @@ const (
 )
 
 func packPeriod(period time.Duration) uint32 {
+	if period <= 0 {
+		return 0
+	}
 	t := tickCeil(period)
 	if t <= paramMask {
 		return uint32(t)

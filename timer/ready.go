@@ -1,17 +1,20 @@
 package timer
 
 import (
+	"slices"
 	"sync"
 )
 
 // readyQueue holds the batches that wait for a worker, first in, first out. It never refuses one: its length is bounded by the
-// number of armed timers, since a timer has only one hint and that is either in a heap or in a batch.
+// number of armed timers, since a timer has only one hint and that is either in a heap or in a batch, and since each shard sweeps
+// out the entries of cancelled timers when they outnumber the others.
 type readyQueue struct {
 	limit int // what it is meant to hold; more is counted as spilled
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the fields below; taken after a shard's
 	some    sync.Cond  // signalled when batches or ended change
-	batches []*batch
+	batches []*batch   // those before head are gone
+	head    int
 	ended   bool
 	spilled uint64
 	refused uint64
@@ -27,32 +30,61 @@ func newReadyQueue(limit int) *readyQueue {
 func (q *readyQueue) put(batches []*batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.ended {
-		return
+	if q.head > len(q.batches)/2 {
+		q.batches = slices.Delete(q.batches, 0, q.head)
+		q.head = 0
 	}
-	q.spilled += uint64(max(len(q.batches)+len(batches)-q.limit, 0) - max(len(q.batches)-q.limit, 0))
+	before := q.lenLocked()
 	q.batches = append(q.batches, batches...)
+	q.spilled += uint64(max(q.lenLocked()-q.limit, 0) - max(before-q.limit, 0))
 	q.some.Signal()
 }
 
-// take waits for batches and takes them all; it returns none once the queue has ended and is empty.
-func (q *readyQueue) take() []*batch {
+// take waits for a batch; it returns nil once the queue has ended and is empty.
+func (q *readyQueue) take() *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.batches) == 0 && !q.ended {
+	for q.lenLocked() == 0 {
+		if q.ended {
+			return nil
+		}
 		q.some.Wait()
 	}
-	batches := q.batches
-	q.batches = nil
-	return batches
+	b := q.batches[q.head]
+	q.batches[q.head] = nil
+	q.head++
+	q.resetLocked()
+	return b
 }
 
-// end lets nothing more in.
+// filter drops the batches that keep says no to. It calls keep with the queue's lock held.
+func (q *readyQueue) filter(keep func(*batch) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	kept := slices.DeleteFunc(q.batches[q.head:], func(b *batch) bool { return !keep(b) })
+	q.batches = q.batches[:q.head+len(kept)]
+	q.resetLocked()
+}
+
+// resetLocked begins at the front again when the queue is empty, and gives back what a flood has left.
+func (q *readyQueue) resetLocked() {
+	if q.lenLocked() > 0 {
+		return
+	}
+	q.batches, q.head = q.batches[:0], 0
+	if cap(q.batches) > 2*q.limit {
+		q.batches = nil
+	}
+}
+
+func (q *readyQueue) lenLocked() int { return len(q.batches) - q.head }
+
+// end tells take that nothing more comes.
 func (q *readyQueue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
-	q.some.Broadcast()
+	q.some.Signal()
 }
 
 func (q *readyQueue) countRefused() {
@@ -64,5 +96,5 @@ func (q *readyQueue) countRefused() {
 func (q *readyQueue) stats() (queued int, spilled, refused uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.batches), q.spilled, q.refused
+	return q.lenLocked(), q.spilled, q.refused
 }

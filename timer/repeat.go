@@ -7,11 +7,13 @@ import (
 	"github.com/holter-iot/holter/dualmap"
 )
 
-// Repeat says how a repeating timer goes on.
+// Repeat says how a repeating timer goes on. A timer never expires while its callback runs, and no more than once in a unit of
+// Resolution. It ends when its next deadline would lie beyond MaxDeadline.
 type Repeat uint8
 
 const (
-	// FixedRate expires at start + n × period, without drift. Periods that passed while the callback ran late are skipped.
+	// FixedRate expires at start + n × period, without drift. One expiry stands for all the instants that passed while it was
+	// late, or while the callback before it ran. A touch that moves the deadline moves the start.
 	FixedRate Repeat = iota + 1
 	// FixedDelay expires one period after the callback returned.
 	FixedDelay
@@ -25,19 +27,40 @@ type extra struct {
 	stop   func() bool   // ends the tie to a context; nil without one
 }
 
-func (x *extra) repeats() bool { return x.mode != 0 }
+// untilReturn is the deadline of a FixedDelay timer while its callback runs. No deadline that is asked for is that late.
+const untilReturn = maxTick + 1
 
-// following returns the deadline after one that has expired.
-func (x *extra) following(expired, now tick) time.Duration {
-	if x.mode == FixedDelay {
-		return instant(maxTick) // until the callback has returned
+func newRepeat(now, period time.Duration, mode Repeat) *extra {
+	if period <= 0 {
+		return nil
 	}
-	phase := x.next
-	if tickCeil(phase) != expired { // it was touched
-		phase = instant(expired)
+	return &extra{mode: mode, period: period, next: add(now, period)}
+}
+
+func (x *extra) reset(now, period time.Duration) {
+	if period <= 0 {
+		x.mode = 0
 	}
-	behind := max(instant(now)-phase, 0)
-	return add(phase, add(behind-behind%x.period, x.period))
+	x.period, x.next = period, add(now, period)
+}
+
+// following returns, and notes, the deadline after one that has expired, if there is one.
+func (x *extra) following(expired, now tick) (next tick, again bool) {
+	switch x.mode {
+	case FixedRate:
+		phase := x.next
+		if tickCeil(phase) != expired { // it was touched
+			phase = instant(expired)
+		}
+		behind := max(instant(now)-phase, 0)
+		x.next = add(phase, add(behind-behind%x.period, x.period))
+		next = tickCeil(x.next)
+		return next, next <= maxTick
+	case FixedDelay:
+		return untilReturn, tickCeil(add(instant(now), x.period)) <= maxTick
+	default:
+		return 0, false
+	}
 }
 
 func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
@@ -48,30 +71,27 @@ func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
 	m.SetParam(r.slot(), m.Param(r.slot())|paramExtra)
 }
 
-// resume puts a repeating timer whose callback has returned back into the heap, unless it was cancelled.
-func (s *shard) resume(id ID, now time.Duration) {
+// resume puts repeating timers whose callback has returned back into the heap, but for those that were cancelled.
+func (s *shard) resume(g *Group, returned []dualmap.Original, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, o := id.ref(), id.original()
 	if s.closed {
 		return
 	}
-	m := s.mapLocked(r)
-	for {
+	m := g.maps[s.index]
+	for _, o := range returned {
 		deadline, ok := m.Load(o)
 		if !ok {
-			return
+			continue
 		}
-		if x := s.extras[r]; x.mode == FixedDelay && deadline == maxTick {
-			next := min(tickCeil(add(now, x.period)), maxTick-1)
-			if !m.CompareAndSwap(o, deadline, next) {
-				continue
-			}
-			deadline = next
+		r := newRef(g.index, o.Slot)
+		if deadline == untilReturn {
+			next := min(tickCeil(add(now, s.extras[r].period)), maxTick)
+			m.CompareAndSwap(o, deadline, next)
+			deadline, _ = m.Load(o) // that, or what it was touched to
 		}
 		s.inBatch--
 		s.hintLocked(m, r, deadline)
-		return
 	}
 }
 
@@ -106,7 +126,7 @@ func (s *shard) bind(id ID, stop func() bool) (before func() bool, ok bool) {
 		return nil, false
 	}
 	x := s.extras[r]
-	if m.Param(r.slot())&paramExtra == 0 {
+	if x == nil {
 		x = &extra{}
 		s.setExtraLocked(m, r, x)
 	}

@@ -1,19 +1,15 @@
 package timer
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
 
 	"github.com/panjf2000/ants/v2"
-)
 
-// task is what a worker does: the funcs of one slot of a batch, or a handler for the whole of it.
-type task struct {
-	batch *batch
-	slots []uint32
-	wg    *sync.WaitGroup
-}
+	"github.com/holter-iot/holter/dualmap"
+)
 
 // watch is a shard's goroutine: it sleeps until the earliest deadline and queues what is due.
 func (s *shard) watch() {
@@ -36,85 +32,85 @@ func (s *shard) watch() {
 // expire queues all that is due and returns when to look again.
 func (s *shard) expire() tick {
 	var batches []*batch
-	for more := true; more; {
-		now := s.engine.clock.Now()
-		s.mu.Lock()
-		s.alarm = 0
-		batches, more = s.expireLocked(now, batches[:0])
-		if len(batches) == 0 && !more {
-			next, _ := s.nextLocked()
-			s.alarm = next
-			s.mu.Unlock()
+	for {
+		batches = batches[:0]
+		next, more := s.expireSome(&batches)
+		if len(batches) > 0 {
+			s.engine.ready.put(batches)
+		} else if !more {
 			return next
 		}
-		s.mu.Unlock()
-		s.engine.ready.put(batches)
-		more = true // look once more, for what became due meanwhile
 	}
-	return noAlarm
+}
+
+// expireSome takes some of what is due. When it finds nothing, it also sets the alarm, under the same hold of the lock, so that no
+// earlier deadline can come in unseen.
+func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
+	now := s.engine.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarm = 0
+	*batches, more = s.expireLocked(now, *batches)
+	if len(*batches) == 0 && !more {
+		s.alarm = s.nextLocked()
+	}
+	return s.alarm, more
+}
+
+// task is what a worker does: the func of one entry of a batch, or a handler for all of them.
+type task struct {
+	batch *batch
+	part  []dualmap.Original
+	wg    *sync.WaitGroup
 }
 
 // feed passes what is due to the pool, and waits for the pool so that the shards need not.
 func (e *Engine) feed() {
+	defer close(e.done)
 	var running sync.WaitGroup
-	for {
-		batches := e.ready.take()
-		if len(batches) == 0 {
-			break
+	for b := e.ready.take(); b != nil; b = e.ready.take() {
+		step := len(b.entries)
+		if b.group.index == funcGroup {
+			step = 1
 		}
-		for _, b := range batches {
-			e.submit(b, &running)
+		for i := 0; i < len(b.entries); i += step {
+			running.Add(1)
+			e.submit(task{batch: b, part: b.entries[i : i+step : i+step], wg: &running})
 		}
 	}
 	running.Wait()
-	e.pool.Release()
-	close(e.done)
+	_ = e.pool.ReleaseContext(context.Background()) // fails only when the context ends
 }
 
-func (e *Engine) submit(b *batch, running *sync.WaitGroup) {
-	step := len(b.slots)
-	if b.group.index == funcGroup {
-		step = 1
-	}
-	for i := 0; i < len(b.slots); i += step {
-		running.Add(1)
-		t := task{batch: b, slots: b.slots[i : i+step], wg: running}
-		for {
-			err := e.pool.Invoke(t)
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, ants.ErrPoolOverload) { // the pool was released by somebody else: run it here
-				e.run(t)
-				break
-			}
-			e.ready.countRefused()
-			time.Sleep(time.Millisecond)
+func (e *Engine) submit(t task) {
+	for {
+		err := e.pool.Invoke(t)
+		if err == nil {
+			return
 		}
+		if !errors.Is(err, ants.ErrPoolOverload) { // the pool was closed, and nobody but feed can do that
+			e.run(t)
+			return
+		}
+		e.ready.countRefused()
+		time.Sleep(time.Millisecond)
 	}
 }
-
-// expiredBuffer is what a handler is given a part of.
-type expiredBuffer [batchLen]Expired
 
 // run is a worker's task.
 func (e *Engine) run(t task) {
 	defer t.wg.Done()
-	buffer := e.buffers.Get().(*expiredBuffer)
-	expired, releases := t.batch.shard.claim(t.batch, t.slots, buffer[:0])
-	for _, release := range releases {
+	s, g := t.batch.shard, t.batch.group
+	c := s.claim(t.batch, t.part)
+	for _, release := range c.releases {
 		release()
 	}
-	if len(expired) > 0 {
-		e.call(t.batch.group, expired)
-		for i := range expired {
-			if expired[i].repeats {
-				t.batch.shard.resume(expired[i].ID, e.clock.Now())
-			}
-		}
-		clear(expired)
+	if len(c.repeating) > 0 {
+		defer func() { s.resume(g, c.repeating, e.clock.Now()) }() // whatever the callback does
 	}
-	e.buffers.Put(buffer)
+	if len(c.expired) > 0 {
+		e.call(g, c.expired)
+	}
 }
 
 func (e *Engine) call(g *Group, expired []Expired) {
@@ -126,7 +122,7 @@ func (e *Engine) call(g *Group, expired []Expired) {
 			}
 		}
 	}()
-	if g.handler == nil {
+	if g.index == funcGroup {
 		expired[0].f()
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 // Stats is a picture of an engine. Its parts are read one after the other, so sums may be off by what happened meanwhile.
 type Stats struct {
-	Armed    int    // timers that are armed, or due and not yet claimed by a worker
+	Armed    int    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
 	Hints    int    // entries in the heaps
 	Dead     int    // those of them that stand for no armed timer, or for an earlier state of one
 	Slots    int    // slots ever used: the memory in use is some 22 bytes for each
@@ -26,14 +26,16 @@ type Stats struct {
 
 const latenessBuckets = 32
 
-// Lateness is a histogram: bucket i counts what was late by less than 2^i µs, and not less than 2^(i-1).
+// Lateness is a histogram: bucket i counts what was late by less than 2^i µs, and not less than 2^(i-1). The last bucket counts
+// all that was later.
 type Lateness [latenessBuckets]uint64
 
 func latenessBucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d, 0)/time.Microsecond)), latenessBuckets-1)
 }
 
-// Quantile returns a bound that the share q of all expiries (0 to 1) was not later than; 0 if there were none.
+// Quantile returns a bound that the share q of all expiries (0 to 1) was not later than; 0 if there were none. What was later
+// than 18 minutes counts as 36.
 func (l *Lateness) Quantile(q float64) time.Duration {
 	var total uint64
 	for _, n := range l {
@@ -65,9 +67,11 @@ func (e *Engine) Stats() Stats {
 func (s *shard) addTo(st *Stats) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st.Armed += s.armed
-	st.Hints += s.hints.len()
-	st.Dead += max(s.hints.len()-(s.armed-s.inBatch), 0)
+	if !s.closed {
+		st.Armed += s.armed
+		st.Hints += s.hints.len()
+		st.Dead += s.hints.len() - (s.armed - s.inBatch)
+	}
 	st.Sweeps += s.sweeps
 	st.Fired += s.fired
 	for i, n := range s.lateness {

@@ -1,0 +1,147 @@
+# `make` lists the targets. All of them need Go and make only: the other tools
+# are built from source, once per version and machine.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+GO       ?= go
+BENCH    ?= .
+COUNT    ?= 1
+FUZZTIME ?= 5s
+# The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
+RACE     ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+LINT_VERSION    := v2.15.0
+TESTSUM_VERSION := v1.13.0
+
+TOOLS   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holter-tools
+LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
+TESTSUM := $(TOOLS)/gotestsum-$(TESTSUM_VERSION)/gotestsum
+REPORTS := $(CURDIR)/.cache/test
+RIVALS  := $(dir $(wildcard bench/rivals/go.mod))
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+.PHONY: fmt
+fmt: $(LINT) ## Format the code
+	$(LINT) fmt
+
+.PHONY: lint
+lint: $(LINT) ## Check format and lint
+	@status=0; $(LINT) fmt --diff || status=1; $(LINT) run ./... || status=1; exit $$status
+
+.PHONY: tidy
+tidy: ## Tidy go.mod and go.sum
+	$(GO) mod tidy
+	$(if $(RIVALS),cd $(RIVALS) && $(GO) mod tidy)
+
+.PHONY: race
+race: $(TESTSUM) ## Run the tests, with the race detector and in random order
+	@mkdir -p $(REPORTS)
+	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
+	$(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race.json -- $(RACE) -shuffle=on ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (5s)
+	@mkdir -p $(REPORTS)
+	@rm -f $(REPORTS)/fuzz.json
+	@$(GO) list -f '$(LIST_TESTS)' ./... > $(REPORTS)/tests.txt
+	@while read -r pkg file; do \
+		sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(.*|$$pkg \1|p" "$$file"; \
+	done < $(REPORTS)/tests.txt > $(REPORTS)/fuzz.txt
+	@failed=; while read -r pkg target; do \
+		$(FUZZ_ONE) || failed=1; \
+	done < $(REPORTS)/fuzz.txt; test -z "$$failed"
+
+.PHONY: test
+test: ## Check all that CI checks: go.mod, lint, tests, rivals, fuzz targets
+	@rm -rf $(REPORTS)
+	@$(MAKE) -k tidy-check lint race rivals fuzz; status=$$?; $(MAKE) totals; exit $$status
+
+.PHONY: bench
+bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
+
+.PHONY: bench-rivals
+bench-rivals: ## Run the benchmarks against other libraries
+	cd bench/rivals && $(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
+
+.PHONY: clean
+clean: ## Remove what the targets above leave behind, but not the tools
+	rm -rf bin .cache holter *.test *.out *.prof
+
+# --- parts of `make test` -----------------------------------------------------
+
+.PHONY: tidy-check
+tidy-check:
+	$(GO) mod tidy -diff
+	$(if $(RIVALS),cd $(RIVALS) && $(GO) mod tidy -diff)
+
+.PHONY: rivals
+rivals: $(TESTSUM)
+ifeq ($(RIVALS),)
+	@:
+else
+	@mkdir -p $(REPORTS)
+	cd $(RIVALS) && $(GO) vet ./...
+	cd $(RIVALS) && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/rivals.json -- -short ./...
+endif
+
+# A package that failed without a failing test (it did not build, or crashed)
+# counts as one failure.
+.PHONY: totals
+totals:
+	@cat /dev/null $(wildcard $(REPORTS)/*.json) | awk "$$COUNT_TESTS"
+
+define COUNT_TESTS
+function package() { return match($$0, /"Package":"[^"]*"/) ? substr($$0, RSTART, RLENGTH) : "" }
+/"Action":"(pass|fail|skip)"/ {
+	match($$0, /"Action":"[a-z]*"/)
+	action = substr($$0, RSTART + 10, RLENGTH - 11)
+	if (/"Test":"/) { n[action]++; if (action == "fail") blamed[package()] = 1 }
+	else if (action == "fail") broken[package()] = 1
+}
+END {
+	for (p in broken) if (!(p in blamed)) n["fail"]++
+	printf "%d passed, %d failed, %d skipped\n", n["pass"], n["fail"], n["skip"]
+}
+endef
+export COUNT_TESTS
+
+# Every test file that this platform builds, as "package file".
+LIST_TESTS := {{$$p := .}}{{range .TestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}
+
+# Fuzzes $target of $pkg. Two ends of a run need a second look. Before Go 1.27
+# the fuzzing engine may report its own time limit as a failure, although it
+# found nothing (go.dev/issue/75804). And when every worker hangs on its input,
+# a run shorter than 10 s still passes; then the rate stands at 0/sec.
+define FUZZ_ONE
+{ log=$(REPORTS)/fuzz.log; verdict=fail; \
+	echo "$$target ($$pkg), for $(FUZZTIME)"; \
+	$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null 2>&1 | tee $$log; \
+	if test "$$(grep '^fuzz: elapsed' $$log | tail -n 2 | grep -c '(0/sec)')" = 2; then \
+		echo "$$target: stalled; does it hang on some input?"; \
+	elif grep -q '^ok' $$log; then \
+		verdict=pass; \
+	elif grep -q '^    context deadline exceeded$$' $$log && ! grep -Eq 'Failing input|seed corpus' $$log; then \
+		echo "$$target: time is up, nothing found"; verdict=pass; \
+	fi; \
+	echo "{\"Action\":\"$$verdict\",\"Package\":\"$$pkg\",\"Test\":\"$$target\"}" >> $(REPORTS)/fuzz.json; \
+	test $$verdict = pass; }
+endef
+
+# --- tools --------------------------------------------------------------------
+
+$(LINT):
+	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+$(TESTSUM):
+	GOBIN=$(@D) $(GO) install gotest.tools/gotestsum@$(TESTSUM_VERSION)

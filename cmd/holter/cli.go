@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+const description = `Holter watches the heartbeats of a fleet of devices and says, for each of them, whether it is alive, and why.
+
+Example: holter serve --listen 127.0.0.1:7700`
+
+// commandLine is what a user may type.
+type commandLine struct {
+	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API and the console."`
+	Explain explainCommand `cmd:"" help:"Say why a device is in the state that it is in."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// output is where a command writes.
+type output struct{ stdout, stderr io.Writer }
+
+// usageError is a mistake in the command line or the configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name("holter"),
+		kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	}, options...)...)
+}
+
+// serveCommand has no defaults of its own and no value types: what is not
+// given must not stand above the file, and package config explains mistakes
+// better. The empty text is not given, except on the command line itself.
+type serveCommand struct {
+	Listen    []string   `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
+	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API and the console are served. Default: 127.0.0.1:8080."`
+	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of the database. Default: ./holter-data."`
+	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
+	Open      toggle     `env:"HOLTER_OPEN" help:"Let other machines in without a token."`
+	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
+	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
+	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
+}
+
+// Help is the text below the usage line.
+func (*serveCommand) Help() string {
+	return `An option on the command line stands above its environment variable, that above the file, and that above the default.
+
+Examples:
+
+    # devices on this machine only
+    holter serve
+
+    # devices in the network, with a token and a file
+    HOLTER_TOKEN=secret holter serve --listen 0.0.0.0:7700 --config fleet.yaml
+
+An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
+}
+
+// Run resolves the configuration and serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	cfg, err := c.resolve(command)
+	if err != nil {
+		return usageError{fmt.Errorf("cannot start, the configuration has mistakes:\n%w", err)}
+	}
+	return serve(ctx, cfg, out.stdout, out.stderr)
+}
+
+// resolve joins command line, environment, file and defaults.
+func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
+	typed := typedFlags(command)
+	if c.Config == "" && typed["config"] {
+		return config.Config{}, errors.New("--config: the name of the file is empty")
+	}
+	return config.Resolve(c.Config, c.settings(typed))
+}
+
+// settings returns what was given, with the place where it was.
+func (c *serveCommand) settings(typed map[string]bool) []config.Setting {
+	var all []config.Setting
+	add := func(key, value string) {
+		flag := strings.NewReplacer(".", "-", "_", "-").Replace(key)
+		origin := "--" + flag
+		if !typed[flag] {
+			if value == "" {
+				return
+			}
+			origin = "HOLTER_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+		}
+		all = append(all, config.Setting{Key: key, Value: value, Origin: origin})
+	}
+	for _, address := range c.Listen {
+		add("listen", strings.TrimSpace(address))
+	}
+	add("http", c.HTTP)
+	add("data", c.Data)
+	add("open", string(c.Open))
+	add("token", string(c.Token))
+	add("reuse_port", string(c.ReusePort))
+	add("log.level", c.LogLevel)
+	add("log.format", c.LogFormat)
+	return all
+}
+
+// typedFlags returns the flags that stand on the command line itself.
+func typedFlags(command *kong.Context) map[string]bool {
+	typed := map[string]bool{}
+	for _, part := range command.Path {
+		if part.Flag != nil && !part.Resolved {
+			typed[part.Flag.Name] = true
+		}
+	}
+	return typed
+}
+
+// toggle is a boolean flag as it was written: --open, --open=false.
+type toggle string
+
+// IsBool tells kong that the flag needs no value.
+func (toggle) IsBool() bool { return true }
+
+// Decode implements kong.BoolMapperValue.
+func (t *toggle) Decode(ctx *kong.DecodeContext) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		*t = "true"
+		return nil
+	}
+	token, err := ctx.Scan.PopValue("true or false")
+	*t = toggle(token.String())
+	return err
+}
+
+// secretFlag is a text that no message of kong repeats.
+type secretFlag string
+
+// Decode implements kong.MapperValue.
+func (s *secretFlag) Decode(ctx *kong.DecodeContext) error {
+	if !ctx.Scan.Peek().IsValue() {
+		return errors.New("needs a value; one that begins with - is written --token=SECRET")
+	}
+	*s = secretFlag(fmt.Sprint(ctx.Scan.Pop().Value))
+	return nil
+}
+
+type explainCommand struct {
+	Device string `arg:"" help:"Id of the device."`
+	API    string `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
+}
+
+// Help is the text below the usage line.
+func (*explainCommand) Help() string {
+	return `It prints the state, the policy and where it comes from, and the sum of the silence that was heard.
+
+Example:
+
+    holter explain site-7/pump-3 --api http://10.0.0.5:8080`
+}
+
+// Run asks the API and prints the answer.
+func (c *explainCommand) Run(ctx context.Context, out output) error {
+	api := c.API
+	if api == "" {
+		api = "http://" + config.DefaultHTTP
+	}
+	u, err := url.Parse(api)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return usageError{fmt.Errorf("--api: %q is not a URL; write http://HOST:PORT", api)}
+	}
+	if c.Device == "" {
+		return usageError{errors.New("the device id is empty")}
+	}
+	return explain(ctx, api, c.Device, out.stdout)
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(out output) error {
+	_, err := fmt.Fprintln(out.stdout, versionText())
+	return err
+}
+
+// versionText is the module's version, else the commit, with Go and platform.
+func versionText() string {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
+				version = s.Value
+			}
+		}
+	}
+	return fmt.Sprintf("holter %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

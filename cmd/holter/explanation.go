@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+)
+
+// line is a line of an explanation: a label, an amount with its sign, and what it is.
+type line struct{ label, sign, amount, text string }
+
+// explanation says why a device is in its state.
+func explanation(d *httpapi.Device) string {
+	lines := []line{
+		{label: "state", text: d.State},
+		{label: "because", text: because(d)},
+		{label: "since", text: instant(d, d.Since)},
+	}
+	if d.Listening != nil {
+		lines = append(lines, line{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + d.Source})
+		lines = append(lines, silence(d)...)
+	}
+	lines = append(lines, outlook(d)...)
+	lines = append(lines, rules(d)...)
+	lines = append(lines, line{label: "session", text: session(d)})
+	if d.Flapping {
+		lines = append(lines, line{label: "flapping", text: "it keeps going offline and coming back"})
+	}
+	return d.ID + "\n\n" + table(lines)
+}
+
+// because puts the state's reason into words.
+func because(d *httpapi.Device) string {
+	switch {
+	case d.State == "never_seen":
+		return "it is configured, and was never heard"
+	case d.State == "offline" && d.Reason == "silence":
+		return "nothing was heard of it for " + length(d.Timeout) + " for which its source was listening"
+	case d.State == "offline" && d.Reason == "bye":
+		return "it said goodbye"
+	case d.State == "offline" && d.Reason == "closed":
+		return "its connection ended, and it was not back within " + length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "protocol":
+		return "it broke its protocol and was cut off, and was not back within " + length(d.Policy.CloseGrace)
+	case d.State == "sleeping":
+		return "it said that it would be silent until " + instant(d, d.SleepUntil)
+	case d.Closing != "":
+		return "its connection ended (" + d.Closing + "), and it has " + length(d.Policy.CloseGrace) + " to come back"
+	case d.State == "unknown":
+		return "its source was deaf since the last heartbeat, and it was not heard again yet"
+	case d.State == "late":
+		return "nothing was heard of it for " + length(d.Policy.LateAfter) + ", and not yet for " + length(d.Timeout)
+	case d.State == "online":
+		return "it was heard in time"
+	}
+	return d.Reason
+}
+
+// silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet.
+func silence(d *httpapi.Device) []line {
+	wall := milliseconds(d.AsOf.Sub(d.LastSeen))
+	unread := wall - d.Silence
+	lines := []line{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
+	for _, deaf := range d.Listening.Deaf {
+		unread -= deaf.Length
+		lines = append(lines, line{sign: "-", amount: length(deaf.Length), text: "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)})
+	}
+	lines = append(lines,
+		line{sign: "-", amount: length(unread), text: "not processed yet"},
+		line{sign: "=", amount: length(d.Silence), text: "heard silence"})
+	left := line{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
+	if d.Silence < d.Timeout {
+		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
+	}
+	return append(lines, left)
+}
+
+// outlook says when the device goes offline.
+func outlook(d *httpapi.Device) []line {
+	var lines []line
+	if !d.Deadline.IsZero() {
+		lines = append(lines, line{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
+	}
+	if d.Listening == nil || d.Listening.NotBefore == 0 {
+		return lines
+	}
+	text := "passed: the source listened long enough after it was deaf"
+	if left := d.Listening.NotBefore - d.Listening.Now; left > 0 {
+		text = "not judged for another " + length(left) + " of listening, because the source was deaf"
+	}
+	return append(lines, line{label: "allowance", text: text})
+}
+
+// rules shows the policy.
+func rules(d *httpapi.Device) []line {
+	p := d.Policy
+	late := length(p.LateAfter)
+	if p.LateAfter == 0 || p.LateAfter >= p.Timeout {
+		late = "off"
+	}
+	lines := []line{
+		{label: "policy", text: "timeout from " + p.From},
+		{amount: length(p.Interval), text: "interval"},
+		{amount: length(p.Timeout), text: "timeout"},
+		{amount: late, text: "late after"},
+		{amount: length(p.CloseGrace), text: "close grace"},
+		{amount: length(p.SleepLimit), text: "sleep limit"},
+	}
+	if d.Group != "" {
+		lines = append(lines, line{label: "group", text: d.Group})
+	}
+	return lines
+}
+
+func session(d *httpapi.Device) string {
+	connection := "not connected"
+	if d.Connected {
+		connection = "connected"
+	}
+	return fmt.Sprintf("%s, epoch %d, event %d", connection, d.Epoch, d.Seq)
+}
+
+// table aligns lines: amounts to the right.
+func table(lines []line) string {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l.amount))
+	}
+	var out strings.Builder
+	for _, l := range lines {
+		if l.amount == "" {
+			fmt.Fprintf(&out, "  %-14s  %s\n", l.label, l.text)
+			continue
+		}
+		fmt.Fprintf(&out, "  %-14s  %1s %*s  %s\n", l.label, l.sign, width, l.amount, l.text)
+	}
+	return out.String()
+}
+
+// instant says when something is, and how far from now by the server's clock.
+func instant(d *httpapi.Device, t time.Time) string {
+	if away := t.Sub(d.AsOf); away > 0 {
+		return stamp(t) + " (in " + length(milliseconds(away)) + ")"
+	}
+	return stamp(t) + " (" + length(milliseconds(d.AsOf.Sub(t))) + " ago)"
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// length shows milliseconds as a duration, to the millisecond.
+func length(ms float64) string { return (time.Duration(math.Round(ms)) * time.Millisecond).String() }

@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet"
+)
+
+// programEnv makes this test binary the program itself.
+const programEnv = "HOLTER_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program is a running holter serve.
+type program struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	devices string // HOST:PORT
+	api     string // URL
+
+	mu  sync.Mutex // guards log
+	log bytes.Buffer
+}
+
+// startServe runs holter serve on free ports, with further arguments, and waits until it is ready.
+func startServe(t *testing.T, args ...string) *program {
+	t.Helper()
+	p := &program{t: t}
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json"}, args...)
+	p.cmd = command(t, args...)
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	ready := make(chan bool)
+	go p.read(stderr, ready)
+	if !<-ready {
+		t.Fatalf("holter serve did not start:\n%s", p.logged())
+	}
+	return p
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only so that a failing test ends
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), programEnv+"=1")
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// read keeps the program's log, and finds its addresses in it.
+func (p *program) read(stderr io.Reader, ready chan<- bool) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.log.WriteString(lines.Text() + "\n")
+		p.mu.Unlock()
+		var entry struct{ Msg, Devices, HTTP string }
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "holter is watching" {
+			p.devices = strings.TrimPrefix(entry.Devices, "line://")
+			p.api = "http://" + entry.HTTP
+			ready <- true
+		}
+	}
+	close(ready)
+}
+
+func (p *program) logged() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// stop sends a signal and returns how the program ended.
+func (p *program) stop(signal os.Signal) error {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.cmd.Wait()
+}
+
+func (p *program) get(path string) (int, string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.api+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// say opens a connection, says something, and returns the first line of the answer.
+func (p *program) say(text string) (net.Conn, string) {
+	p.t.Helper()
+	c, err := (&net.Dialer{}).DialContext(p.t.Context(), "tcp", p.devices)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(c, text); err != nil {
+		p.t.Fatal(err)
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c, strings.TrimSpace(answer)
+}
+
+// fleetSize is how many devices the fleet test plays; HOLTER_TEST_FLEET=15000 plays the large form.
+func fleetSize(t *testing.T) int {
+	t.Helper()
+	n := 1500
+	if text := os.Getenv("HOLTER_TEST_FLEET"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			t.Fatalf("HOLTER_TEST_FLEET: %v", err)
+		}
+	}
+	return n
+}
+
+// A fleet beats, a tenth of it falls silent, closes, resets or says goodbye, some come back or come twice: every verdict must be there,
+// be right, and come in time, and there must be no other.
+func TestFleet(t *testing.T) {
+	n := fleetSize(t)
+	p := startServe(t)
+	const ttl, grace = 6 * time.Second, 3 * time.Second // the grace is the default for that ttl
+	f, err := fleet.New(fleet.Config{Addr: p.devices, Devices: n, TTL: ttl, Interval: 2 * time.Second, Rate: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := f.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(time.Second)
+	actions := []fleet.Action{fleet.Silent, fleet.Close, fleet.Reset, fleet.Bye}
+	do := func(device int, a fleet.Action, after time.Duration) {
+		if err := f.Do(device, a, start.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; i < n; i += 10 {
+		do(i, actions[i/10%len(actions)], time.Duration(i)*time.Second/time.Duration(n))
+	}
+	for i := 5; i < n; i += 100 {
+		do(i, fleet.Duplicate, time.Second)                     // a takeover is no end
+		do(i+1, fleet.Reset, time.Second)                       // neither is one who is
+		do(i+1, fleet.Reconnect, time.Second+grace/3)           // back in time
+		do(i+2, fleet.Silent, time.Second)                      // this one is judged,
+		do(i+2, fleet.Reconnect, time.Second+ttl+2*time.Second) // and comes back
+	}
+	runCtx, endRun := context.WithDeadline(ctx, start.Add(time.Second+ttl+6*time.Second))
+	defer endRun()
+	if err := f.Run(runCtx); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now()
+	events, err := fleet.Events(ctx, p.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := fleet.Score(f.Truth(), events, fleet.Options{CloseGrace: grace, Until: until})
+	t.Log(report.String())
+	if len(report.Faults) > 0 || report.Judged != report.Due {
+		t.Errorf("%d of %d verdicts were right, %d faults", report.Judged, report.Due, len(report.Faults))
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("holter serve ended with %v, want status 0\n%s", err, p.logged())
+	}
+}
+
+func TestServeAnswers(t *testing.T) {
+	p := startServe(t)
+	if _, answer := p.say("HELLO site-7/pump ttl=1m\n"); answer != "OK 1 ttl=60" {
+		t.Fatalf("answer = %q", answer)
+	}
+	tests := []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/healthz", 200, "ok"},
+		{"/readyz", 200, ""},
+		{"/metrics", 200, `holter_devices{state="online"} 1`},
+		{"/metrics", 200, "holter_gateway_connections 1"},
+		{"/v1/devices", 200, `"id":"site-7/pump"`},
+		{"/v1/devices/site-7%2Fpump", 200, `"state":"online"`},
+		{"/v1/devices/nobody", 404, "no device with this id"},
+		{"/v1/events?after=0", 200, `"type":"io.holter.device.online"`},
+		{"/openapi.json", 200, `"openapi":"3.1`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path, func(t *testing.T) {
+			status, body := p.get(tt.path)
+			if status != tt.status || !strings.Contains(body, tt.want) {
+				t.Errorf("GET %s = %d %s, want %d with %s", tt.path, status, body, tt.status, tt.want)
+			}
+		})
+	}
+	out, err := command(t, "explain", "--api", p.api, "site-7/pump").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "online") || !strings.Contains(string(out), "announced") {
+		t.Errorf("holter explain = %v\n%s", err, out)
+	}
+}
+
+func TestServeRefusesToStart(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	config := filepath.Join(t.TempDir(), "holter.yaml")
+	if err := os.WriteFile(config, []byte("policy:\n  timout: 90s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"device port in use", []string{"--listen", taken.Addr().String()}, "another address with --listen"},
+		{"api port in use", []string{"--http", taken.Addr().String()}, "another address with --http"},
+		{"bad config", []string{"--config", config}, config + ":2:3"},
+		{"no config", []string{"--config", config + ".not"}, "no such file"},
+		{"open to all", []string{"--listen", "0.0.0.0:0"}, "--open"},
+		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
+		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, tt.args...)
+			if tt.args[0] == "--listen" {
+				args = append(args[:1], args[3:]...)
+			}
+			if tt.args[0] == "--http" {
+				args = []string{"serve", "--listen", "127.0.0.1:0", "--http", taken.Addr().String()}
+			}
+			out, err := command(t, args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("holter %v = %v, want an error with %q:\n%s", args, err, tt.want, out)
+			}
+		})
+	}
+}
+
+// What cannot be written is not needed yet: the gateway serves, and says what is wrong.
+func TestServeReadOnlyData(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startServe(t, "--data", filepath.Join(file, "data"))
+	if _, answer := p.say("HELLO d\n"); answer != "OK 1 ttl=90" {
+		t.Errorf("answer = %q", answer)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	if !strings.Contains(p.logged(), "data directory cannot be written") {
+		t.Errorf("the log does not say that the data directory is not writable:\n%s", p.logged())
+	}
+}
+
+func TestServeStops(t *testing.T) {
+	p := startServe(t)
+	c, _ := p.say("HELLO d\n")
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
+	}
+	if text, err := bufio.NewReader(c).ReadString('\n'); text != "BYE shutdown\n" {
+		t.Errorf("the device heard %q, %v", text, err)
+	}
+}

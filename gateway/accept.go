@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+
+	"github.com/holter-iot/holter/gateway/line"
+)
+
+// enrolling is how many accepted connections may be on their way into an event loop.
+const enrolling = 512
+
+// listen binds the addresses.
+func (g *Gateway) listen() error {
+	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
+		if !g.config.ReusePort {
+			return nil
+		}
+		var err error
+		if e := c.Control(func(fd uintptr) {
+			err = os.NewSyscallError("setsockopt", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+		}); e != nil {
+			return e
+		}
+		return err
+	}}
+	for _, addr := range g.config.Listen {
+		l, err := lc.Listen(context.Background(), "tcp", addr)
+		if err != nil {
+			g.closeListeners()
+			return fmt.Errorf("gateway: %w", err)
+		}
+		g.listeners = append(g.listeners, l.(*net.TCPListener))
+	}
+	return nil
+}
+
+func (g *Gateway) closeListeners() {
+	for _, l := range g.listeners {
+		_ = l.Close()
+	}
+}
+
+// accept lets connections in until the listener is closed.
+//
+// gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors run out.
+func (g *Gateway) accept(ctx context.Context, l *net.TCPListener) error {
+	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
+	results := make(chan (<-chan gnet.RegisteredResult), enrolling) // closed below; what is in it is on its way into a loop
+	var settled sync.WaitGroup
+	settled.Go(func() { g.settle(results) })
+	defer settled.Wait()
+	defer close(results)
+	for pause := time.Duration(0); ; {
+		c, err := l.AcceptTCP()
+		if err == nil {
+			pause = 0
+			if result := g.admit(ctx, c); result != nil {
+				results <- result
+			}
+			if limit.Wait(ctx) != nil {
+				return nil
+			}
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		g.counts.acceptErrors.Add(1)
+		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+			g.turnAway(l)
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		g.warnAccept(err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// admit hands a connection to an event loop, or refuses it.
+func (g *Gateway) admit(ctx context.Context, c *net.TCPConn) <-chan gnet.RegisteredResult {
+	g.counts.accepted.Add(1)
+	addr := remoteAddr(c.RemoteAddr())
+	switch {
+	case g.connections.Add(1) > int64(g.config.MaxConnections):
+		g.counts.refusedFull.Add(1)
+		g.refuse(c, "the gateway holds as many connections as it may; try again later")
+		return nil
+	case !g.addresses.enter(addr, g.config.MaxPerAddress):
+		g.counts.refusedAddress.Add(1)
+		g.refuse(c, "your address holds as many connections as it may")
+		return nil
+	}
+	g.keepAlive(c)
+	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
+	result, err := l.events.Enroll(gnet.NewContext(ctx, &conn{loop: l}), c)
+	if err != nil { // the engine stops
+		g.leave(addr)
+		_ = c.Close()
+		return nil
+	}
+	return result
+}
+
+// settle counts the connections that did not make it into an event loop.
+func (g *Gateway) settle(results <-chan (<-chan gnet.RegisteredResult)) {
+	for result := range results {
+		if r := <-result; r.Err != nil {
+			g.counts.enrollErrors.Add(1)
+			g.connections.Add(-1)
+			g.warnAccept(r.Err)
+		}
+	}
+}
+
+// refuse tells a client why it is not let in. It does not wait for it.
+func (g *Gateway) refuse(c *net.TCPConn, why string) {
+	g.connections.Add(-1)
+	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
+	_, _ = c.Write(line.AppendError(nil, &line.Error{Code: line.Full, Text: why}))
+	_ = c.Close()
+}
+
+func (g *Gateway) leave(addr netip.Addr) {
+	g.connections.Add(-1)
+	g.addresses.leave(addr, g.config.MaxPerAddress)
+}
+
+// keepAlive asks the kernel to probe an idle connection, each at its own time, so that a fleet is not probed in step.
+func (g *Gateway) keepAlive(c *net.TCPConn) {
+	if d := g.config.KeepAlive; d > 0 {
+		idle := d/2 + rand.N(d)
+		_ = c.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: max(idle/5, time.Second), Count: 5})
+	}
+}
+
+func (g *Gateway) warnAccept(err error) {
+	if n := g.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+		g.log.Warn("a connection could not be let in; the others are not affected", "error", err, "times", n,
+			"connections", g.connections.Load(), "help", "raise the limit on open files (ulimit -n) or lower gateway.max_connections")
+	}
+}
+
+// turnAway takes a connection from the queue, although descriptors have run out, and closes it, so that the client knows: it gives up a
+// spare descriptor for the moment.
+func (g *Gateway) turnAway(l *net.TCPListener) {
+	g.spare.lend(func() {
+		_ = l.SetDeadline(time.Now().Add(time.Millisecond))
+		c, err := l.AcceptTCP()
+		_ = l.SetDeadline(time.Time{})
+		if err != nil {
+			return
+		}
+		g.counts.refusedFull.Add(1)
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	})
+}
+
+// spareFile is a descriptor kept for when there is no other.
+type spareFile struct {
+	mu   sync.Mutex // guards file
+	file *os.File
+}
+
+func (s *spareFile) open() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.file, err = os.Open(os.DevNull)
+	return err
+}
+
+func (s *spareFile) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.file.Close()
+}
+
+// lend frees the descriptor while f runs.
+func (s *spareFile) lend(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.file.Close()
+	f()
+	s.file, _ = os.Open(os.DevNull)
+}
+
+// addressBook counts connections by address.
+type addressBook struct {
+	mu     sync.Mutex // guards counts
+	counts map[netip.Addr]int
+}
+
+// enter says whether an address may have one more connection. Without a limit nothing is kept.
+func (b *addressBook) enter(addr netip.Addr, limit int) bool {
+	if limit == 0 {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.counts == nil {
+		b.counts = make(map[netip.Addr]int)
+	}
+	if b.counts[addr] >= limit {
+		return false
+	}
+	b.counts[addr]++
+	return true
+}
+
+func (b *addressBook) leave(addr netip.Addr, limit int) {
+	if limit == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.counts[addr]--; b.counts[addr] <= 0 {
+		delete(b.counts, addr)
+	}
+}
+
+func remoteAddr(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

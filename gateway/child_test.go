@@ -1,0 +1,203 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// The tests that stop a process, or take its descriptors away, do so to a child: this test binary again, with childEnv set.
+const (
+	childEnv = "HOLTER_TEST_CHILD" // gateway, or gnet: a server that accepts the way gnet does
+	filesEnv = "HOLTER_TEST_FILES" // its limit on open files
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(childEnv) {
+	case "gateway":
+		exit(gatewayChild())
+	case "gnet":
+		exit(gnetChild())
+	default:
+		// ants, inside gnet and timer, keeps goroutines of its own for the length of the process.
+		goleak.VerifyTestMain(m,
+			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
+			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
+			goleak.IgnoreAnyFunction("github.com/panjf2000/gnet/v2/pkg/pool/goroutine.init"),
+			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*goWorker).run.func1"))
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func limitFiles() error {
+	n, err := strconv.ParseUint(os.Getenv(filesEnv), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n})
+}
+
+// gatewayChild serves until its standard input ends, and then prints its events.
+func gatewayChild() error {
+	if err := limitFiles(); err != nil {
+		return err
+	}
+	log, err := liveness.NewLog(0)
+	if err != nil {
+		return err
+	}
+	registry, err := liveness.New(log, liveness.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := gateway.New(registry, gateway.Config{
+		Listen: []string{"127.0.0.1:0"}, MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	registryCtx, endRegistry := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	registryEnded, gatewayEnded := make(chan error, 1), make(chan error, 1)
+	go func() { registryEnded <- registry.Run(registryCtx) }()
+	go func() { gatewayEnded <- g.Run(ctx) }()
+	fmt.Println(g.Addrs()[0])
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	cancel()
+	err = <-gatewayEnded
+	endRegistry()
+	err = errors.Join(err, <-registryEnded)
+	events, readErr := log.Read(nil, 0, 1<<30)
+	return errors.Join(err, readErr, json.NewEncoder(os.Stdout).Encode(events))
+}
+
+// child is such a process.
+type child struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	addr  string
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+func startChild(t *testing.T, kind string, files int) *child {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // only so that a failing test ends
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+kind, fmt.Sprintf("%s=%d", filesEnv, files))
+	cmd.Stderr = io.Discard
+	if testing.Verbose() {
+		cmd.Stderr = os.Stderr
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{t: t, cmd: cmd, stdin: stdin, out: bufio.NewReader(stdout)}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(unix.SIGCONT)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	addr, err := c.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the child did not start: %v", err)
+	}
+	c.addr = addr[:len(addr)-1]
+	return c
+}
+
+func (c *child) rig() *rig { return &rig{t: c.t, addr: c.addr} }
+
+// end stops a gateway child and returns its events.
+func (c *child) end() []liveness.Event {
+	c.t.Helper()
+	_ = c.stdin.Close()
+	var events []liveness.Event
+	if err := json.NewDecoder(c.out).Decode(&events); err != nil {
+		c.t.Fatalf("read the child's events: %v", err)
+	}
+	return events
+}
+
+// offline returns those of the events that are verdicts.
+func offline(events []liveness.Event) []string {
+	var s []string
+	for _, e := range events {
+		if e.Type == liveness.DeviceOffline {
+			s = append(s, fmt.Sprintf("%s %v after %v", e.Subject, e.Reason, e.HeardSilence))
+		}
+	}
+	return s
+}
+
+// gnetChild serves in gnet's own way: it answers what it is sent.
+func gnetChild() error {
+	if err := limitFiles(); err != nil {
+		return err
+	}
+	for port := 20000 + os.Getpid()%20000; ; port++ {
+		server := &echo{at: "127.0.0.1:" + strconv.Itoa(port)}
+		err := gnet.Run(server, "tcp://"+server.at, gnet.WithNumEventLoop(1), gnet.WithLogger(mute{}))
+		if server.booted {
+			return err
+		}
+	}
+}
+
+type mute struct{}
+
+func (mute) Debugf(string, ...any) {}
+func (mute) Infof(string, ...any)  {}
+func (mute) Warnf(string, ...any)  {}
+func (mute) Errorf(string, ...any) {}
+func (mute) Fatalf(string, ...any) {}
+
+type echo struct {
+	gnet.BuiltinEventEngine
+	at     string
+	booted bool
+}
+
+func (e *echo) OnBoot(gnet.Engine) gnet.Action {
+	e.booted = true
+	fmt.Println(e.at)
+	return gnet.None
+}
+
+func (e *echo) OnTraffic(c gnet.Conn) gnet.Action {
+	b, _ := c.Next(-1)
+	_, _ = c.Write(b)
+	return gnet.None
+}

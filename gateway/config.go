@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config says how a gateway works. Only Listen is required.
+type Config struct {
+	// Listen are the addresses, HOST:PORT, to accept devices at. Port 0 picks a free one, see [Gateway.Addrs].
+	Listen []string
+	// ReusePort lets several processes listen at the same port; the kernel spreads new connections among them.
+	ReusePort bool
+	// Name is the source's name in events and views. Default: "gateway".
+	Name string
+	// Token, if set, is the secret that each HELLO must carry.
+	Token string
+	// Loops is the number of event loops. Default: GOMAXPROCS.
+	Loops int
+	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least 128, for other uses.
+	MaxConnections int
+	// MaxPerAddress bounds the connections of one address. Default 0: no bound.
+	MaxPerAddress int
+	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
+	AcceptRate int
+	// HandshakeTimeout is how long a connection has to say hello. Default: 10 s.
+	HandshakeTimeout time.Duration
+	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.
+	// Default 0: off; a device that is judged is disconnected anyway.
+	IdleTimeout time.Duration
+	// MaxLine is the longest line, in bytes. Default: 1024.
+	MaxLine int
+	// MaxOutbound bounds what a connection may leave unread, in bytes; it is closed when there is more. Default: 64 KiB.
+	MaxOutbound int
+	// CloseRate is how many connections are closed per second on the gateway's part, so that a mass verdict does not disturb the
+	// living. Default: 2,000.
+	CloseRate int
+	// KeepAlive is the time after which an idle connection is probed by the kernel, spread by half of it. It should be long: silence is
+	// judged by the policy. Default 0: off.
+	KeepAlive time.Duration
+	// UserTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482). Default: 60 s.
+	UserTimeout time.Duration
+	// ProbeInterval is how often the event loops are probed; verdicts are that much late at most. Default: 20 ms.
+	ProbeInterval time.Duration
+	// MaxGap and Allowance are those of [liveness.SourceConfig].
+	MaxGap, Allowance time.Duration
+	// Logger gets what an operator should know. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	defTime := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Name == "" {
+		c.Name = "gateway"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	def(&c.Loops, runtime.GOMAXPROCS(0))
+	def(&c.MaxConnections, connectionsAllowed())
+	def(&c.AcceptRate, 20_000)
+	def(&c.MaxLine, 1024)
+	def(&c.MaxOutbound, 64<<10)
+	def(&c.CloseRate, 2_000)
+	defTime(&c.HandshakeTimeout, 10*time.Second)
+	defTime(&c.UserTimeout, time.Minute)
+	defTime(&c.ProbeInterval, 20*time.Millisecond)
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if len(c.Listen) == 0 {
+		errs = append(errs, errors.New("gateway: Listen is empty, want an address"))
+	}
+	check := func(name string, v, least, most int64) {
+		if v < least || v > most {
+			errs = append(errs, fmt.Errorf("gateway: %s is %d, want %d to %d", name, v, least, most))
+		}
+	}
+	check("Loops", int64(c.Loops), 1, 1024)
+	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
+	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
+	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)
+	check("MaxLine", int64(c.MaxLine), 64, 1<<20)
+	check("MaxOutbound", int64(c.MaxOutbound), 256, 1<<30)
+	check("CloseRate", int64(c.CloseRate), 1, 1<<30)
+	for _, d := range []struct {
+		name        string
+		v, least, m time.Duration
+	}{
+		{"HandshakeTimeout", c.HandshakeTimeout, time.Millisecond, time.Hour},
+		{"IdleTimeout", c.IdleTimeout, 0, 366 * 24 * time.Hour},
+		{"KeepAlive", c.KeepAlive, 0, 9 * time.Hour},
+		{"UserTimeout", c.UserTimeout, time.Second, 24 * time.Hour},
+		{"ProbeInterval", c.ProbeInterval, time.Millisecond, time.Second},
+	} {
+		if d.v < d.least || d.v > d.m {
+			errs = append(errs, fmt.Errorf("gateway: %s is %v, want %v to %v", d.name, d.v, d.least, d.m))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// connectionsAllowed returns the limit on open files, less what else the process needs.
+func connectionsAllowed() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 - 128
+	}
+	files := int(min(limit.Cur, 1<<24))
+	return max(files-max(files*3/100, 128), 1)
+}

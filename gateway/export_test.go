@@ -1,0 +1,24 @@
+package gateway
+
+import (
+	"context"
+	"time"
+)
+
+// Block keeps an event loop from reading for a while, and calls during meanwhile.
+func Block(g *Gateway, loop int, length time.Duration, during func()) {
+	entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	err := g.loops[loop].events.Execute(context.Background(), runnable(func() {
+		close(entered)
+		<-leave
+		close(left)
+	}))
+	if err != nil {
+		panic(err)
+	}
+	<-entered
+	during()
+	<-time.After(length)
+	close(leave)
+	<-left
+}

@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/panjf2000/gnet/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
+)
+
+// Gateway serves devices. Make one with [New] and call [Gateway.Run] once.
+type Gateway struct {
+	config    Config
+	log       *slog.Logger
+	source    *liveness.Source
+	listeners []*net.TCPListener
+	timers    *timer.Engine // deadlines of connections, in real time
+	closer    closer
+	addresses addressBook
+	loops     []*loop // one for each event loop; made before the first connection is let in
+	spare     spareFile
+
+	connections atomic.Int64 // accepted and not yet closed
+	closing     atomic.Bool  // the end of connections is the gateway's doing, not the devices'
+	counts      counters
+}
+
+// New binds the addresses and adds the gateway to the registry's sources. It accepts nothing yet. Errors: a bad config, an address that
+// cannot be bound (then none is), a source name that is taken.
+func New(registry *liveness.Registry, cfg Config) (*Gateway, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{config: cfg, log: cfg.Logger}
+	g.closer.init(cfg.CloseRate)
+	g.counts.loops = make([]loopCounters, cfg.Loops)
+	if err := g.listen(); err != nil {
+		return nil, err
+	}
+	g.source, err = registry.AddSource(liveness.SourceConfig{
+		Name: cfg.Name, Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
+	})
+	if err != nil {
+		g.closeListeners()
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	return g, nil
+}
+
+// Addrs returns the addresses that are listened at, in the order of Config.Listen.
+func (g *Gateway) Addrs() []net.Addr {
+	addrs := make([]net.Addr, 0, len(g.listeners))
+	for _, l := range g.listeners {
+		addrs = append(addrs, l.Addr())
+	}
+	return addrs
+}
+
+// Source returns the gateway's source.
+func (g *Gateway) Source() *liveness.Source { return g.source }
+
+// Run serves until ctx is done. Then it accepts no more, says goodbye on every connection, and returns when all are closed; the devices
+// keep the states that they have. It returns an error only if it could not start or an event loop died.
+func (g *Gateway) Run(ctx context.Context) (err error) {
+	defer g.closeListeners()
+	if g.timers, err = timer.Start(timer.Config{}); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	defer func() { err = errors.Join(err, g.timers.Close(context.Background())) }()
+	if err := g.spare.open(); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	defer g.spare.close()
+	engine, probes, err := g.startLoops()
+	if err != nil {
+		return fmt.Errorf("gateway: start event loops: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return g.probe(ctx, probes) })
+	group.Go(func() error { return g.closer.run(ctx) })
+	var accepting sync.WaitGroup
+	for _, l := range g.listeners {
+		accepting.Add(1)
+		group.Go(func() error {
+			defer accepting.Done()
+			return g.accept(ctx, l)
+		})
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		g.closeListeners()
+		accepting.Wait()
+		g.closing.Store(true)
+		defer closeProbes(probes)
+		if err := engine.Stop(); err != nil {
+			return fmt.Errorf("gateway: stop event loops: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// startLoops starts the event loops and a probe into each.
+func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
+	for i := range g.config.Loops {
+		g.loops = append(g.loops, &loop{gateway: g, index: i})
+	}
+	engine, err := gnet.NewClient(handler{gateway: g},
+		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}), gnet.WithLockOSThread(true))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := engine.Start(); err != nil {
+		return nil, nil, err
+	}
+	var probes []*probe
+	for _, l := range g.loops {
+		p, err := newProbe(engine, l)
+		if err != nil {
+			closeProbes(probes)
+			return nil, nil, errors.Join(err, engine.Stop())
+		}
+		probes = append(probes, p)
+	}
+	return engine, probes, nil
+}
+
+// now returns the listening time to stamp what is being handled with.
+func (g *Gateway) now() time.Duration { return g.source.Time(time.Now()) }

@@ -1,0 +1,168 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// rig is a gateway that runs for the length of a test.
+type rig struct {
+	t        *testing.T
+	gateway  *gateway.Gateway
+	registry *liveness.Registry
+	log      *liveness.Log
+	addr     string
+	stop     func() // ends it and waits; may be called more than once
+}
+
+func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
+	t.Helper()
+	log, err := liveness.NewLog(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := liveness.New(log, fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Listen == nil {
+		cfg.Listen = []string{"127.0.0.1:0"}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	g, err := gateway.New(registry, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	registryCtx, endRegistry := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		registryEnded := make(chan error)
+		go func() { registryEnded <- registry.Run(registryCtx) }()
+		if err := g.Run(ctx); err != nil {
+			t.Errorf("gateway: %v", err)
+		}
+		endRegistry()
+		if err := <-registryEnded; err != nil {
+			t.Errorf("registry: %v", err)
+		}
+	}()
+	r := &rig{t: t, gateway: g, registry: registry, log: log, addr: g.Addrs()[0].String()}
+	r.stop = func() { cancel(); <-ended }
+	t.Cleanup(r.stop)
+	return r
+}
+
+// device is a connection typed into by hand.
+type device struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func (r *rig) dial() *device {
+	r.t.Helper()
+	c, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute)) // only so that a failing test ends
+	d := &device{t: r.t, conn: c}
+	d.init()
+	return d
+}
+
+func (d *device) init() { d.in = bufio.NewReader(d.conn) }
+
+// dialUntil connects and says something, again and again, until the answer is the wanted one.
+func (r *rig) dialUntil(say, want string) *device {
+	r.t.Helper()
+	for range 1000 {
+		d := r.dial()
+		if _, err := io.WriteString(d.conn, say); err == nil && strings.HasPrefix(d.hear(), want) {
+			return d
+		}
+		_ = d.conn.Close()
+	}
+	r.t.Fatalf("never heard %q", want)
+	return nil
+}
+
+func (d *device) say(text string) {
+	d.t.Helper()
+	if _, err := io.WriteString(d.conn, text); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// hear returns the next line, or the error that ended the connection.
+func (d *device) hear() string {
+	d.t.Helper()
+	text, err := d.in.ReadString('\n')
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(text, "\n")
+}
+
+func (d *device) expect(want string) {
+	d.t.Helper()
+	if got := d.hear(); got != want && !(strings.HasSuffix(want, "…") && strings.HasPrefix(got, strings.TrimSuffix(want, "…"))) {
+		d.t.Fatalf("heard %q, want %q", got, want)
+	}
+}
+
+// events waits until there are n events and returns them.
+func (r *rig) events(n int) []liveness.Event {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var events []liveness.Event
+	var err error
+	for len(events) < n {
+		if events, err = r.log.Wait(ctx, events, uint64(len(events)), n); err != nil {
+			r.t.Fatalf("after %d of %d events: %v", len(events), n, err)
+		}
+	}
+	return events
+}
+
+func (r *rig) story(n int) string {
+	var s []string
+	for _, e := range r.events(n) {
+		s = append(s, strings.TrimSpace(fmt.Sprint(e.ID(), " ", e.Type, " ", e.Reason)))
+	}
+	return strings.Join(s, "; ")
+}
+
+func TestThread(t *testing.T) {
+	r := startRig(t, liveness.Config{}, gateway.Config{})
+	d := r.dial()
+	d.say("HELLO sensor-1 ttl=300ms\n")
+	d.expect("OK 1 ttl=0.3")
+	d.say("PING 7\nping\n")
+	d.expect("PONG 7")
+	d.expect("PONG")
+	d.expect("BYE silence")
+	if got, want := r.story(2), "sensor-1:1 device.online; sensor-1:2 device.offline silence"; got != want {
+		t.Errorf("story = %s, want %s", got, want)
+	}
+	e := r.events(2)[1]
+	if e.HeardSilence < 300*time.Millisecond {
+		t.Errorf("heard silence = %v, want at least 300ms", e.HeardSilence)
+	}
+}

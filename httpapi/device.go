@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Device is a picture of a device. What does not apply to it is left out.
+type Device struct {
+	ID         string     `json:"id"`
+	State      string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown"`
+	Reason     string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol" doc:"Why it is offline."`
+	Seq        uint64     `json:"seq" doc:"Number of its latest event."`
+	Epoch      uint64     `json:"epoch" doc:"Number of its session."`
+	Source     string     `json:"source,omitempty" doc:"Where it was heard last."`
+	LastSeen   time.Time  `json:"last_seen,omitzero" doc:"When it was heard last."`
+	Silence    float64    `json:"heard_silence_ms" doc:"Time since then for which its source was listening."`
+	Timeout    float64    `json:"timeout_ms" doc:"The heard silence after which it is offline."`
+	Deadline   time.Time  `json:"deadline,omitzero" doc:"When it goes offline if it is not heard and its source goes on listening."`
+	Policy     Policy     `json:"policy"`
+	Group      string     `json:"group,omitempty"`
+	Flapping   bool       `json:"flapping"`
+	Connected  bool       `json:"connected"`
+	Closing    string     `json:"closing,omitempty" doc:"Its connection ended: why it goes offline unless it comes back."`
+	Since      time.Time  `json:"since" doc:"When the state changed last."`
+	SleepUntil time.Time  `json:"sleep_until,omitzero"`
+	Listening  *Listening `json:"listening,omitempty" doc:"What the heard silence is made of; not in lists."`
+	AsOf       time.Time  `json:"as_of" doc:"When the picture was taken, by the server's clock."`
+}
+
+// Policy says how long a device may be silent, in milliseconds.
+type Policy struct {
+	Interval   float64 `json:"interval_ms"`
+	Timeout    float64 `json:"timeout_ms"`
+	LateAfter  float64 `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
+	CloseGrace float64 `json:"close_grace_ms"`
+	SleepLimit float64 `json:"sleep_limit_ms"`
+	From       string  `json:"from" doc:"The rule that the timeout is from: device, group NAME, announced or default."`
+}
+
+// Listening is the sum behind a device's heard silence, in its source's listening time.
+type Listening struct {
+	Now       float64 `json:"now_ms"`
+	Last      float64 `json:"last_ms" doc:"At the last heartbeat."`
+	NotBefore float64 `json:"not_before_ms" doc:"The device is not judged earlier, because its source was deaf; 0 if it was not."`
+	Deaf      []Deaf  `json:"deaf" doc:"When the source was deaf since the last heartbeat, of its latest such intervals."`
+}
+
+// Deaf is a time in which a source heard nothing.
+type Deaf struct {
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+	Length float64   `json:"ms"`
+}
+
+func deviceOf(v *liveness.View, now time.Time) Device {
+	d := Device{
+		ID: v.ID, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
+		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: milliseconds(v.Policy.Timeout),
+		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
+		Since: utc(v.Since), SleepUntil: utc(v.Sleep), AsOf: utc(now),
+	}
+	d.Policy = Policy{
+		Interval: milliseconds(v.Policy.Interval), Timeout: d.Timeout, LateAfter: milliseconds(v.Policy.LateAfter),
+		CloseGrace: milliseconds(v.Policy.CloseGrace), SleepLimit: milliseconds(v.Policy.SleepLimit), From: v.From,
+	}
+	return d
+}
+
+// listeningOf returns nil for a device that was never heard.
+func listeningOf(v *liveness.View) *Listening {
+	if v.Source == "" {
+		return nil
+	}
+	return &Listening{
+		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Deaf: deafOf(v.Deaf),
+	}
+}
+
+func deafOf(intervals []liveness.DeafInterval) []Deaf {
+	deaf := make([]Deaf, 0, len(intervals))
+	for _, d := range intervals {
+		deaf = append(deaf, Deaf{From: utc(d.From), To: utc(d.To), Length: milliseconds(d.To.Sub(d.From))})
+	}
+	return deaf
+}
+
+// utc keeps the zero time zero.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}

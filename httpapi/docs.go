@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+//go:embed docs.html
+var docsHTML string
+
+// registerDocs adds the description of all that was registered before, for programs and for people. Both are made once.
+func (a *API) registerDocs(mux *http.ServeMux, spec *huma.OpenAPI) error {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("httpapi: describe the API: %w", err)
+	}
+	page, err := template.New("docs").Parse(docsHTML)
+	if err != nil {
+		return fmt.Errorf("httpapi: page of documentation: %w", err)
+	}
+	var docs bytes.Buffer
+	if err := page.Execute(&docs, docsOf(spec)); err != nil {
+		return fmt.Errorf("httpapi: page of documentation: %w", err)
+	}
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(text) // the client may be gone
+	})
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+		_, _ = w.Write(docs.Bytes())
+	})
+	return nil
+}
+
+// docsPage is what docs.html shows.
+type docsPage struct {
+	Title, Version, Description string
+	Operations                  []docsOperation
+}
+
+type docsOperation struct {
+	ID, Path, Summary, Description string
+	Parameters                     []docsField
+	Responses                      []docsResponse
+}
+
+type docsResponse struct {
+	Status, Description, Content string
+	Fields                       []docsField
+}
+
+// docsField is a parameter, or a field at a depth of an object.
+type docsField struct {
+	Name, In, Type, Meaning string
+	Depth                   int
+}
+
+func docsOf(spec *huma.OpenAPI) docsPage {
+	page := docsPage{Title: spec.Info.Title, Version: spec.Info.Version, Description: spec.Info.Description}
+	for _, path := range slices.Sorted(maps.Keys(spec.Paths)) {
+		op := spec.Paths[path].Get
+		if op == nil {
+			continue
+		}
+		shown := docsOperation{ID: op.OperationID, Path: path, Summary: op.Summary, Description: op.Description}
+		for _, p := range op.Parameters {
+			shown.Parameters = append(shown.Parameters,
+				docsField{Name: p.Name, In: p.In, Type: typeOf(spec, p.Schema), Meaning: p.Description})
+		}
+		for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
+			shown.Responses = append(shown.Responses, responseOf(spec, status, op.Responses[status]))
+		}
+		page.Operations = append(page.Operations, shown)
+	}
+	return page
+}
+
+func responseOf(spec *huma.OpenAPI, status string, r *huma.Response) docsResponse {
+	out := docsResponse{Status: status, Description: r.Description}
+	for content, media := range r.Content {
+		out.Content = content
+		out.Fields = fieldsOf(spec, media.Schema, 0)
+	}
+	return out
+}
+
+// fieldsOf lists the fields of an object, with those of the objects in it below each.
+func fieldsOf(spec *huma.OpenAPI, s *huma.Schema, depth int) []docsField {
+	s = resolve(spec, s)
+	if s != nil && s.Items != nil {
+		s = resolve(spec, s.Items)
+	}
+	if s == nil || depth > 3 {
+		return nil
+	}
+	var fields []docsField
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		p := s.Properties[name]
+		fields = append(fields, docsField{Name: name, Type: typeOf(spec, p), Meaning: p.Description, Depth: depth})
+		fields = append(fields, fieldsOf(spec, p, depth+1)...)
+	}
+	return fields
+}
+
+// typeOf says what a value may be.
+func typeOf(spec *huma.OpenAPI, s *huma.Schema) string {
+	s = resolve(spec, s)
+	if s == nil {
+		return ""
+	}
+	text := s.Type
+	if s.Items != nil {
+		text = "list of " + typeOf(spec, s.Items)
+	}
+	if s.Format != "" {
+		text += " (" + s.Format + ")"
+	}
+	if len(s.Enum) > 0 {
+		text += ": " + strings.Trim(fmt.Sprint(s.Enum), "[]")
+	}
+	if s.Minimum != nil && s.Maximum != nil {
+		text += fmt.Sprintf(", %v to %v", *s.Minimum, *s.Maximum)
+	}
+	if s.Default != nil {
+		text += fmt.Sprintf(", default %v", s.Default)
+	}
+	return text
+}
+
+func resolve(spec *huma.OpenAPI, s *huma.Schema) *huma.Schema {
+	if s != nil && s.Ref != "" {
+		return spec.Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	return s
+}

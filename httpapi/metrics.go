@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
+)
+
+// metrics returns the handler of /metrics, of a registry of its own. No label is ever a device.
+func (a *API) metrics() (http.Handler, error) {
+	registry := prometheus.NewRegistry()
+	all := append([]prometheus.Collector{
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newCollector(a),
+	}, a.config.Collectors...)
+	for _, c := range all {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("httpapi: register a collector: %w", err)
+		}
+	}
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4,
+		Registry:            registry,
+	}), nil
+}
+
+// collector reads the registry and the log when it is asked.
+type collector struct {
+	api *API
+
+	build, devices, flapping                   *prometheus.Desc
+	queued, waits, fails                       *prometheus.Desc
+	latest, oldest                             *prometheus.Desc
+	streams, dropped, refused                  *prometheus.Desc
+	listening, behind, deaf                    *prometheus.Desc
+	armed, fired, timerQueue, rejected, panics *prometheus.Desc
+	lateness                                   *prometheus.Desc
+}
+
+func newCollector(a *API) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("holter_"+name, help, labels, nil)
+	}
+	return &collector{
+		api:        a,
+		build:      desc("build_info", "1, with what was built.", "version", "goversion"),
+		devices:    desc("devices", "Devices by state as stored; one that is unknown is counted as what it was.", "state"),
+		flapping:   desc("flapping_devices", "Devices that keep going offline and online."),
+		queued:     desc("outbox_queued", "Events that wait for the sink."),
+		waits:      desc("outbox_waits_total", "Times that somebody was held up because the outbox was full."),
+		fails:      desc("sink_failures_total", "Times that the sink failed to append events."),
+		latest:     desc("events_offset", "Offset of the latest event."),
+		oldest:     desc("events_oldest_offset", "Offset of the oldest event that is kept."),
+		streams:    desc("http_streams", "Open streams of events."),
+		dropped:    desc("http_streams_dropped_total", "Streams that were ended because their reader was too slow."),
+		refused:    desc("http_streams_refused_total", "Streams that were refused because there were too many."),
+		listening:  desc("source_listening_seconds_total", "What the source's listening clock reads.", "source"),
+		behind:     desc("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", "source"),
+		deaf:       desc("source_deaf_seconds_total", "Time for which the source heard nothing.", "source"),
+		armed:      desc("timers_armed", "Timers that are armed.", "source"),
+		fired:      desc("timers_fired_total", "Timers that expired.", "source"),
+		timerQueue: desc("timers_queued", "Batches of expired timers that wait for a worker.", "source"),
+		rejected:   desc("timers_rejected_total", "Timers that could not be armed because there were too many.", "source"),
+		panics:     desc("timers_panics_total", "Handlers of expired timers that panicked.", "source"),
+		lateness: desc("timer_lateness_seconds",
+			"How long after their deadline timers were found due; the sum is an estimate from the buckets.", "source"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	st := c.api.registry.Stats()
+	for state, n := range st.States {
+		if state != liveness.Unknown { // never stored
+			gauge(out, c.devices, float64(n), state.String())
+		}
+	}
+	gauge(out, c.build, 1, c.api.config.Version, runtime.Version())
+	gauge(out, c.flapping, float64(st.Flaps))
+	gauge(out, c.queued, float64(st.Queued))
+	counter(out, c.waits, float64(st.Waits))
+	counter(out, c.fails, float64(st.Fails))
+	oldest, latest := c.api.log.Bounds()
+	gauge(out, c.latest, float64(latest))
+	gauge(out, c.oldest, float64(oldest))
+	gauge(out, c.streams, float64(c.api.streams.Load()))
+	counter(out, c.dropped, float64(c.api.dropped.Load()))
+	counter(out, c.refused, float64(c.api.refused.Load()))
+	for _, s := range c.api.registry.Sources() {
+		c.collectSource(out, s.View())
+	}
+}
+
+func (c *collector) collectSource(out chan<- prometheus.Metric, v liveness.SourceView) {
+	counter(out, c.listening, v.Listened.Seconds(), v.Name)
+	gauge(out, c.behind, v.Behind.Seconds(), v.Name)
+	counter(out, c.deaf, v.DeafTotal.Seconds(), v.Name)
+	gauge(out, c.armed, float64(v.Timers.Armed), v.Name)
+	counter(out, c.fired, float64(v.Timers.Fired), v.Name)
+	gauge(out, c.timerQueue, float64(v.Timers.Queued), v.Name)
+	counter(out, c.rejected, float64(v.Timers.Rejected), v.Name)
+	counter(out, c.panics, float64(v.Timers.Panics), v.Name)
+	count, sum, buckets := latenessBuckets(&v.Timers.Lateness)
+	out <- prometheus.MustNewConstHistogram(c.lateness, count, sum, buckets, v.Name)
+}
+
+// latenessBuckets makes the buckets cumulative. The last has no bound; an expiry counts as in the middle of its bucket.
+func latenessBuckets(l *timer.Lateness) (count uint64, sum float64, buckets map[float64]uint64) {
+	buckets = make(map[float64]uint64, len(l)-1)
+	for i, n := range l {
+		bound := (time.Microsecond << i).Seconds()
+		count += n
+		sum += float64(n) * bound * 0.75
+		if i < len(l)-1 {
+			buckets[bound] = count
+		}
+	}
+	return count, sum, buckets
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func counter(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+}

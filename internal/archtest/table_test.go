@@ -1,0 +1,68 @@
+// Package archtest_test holds the direction of the imports: cmd, edges,
+// services, liveness, engine, each of them below the one before.
+//
+// It reads the source and compiles nothing, so it also speaks while some other
+// package is broken. What only another platform builds is not seen.
+package archtest_test
+
+import "slices"
+
+// A table says for each part of the module which other parts it may import, in
+// its tests too. A part is a folder with all that is below it, but for those
+// folders that are parts themselves; within a part imports are free.
+type table map[string][]string
+
+// directions is the table of this module. The depguard rules in .golangci.yml
+// say the same while one types; change both together.
+func directions() table {
+	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "schedule", "store"})
+	product := slices.Concat(belowEdges, []string{"gateway", "gateway/line", "httpapi", "mqttbridge"})
+
+	return table{
+		// Engine.
+		"dag":     {},
+		"dualmap": {},
+		"timer":   {"dualmap"},
+
+		// Domain.
+		"liveness": {"dualmap", "internal", "timer"},
+
+		// Services.
+		"cluster":  belowServices,
+		"delivery": belowServices,
+		"schedule": belowServices,
+		"store":    belowServices,
+
+		// Edges.
+		"gateway":      slices.Concat(belowEdges, []string{"gateway/line"}),
+		"gateway/line": {},
+		"httpapi":      belowEdges,
+		"mqttbridge":   belowEdges,
+
+		// Wiring; `holter loadgen` is a command of the program.
+		"cmd": slices.Concat(product, []string{"loadgen"}),
+
+		// Beside the product.
+		"bench":   slices.Concat(product, []string{"loadgen"}),
+		"loadgen": product,
+
+		"internal": {},
+	}
+}
+
+// timerNeeds lists all that a program which imports only timer may pull in
+// beyond the standard library: dualmap, and ants with what ants needs itself.
+func timerNeeds() []string {
+	return []string{
+		module + "/dualmap",
+		module + "/timer",
+		"github.com/panjf2000/ants/v2",
+		"golang.org/x/sync",
+	}
+}
+
+// vagueNames lists the package names that say nothing of what a package provides.
+func vagueNames() []string {
+	return []string{"common", "helper", "helpers", "models", "pkg", "types", "util", "utils"}
+}

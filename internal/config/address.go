@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ProtocolLine is the line protocol, the default of a device port.
+const ProtocolLine = "line"
+
+// Listener is one device port.
+type Listener struct {
+	Protocol string // ProtocolLine
+	Address  string // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
+}
+
+// String returns PROTOCOL://HOST:PORT.
+func (l Listener) String() string { return l.Protocol + "://" + l.Address }
+
+func protocols() []string { return []string{ProtocolLine} }
+
+// parseListener reads [PROTOCOL://]HOST:PORT.
+func parseListener(text string) (Listener, error) {
+	protocol, address, found := strings.Cut(text, "://")
+	if !found {
+		protocol, address = ProtocolLine, text
+	}
+	if !slices.Contains(protocols(), protocol) {
+		return Listener{}, fmt.Errorf("%s has the unknown protocol %s; known is: %s",
+			quote(text), quote(protocol), strings.Join(protocols(), ", "))
+	}
+	if _, err := parseAddress(address); err != nil {
+		return Listener{}, err
+	}
+	return Listener{Protocol: protocol, Address: address}, nil
+}
+
+// parseAddress checks HOST:PORT and returns it as it is. The host may be
+// empty, which is every address of this machine.
+func parseAddress(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("the address is empty; write HOST:PORT, as in 127.0.0.1:7700")
+	}
+	if strings.Contains(text, "://") {
+		return "", fmt.Errorf("%s has a protocol, and takes none; write HOST:PORT", quote(text))
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", addressError(text)
+	}
+	if n, err := strconv.ParseUint(port, 10, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
+		return "", fmt.Errorf("%s has the port %s, which is not a number; allowed are 0 to 65535", quote(text), quote(port))
+	} else if err != nil || n > 65535 {
+		return "", fmt.Errorf("%s has a port out of range; allowed are 0 to 65535", quote(text))
+	}
+	if !validHost(host, strings.HasPrefix(text, "[")) {
+		return "", fmt.Errorf("%s has a host that is neither an IP address nor a name", quote(text))
+	}
+	return text, nil
+}
+
+// addressError says what is wrong with a text that has no HOST:PORT shape.
+func addressError(text string) error {
+	bare := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	if _, err := netip.ParseAddr(bare); err == nil && strings.Contains(bare, ":") {
+		return fmt.Errorf("%s: write an IPv6 address in brackets, with its port, as in [%s]:7700", quote(text), bare)
+	}
+	if _, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return fmt.Errorf("%s is a port without a host; write 127.0.0.1:%s", quote(text), text)
+	}
+	if !strings.Contains(text, ":") {
+		return fmt.Errorf("%s has no port; write HOST:PORT, as in 127.0.0.1:7700", quote(text))
+	}
+	return fmt.Errorf("%s is not an address; write HOST:PORT, as in 127.0.0.1:7700 or [::1]:7700", quote(text))
+}
+
+func validHost(host string, bracketed bool) bool {
+	if bracketed {
+		addr, err := netip.ParseAddr(host)
+		return err == nil && addr.Is6()
+	}
+	if len(host) > 253 {
+		return false
+	}
+	for _, c := range []byte(host) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	// A name of digits and dots alone is an IP address with a mistake.
+	if strings.Trim(host, "0123456789.") == "" && host != "" {
+		_, err := netip.ParseAddr(host)
+		return err == nil
+	}
+	return true
+}
+
+// loopback reports whether only this machine reaches a valid address. A name
+// other than localhost is taken to be reachable from elsewhere.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}

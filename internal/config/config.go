@@ -1,0 +1,116 @@
+package config
+
+import (
+	"log/slog"
+	"time"
+)
+
+// What holds where neither command line, environment nor file says otherwise.
+const (
+	DefaultListen = "127.0.0.1:7700"
+	DefaultHTTP   = "127.0.0.1:8080"
+	DefaultData   = "./holter-data"
+)
+
+// Config is the whole configuration of holter serve, checked by Resolve.
+//
+// In Policy, Groups, Devices, Flapping, Source, Gateway and Events a zero
+// field was not given, and the package it is meant for applies its own default;
+// where 0 is off, that is off. Negative values do not occur.
+type Config struct {
+	Listen    []Listener        // where devices connect; never empty
+	HTTP      string            // HOST:PORT of the API and the console
+	Data      string            // directory of the database; relative to the working directory
+	Open      bool              // accept devices and API calls from other machines without a token
+	Token     Secret            // shared by all devices; unset means no authentication
+	ReusePort bool              // open device ports with SO_REUSEPORT
+	Log       Log               // what is logged, and how
+	Policy    Policy            // the fleet's default
+	Groups    []Group           // the first whose pattern matches a device applies
+	Devices   map[string]Policy // by device id; stands above the groups; nil if there are none
+	Flapping  Flapping
+	Source    Source
+	Gateway   Gateway
+	Events    Events
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  slog.Level // Debug, Info, Warn or Error; the zero value is Info
+	Format LogFormat  // never empty after Resolve
+}
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The forms of a log line.
+const (
+	LogAuto LogFormat = "auto" // text on a terminal, JSON otherwise
+	LogText LogFormat = "text" // for people
+	LogJSON LogFormat = "json" // one JSON object a line
+)
+
+// Policy says when the silence of a device means something.
+//
+// Where several policies apply to a device, each field is taken from the most
+// specific one that gives it: device, then group, then what the device itself
+// announced, then the fleet's default.
+type Policy struct {
+	Interval   time.Duration // expected between two heartbeats; shorter than Timeout where both are given
+	Timeout    time.Duration // heard silence after which a device is offline
+	LateAfter  time.Duration // heard silence after which it is late; 0 is off; shorter than Timeout where both are given
+	CloseGrace time.Duration // time to come back after its connection ended
+	SleepLimit time.Duration // longest sleep it may announce
+}
+
+// Group is a set of devices with a policy of its own.
+type Group struct {
+	Name string // unique, not empty
+
+	// Match is a pattern on the device id, not empty. * stands for any run of
+	// characters, / included, also for none; ? stands for exactly one
+	// character (a code point); all else stands for itself. The characters
+	// [ ] { } \ do not occur.
+	Match string
+
+	Policy Policy
+	Outage Outage
+}
+
+// Outage says when many silent members of a group are one event.
+type Outage struct {
+	Share      float64       // of the members, 0 to 1; 0 is off
+	Window     time.Duration // in which they fall silent
+	MinDevices int           // a smaller group has no outages
+}
+
+// Flapping says when a device changes its state too often.
+type Flapping struct {
+	Threshold int           // changes within Window; 2 or more
+	Window    time.Duration // over which changes are counted
+}
+
+// Source tunes the listening clock.
+type Source struct {
+	MaxGap             time.Duration // most that the clock advances between two watermarks
+	ReconnectAllowance time.Duration // listening time each device gets after a restart; 0 is by its interval
+}
+
+// Gateway bounds the device connections.
+type Gateway struct {
+	MaxConnections           int           // at once
+	MaxConnectionsPerAddress int           // at once from one IP address; 0 is no limit
+	AcceptRate               int           // new connections per second
+	HandshakeTimeout         time.Duration // from connecting to the first valid message
+	IdleTimeout              time.Duration // without a byte before a connection is closed; 0 is off
+	MaxLine                  int           // bytes of one message
+	MaxOutbound              int           // bytes waiting to be sent to one device
+	CloseRate                int           // connections closed per second while shutting down
+	KeepAlive                time.Duration // idle time before TCP probes; 0 is off
+	UserTimeout              time.Duration // unacknowledged data before TCP gives up
+}
+
+// Events bounds the event log.
+type Events struct {
+	Keep int // the newest that are kept
+}

@@ -1,0 +1,199 @@
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+func TestResolveFull(t *testing.T) {
+	got, err := config.Resolve("testdata/full.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := config.Policy{
+		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
+		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour,
+	}
+	want := config.Config{
+		Listen: []config.Listener{
+			{Protocol: "line", Address: "0.0.0.0:7700"},
+			{Protocol: "line", Address: "[::1]:7701"},
+		},
+		HTTP: "localhost:8081", Data: "/var/lib/holter", Open: true,
+		Token: config.NewSecret("0123456789"), ReusePort: true,
+		Log:    config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
+		Policy: slow,
+		Groups: []config.Group{
+			{
+				Name: "site 7", Match: "site-7/*", Policy: config.Policy{Timeout: 5 * time.Minute},
+				Outage: config.Outage{Share: 0.3, Window: 30 * time.Second, MinDevices: 20},
+			},
+			{Name: "rest", Match: "*", Policy: slow},
+		},
+		Devices: map[string]config.Policy{
+			"007":             {Timeout: time.Hour},
+			"site-7/pump 3":   {LateAfter: 10 * time.Second},
+			"nothing-special": {},
+		},
+		Flapping: config.Flapping{Threshold: 7, Window: 15 * time.Minute},
+		Source:   config.Source{MaxGap: 2 * time.Second, ReconnectAllowance: 15 * time.Second},
+		Gateway: config.Gateway{
+			MaxConnections: 600_000, MaxConnectionsPerAddress: 1000, AcceptRate: 5000,
+			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute, MaxLine: 2048,
+			MaxOutbound: 131072, CloseRate: 500, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
+		},
+		Events: config.Events{Keep: 5000},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
+	}
+	// A field that the file above leaves out would make the comparison weaker.
+	if zero := zeroFields(reflect.ValueOf(want), "Config"); len(zero) > 0 {
+		t.Errorf("testdata/full.yaml does not set %v", zero)
+	}
+}
+
+// zeroFields names the fields of a struct, and of the structs in it, that are zero.
+func zeroFields(v reflect.Value, path string) (zero []string) {
+	if v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[config.Secret]() {
+		if v.IsZero() {
+			zero = append(zero, path)
+		}
+		return zero
+	}
+	for i := range v.NumField() {
+		zero = append(zero, zeroFields(v.Field(i), path+"."+v.Type().Field(i).Name)...)
+	}
+	return zero
+}
+
+func TestResolveDefaults(t *testing.T) {
+	got, err := config.Resolve("", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Config{
+		Listen: []config.Listener{{Protocol: config.ProtocolLine, Address: "127.0.0.1:7700"}},
+		HTTP:   "127.0.0.1:8080",
+		Data:   "./holter-data",
+		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Resolve() = %+v, want %+v", got, want)
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	tests := []struct{ name, text string }{
+		{"no settings", "{}"},
+		{"byte order mark", "\ufeffhttp: 127.0.0.1:1\n"},
+		{"windows line ends", "http: 127.0.0.1:1\r\npolicy:\r\n  timeout: 5m\r\n"},
+		{"directive and document marks", "%YAML 1.2\n---\nhttp: 127.0.0.1:1\n...\n"},
+		{"sections without keys", "policy:\n  # timeout: 5m\ngroups:\ndevices:\n"},
+		{"flow style", "{http: 127.0.0.1:1, policy: {timeout: 5m}}"},
+		{"addresses without quotes", "listen: [127.0.0.1:7700, localhost:7701, 127.8.9.10:0, 127.8.9.10:0]\n"},
+		{"every address, open", "open: true\nhttp: :8080\nlisten: [':7700']\n"},
+		{"mapped loopback", "http: '[::ffff:127.0.0.1]:80'\n"},
+		{"late without a timeout of its own", "groups: [{name: a, match: b, policy: {late_after: 1h}}]\n"},
+		{"late below the default timeout", "policy: {late_after: 89s}\n"},
+		{"everything in the last group", "groups: [{name: a, match: a*}, {name: b, match: '**'}]\n"},
+		{"offs", "policy: {late_after: 0s}\ngateway: {keepalive: 0, idle_timeout: 0s, max_connections_per_address: 0}\n"},
+		{"longest device id", "devices: {" + strings.Repeat("é", 64) + ": {timeout: 5m}}\n"},
+		{"literal text", "data: |-\n  /var/lib\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := config.ParseText("fleet.yaml", tt.text); err != nil {
+				t.Errorf("%q: %v", tt.text, err)
+			}
+		})
+	}
+}
+
+func TestSecretIsNeverShown(t *testing.T) {
+	const text = "hunter2"
+	cfg := config.Config{Token: config.NewSecret(text)}
+	encoded, err := json.Marshal(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	logger := slog.New(slog.NewTextHandler(&logged, nil))
+	logger.Info("start", "config", cfg, "token", cfg.Token)
+	shown := map[string]string{"json": string(encoded), "slog": logged.String()}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		shown[verb] = fmt.Sprintf(verb, cfg) + fmt.Sprintf(verb, &cfg) + fmt.Sprintf(verb, cfg.Token)
+	}
+	for how, out := range shown {
+		if strings.Contains(out, text) || strings.Contains(out, fmt.Sprintf("%x", text)) || strings.Contains(out, "104 117") {
+			t.Errorf("%s shows the token: %s", how, out)
+		}
+		if !strings.Contains(out, "[secret]") {
+			t.Errorf("%s shows no placeholder: %s", how, out)
+		}
+	}
+	if got := cfg.Token.Reveal(); got != text {
+		t.Errorf("Reveal() = %q, want %q", got, text)
+	}
+	if s := config.NewSecret(""); s.IsSet() || s.String() != "" {
+		t.Errorf("NewSecret(\"\") = %v, set %v, want an unset one", s, s.IsSet())
+	}
+}
+
+// The full example of the documentation is a valid file, and the documentation
+// names every key.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/configuration.md holds no ```yaml block")
+	}
+	cfg, err := config.ParseText("example.yaml", example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open"}) {
+		t.Errorf("the example leaves out %v, want only what would be insecure", zero)
+	}
+	sections := map[string]string{
+		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
+		"groups": "groups: [{zzz: 1}]", "outage": "groups: [{outage: {zzz: 1}}]",
+		"flapping": "flapping: {zzz: 1}", "source": "source: {zzz: 1}",
+		"gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+	}
+	for section, text := range sections {
+		for _, key := range allowed(t, text) {
+			dotted := "| `" + strings.TrimPrefix(section+"."+key, ".") + "` |"
+			if strings.Contains(string(page), dotted) || strings.Contains(string(page), "| `"+key+"` |") {
+				continue
+			}
+			if _, isSection := sections[key]; !isSection && key != "devices" {
+				t.Errorf("docs/configuration.md has no row for %s in %q", key, section)
+			}
+		}
+	}
+}
+
+// allowed returns the keys that the message about an unknown one lists.
+func allowed(t *testing.T, text string) []string {
+	t.Helper()
+	_, rest, _ := strings.Cut(message(t, text), "(allowed here: ")
+	list, _, found := strings.Cut(rest, ")")
+	if !found {
+		t.Fatalf("%s: no list of allowed keys", text)
+	}
+	return strings.Split(list, ", ")
+}

@@ -1,0 +1,77 @@
+package config_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+// Whatever a file holds, reading it ends in a usable configuration or in an
+// error whose first line begins with the name of the file.
+func FuzzLoad(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/mistakes/*.yaml")
+	if err != nil || len(seeds) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	seeds = append(seeds, "testdata/full.yaml")
+	for _, seed := range seeds {
+		text, err := os.ReadFile(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add("policy: &a {timeout: 3s}\ngroups:\n- {name: x, match: '*', policy: *a}\n")
+	f.Add("%YAML 1.2\n---\n? data\n: |\n  b\ntoken: >-\n  c\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		cfg, err := config.ParseText("fleet.yaml", text)
+		if err != nil {
+			message := err.Error()
+			// A default may collide with an address in the file.
+			if !strings.HasPrefix(message, "fleet.yaml:") && !strings.Contains(message, "(default): ") {
+				t.Errorf("error without a place: %s", message)
+			}
+			if !utf8.ValidString(message) || strings.ContainsAny(message, "\x00\x1b\r\t") {
+				t.Errorf("error with characters that move a terminal: %q", message)
+			}
+			return
+		}
+		checkUsable(t, cfg)
+	})
+}
+
+func checkUsable(t *testing.T, cfg config.Config) {
+	t.Helper()
+	if len(cfg.Listen) == 0 || cfg.HTTP == "" || cfg.Data == "" || cfg.Log.Format == "" {
+		t.Errorf("a default is missing: %+v", cfg)
+	}
+	policies := []config.Policy{cfg.Policy}
+	for id, p := range cfg.Devices {
+		if id == "" || len(id) > 128 {
+			t.Errorf("device id %q", id)
+		}
+		policies = append(policies, p)
+	}
+	for _, g := range cfg.Groups {
+		if g.Name == "" || g.Match == "" || math.IsNaN(g.Outage.Share) || g.Outage.Share < 0 || g.Outage.Share > 1 {
+			t.Errorf("group %+v", g)
+		}
+		policies = append(policies, g.Policy)
+	}
+	for _, p := range policies {
+		for _, d := range []time.Duration{p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit} {
+			if d < 0 || d > 366*24*time.Hour {
+				t.Errorf("policy %+v", p)
+			}
+		}
+		if p.Timeout > 0 && (p.LateAfter >= p.Timeout || p.Interval >= p.Timeout) {
+			t.Errorf("policy %+v", p)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Setting is one value from the command line or the environment.
+type Setting struct {
+	Key    string // as in the file, with a dot where it nests: listen, http, data, open, token, reuse_port, log.level, log.format
+	Value  string // as it was written; booleans are true, 1, false and 0
+	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
+}
+
+// Resolve returns the configuration: the settings above the file above the
+// defaults. An empty file name is no file. Settings with the key listen
+// together replace the file's list; of any other key the last one counts.
+//
+// The error joins all mistakes (errors.Join), each of which begins on a line
+// of its own with the place where it was made.
+func Resolve(file string, settings []Setting) (Config, error) {
+	var r resolver
+	if file != "" {
+		text, err := readFile(file)
+		if err != nil {
+			r.broken = true
+			r.errs = append(r.errs, err)
+		} else {
+			r.load(file, text)
+		}
+	}
+	for _, s := range settings {
+		if err := r.apply(s); err != nil {
+			r.errs = append(r.errs, fmt.Errorf("%s: %w", s.Origin, err))
+		}
+	}
+	return r.finish()
+}
+
+// resolver collects a configuration and what is wrong with it.
+type resolver struct {
+	cfg        Config
+	errs       []error
+	listenAt   []place // beside cfg.Listen
+	httpAt     place
+	broken     bool // the file could not be read, so that all its settings are missing
+	unsure     bool // token or open was given, but not understood
+	overridden bool // cfg.Listen holds settings, no longer the file's list
+}
+
+// place makes the error for a mistake in a value, with where it was written.
+type place func(message string) error
+
+// finish fills the defaults and returns what was collected.
+func (r *resolver) finish() (Config, error) {
+	r.fillDefaults()
+	r.checkAddresses()
+	if err := errors.Join(r.errs...); err != nil {
+		return Config{}, err
+	}
+	return r.cfg, nil
+}
+
+// load reads the text of a file.
+func (r *resolver) load(name, text string) {
+	document, src, err := parse(name, text)
+	if err != nil {
+		r.broken = true
+		r.errs = append(r.errs, err)
+		return
+	}
+	d := &decoder{src: src, anchors: map[string]ast.Node{}}
+	d.collect(document)
+	seen := d.mapping("", document, r.root(d))
+	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet()
+	r.errs = append(r.errs, d.errs()...)
+}
+
+// listenList stores the file's list of device ports.
+func (r *resolver) listenList(d *decoder) setter {
+	return func(path string, n ast.Node) {
+		items := d.items(path, n)
+		if len(items) == 0 {
+			if v := d.resolve(path, n); v != nil && v.Type() == ast.SequenceType {
+				d.fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
+			}
+		}
+		for i, item := range items {
+			var l Listener
+			at := fmt.Sprintf("%s[%d]", path, i)
+			value(d, &l, parseListener)(at, item)
+			if l.Address != "" {
+				r.cfg.Listen = append(r.cfg.Listen, l)
+				r.listenAt = append(r.listenAt, func(message string) error { return d.mistake(at, item, message) })
+			}
+		}
+	}
+}
+
+func (r *resolver) httpAddress(d *decoder) setter {
+	set := value(d, &r.cfg.HTTP, parseAddress)
+	return func(path string, n ast.Node) {
+		set(path, n)
+		r.httpAt = func(message string) error { return d.mistake(path, n, message) }
+	}
+}
+
+// apply stores a setting.
+func (r *resolver) apply(s Setting) error {
+	c := &r.cfg
+	switch s.Key {
+	case "listen":
+		return r.addListener(s)
+	case "http":
+		r.httpAt = s.at
+		return assign(&c.HTTP, s.Value, parseAddress)
+	case "data":
+		return assign(&c.Data, s.Value, parseData)
+	case "open":
+		err := assign(&c.Open, s.Value, parseSwitch)
+		r.unsure = r.unsure || err != nil
+		return err
+	case "token":
+		err := assign(&c.Token, s.Value, parseToken)
+		r.unsure = r.unsure || err != nil
+		return err
+	case "reuse_port":
+		return assign(&c.ReusePort, s.Value, parseSwitch)
+	case "log.level":
+		return assign(&c.Log.Level, s.Value, parseLevel)
+	case "log.format":
+		return assign(&c.Log.Format, s.Value, parseFormat)
+	}
+	return fmt.Errorf("there is no setting %q", s.Key)
+}
+
+func (r *resolver) addListener(s Setting) error {
+	if !r.overridden {
+		r.overridden = true
+		r.cfg.Listen, r.listenAt = nil, nil
+	}
+	l, err := parseListener(s.Value)
+	if err != nil {
+		return err
+	}
+	r.cfg.Listen = append(r.cfg.Listen, l)
+	r.listenAt = append(r.listenAt, s.at)
+	return nil
+}
+
+func (s Setting) at(message string) error { return fmt.Errorf("%s: %s", s.Origin, message) }
+
+func assign[T any](dst *T, text string, parse func(string) (T, error)) error {
+	v, err := parse(text)
+	if err == nil {
+		*dst = v
+	}
+	return err
+}
+
+func (r *resolver) fillDefaults() {
+	c := &r.cfg
+	if len(c.Listen) == 0 {
+		c.Listen = []Listener{{ProtocolLine, DefaultListen}}
+		r.listenAt = []place{Setting{Origin: "listen (default)"}.at}
+	}
+	if c.HTTP == "" {
+		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at
+	}
+	if c.Data == "" {
+		c.Data = DefaultData
+	}
+	if c.Log.Format == "" {
+		c.Log.Format = LogAuto
+	}
+}
+
+// checkAddresses rejects an address that is used twice, and one that other
+// machines reach although nobody said that they may.
+func (r *resolver) checkAddresses() {
+	if r.broken {
+		return
+	}
+	used := map[string]bool{}
+	check := func(address string, at place) {
+		_, port, _ := net.SplitHostPort(address)
+		if used[address] && port != "0" {
+			r.errs = append(r.errs, at(address+" is used twice"))
+		}
+		used[address] = true
+		if !loopback(address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
+			r.errs = append(r.errs, at(fmt.Sprintf("other machines reach %s, and there is no token: "+
+				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in", address)))
+		}
+	}
+	for i, l := range r.cfg.Listen {
+		check(l.Address, r.listenAt[i])
+	}
+	check(r.cfg.HTTP, r.httpAt)
+}

@@ -1,0 +1,171 @@
+package config_test
+
+import (
+	"log/slog"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+func TestResolveSettings(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "fleet.yaml", "listen: [127.0.0.1:1, 127.0.0.1:2]\nhttp: 127.0.0.1:3\ndata: file\nopen: true\n"+
+		"token: file\nreuse_port: true\nlog: {level: error, format: text}\n")
+	settings := []config.Setting{
+		{Key: "listen", Value: "line://[::1]:5"},
+		{Key: "listen", Value: "127.0.0.1:6"},
+		{Key: "http", Value: "localhost:7"},
+		{Key: "data", Value: "flag"},
+		{Key: "open", Value: "false"},
+		{Key: "token", Value: "flag"},
+		{Key: "reuse_port", Value: "0"},
+		{Key: "log.level", Value: "debug"},
+		{Key: "log.format", Value: "json"},
+	}
+	got, err := config.Resolve("fleet.yaml", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Config{
+		Listen: []config.Listener{{Protocol: "line", Address: "[::1]:5"}, {Protocol: "line", Address: "127.0.0.1:6"}},
+		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
+		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("Resolve() = %+v, want %+v", got, want)
+	}
+}
+
+func TestResolveMistakes(t *testing.T) {
+	tests := []struct {
+		name, file string
+		settings   []config.Setting
+		want       []string
+	}{
+		{
+			"file and settings together", "http: 80\n",
+			[]config.Setting{{"log.level", "loud", "HOLTER_LOG_LEVEL"}, {"listen", "tcp://:1", "--listen"}},
+			[]string{
+				`fleet.yaml:1:7: http: "80" is a port without a host; write 127.0.0.1:80`,
+				"   1 | http: 80", "     |       ^",
+				`HOLTER_LOG_LEVEL: "loud" is not a log level; allowed are: debug, info, warn, error`,
+				`--listen: "tcp://:1" has the unknown protocol "tcp"; known is: line`,
+			},
+		},
+		{
+			"setting without a token", "http: 127.0.0.1:1\n",
+			[]config.Setting{{"listen", "0.0.0.0:7700", "--listen"}},
+			[]string{"--listen: other machines reach 0.0.0.0:7700, and there is no token: " +
+				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in"},
+		},
+		{
+			"no complaint of a missing token beside a bad one", "listen: [0.0.0.0:7700]\n",
+			[]config.Setting{{"token", "", "--token"}},
+			[]string{"--token: the token is empty; write a secret, or leave the option out"},
+		},
+		{
+			"token is not shown", "{}\n",
+			[]config.Setting{{"token", "hunter2 hunter2", "HOLTER_TOKEN"}},
+			[]string{"HOLTER_TOKEN: the token may hold only visible ASCII characters and no spaces"},
+		},
+		{
+			"broken file hides whether there is a token", "token: \"\nlisten: [\n",
+			[]config.Setting{{"http", ":80", "--http"}},
+			[]string{"fleet.yaml:1:8: is not valid YAML: could not find end character of double-quoted text", "   1 | token ***", "     |        ^"},
+		},
+		{
+			"twice on the command line", "{}\n",
+			[]config.Setting{{"listen", "127.0.0.1:5", "--listen"}, {"listen", "127.0.0.1:5", "--listen"}},
+			[]string{"--listen: 127.0.0.1:5 is used twice"},
+		},
+		{
+			"unknown setting", "{}\n",
+			[]config.Setting{{"nothing", "", "--nothing"}},
+			[]string{`--nothing: there is no setting "nothing"`},
+		},
+		{
+			"empty values", "{}\n",
+			[]config.Setting{{"data", "", "--data"}, {"open", "maybe", "--open"}, {"http", "", "--http"}},
+			[]string{
+				"--data: the directory is empty; write a path, as in ./holter-data",
+				`--open: "maybe" is neither true nor false`,
+				"--http: the address is empty; write HOST:PORT, as in 127.0.0.1:7700",
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			write(t, "fleet.yaml", tt.file)
+			_, err := config.Resolve("fleet.yaml", tt.settings)
+			if err == nil {
+				t.Fatal("Resolve() succeeded, want an error")
+			}
+			if got, want := err.Error(), strings.Join(tt.want, "\n"); got != want {
+				t.Errorf("Resolve() =\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestResolveSettingsThatAllow(t *testing.T) {
+	tests := []struct {
+		name, file string
+		settings   []config.Setting
+	}{
+		{"token as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "token", Value: "x"}}},
+		{"open as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "open", Value: "1"}}},
+		{"address replaced", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "listen", Value: "127.0.0.1:1"}}},
+		{"token in the file", "token: x\n", []config.Setting{{Key: "http", Value: "[::]:80"}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			write(t, "fleet.yaml", tt.file)
+			if _, err := config.Resolve("fleet.yaml", tt.settings); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestResolveUnreadable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "large.yaml", strings.Repeat("# comment\n", 1<<17))
+	write(t, "secret.yaml", "{}")
+	if err := os.Chmod("secret.yaml", 0); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, file, want string }{
+		{"missing", "none.yaml", "none.yaml: cannot read the configuration file: no such file or directory"},
+		{"directory", "dir", "dir: is a directory; --config takes a YAML file"},
+		{"below a file", "large.yaml/x", "large.yaml/x: cannot read the configuration file: not a directory"},
+		{"too large", "large.yaml", "large.yaml: is larger than 1 MiB"},
+		{"endless", "/dev/zero", "/dev/zero: is larger than 1 MiB"},
+		{"without permission", "secret.yaml", "secret.yaml: cannot read the configuration file: permission denied"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.file == "secret.yaml" && os.Geteuid() == 0 {
+				t.Skip("root reads every file")
+			}
+			_, err := config.Resolve(tt.file, nil)
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("Resolve(%q) = %v, want %s", tt.file, err, tt.want)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,190 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// quote shows a value in a message: quoted, and not longer than a line.
+func quote(text string) string {
+	const most = 60
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+// span is the range of a duration; off allows 0 beside it.
+type span struct {
+	min, max time.Duration
+	off      bool
+}
+
+func (s span) parse(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "time: unknown unit \"d\""):
+		return 0, fmt.Errorf("%s is not a duration; there is no unit for days, write 24h", quote(text))
+	case err != nil:
+		return 0, fmt.Errorf("%s is not a duration; write 90s, 5m or 1h30m", quote(text))
+	case s.off && d == 0:
+		return 0, nil
+	case d < s.min || d > s.max:
+		return 0, fmt.Errorf("%s is out of range; allowed are %s%s to %s",
+			text, zeroToo(s.off, "0 (off) and "), short(s.min), short(s.max))
+	}
+	return d, nil
+}
+
+// count is the range of a whole number; off allows 0 beside it.
+type count struct {
+	min, max int
+	off      bool
+}
+
+func (c count) parse(text string) (int, error) {
+	digits := strings.ReplaceAll(text, "_", "")
+	n, err := strconv.Atoi(digits)
+	leadingZero := len(digits) > 1 && digits[0] == '0'
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange), leadingZero:
+		return 0, fmt.Errorf("%s is not a whole number; allowed are %d to %d", quote(text), c.min, c.max)
+	case c.off && n == 0 && err == nil:
+		return 0, nil
+	case err != nil, n < c.min, n > c.max:
+		return 0, fmt.Errorf("%s is out of range; allowed are %s%d to %d",
+			shorten(text), zeroToo(c.off, "0 (no limit) and "), c.min, c.max)
+	}
+	return n, nil
+}
+
+func zeroToo(off bool, text string) string {
+	if off {
+		return text
+	}
+	return ""
+}
+
+func shorten(text string) string { return strings.Trim(quote(text), `"`) }
+
+func parseShare(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return 0, fmt.Errorf("%s is not a share; allowed are 0 (off) to 1, as in 0.3 for 30 %%", quote(text))
+	}
+	return f, nil
+}
+
+func parseBool(text string) (bool, error) {
+	switch text {
+	case "true", "True", "TRUE":
+		return true, nil
+	case "false", "False", "FALSE":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is neither true nor false", quote(text))
+}
+
+// parseSwitch is parseBool for the environment, where 1 and 0 are customary.
+func parseSwitch(text string) (bool, error) {
+	switch text {
+	case "1":
+		return true, nil
+	case "0":
+		return false, nil
+	}
+	return parseBool(text)
+}
+
+func parseLevel(text string) (slog.Level, error) {
+	switch text {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "info":
+		return slog.LevelInfo, nil
+	case "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	}
+	return 0, fmt.Errorf("%s is not a log level; allowed are: debug, info, warn, error", quote(text))
+}
+
+func parseFormat(text string) (LogFormat, error) {
+	switch f := LogFormat(text); f {
+	case LogAuto, LogText, LogJSON:
+		return f, nil
+	}
+	return "", fmt.Errorf("%s is not a log format; allowed are: auto, text, json", quote(text))
+}
+
+func parseData(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("the directory is empty; write a path, as in ./holter-data")
+	}
+	if strings.ContainsRune(text, 0) {
+		return "", errors.New("the directory contains a NUL byte")
+	}
+	return text, nil
+}
+
+// parseToken never shows the token in its error.
+func parseToken(text string) (Secret, error) {
+	const most = 256
+	notVisible := func(c rune) bool { return c <= ' ' || c > '~' }
+	switch {
+	case text == "":
+		return Secret{}, errors.New("the token is empty; write a secret, or leave the option out")
+	case len(text) > most:
+		return Secret{}, fmt.Errorf("the token is longer than %d characters", most)
+	case strings.ContainsFunc(text, notVisible):
+		return Secret{}, errors.New("the token may hold only visible ASCII characters and no spaces")
+	}
+	return NewSecret(text), nil
+}
+
+// parseID checks a device id.
+func parseID(text string) (string, error) { return label("device id", text, 128) }
+
+// parseName checks the name of a group.
+func parseName(text string) (string, error) { return label("name", text, 128) }
+
+// parsePattern checks a pattern on device ids; see Group.Match.
+func parsePattern(text string) (string, error) {
+	if i := strings.IndexAny(text, `[]{}\`); i >= 0 {
+		return "", fmt.Errorf("%s is not a pattern: %q is reserved; "+
+			"* stands for any run of characters (/ included), ? for one, and all else for itself", quote(text), text[i])
+	}
+	return label("pattern", text, 256)
+}
+
+// label checks a text that is shown and stored: most is in bytes.
+func label(what, text string, most int) (string, error) {
+	switch {
+	case text == "":
+		return "", fmt.Errorf("the %s is empty", what)
+	case len(text) > most:
+		return "", fmt.Errorf("the %s %s is longer than %d bytes", what, quote(text), most)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		return "", fmt.Errorf("the %s %s contains control characters or is not UTF-8", what, quote(text))
+	}
+	return text, nil
+}
+
+// short writes a duration without its zero parts: 8760h, not 8760h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package liveness_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const benchDevices = 1_000_000
+
+func heapBytes() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+type discard struct{}
+
+func (discard) Append(context.Context, []liveness.Event) error { return nil }
+
+type fleet struct {
+	registry *liveness.Registry
+	source   *liveness.Source
+	ids      []string
+	sessions []liveness.Session
+	start    time.Time
+}
+
+func startFleet(b *testing.B, n int) *fleet {
+	b.Helper()
+	r, err := liveness.New(discard{}, liveness.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	s, err := r.AddSource(liveness.SourceConfig{Name: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &fleet{registry: r, source: s, ids: make([]string, n), sessions: make([]liveness.Session, n), start: time.Now()}
+	s.Pulse(f.start)
+	for i := range f.ids {
+		f.ids[i] = fmt.Sprintf("device-%07d", i)
+	}
+	return f
+}
+
+func (f *fleet) open(b *testing.B) {
+	b.Helper()
+	now := f.source.Time(f.start)
+	for i := range f.ids {
+		if _, err := f.source.Open(&f.sessions[i], f.ids[i], liveness.Hello{}, nil, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBeat(b *testing.B) {
+	f := startFleet(b, benchDevices)
+	f.open(b)
+	order := rand.Perm(benchDevices)
+	b.ReportAllocs()
+	i := 0
+	now := time.Duration(0)
+	for b.Loop() {
+		if i&255 == 0 {
+			now += time.Microsecond * 8
+		}
+		if !f.sessions[order[i]].Beat(now) {
+			b.Fatal("replaced")
+		}
+		if i++; i == benchDevices {
+			i = 0
+		}
+	}
+}
+
+// BenchmarkLookup looks devices up by ids that were just read, as an edge does: the id is in the cache, the device is not.
+func BenchmarkLookup(b *testing.B) {
+	f := startFleet(b, benchDevices)
+	f.open(b)
+	order := rand.Perm(benchDevices)
+	id := []byte("device-0000000")
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		n := order[i]
+		for j := len(id) - 1; j >= len(id)-7; j-- {
+			id[j] = byte('0' + n%10)
+			n /= 10
+		}
+		if !f.registry.Known(unsafe.String(&id[0], len(id))) {
+			b.Fatal("unknown")
+		}
+		if i++; i == benchDevices {
+			i = 0
+		}
+	}
+}
+
+// BenchmarkMemory counts what a device takes beside its id and the edge's session.
+func BenchmarkMemory(b *testing.B) {
+	for range b.N {
+		f := startFleet(b, benchDevices)
+		before := heapBytes()
+		start := time.Now()
+		f.open(b)
+		b.ReportMetric(float64(time.Since(start).Nanoseconds())/benchDevices, "ns/open")
+		idBytes := 16.0 // the size class of a copied id of 14 bytes
+		b.ReportMetric(float64(heapBytes()-before)/benchDevices-idBytes, "B/device")
+		start = time.Now()
+		runtime.GC()
+		b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms/GC")
+	}
+}

@@ -1,0 +1,116 @@
+package liveness
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Type is what an event reports.
+type Type uint8
+
+const (
+	// DeviceOnline: the device was heard, after it was offline or for the first time.
+	DeviceOnline Type = iota
+	// DeviceLate: its heard silence passed LateAfter.
+	DeviceLate
+	// DeviceOffline: the verdict.
+	DeviceOffline
+	// DeviceSleeping: it announced a sleep.
+	DeviceSleeping
+	// DeviceFailed: it reported a failure of its own, in Message. It is alive.
+	DeviceFailed
+	// DeviceSessionReplaced: it came back on a new session while an older one was open.
+	DeviceSessionReplaced
+	// DeviceFlappingStarted and DeviceFlappingStopped: it keeps going offline and online.
+	DeviceFlappingStarted
+	// DeviceFlappingStopped ends what DeviceFlappingStarted began.
+	DeviceFlappingStopped
+	// SourceDeaf: a source stopped listening.
+	SourceDeaf
+	// SourceHeard: it listens again.
+	SourceHeard
+	// GroupOutageStarted: a large part of a group fell silent within a short time.
+	GroupOutageStarted
+	// GroupOutageEnded: most of it is back.
+	GroupOutageEnded
+)
+
+func (t Type) String() string {
+	switch t {
+	case DeviceOnline:
+		return "device.online"
+	case DeviceLate:
+		return "device.late"
+	case DeviceOffline:
+		return "device.offline"
+	case DeviceSleeping:
+		return "device.sleeping"
+	case DeviceFailed:
+		return "device.failed"
+	case DeviceSessionReplaced:
+		return "device.session_replaced"
+	case DeviceFlappingStarted:
+		return "device.flapping.started"
+	case DeviceFlappingStopped:
+		return "device.flapping.stopped"
+	case SourceDeaf:
+		return "source.deaf"
+	case SourceHeard:
+		return "source.heard"
+	case GroupOutageStarted:
+		return "group.outage.started"
+	case GroupOutageEnded:
+		return "group.outage.ended"
+	}
+	return "invalid"
+}
+
+// Event is something that happened to a device, a source or a group, its Subject. Events of one subject and kind of subject are
+// numbered without gaps from 1, in Seq; a consumer needs one rule: apply an event if its Seq is greater than the last.
+// Fields that mean nothing for a type are zero.
+type Event struct {
+	Offset  uint64 // the place in a log, given by the sink
+	Type    Type
+	Reason  Reason
+	Subject string
+	Seq     uint64
+	Epoch   uint64 // of the session that the event speaks of
+	Time    time.Time
+	Source  string
+	Group   string
+	Policy  string // the rule that the timeout is from
+
+	LastSeen     time.Time     // the device's last sign of life
+	Deadline     time.Time     // of the verdict, had nothing happened
+	HeardSilence time.Duration // of the source, from then to the event
+	Timeout      time.Duration
+
+	Message  string        // of DeviceFailed
+	Flapping bool          // the device is flapping
+	Outage   bool          // the event belongs to an outage of the device's group: the group's event stands for it
+	Deaf     time.Duration // of SourceDeaf and SourceHeard
+	Members  int           // of the group
+	Silent   int           // of them, offline without having said goodbye
+}
+
+// ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject before it unless that
+// is a device.
+func (e *Event) ID() string {
+	switch e.Type {
+	case SourceDeaf, SourceHeard:
+		return fmt.Sprintf("source/%s:%d", e.Subject, e.Seq)
+	case GroupOutageStarted, GroupOutageEnded:
+		return fmt.Sprintf("group/%s:%d", e.Subject, e.Seq)
+	default:
+		return fmt.Sprintf("%s:%d", e.Subject, e.Seq)
+	}
+}
+
+// Sink takes the events of a registry, one batch after the other, each subject's in order. Append returns once they are safe; until
+// then nobody else is told of them. If it fails, the registry offers the same batch again, until its context ends. It may block; the
+// registry goes on meanwhile, and holds what happens up to a bound, then it holds whoever causes more. The slice is the registry's
+// again when it returns.
+type Sink interface {
+	Append(ctx context.Context, events []Event) error
+}

@@ -1,0 +1,130 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// FlappingConfig says when a device counts as flapping: when it went offline or came back Threshold times within Window. It stops when
+// there were no more than half as many.
+type FlappingConfig struct {
+	Threshold int           // default: 5, at most 64
+	Window    time.Duration // default: 10 min
+}
+
+const maxThreshold = 64
+
+func (c FlappingConfig) withDefaults() FlappingConfig {
+	if c.Threshold == 0 {
+		c.Threshold = 5
+	}
+	if c.Window == 0 {
+		c.Window = 10 * time.Minute
+	}
+	return c
+}
+
+func (c FlappingConfig) validate() error {
+	if c.Threshold < 2 || c.Threshold > maxThreshold || c.Window < 0 || c.Window > maxSpan {
+		return errors.New("want a Threshold from 2 to 64 and a Window up to a year")
+	}
+	return nil
+}
+
+// changes remembers when a device changed, wall clock in ns, the latest of them.
+type changes struct {
+	at       []int64 // oldest first; at most Threshold
+	flapping bool
+}
+
+// add notes a change.
+func (c *changes) add(at int64, keep int) {
+	if len(c.at) == keep {
+		c.at = append(c.at[:0], c.at[1:]...)
+	}
+	c.at = append(c.at, at)
+}
+
+// since returns how many changes there were after an instant.
+func (c *changes) since(at int64) int {
+	n := 0
+	for _, t := range c.at {
+		if t > at {
+			n++
+		}
+	}
+	return n
+}
+
+// flappers are the devices that are flapping.
+type flappers struct {
+	mu      sync.Mutex // guards handles; taken after a shard's
+	handles map[uint32]struct{}
+}
+
+func (f *flappers) set(handle uint32, flapping bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.handles == nil {
+		f.handles = make(map[uint32]struct{})
+	}
+	if flapping {
+		f.handles[handle] = struct{}{}
+	} else {
+		delete(f.handles, handle)
+	}
+}
+
+func (f *flappers) all() []uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	handles := make([]uint32, 0, len(f.handles))
+	for h := range f.handles {
+		handles = append(handles, h)
+	}
+	return handles
+}
+
+// flapLocked notes that a device went offline or came back.
+func (r *Registry) flapLocked(d *device, now time.Duration) {
+	at := time.Now().UnixNano()
+	if d.changes == nil {
+		d.changes = &changes{}
+	}
+	d.changes.add(at, r.flapping.Threshold)
+	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
+		d.changes.flapping = true
+		r.flaps.set(d.handle, true)
+		r.emitLocked(d, DeviceFlappingStarted, "", now)
+	}
+}
+
+// watchFlapping looks after the flapping devices each second, until ctx is done.
+func (r *Registry) watchFlapping(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			for _, handle := range r.flaps.all() {
+				r.settle(handle, now)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settle ends the flapping of a device that changed seldom enough of late.
+func (r *Registry) settle(handle uint32, now time.Time) {
+	sh, d := r.lock(handle)
+	defer sh.mu.Unlock()
+	if d.changes.since(now.Add(-r.flapping.Window).UnixNano()) > r.flapping.Threshold/2 {
+		return
+	}
+	d.changes.flapping = false
+	r.flaps.set(handle, false)
+	r.emitLocked(d, DeviceFlappingStopped, "", d.source.Now())
+}

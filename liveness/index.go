@@ -1,0 +1,50 @@
+package liveness
+
+// index finds a device's handle by the hash of its id. It is an open-addressing table with linear probing (Knuth, The Art of
+// Computer Programming 3, section 6.4, algorithms L and R); an entry holds the upper half of the hash and the handle, so that few
+// wrong devices are looked at. Not safe for concurrent use.
+type index struct {
+	entries []uint64 // hash tag << 32 | handle + 1; 0 is free; the length is a power of two
+	used    int
+}
+
+// find returns the handle with this hash that same accepts.
+func (x *index) find(hash uint64, same func(handle uint32) bool) (uint32, bool) {
+	if len(x.entries) == 0 {
+		return 0, false
+	}
+	mask := uint64(len(x.entries) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		e := x.entries[i]
+		if e == 0 {
+			return 0, false
+		}
+		if handle := uint32(e) - 1; e>>32 == hash>>32 && same(handle) {
+			return handle, true
+		}
+	}
+}
+
+// insert adds a handle. rehash returns the hash of one that is in the table already.
+func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
+	if x.used >= len(x.entries)/5*4 {
+		old := x.entries
+		x.entries = make([]uint64, max(2*len(old), 16))
+		for _, e := range old {
+			if e != 0 {
+				x.place(rehash(uint32(e)-1), e)
+			}
+		}
+	}
+	x.place(hash, hash>>32<<32|uint64(handle+1))
+	x.used++
+}
+
+func (x *index) place(hash, entry uint64) {
+	mask := uint64(len(x.entries) - 1)
+	i := hash & mask
+	for x.entries[i] != 0 {
+		i = (i + 1) & mask
+	}
+	x.entries[i] = entry
+}

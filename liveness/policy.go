@@ -1,0 +1,141 @@
+package liveness
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unique"
+)
+
+// Policy says how long a device may be silent. In a rule, a zero field leaves the matter to the next rule.
+type Policy struct {
+	// Interval is how often the device means to be heard. Default: a third of Timeout.
+	Interval time.Duration
+	// Timeout is the heard silence after which the device is offline. Default: 90 s.
+	Timeout time.Duration
+	// LateAfter is the heard silence after which the device is late; off if it is not less than Timeout. Default: off.
+	LateAfter time.Duration
+	// CloseGrace is how long a device whose connection ended has to come back. Default: half of Timeout, at most 10 s.
+	CloseGrace time.Duration
+	// SleepLimit is the longest sleep that a device may announce. Default: 24 h.
+	SleepLimit time.Duration
+}
+
+const (
+	defaultTimeout       = 90 * time.Second
+	defaultSleepLimit    = 24 * time.Hour
+	maxDefaultCloseGrace = 10 * time.Second
+	// maxSpan bounds every duration of a policy, so that no sum of them overflows a clock.
+	maxSpan = 366 * 24 * time.Hour
+)
+
+// validate reports the fields that no rule may have.
+func (p Policy) validate() error {
+	var errs []error
+	check := func(name string, d time.Duration) {
+		if d < 0 || d > maxSpan {
+			errs = append(errs, fmt.Errorf("%s is %v, want 0 to %v", name, d, maxSpan))
+		}
+	}
+	check("Interval", p.Interval)
+	check("Timeout", p.Timeout)
+	check("LateAfter", p.LateAfter)
+	check("CloseGrace", p.CloseGrace)
+	check("SleepLimit", p.SleepLimit)
+	return errors.Join(errs...)
+}
+
+// or returns p with its zero fields taken from q.
+func (p Policy) or(q Policy) Policy {
+	pick := func(a, b time.Duration) time.Duration {
+		if a != 0 {
+			return a
+		}
+		return b
+	}
+	return Policy{
+		Interval:   pick(p.Interval, q.Interval),
+		Timeout:    pick(p.Timeout, q.Timeout),
+		LateAfter:  pick(p.LateAfter, q.LateAfter),
+		CloseGrace: pick(p.CloseGrace, q.CloseGrace),
+		SleepLimit: pick(p.SleepLimit, q.SleepLimit),
+	}
+}
+
+// filled returns p with the defaults in its zero fields.
+func (p Policy) filled() Policy {
+	p = p.or(Policy{Timeout: defaultTimeout, SleepLimit: defaultSleepLimit})
+	return p.or(Policy{
+		Interval:   max(p.Timeout/3, 1),
+		CloseGrace: max(min(p.Timeout/2, maxDefaultCloseGrace), 1),
+	})
+}
+
+// allowance is how long the device is given to be heard once its source listens again.
+func (p Policy) allowance(least time.Duration) time.Duration { return max(p.Interval, least) }
+
+// rule is the policy that holds for a device, and where its timeout is from. Rules are interned: a fleet has few.
+type rule struct {
+	Policy
+	from  string
+	group *group // nil if no pattern matches the device
+}
+
+// resolve finds the rule for a device: its own, then that of the first group whose pattern matches, then what its protocol
+// announced, then the fleet's default; field by field.
+func (r *Registry) resolve(id string, announced Policy) unique.Handle[rule] {
+	own := r.own[id]
+	var ofGroup Policy
+	g := r.groupOf(id)
+	if g != nil {
+		ofGroup = g.Policy
+	}
+	out := rule{Policy: own.or(ofGroup).or(announced).or(r.fleet).filled(), group: g}
+	switch {
+	case own.Timeout != 0:
+		out.from = "device"
+	case ofGroup.Timeout != 0:
+		out.from = "group " + g.Name
+	case announced.Timeout != 0:
+		out.from = "announced"
+	default:
+		out.from = "default"
+	}
+	return unique.Make(out)
+}
+
+func (r *Registry) groupOf(id string) *group {
+	for _, g := range r.groups {
+		if Match(g.Match, id) {
+			return g
+		}
+	}
+	return nil
+}
+
+// Match says whether a pattern matches the whole of an id. In a pattern, * stands for any run of characters, also an empty one, and
+// ? for one character. It takes O(len(pattern) × len(id)) in the worst case.
+func Match(pattern, id string) bool {
+	star, mark := -1, 0
+	p, i := 0, 0
+	for i < len(id) {
+		switch size := runeLen(id[i:]); {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p++
+			i += size
+		case strings.HasPrefix(pattern[p:], id[i:i+size]):
+			p += size
+			i += size
+		case star >= 0:
+			mark += runeLen(id[mark:])
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

@@ -1,0 +1,257 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unique"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+var (
+	// ErrUnknownDevice is returned for an id that was never seen.
+	ErrUnknownDevice = errors.New("liveness: unknown device")
+	// ErrStaleEpoch is wrapped by what Open returns when a session's epoch is lower than one that the device already had.
+	ErrStaleEpoch = errors.New("liveness: stale epoch")
+	// ErrFull is returned by Open for a new device when the registry holds Config.MaxDevices.
+	ErrFull = errors.New("liveness: registry is full")
+	// ErrClosed is returned once the registry's Run has ended.
+	ErrClosed = errors.New("liveness: registry is closed")
+)
+
+// Config describes a fleet. The zero Config is a good one.
+type Config struct {
+	// Policy is the fleet's default.
+	Policy Policy
+	// Groups are looked through in order; a device belongs to the first whose pattern matches its id.
+	Groups []GroupConfig
+	// Devices are the policies of single devices, by id. They are known, as NeverSeen, from the start.
+	Devices map[string]Policy
+	// Flapping says when a device counts as flapping.
+	Flapping FlappingConfig
+	// MaxDevices is the most devices that are held. Default: 2,000,000.
+	MaxDevices int
+	// Outbox is how many events wait for the sink before those who cause more are held up. Default: 65,536.
+	Outbox int
+}
+
+const (
+	shardCount = 64
+	chunkLen   = 256
+)
+
+// Registry holds the devices of a fleet and judges them. Make one with [New], and keep [Registry.Run] running: without it no event
+// reaches the sink.
+type Registry struct {
+	fleet    Policy
+	own      map[string]Policy
+	groups   []*group
+	flapping FlappingConfig
+	capacity int64
+
+	sink    Sink
+	outbox  *outbox
+	seed    maphash.Seed
+	shards  [shardCount]deviceShard
+	devices atomic.Int64
+	flaps   flappers
+
+	mu      sync.Mutex // guards the fields below; never held together with another lock
+	sources []*Source
+	closed  bool
+}
+
+// deviceShard is a share of the devices. A device's shard follows from the hash of its id.
+type deviceShard struct {
+	mu     sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
+	index  index
+	chunks []*[chunkLen]device
+	len    int
+	counts [states]int
+
+	_ [32]byte // two shards do not share a cache line
+}
+
+// device is all that is held of one. Its memory stays where it is.
+type device struct {
+	id      string
+	source  *Source  // where it was heard last; nil if it was never seen
+	session *Session // nil while it has no connection
+	rule    unique.Handle[rule]
+	timer   timer.ID // 0 if there is nothing to come
+	last    time.Duration
+	until   time.Duration
+	changes *changes // nil for a device that never went offline
+	seq     uint64
+	epoch   uint64
+	since   int64 // wall clock, ns: when the state changed last
+	handle  uint32
+	state   State
+	reason  Reason
+	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
+	counted bool // among its group's silent members
+}
+
+// New returns a registry of no devices but the configured ones. It starts nothing.
+func New(sink Sink, cfg Config) (*Registry, error) {
+	if cfg.MaxDevices == 0 {
+		cfg.MaxDevices = 2_000_000
+	}
+	if cfg.Outbox == 0 {
+		cfg.Outbox = 65_536
+	}
+	cfg.Flapping = cfg.Flapping.withDefaults()
+	r := &Registry{
+		fleet:    cfg.Policy,
+		own:      cfg.Devices,
+		flapping: cfg.Flapping,
+		capacity: int64(cfg.MaxDevices),
+		sink:     sink,
+		outbox:   newOutbox(cfg.Outbox),
+		seed:     maphash.MakeSeed(),
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	for _, g := range cfg.Groups {
+		r.groups = append(r.groups, newGroup(g))
+	}
+	for id := range cfg.Devices {
+		sh, hash := r.shardOf(id)
+		sh.mu.Lock()
+		_, err := r.addLocked(sh, id, hash)
+		sh.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (c Config) validate() error {
+	var errs []error
+	reject := func(what string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("liveness: %s: %w", what, err))
+		}
+	}
+	reject("Policy", c.Policy.validate())
+	reject("Flapping", c.Flapping.validate())
+	names := make(map[string]bool)
+	for _, g := range c.Groups {
+		reject("group "+g.Name, g.validate())
+		if names[g.Name] {
+			reject("group "+g.Name, errors.New("the name is taken"))
+		}
+		names[g.Name] = true
+	}
+	for id, p := range c.Devices {
+		reject("device "+id, errors.Join(ValidateID(id), p.validate()))
+	}
+	if c.MaxDevices < 0 || c.Outbox < 0 {
+		errs = append(errs, errors.New("liveness: MaxDevices and Outbox must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Run hands events to the sink and looks after flapping devices, until ctx is done. Then it ends the sources' timers, hands over
+// what is left, and returns the error of the last append, if any.
+func (r *Registry) Run(ctx context.Context) error {
+	var housekeeping sync.WaitGroup
+	housekeeping.Go(func() { r.watchFlapping(ctx) })
+	timersDone := make(chan struct{})
+	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(timersDone)
+		<-ctx.Done()
+		r.closeSources()
+		housekeeping.Wait()
+		drained()
+	}()
+	err := r.outbox.drain(drainCtx, r.sink)
+	<-timersDone
+	if err != nil {
+		return fmt.Errorf("liveness: hand over the last events: %w", err)
+	}
+	return nil
+}
+
+func (r *Registry) closeSources() {
+	r.mu.Lock()
+	r.closed = true
+	sources := r.sources
+	r.mu.Unlock()
+	r.outbox.close()
+	for _, s := range sources {
+		_ = s.close(context.Background())
+	}
+}
+
+// Sources returns the sources in the order in which they were added.
+func (r *Registry) Sources() []*Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*Source(nil), r.sources...)
+}
+
+func (r *Registry) sourceLocked(name string) *Source {
+	for _, s := range r.sources {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func (r *Registry) shardOf(id string) (*deviceShard, uint64) {
+	hash := maphash.String(r.seed, id)
+	return &r.shards[hash>>(64-6)], hash
+}
+
+func (r *Registry) hash(id string) uint64 { return maphash.String(r.seed, id) }
+
+// findLocked returns a device of the shard, or nil.
+func (sh *deviceShard) findLocked(id string, hash uint64) *device {
+	handle, ok := sh.index.find(hash, func(h uint32) bool { return sh.at(h).id == id })
+	if !ok {
+		return nil
+	}
+	return sh.at(handle)
+}
+
+func (sh *deviceShard) at(handle uint32) *device {
+	i := handle / shardCount
+	return &sh.chunks[i/chunkLen][i%chunkLen]
+}
+
+// addLocked makes a device.
+func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, error) {
+	if r.devices.Add(1) > r.capacity {
+		r.devices.Add(-1)
+		return nil, ErrFull
+	}
+	if sh.len%chunkLen == 0 {
+		sh.chunks = append(sh.chunks, new([chunkLen]device))
+	}
+	handle := uint32(sh.len)*shardCount + uint32(hash>>(64-6))
+	sh.len++
+	sh.index.insert(hash, handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
+	d := sh.at(handle)
+	d.id, d.handle = id, handle
+	d.rule = r.resolve(id, Policy{})
+	d.since = time.Now().UnixNano()
+	sh.counts[NeverSeen]++
+	return d, nil
+}
+
+// lock finds a device by its handle and locks its shard.
+func (r *Registry) lock(handle uint32) (*deviceShard, *device) {
+	sh := &r.shards[handle%shardCount]
+	sh.mu.Lock()
+	return sh, sh.at(handle)
+}

@@ -1,0 +1,243 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// SourceConfig describes a source of heartbeats.
+type SourceConfig struct {
+	// Name identifies the source in events and views, as [ValidateID] allows. Required.
+	Name string
+	// Parts is the number of independent inputs that the source's watermark is the least of, for instance event loops. Default: 1.
+	Parts int
+	// MaxGap is the longest time between two pulses that counts as listening; what exceeds it is deaf time. Default: 1 s.
+	MaxGap time.Duration
+	// Allowance is the least time that a device is given to be heard once the source listens again; a device's own interval
+	// counts if it is longer. Default: 10 s.
+	Allowance time.Duration
+}
+
+// DeafInterval is a time in which a source heard nothing.
+type DeafInterval struct {
+	From, To time.Time
+	// Listened is the source's listening time, which stood still.
+	Listened time.Duration
+}
+
+// deafKept is how many deaf intervals a source remembers one by one.
+const deafKept = 64
+
+// Source is where heartbeats come from. Its listening clock counts the time for which it was listening.
+//
+// Whoever runs the input calls [Source.Pulse] again and again, much more often than MaxGap, and passes the listening time that it
+// returns through each part of the input, behind all that has arrived; when it comes out, that part calls [Source.Watermark].
+// No deadline passes before all parts have.
+//
+// A source that is fallen behind is not deaf: its pulses go on, and its clock follows when the input does.
+type Source struct {
+	registry *Registry
+	name     string
+	config   SourceConfig
+	clock    timer.Manual // the listening clock: the least watermark
+	engine   *timer.Engine
+	group    *timer.Group
+
+	latest  atomic.Pointer[pulse]
+	resumed atomic.Int64 // listening time at the end of the last deaf interval, -1 if there was none
+
+	mu        sync.Mutex // guards the fields below; taken after a device shard's
+	marks     []time.Duration
+	deaf      []DeafInterval // the latest, oldest first
+	deafTotal time.Duration
+	seq       uint64
+}
+
+// pulse ties an instant to the listening time at it.
+type pulse struct {
+	at       time.Time
+	listened time.Duration
+}
+
+// AddSource adds a source, which begins to listen with its first pulse. Errors: a bad config, a name that is taken, [ErrClosed].
+func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Source{registry: r, name: cfg.Name, config: cfg, marks: make([]time.Duration, cfg.Parts)}
+	s.resumed.Store(-1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, ErrClosed
+	}
+	if r.sourceLocked(cfg.Name) != nil {
+		return nil, fmt.Errorf("liveness: source %q exists", cfg.Name)
+	}
+	if s.engine, err = timer.Start(timer.Config{Clock: &s.clock}); err != nil {
+		return nil, fmt.Errorf("liveness: source %q: %w", cfg.Name, err)
+	}
+	if s.group, err = s.engine.Group(s.expired); err != nil {
+		return nil, fmt.Errorf("liveness: source %q: %w", cfg.Name, err)
+	}
+	r.sources = append(r.sources, s)
+	return s, nil
+}
+
+func (c SourceConfig) withDefaults() (SourceConfig, error) {
+	if c.Parts == 0 {
+		c.Parts = 1
+	}
+	if c.MaxGap == 0 {
+		c.MaxGap = time.Second
+	}
+	if c.Allowance == 0 {
+		c.Allowance = 10 * time.Second
+	}
+	var errs []error
+	if err := ValidateID(c.Name); err != nil {
+		errs = append(errs, fmt.Errorf("liveness: source name: %w", err))
+	}
+	if c.Parts < 0 {
+		errs = append(errs, fmt.Errorf("liveness: Parts is %d, want 1 or more", c.Parts))
+	}
+	if c.MaxGap < 0 || c.MaxGap > maxSpan {
+		errs = append(errs, fmt.Errorf("liveness: MaxGap is %v, want up to %v", c.MaxGap, maxSpan))
+	}
+	if c.Allowance < 0 || c.Allowance > maxSpan {
+		errs = append(errs, fmt.Errorf("liveness: Allowance is %v, want up to %v", c.Allowance, maxSpan))
+	}
+	return c, errors.Join(errs...)
+}
+
+// Name returns the source's name.
+func (s *Source) Name() string { return s.name }
+
+// Pulse says that the source is listening, and returns the listening time of the instant now. What lies between this pulse and the
+// one before beyond MaxGap was deaf time: it does not count, and is reported with a pair of events. Pulses go forward; one that
+// does not is ignored.
+func (s *Source) Pulse(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.latest.Load()
+	if last == nil {
+		s.latest.Store(&pulse{at: now})
+		return 0
+	}
+	gap := now.Sub(last.at)
+	if gap <= 0 {
+		return last.listened
+	}
+	next := &pulse{at: now, listened: last.listened + min(gap, s.config.MaxGap)}
+	if gap > s.config.MaxGap {
+		s.deafLocked(DeafInterval{From: last.at.Add(s.config.MaxGap), To: now, Listened: next.listened})
+	}
+	s.latest.Store(next)
+	return next.listened
+}
+
+func (s *Source) deafLocked(d DeafInterval) {
+	if len(s.deaf) == deafKept {
+		s.deaf = append(s.deaf[:0], s.deaf[1:]...)
+	}
+	s.deaf = append(s.deaf, d)
+	s.deafTotal += d.To.Sub(d.From)
+	s.resumed.Store(int64(d.Listened))
+	s.seq += 2
+	deaf := Event{Type: SourceDeaf, Subject: s.name, Source: s.name, Seq: s.seq - 1, Time: d.From, Deaf: d.To.Sub(d.From)}
+	heard := deaf
+	heard.Type, heard.Seq, heard.Time = SourceHeard, s.seq, d.To
+	s.registry.outbox.put(deaf, heard)
+}
+
+// Watermark says that all that had reached a part of the source (0 to Parts-1) before the instant of a pulse is processed; the pulse
+// is named by the listening time that it returned. It moves the listening clock when all parts have come so far, and wakes what is
+// due; it does not wait for it.
+func (s *Source) Watermark(part int, listened time.Duration) {
+	s.mu.Lock()
+	s.marks[part] = max(s.marks[part], listened)
+	least := s.marks[0]
+	for _, m := range s.marks {
+		least = min(least, m)
+	}
+	s.mu.Unlock()
+	s.clock.Set(least)
+}
+
+// Time returns the listening time of an instant close to the last pulse: what to stamp heartbeats with. It takes no lock; one call
+// serves a batch of heartbeats.
+func (s *Source) Time(now time.Time) time.Duration {
+	p := s.latest.Load()
+	if p == nil {
+		return 0
+	}
+	return p.listened + min(max(now.Sub(p.at), 0), s.config.MaxGap)
+}
+
+// Now reads the listening clock: the time up to which everything that reached the source is processed.
+func (s *Source) Now() time.Duration { return s.clock.Now() }
+
+// notBefore returns the listening time before which a device that was heard last is not to be judged.
+func (s *Source) notBefore(last time.Duration, p Policy) time.Duration {
+	resumed := time.Duration(s.resumed.Load())
+	if last >= resumed {
+		return 0
+	}
+	return resumed + p.allowance(s.config.Allowance)
+}
+
+// unheard says whether the source was deaf after a device was heard last.
+func (s *Source) unheard(last time.Duration) bool { return last < time.Duration(s.resumed.Load()) }
+
+// wall returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered.
+func (s *Source) wall(listened time.Duration) time.Time {
+	p := s.latest.Load()
+	if p == nil {
+		return time.Time{}
+	}
+	at := p.at.Add(listened - p.listened)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.deaf) - 1; i >= 0 && s.deaf[i].Listened > listened; i-- {
+		at = at.Add(-s.deaf[i].To.Sub(s.deaf[i].From))
+	}
+	return at
+}
+
+// SourceView is a picture of a source.
+type SourceView struct {
+	Name      string
+	Listened  time.Duration  // what the listening clock reads
+	Behind    time.Duration  // how far the clock is behind the last pulse: unread input
+	Deaf      []DeafInterval // the latest, oldest first
+	DeafTotal time.Duration
+	Timers    timer.Stats
+}
+
+// View returns a picture of the source.
+func (s *Source) View() SourceView {
+	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats()}
+	if p := s.latest.Load(); p != nil {
+		v.Behind = max(p.listened-v.Listened, 0)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.Deaf = append(v.Deaf, s.deaf...)
+	v.DeafTotal = s.deafTotal
+	return v
+}
+
+// close ends the source's timers; a deadline that has passed is still judged.
+func (s *Source) close(ctx context.Context) error {
+	if err := s.engine.Close(ctx); err != nil {
+		return fmt.Errorf("liveness: source %q: %w", s.name, err)
+	}
+	return nil
+}

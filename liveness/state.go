@@ -1,0 +1,72 @@
+package liveness
+
+// State is what the registry holds a device for.
+type State uint8
+
+const (
+	// NeverSeen is a device that is configured and was not heard yet.
+	NeverSeen State = iota
+	// Online is a device that is heard in time, or whose connection ended a moment ago and which may still come back.
+	Online
+	// Late is a device whose heard silence passed the policy's LateAfter.
+	Late
+	// Sleeping is a device that said how long it would be silent.
+	Sleeping
+	// Offline is a device with a verdict.
+	Offline
+	// Unknown is a device that counts as alive, but whose source was deaf since its last heartbeat. It is never stored: a device
+	// leaves it by being heard or judged.
+	Unknown
+
+	states = int(Unknown) + 1
+)
+
+func (s State) String() string {
+	switch s {
+	case NeverSeen:
+		return "never_seen"
+	case Online:
+		return "online"
+	case Late:
+		return "late"
+	case Sleeping:
+		return "sleeping"
+	case Offline:
+		return "offline"
+	case Unknown:
+		return "unknown"
+	}
+	return "invalid"
+}
+
+// Reason is why a device is offline.
+type Reason uint8
+
+const (
+	// NoReason is that of a device that is not offline.
+	NoReason Reason = iota
+	// Silence: heard silence passed the policy's Timeout.
+	Silence
+	// Bye: the device said goodbye.
+	Bye
+	// Closed: the connection ended, and the device did not come back within the policy's CloseGrace.
+	Closed
+	// Protocol: the device broke its protocol and was cut off.
+	Protocol
+)
+
+func (r Reason) String() string {
+	switch r {
+	case NoReason:
+		return ""
+	case Silence:
+		return "silence"
+	case Bye:
+		return "bye"
+	case Closed:
+		return "closed"
+	case Protocol:
+		return "protocol"
+	}
+	return "invalid"
+}

@@ -1,0 +1,157 @@
+package liveness
+
+import (
+	"fmt"
+	"time"
+)
+
+// View is a picture of a device, with all that its state follows from.
+type View struct {
+	ID        string
+	State     State
+	Reason    Reason // of an offline device
+	Closing   Reason // why it goes offline unless it comes back: its connection ended. NoReason otherwise
+	Connected bool
+	Seq       uint64
+	Epoch     uint64
+	Since     time.Time // when the state changed last
+	Policy    Policy
+	From      string // the rule that Policy.Timeout is from
+	Group     string
+	Flapping  bool
+
+	// The fields below are zero for a device that was never seen.
+
+	Source   string
+	LastSeen time.Time // the last heartbeat
+	Deadline time.Time // of the verdict, if nothing is heard and the source goes on listening; zero if there is none to come
+	// Last and Now are the source's listening time at the last heartbeat and now; HeardSilence is what lies between.
+	Last, Now    time.Duration
+	HeardSilence time.Duration
+	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not count.
+	Deaf []DeafInterval
+	// NotBefore is the listening time before which the device is not judged, because its source was deaf; 0 if it was not.
+	NotBefore time.Duration
+	Sleep     time.Time // when its sleep ends, if it sleeps
+}
+
+// Device returns a picture of a device. Errors: ErrUnknownDevice.
+func (r *Registry) Device(id string) (View, error) {
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	d := sh.findLocked(id, hash)
+	if d == nil {
+		return View{}, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
+	}
+	return d.viewLocked(), nil
+}
+
+// Known says whether a device was seen or configured. It is O(1).
+func (r *Registry) Known(id string) bool {
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.findLocked(id, hash) != nil
+}
+
+func (d *device) viewLocked() View {
+	f, _ := d.factsLocked()
+	rule := d.rule.Value()
+	v := View{
+		ID: d.id, State: f.state, Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
+		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
+		Flapping: d.changes != nil && d.changes.flapping,
+	}
+	if rule.group != nil {
+		v.Group = rule.group.Name
+	}
+	if d.source != nil {
+		d.timesLocked(&v, f, rule.Policy)
+	}
+	return v
+}
+
+// timesLocked fills in what follows from the source's clock.
+func (d *device) timesLocked(v *View, f facts, p Policy) {
+	s := d.source
+	v.Source, v.Last = s.name, f.last
+	v.Now = max(s.Now(), f.last)
+	v.HeardSilence = v.Now - f.last
+	v.LastSeen = s.wall(f.last)
+	v.Deaf = s.deafSince(f.last)
+	switch {
+	case f.state == Offline:
+		v.Reason = f.reason
+		return
+	case f.state == Sleeping:
+		v.Sleep = s.wall(f.until)
+	case s.unheard(f.last):
+		v.State = Unknown
+	}
+	v.Closing = f.reason
+	v.NotBefore = s.notBefore(f.last, p)
+	at, _ := f.verdict(p, v.NotBefore)
+	v.Deadline = s.wall(at)
+}
+
+// deafSince returns the deaf intervals after an instant of listening time.
+func (s *Source) deafSince(listened time.Duration) []DeafInterval {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.deaf {
+		if s.deaf[i].Listened > listened {
+			return append([]DeafInterval(nil), s.deaf[i:]...)
+		}
+	}
+	return nil
+}
+
+// Cursor is a place in the list of devices. The zero Cursor is its beginning.
+type Cursor uint64
+
+// List appends pictures of at most limit devices to buffer, from a place on, in no particular but a stable order, and returns the
+// place to go on from, 0 at the end. A device that is added meanwhile may or may not be among them; none is left out or comes twice.
+func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) {
+	shard, i := int(from>>32), int(uint32(from))
+	for ; shard < shardCount; shard, i = shard+1, 0 {
+		sh := &r.shards[shard]
+		sh.mu.Lock()
+		for ; i < sh.len && limit > 0; i++ {
+			buffer = append(buffer, sh.at(uint32(i)*shardCount+uint32(shard)).viewLocked())
+			limit--
+		}
+		more := i < sh.len
+		sh.mu.Unlock()
+		if more {
+			return buffer, Cursor(shard)<<32 | Cursor(i)
+		}
+	}
+	return buffer, 0
+}
+
+// Stats is a picture of a registry.
+type Stats struct {
+	Devices int
+	States  map[State]int // as stored: devices that are unknown because their source was deaf are counted as what they were
+	Queued  int           // events that wait for the sink
+	Waits   uint64        // times that somebody was held up because the outbox was full
+	Fails   uint64        // times that the sink failed
+	Flaps   int           // devices that are flapping
+}
+
+// Stats returns a picture of the registry. It takes each shard's lock for a moment.
+func (r *Registry) Stats() Stats {
+	st := Stats{States: make(map[State]int), Flaps: len(r.flaps.all())}
+	for i := range r.shards {
+		sh := &r.shards[i]
+		sh.mu.Lock()
+		st.Devices += sh.len
+		for s, n := range sh.counts {
+			st.States[State(s)] += n
+		}
+		sh.mu.Unlock()
+	}
+	st.Queued, st.Waits, st.Fails = r.outbox.stats()
+	return st
+}

@@ -1,0 +1,75 @@
+package timer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holter-iot/holter/dualmap"
+)
+
+// Close ends the engine. Timers that are not due are dropped; callbacks that are due run. Close waits for them until ctx is done,
+// then it discards those that have not started, and returns why ctx ended; callbacks that run are left to end by themselves.
+// Pass a context that is done to discard at once. Whatever is called afterwards, or meanwhile, finds the engine closed.
+// Close may be called more than once, and waits each time. When it returns nil, the engine's goroutines have ended.
+func (e *Engine) Close(ctx context.Context) error {
+	if ctx.Err() != nil {
+		e.discard.Store(true)
+	}
+	e.shut()
+	select {
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+	}
+	e.discard.Store(true)
+	select {
+	case <-e.done: // both were ready
+		return nil
+	default:
+		return fmt.Errorf("timer: close: %w", context.Cause(ctx))
+	}
+}
+
+func (e *Engine) shut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return
+	}
+	e.closing = true
+	close(e.stop)
+	e.clocks.Wait()
+	for _, s := range e.shards {
+		s.close()
+	}
+	e.ready.end()
+}
+
+// close refuses new timers, hands out those that are due, and drops the others. Its watch must have ended.
+func (s *shard) close() {
+	s.refuse()
+	s.expire()
+	for _, stop := range s.drop() {
+		stop()
+	}
+}
+
+func (s *shard) refuse() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// drop hides the timers from Touch, and returns what ends their ties to contexts.
+func (s *shard) drop() (stops []func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slabs.Store(new([]*dualmap.Map))
+	s.hints = hintHeap{}
+	for _, x := range s.extras {
+		if x.stop != nil {
+			stops = append(stops, x.stop)
+		}
+	}
+	return stops
+}

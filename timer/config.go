@@ -1,0 +1,77 @@
+package timer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"runtime"
+
+	"github.com/panjf2000/ants/v2"
+)
+
+var (
+	// ErrFull is returned when an engine holds [Config.MaxTimers] timers, or a shard has no slot left.
+	ErrFull = errors.New("timer: engine is full")
+	// ErrClosed is returned by all that would arm a timer once the engine is closed.
+	ErrClosed = errors.New("timer: engine is closed")
+	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs among them.
+	ErrGroups = errors.New("timer: too many groups")
+)
+
+// Unlimited as [Config.Workers] gives each task a goroutine of its own at once.
+const Unlimited = -1
+
+// Config says how an engine works. The zero Config is a good one.
+type Config struct {
+	// Clock is what deadlines are measured on. Default: System().
+	Clock Clock
+	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded up to a power of two.
+	Shards int
+	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker claims them. An arming beyond it
+	// returns ErrFull at once. Default 0: bounded only by memory and by 2^24 timers of one group in a shard.
+	MaxTimers int
+	// Eager takes a cancelled timer's entry out of the heap at once, in O(log n), for four bytes more a timer.
+	// Default: it is left to be swept.
+	Eager bool
+	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no bound.
+	Workers int
+	// PoolOptions are passed to the ants pool that the workers belong to.
+	PoolOptions []ants.Option
+	// Queue is how many batches the ready queue is meant to hold. When callbacks are slower than expiries it holds more, in
+	// proportion to the armed timers at most, and Stats.Spilled counts them. Default: 1024.
+	Queue int
+	// OnPanic is told what a callback panicked with, on the worker's goroutine; several may call it at a time, it may block, and
+	// must not panic. Default: panics are only counted.
+	OnPanic func(recovered any)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	procs := runtime.GOMAXPROCS(0)
+	if c.Clock == nil {
+		c.Clock = System()
+	}
+	if c.Shards == 0 {
+		c.Shards = min(1<<bits.Len(uint(4*procs-1)), maxShards)
+	}
+	if c.Workers == 0 {
+		c.Workers = 8 * procs
+	}
+	if c.Queue == 0 {
+		c.Queue = 1024
+	}
+	var errs []error
+	if c.Shards < 1 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
+		errs = append(errs, fmt.Errorf("timer: Shards is %d, want a power of two from 1 to %d", c.Shards, maxShards))
+	}
+	if c.MaxTimers < 0 {
+		errs = append(errs, fmt.Errorf("timer: MaxTimers is %d, want 0 or more", c.MaxTimers))
+	}
+	if c.Workers < Unlimited || c.Workers > math.MaxInt32 {
+		errs = append(errs, fmt.Errorf("timer: Workers is %d, want 0 to %d or Unlimited", c.Workers, math.MaxInt32))
+	}
+	if c.Queue < 0 {
+		errs = append(errs, fmt.Errorf("timer: Queue is %d, want 0 or more", c.Queue))
+	}
+	return c, errors.Join(errs...)
+}
