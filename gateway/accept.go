@@ -23,7 +23,7 @@ import (
 const enrolling = 512
 
 // listen binds the addresses.
-func (g *Gateway) listen() error {
+func (g *Gateway) listen(ctx context.Context) error {
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		if !g.config.ReusePort {
 			return nil
@@ -37,7 +37,7 @@ func (g *Gateway) listen() error {
 		return err
 	}}
 	for _, addr := range g.config.Listen {
-		l, err := lc.Listen(context.Background(), "tcp", addr)
+		l, err := lc.Listen(ctx, "tcp", addr)
 		if err != nil {
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)

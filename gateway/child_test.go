@@ -31,9 +31,9 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(childEnv) {
 	case "gateway":
-		exit(gatewayChild())
+		os.Exit(status(gatewayChild()))
 	case "gnet":
-		exit(gnetChild())
+		os.Exit(status(gnetChild()))
 	default:
 		// ants, inside gnet and timer, keeps goroutines of its own for the length of the process.
 		goleak.VerifyTestMain(m,
@@ -44,18 +44,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func exit(err error) {
+func status(err error) int {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	os.Exit(0)
+	return 0
 }
 
 func limitFiles() error {
 	n, err := strconv.ParseUint(os.Getenv(filesEnv), 10, 64)
 	if err != nil {
-		return nil
+		return err
 	}
 	return unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n})
 }
@@ -73,7 +73,7 @@ func gatewayChild() error {
 	if err != nil {
 		return err
 	}
-	g, err := gateway.New(registry, gateway.Config{
+	g, err := gateway.New(context.Background(), registry, gateway.Config{
 		Listen: []string{"127.0.0.1:0"}, MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func gatewayChild() error {
 	registryEnded, gatewayEnded := make(chan error, 1), make(chan error, 1)
 	go func() { registryEnded <- registry.Run(registryCtx) }()
 	go func() { gatewayEnded <- g.Run(ctx) }()
-	fmt.Println(g.Addrs()[0])
+	_, _ = fmt.Fprintln(os.Stdout, g.Addrs()[0])
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	cancel()
 	err = <-gatewayEnded
@@ -186,13 +186,14 @@ func (mute) Fatalf(string, ...any) {}
 
 type echo struct {
 	gnet.BuiltinEventEngine
+
 	at     string
 	booted bool
 }
 
 func (e *echo) OnBoot(gnet.Engine) gnet.Action {
 	e.booted = true
-	fmt.Println(e.at)
+	_, _ = fmt.Fprintln(os.Stdout, e.at)
 	return gnet.None
 }
 

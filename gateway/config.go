@@ -45,7 +45,7 @@ type Config struct {
 	KeepAlive time.Duration
 	// UserTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482). Default: 60 s.
 	UserTimeout time.Duration
-	// ProbeInterval is how often the event loops are probed; verdicts are that much late at most. Default: 20 ms.
+	// ProbeInterval is the least time between two probes of the event loops; a verdict waits so long for one at most. Default: 10 ms.
 	ProbeInterval time.Duration
 	// MaxGap and Allowance are those of [liveness.SourceConfig].
 	MaxGap, Allowance time.Duration
@@ -78,7 +78,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.CloseRate, 2_000)
 	defTime(&c.HandshakeTimeout, 10*time.Second)
 	defTime(&c.UserTimeout, time.Minute)
-	defTime(&c.ProbeInterval, 20*time.Millisecond)
+	defTime(&c.ProbeInterval, 10*time.Millisecond)
 	return c, c.validate()
 }
 

@@ -34,9 +34,10 @@ type Gateway struct {
 	counts      counters
 }
 
-// New binds the addresses and adds the gateway to the registry's sources. It accepts nothing yet. Errors: a bad config, an address that
+// New binds the addresses, for which ctx may be needed (names are looked up), and adds the gateway to the registry's sources. It
+// accepts nothing yet. Errors: a bad config, an address that
 // cannot be bound (then none is), a source name that is taken.
-func New(registry *liveness.Registry, cfg Config) (*Gateway, error) {
+func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func New(registry *liveness.Registry, cfg Config) (*Gateway, error) {
 	g := &Gateway{config: cfg, log: cfg.Logger}
 	g.closer.init(cfg.CloseRate)
 	g.counts.loops = make([]loopCounters, cfg.Loops)
-	if err := g.listen(); err != nil {
+	if err := g.listen(ctx); err != nil {
 		return nil, err
 	}
 	g.source, err = registry.AddSource(liveness.SourceConfig{
@@ -73,10 +74,10 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 // keep the states that they have. It returns an error only if it could not start or an event loop died.
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
-	if g.timers, err = timer.Start(timer.Config{}); err != nil {
+	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}
-	defer func() { err = errors.Join(err, g.timers.Close(context.Background())) }()
+	defer func() { err = errors.Join(err, g.timers.Close(context.WithoutCancel(ctx))) }()
 	if err := g.spare.open(); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -116,7 +117,7 @@ func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
 		g.loops = append(g.loops, &loop{gateway: g, index: i})
 	}
 	engine, err := gnet.NewClient(handler{gateway: g},
-		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}), gnet.WithLockOSThread(true))
+		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}))
 	if err != nil {
 		return nil, nil, err
 	}

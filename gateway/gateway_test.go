@@ -39,9 +39,9 @@ func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
 		cfg.Listen = []string{"127.0.0.1:0"}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	g, err := gateway.New(registry, cfg)
+	g, err := gateway.New(t.Context(), registry, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ type device struct {
 
 func (r *rig) dial() *device {
 	r.t.Helper()
-	c, err := net.Dial("tcp", r.addr)
+	c, err := (&net.Dialer{}).DialContext(r.t.Context(), "tcp", r.addr)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -239,7 +239,7 @@ func TestShutdown(t *testing.T) {
 	if st := r.registry.Stats(); st.States[liveness.Online] != 100 {
 		t.Errorf("online = %d, want 100", st.States[liveness.Online])
 	}
-	if _, err := net.Dial("tcp", r.addr); err == nil {
+	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr); err == nil {
 		t.Error("the port still accepts")
 	}
 }
@@ -253,7 +253,7 @@ func TestBadConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestBadConfig(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := gateway.New(registry, tt.cfg)
+			_, err := gateway.New(t.Context(), registry, tt.cfg)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("New() error = %v, want %q in it", err, tt.want)
 			}

@@ -59,26 +59,45 @@ func closeProbes(probes []*probe) {
 	}
 }
 
-// probe sends probes into the event loops until ctx is done.
+// idleProbe is the time between probes while no deadline is near.
+const idleProbe = 200 * time.Millisecond
+
+// probe sends probes into the event loops until ctx is done: when a deadline is reached, but not more often than ProbeInterval, and
+// now and then if there is none.
 func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
-	tick := time.NewTicker(g.config.ProbeInterval)
-	defer tick.Stop()
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	var last time.Time
+	var listened time.Duration
 	for {
-		listened := g.source.Pulse(time.Now())
-		for _, p := range probes {
-			if !p.away.CompareAndSwap(false, true) {
-				continue
-			}
-			if _, err := p.out.Write(binary.LittleEndian.AppendUint64(nil, uint64(listened))); err != nil {
-				return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
-			}
-		}
 		select {
-		case <-tick.C:
+		case <-alarm.C:
+			last = time.Now()
+			listened = g.source.Pulse(last)
+			for _, p := range probes {
+				if err := p.send(listened); err != nil {
+					return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
+				}
+			}
+		case <-g.source.Sooner():
 		case <-ctx.Done():
 			return nil
 		}
+		wait := max(idleProbe, g.config.ProbeInterval)
+		if next, ok := g.source.Next(); ok {
+			wait = max(min(wait, next-listened), g.config.ProbeInterval)
+		}
+		alarm.Reset(time.Until(last.Add(wait)))
 	}
+}
+
+// send puts the listening time into the event loop, unless the one before is still in it.
+func (p *probe) send(listened time.Duration) error {
+	if !p.away.CompareAndSwap(false, true) {
+		return nil
+	}
+	_, err := p.out.Write(binary.LittleEndian.AppendUint64(nil, uint64(listened)))
+	return err
 }
 
 // returned is called by the event loop when a probe comes out of it.

@@ -19,7 +19,7 @@ import (
 func exhaust(t *testing.T, r *rig, say, want string) (served []*device) {
 	t.Helper()
 	for range 200 {
-		c, err := net.Dial("tcp", r.addr)
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr)
 		if err != nil {
 			return served
 		}

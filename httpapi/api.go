@@ -73,7 +73,7 @@ func New(registry *liveness.Registry, log *liveness.Log, cfg Config) (*API, erro
 	}
 	mux := http.NewServeMux()
 	description := newDescription(cfg.Version)
-	api := humago.New(mux, description)
+	api := humago.New(routes{mux}, description)
 	a.registerDevices(api)
 	a.registerEvents(api)
 	a.registerOverview(api)

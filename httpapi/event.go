@@ -10,7 +10,7 @@ import (
 // Event is an event in the JSON format of CloudEvents 1.0.
 type Event struct {
 	SpecVersion     string    `json:"specversion" enum:"1.0"`
-	ID              string    `json:"id" doc:"DEVICE:SEQ, source/NAME:SEQ or group/NAME:SEQ."`
+	ID              string    `json:"id" doc:"DEVICE:SEQ, source/NAME:SEQ or group/NAME:SEQ; device/DEVICE:SEQ for a device whose id begins like one of these."`
 	Source          string    `json:"source" format:"uri-reference" doc:"/holter/NODE/SOURCE"`
 	Type            string    `json:"type" doc:"io.holter.device.online and so on."`
 	Subject         string    `json:"subject" doc:"The device, source or group."`

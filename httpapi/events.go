@@ -51,7 +51,7 @@ func (a *API) events(_ context.Context, in *eventsInput) (*eventsOutput, error) 
 	for scanned := 0; scanned < maxScan && len(out.Body.Events) < in.Limit; scanned += len(buffer) {
 		var err error
 		buffer, err = a.log.Read(buffer[:0], out.Body.Next, in.Limit-len(out.Body.Events))
-		if scanned == 0 && (err != nil || a.ahead(in.After)) {
+		if err != nil && scanned == 0 {
 			return nil, a.gone(in.After)
 		}
 		if len(buffer) == 0 { // also if the log has overtaken the scan: the next request is told
@@ -65,12 +65,6 @@ func (a *API) events(_ context.Context, in *eventsInput) (*eventsOutput, error) 
 		out.Body.Next = buffer[len(buffer)-1].Offset
 	}
 	return out, nil
-}
-
-// ahead says whether an offset was never given out: it is of a log that was before this one.
-func (a *API) ahead(after uint64) bool {
-	_, latest := a.log.Bounds()
-	return after > latest
 }
 
 func (a *API) gone(after uint64) error {

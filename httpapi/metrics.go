@@ -38,7 +38,7 @@ type collector struct {
 	api *API
 
 	build, devices, flapping                   *prometheus.Desc
-	queued, waits, fails                       *prometheus.Desc
+	queued, waits, fails, lost                 *prometheus.Desc
 	latest, oldest                             *prometheus.Desc
 	streams, dropped, refused                  *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
@@ -58,6 +58,7 @@ func newCollector(a *API) *collector {
 		queued:     desc("outbox_queued", "Events that wait for the sink."),
 		waits:      desc("outbox_waits_total", "Times that somebody was held up because the outbox was full."),
 		fails:      desc("sink_failures_total", "Times that the sink failed to append events."),
+		lost:       desc("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards."),
 		latest:     desc("events_offset", "Offset of the latest event."),
 		oldest:     desc("events_oldest_offset", "Offset of the oldest event that is kept."),
 		streams:    desc("http_streams", "Open streams of events."),
@@ -92,6 +93,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, c.queued, float64(st.Queued))
 	counter(out, c.waits, float64(st.Waits))
 	counter(out, c.fails, float64(st.Fails))
+	counter(out, c.lost, float64(st.Lost))
 	oldest, latest := c.api.log.Bounds()
 	gauge(out, c.latest, float64(latest))
 	gauge(out, c.oldest, float64(oldest))

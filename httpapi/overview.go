@@ -61,6 +61,7 @@ type Stats struct {
 	Queued  int            `json:"queued" doc:"Events that wait for the log."`
 	Waits   uint64         `json:"waits" doc:"Times that somebody was held up because too many events waited."`
 	Fails   uint64         `json:"fails" doc:"Times that events could not be appended."`
+	Lost    uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
 	Flaps   int            `json:"flaps" doc:"Devices that are flapping."`
 	Oldest  uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
 	Latest  uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
@@ -119,7 +120,9 @@ func (a *API) groups(context.Context, *struct{}) (*groupsOutput, error) {
 	out := &groupsOutput{}
 	out.Body.Groups = []Group{}
 	for _, g := range a.registry.Groups() {
-		out.Body.Groups = append(out.Body.Groups, Group(g))
+		out.Body.Groups = append(out.Body.Groups, Group{
+			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage,
+		})
 	}
 	return out, nil
 }
@@ -127,7 +130,7 @@ func (a *API) groups(context.Context, *struct{}) (*groupsOutput, error) {
 func (a *API) stats(context.Context, *struct{}) (*statsOutput, error) {
 	st := a.registry.Stats()
 	out := &statsOutput{Body: Stats{
-		Devices: st.Devices, States: make(map[string]int), Queued: st.Queued, Waits: st.Waits, Fails: st.Fails, Flaps: st.Flaps,
+		Devices: st.Devices, States: make(map[string]int), Queued: st.Queued, Waits: st.Waits, Fails: st.Fails, Lost: st.Lost, Flaps: st.Flaps,
 		Streams: a.streams.Load(), Node: a.config.Node, Version: a.config.Version, AsOf: utc(a.now()),
 	}}
 	for state, n := range st.States {

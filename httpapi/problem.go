@@ -38,6 +38,25 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	_ = json.NewEncoder(w).Encode(&huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail}) // the client may be gone
 }
 
+// routes is a mux for huma. A mux takes a last segment of %2F for the end of a path; here it is the device whose id is a slash.
+type routes struct{ *http.ServeMux }
+
+// HandleFunc adds a route.
+func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	m.ServeMux.HandleFunc(pattern, handler)
+	if pattern != "GET /v1/devices/{id}" {
+		return
+	}
+	m.ServeMux.HandleFunc("GET /v1/devices/{$}", func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.EscapedPath(), "/") {
+			fallback(m.ServeMux)(w, r)
+			return
+		}
+		r.SetPathValue("id", "/")
+		handler(w, r)
+	})
+}
+
 // fallback answers requests for which there is no route.
 func fallback(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -67,9 +68,9 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node}
 	_ = s.control.SetReadDeadline(time.Time{}) // the request is read; the connection stays
-	if err := a.follow(r.Context(), s, at); err != nil && r.Context().Err() == nil {
+	if err := a.follow(r.Context(), s, at); errors.Is(err, os.ErrDeadlineExceeded) {
 		a.dropped.Add(1)
-		a.config.Logger.Info("event stream dropped", "remote", r.RemoteAddr, "error", err)
+		a.config.Logger.Info("event stream dropped: its reader is too slow", "remote", r.RemoteAddr)
 	}
 }
 
@@ -104,20 +105,13 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	}
 	var events []liveness.Event
 	for ctx.Err() == nil {
-		oldest, latest := a.log.Bounds()
-		if at.after > latest { // of a log that was before this one
-			at = place{after: oldest - 1}
-			if err := s.missed(oldest); err != nil {
-				return err
-			}
-		}
 		wait, cancel := context.WithTimeout(ctx, heartbeatEvery)
 		var err error
 		events, err = a.log.Wait(wait, events[:0], at.after, streamBatch)
 		cancel()
 		switch {
 		case errors.Is(err, liveness.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
-			oldest, _ = a.log.Bounds()
+			oldest, _ := a.log.Bounds()
 			at.after = oldest - 1
 			err = s.missed(oldest)
 		case err == nil:

@@ -3,6 +3,7 @@ package liveness
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 type Type uint8
 
 const (
-	// DeviceOnline: the device was heard, after it was offline or for the first time.
+	// DeviceOnline: the device was heard, for the first time or after it was late, asleep or offline.
 	DeviceOnline Type = iota
 	// DeviceLate: its heard silence passed LateAfter.
 	DeviceLate
@@ -94,8 +95,8 @@ type Event struct {
 	Silent   int           // of them, offline without having said goodbye
 }
 
-// ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject before it unless that
-// is a device.
+// ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject and a slash before it
+// unless that is a device. Only a device whose id begins like that has its kind before it, too.
 func (e *Event) ID() string {
 	switch e.Type {
 	case SourceDeaf, SourceHeard:
@@ -103,14 +104,19 @@ func (e *Event) ID() string {
 	case GroupOutageStarted, GroupOutageEnded:
 		return fmt.Sprintf("group/%s:%d", e.Subject, e.Seq)
 	default:
+		for _, kind := range []string{"device/", "source/", "group/"} {
+			if strings.HasPrefix(e.Subject, kind) {
+				return fmt.Sprintf("device/%s:%d", e.Subject, e.Seq)
+			}
+		}
 		return fmt.Sprintf("%s:%d", e.Subject, e.Seq)
 	}
 }
 
 // Sink takes the events of a registry, one batch after the other, each subject's in order. Append returns once they are safe; until
 // then nobody else is told of them. If it fails, the registry offers the same batch again, until its context ends. It may block; the
-// registry goes on meanwhile, and holds what happens up to a bound, then it holds whoever causes more. The slice is the registry's
-// again when it returns.
+// registry goes on meanwhile, and holds what happens up to a bound, then it holds whoever causes more. So Append must not wait for
+// anything of the registry. The slice is the registry's again when it returns.
 type Sink interface {
 	Append(ctx context.Context, events []Event) error
 }

@@ -121,6 +121,9 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 func (r *Registry) settle(handle uint32, now time.Time) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
+	if _, known := d.factsLocked(); !known {
+		return // until the next time: the event is to say when the device was heard last
+	}
 	if d.changes.since(now.Add(-r.flapping.Window).UnixNano()) > r.flapping.Threshold/2 {
 		return
 	}

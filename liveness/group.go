@@ -15,7 +15,8 @@ type GroupConfig struct {
 }
 
 // OutageConfig says when a group has an outage: when Share of its members, and at least MinDevices, went offline within Window without
-// having said goodbye. It ends when no more than half that share is offline.
+// having said goodbye, and did not come back since. It ends when no more than half that share is offline, not counting those that were
+// before Window.
 type OutageConfig struct {
 	Share      float64       // 0 to 1; default 0: outages of the group are not looked for
 	Window     time.Duration // default: 60 s
@@ -30,7 +31,7 @@ func (g GroupConfig) validate() error {
 	if g.Match == "" {
 		errs = append(errs, errors.New("Match is empty"))
 	}
-	if g.Outage.Share < 0 || g.Outage.Share > 1 {
+	if !(g.Outage.Share >= 0 && g.Outage.Share <= 1) { // nor NaN
 		errs = append(errs, errors.New("Outage.Share must be 0 to 1"))
 	}
 	if g.Outage.Window < 0 || g.Outage.Window > maxSpan || g.Outage.MinDevices < 0 {
@@ -46,12 +47,13 @@ const outageSlots = 12
 type group struct {
 	GroupConfig
 
-	mu      sync.Mutex // guards the fields below; taken after a device shard's
+	mu      sync.Mutex // guards the fields below; taken after a device shard's, before the outbox's
 	seq     uint64
 	members int // devices that were seen
 	silent  int // of them, offline without a goodbye
+	before  int // of them, when the outage began, those that did not belong to it
 	outage  bool
-	fell    [outageSlots]int // how many fell silent, by slot of time
+	fell    [outageSlots]int // how many of the silent fell silent when, by slot of time
 	slot    int64            // the latest slot of fell
 }
 
@@ -71,47 +73,55 @@ func (g *group) inOutage() bool {
 	return g.outage
 }
 
-// join, fall and rise count what happens to a member; fall and rise say whether an outage began or ended with it.
+// join counts a member.
 func (g *group) join() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members++
 }
 
-func (g *group) fall(now time.Time) (began bool) {
+// fall counts a member that fell silent, and reports an outage if one begins with it.
+func (g *group) fall(at int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.silent++
-	g.turnLocked(now)
+	g.turnLocked(at)
 	g.fell[g.slot%outageSlots]++
 	recent := 0
 	for _, n := range g.fell {
 		recent += n
 	}
 	o := g.Outage
-	if g.outage || o.Share == 0 || recent < o.MinDevices || float64(recent) < o.Share*float64(g.members) {
-		return false
+	if g.outage || o.Share == 0 || recent < o.MinDevices || g.shareLocked(recent) < o.Share {
+		return
 	}
-	g.outage = true
-	g.seq++
-	return true
+	g.outage, g.before = true, g.silent-recent
+	g.reportLocked(GroupOutageStarted, at, out)
 }
 
-func (g *group) rise() (ended bool) {
+// rise counts a member that fell silent at one instant and is no longer at another, and reports the end of an outage if it ends with it.
+func (g *group) rise(fell, at int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.silent--
-	if !g.outage || float64(g.silent) > g.Outage.Share/2*float64(g.members) {
-		return false
+	g.turnLocked(at)
+	if slot := g.slotOf(fell); slot > g.slot-outageSlots && g.fell[slot%outageSlots] > 0 {
+		g.fell[slot%outageSlots]--
 	}
-	g.outage = false
-	g.seq++
-	return true
+	if g.outage && g.shareLocked(g.silent-g.before) <= g.Outage.Share/2 {
+		g.outage = false
+		g.reportLocked(GroupOutageEnded, at, out)
+	}
 }
 
+func (g *group) shareLocked(n int) float64 { return float64(n) / float64(g.members) }
+
+// slotOf returns the slot of time of an instant, wall clock in ns.
+func (g *group) slotOf(at int64) int64 { return at / max(int64(g.Outage.Window)/outageSlots, 1) }
+
 // turnLocked empties the slots that time has come round to.
-func (g *group) turnLocked(now time.Time) {
-	slot := now.UnixNano() / max(int64(g.Outage.Window)/outageSlots, 1)
+func (g *group) turnLocked(at int64) {
+	slot := g.slotOf(at)
 	for range min(max(slot-g.slot, 0), outageSlots) {
 		g.slot++
 		g.fell[g.slot%outageSlots] = 0
@@ -119,32 +129,26 @@ func (g *group) turnLocked(now time.Time) {
 	g.slot = max(slot, g.slot)
 }
 
-func (g *group) event(t Type, now time.Time) Event {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return Event{Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: now, Members: g.members, Silent: g.silent}
+func (g *group) reportLocked(t Type, at int64, out *outbox) {
+	g.seq++
+	out.put(Event{Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Unix(0, at), Members: g.members, Silent: g.silent})
 }
 
-// regroupLocked tells the device's group of its change of state.
-func (r *Registry) regroupLocked(d *device, before State) {
+// regroupLocked tells the device's group of its change of state. It was in the state before since an instant.
+func (r *Registry) regroupLocked(d *device, before State, since int64) {
 	g := d.rule.Value().group
 	if g == nil {
 		return
 	}
-	now := time.Now()
 	if before == NeverSeen {
 		g.join()
 	}
 	if d.state == Offline && d.reason != Bye {
 		d.counted = true
-		if g.fall(now) {
-			r.outbox.put(g.event(GroupOutageStarted, now))
-		}
+		g.fall(d.since, r.outbox)
 	} else if d.counted {
 		d.counted = false
-		if g.rise() {
-			r.outbox.put(g.event(GroupOutageEnded, now))
-		}
+		g.rise(since, d.since, r.outbox)
 	}
 }
 

@@ -34,7 +34,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 	if before != next.state {
 		sh.counts[before]--
 		sh.counts[next.state]++
+		since := d.since
 		d.since = time.Now().UnixNano()
+		r.regroupLocked(d, before, since)
 		r.changedLocked(d, before, now)
 	}
 	r.armLocked(d, next)
@@ -47,7 +49,7 @@ func (r *Registry) armLocked(d *device, f facts) {
 	if ok {
 		// An error means that the source is closed: nothing is judged any more.
 		d.timer, _ = d.source.group.ArmAt(next.at, next.period, uint64(d.handle))
-		d.touched = next.period != 0
+		d.touched = next.period != 0 && d.timer != 0
 	}
 	if d.session != nil {
 		id := d.timer
@@ -60,7 +62,6 @@ func (r *Registry) armLocked(d *device, f facts) {
 
 // changedLocked reports a change of state.
 func (r *Registry) changedLocked(d *device, before State, now time.Duration) {
-	r.regroupLocked(d, before)
 	switch d.state {
 	case Online:
 		r.emitLocked(d, DeviceOnline, "", now)
@@ -125,7 +126,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	}
 	f, _ := d.factsLocked()
 	if d.touched {
-		f.last = e.Touched
+		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	p := d.rule.Value().Policy
 	r.setLocked(sh, d, f.passed(now, p, s.notBefore(f.last, p)), now)

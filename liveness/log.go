@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// ErrMissed is wrapped by what [Log.Read] and [Log.Wait] return when events after the reader's place are no longer kept.
+// ErrMissed is wrapped by what [Log.Read] and [Log.Wait] return when events after the reader's place are no longer kept, or the log
+// does not know the place.
 var ErrMissed = errors.New("liveness: events were missed")
 
 // Log is a [Sink] that keeps the latest events in memory and gives each an offset, from 1 on. Readers hold a place in it and come
@@ -61,7 +62,8 @@ func (l *Log) Bounds() (oldest, latest uint64) {
 func (l *Log) oldestLocked() uint64 { return l.last - uint64(len(l.ring)) + 1 }
 
 // Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest that is kept. If events right after
-// that offset are gone, it returns none, and an error that wraps ErrMissed and says how many; read on from Bounds.
+// that offset are gone, it returns none, and an error that wraps ErrMissed and says how many; read on from Bounds. So it does for an
+// offset that was not given yet: that is a place in another log, one of before a restart.
 func (l *Log) Read(buffer []Event, after uint64, limit int) ([]Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,6 +74,9 @@ func (l *Log) readLocked(buffer []Event, after uint64, limit int) ([]Event, erro
 	oldest := l.oldestLocked()
 	if after == 0 {
 		after = oldest - 1
+	}
+	if after > l.last {
+		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", ErrMissed, after, l.last)
 	}
 	if after+1 < oldest {
 		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", ErrMissed, oldest-after-1, after, oldest)

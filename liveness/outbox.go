@@ -2,7 +2,6 @@ package liveness
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 )
@@ -14,9 +13,11 @@ type outbox struct {
 	mu     sync.Mutex // guards the fields below; the last lock to be taken
 	room   sync.Cond  // signalled when events were taken, or the outbox was closed
 	events []Event
-	closed bool
+	closed bool // nobody waits for room
+	ended  bool // nothing is handed over any more
 	waits  uint64
 	fails  uint64
+	lost   uint64
 
 	some chan struct{} // room for one; never closed; receives when there are events
 }
@@ -31,9 +32,15 @@ func newOutbox(limit int) *outbox {
 func (o *outbox) put(events ...Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.events) >= o.limit && !o.closed {
+	if len(o.events) >= o.limit && !o.closed {
 		o.waits++
+	}
+	for len(o.events) >= o.limit && !o.closed {
 		o.room.Wait()
+	}
+	if o.ended {
+		o.lost += uint64(len(events))
+		return
 	}
 	o.events = append(o.events, events...)
 	select {
@@ -52,6 +59,17 @@ func (o *outbox) take(buffer []Event) []Event {
 	return events
 }
 
+// end is take for the last time.
+func (o *outbox) end() []Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed, o.ended = true, true
+	events := o.events
+	o.events = nil
+	o.room.Broadcast()
+	return events
+}
+
 // close lets everybody who waits for room go on, beyond the limit.
 func (o *outbox) close() {
 	o.mu.Lock()
@@ -60,19 +78,20 @@ func (o *outbox) close() {
 	o.room.Broadcast()
 }
 
-// drain appends what comes to a sink until ctx is done and then what is left.
+// drain appends what comes to a sink until ctx is done and then what is left. It fails if the sink refuses that; then whatever comes
+// after what was refused is dropped, so that the sink has no gap but the end.
 func (o *outbox) drain(ctx context.Context, sink Sink) error {
 	var buffer []Event
 	for {
 		select {
 		case <-o.some:
 		case <-ctx.Done():
-			o.close()
-			return o.append(ctx, sink, o.take(nil))
+			return o.append(ctx, sink, o.end())
 		}
 		events := o.take(buffer)
 		if err := o.append(ctx, sink, events); err != nil {
-			return errors.Join(err, o.append(ctx, sink, o.take(nil)))
+			o.lose(len(o.end()))
+			return err
 		}
 		clear(events)
 		buffer = events
@@ -89,10 +108,9 @@ func (o *outbox) append(ctx context.Context, sink Sink, events []Event) error {
 		if err == nil {
 			return nil
 		}
-		o.mu.Lock()
-		o.fails++
-		o.mu.Unlock()
+		o.fail()
 		if ctx.Err() != nil {
+			o.lose(len(events))
 			return err
 		}
 		select {
@@ -102,8 +120,21 @@ func (o *outbox) append(ctx context.Context, sink Sink, events []Event) error {
 	}
 }
 
-func (o *outbox) stats() (queued int, waits, fails uint64) {
+func (o *outbox) fail() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.events), o.waits, o.fails
+	o.fails++
+}
+
+func (o *outbox) lose(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost += uint64(n)
+}
+
+// stats fills in what is known of the outbox.
+func (o *outbox) stats(st *Stats) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	st.Queued, st.Waits, st.Fails, st.Lost = len(o.events), o.waits, o.fails, o.lost
 }

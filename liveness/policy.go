@@ -78,6 +78,7 @@ func (p Policy) allowance(least time.Duration) time.Duration { return max(p.Inte
 // rule is the policy that holds for a device, and where its timeout is from. Rules are interned: a fleet has few.
 type rule struct {
 	Policy
+
 	from  string
 	group *group // nil if no pattern matches the device
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ var (
 	ErrStaleEpoch = errors.New("liveness: stale epoch")
 	// ErrFull is returned by Open for a new device when the registry holds Config.MaxDevices.
 	ErrFull = errors.New("liveness: registry is full")
-	// ErrClosed is returned once the registry's Run has ended.
+	// ErrClosed is returned by AddSource once the registry's Run has ended.
 	ErrClosed = errors.New("liveness: registry is closed")
 )
 
@@ -108,7 +109,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	cfg.Flapping = cfg.Flapping.withDefaults()
 	r := &Registry{
 		fleet:    cfg.Policy,
-		own:      cfg.Devices,
+		own:      maps.Clone(cfg.Devices),
 		flapping: cfg.Flapping,
 		capacity: int64(cfg.MaxDevices),
 		sink:     sink,
@@ -160,7 +161,7 @@ func (c Config) validate() error {
 }
 
 // Run hands events to the sink and looks after flapping devices, until ctx is done. Then it ends the sources' timers, hands over
-// what is left, and returns the error of the last append, if any.
+// what is left, and returns the error of the last append, if any. Call it once; sources should have fallen silent before it ends.
 func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
@@ -169,7 +170,7 @@ func (r *Registry) Run(ctx context.Context) error {
 	go func() {
 		defer close(timersDone)
 		<-ctx.Done()
-		r.closeSources()
+		r.closeSources(context.WithoutCancel(ctx))
 		housekeeping.Wait()
 		drained()
 	}()
@@ -181,14 +182,14 @@ func (r *Registry) Run(ctx context.Context) error {
 	return nil
 }
 
-func (r *Registry) closeSources() {
+func (r *Registry) closeSources(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
 	sources := r.sources
 	r.mu.Unlock()
 	r.outbox.close()
 	for _, s := range sources {
-		_ = s.close(context.Background())
+		_ = s.close(ctx) // fails only when ctx ends
 	}
 }
 

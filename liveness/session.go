@@ -18,8 +18,9 @@ type Peer interface {
 	Judged()
 }
 
-// Session is a device's connection to a source. Beat may be called concurrently with everything; the other methods, and opening the
-// same Session again, by one goroutine at a time. The zero Session is ready to be opened.
+// Session is a device's connection to a source. Beat may be called concurrently with everything but its first opening and one at
+// another source; the other methods, and opening the same Session again, by one goroutine at a time. The zero Session is ready to be
+// opened. One that is open for a device can be opened for that device only; once closed or replaced, for any.
 type Session struct {
 	timer  atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they have to take the long way
 	device *device
@@ -44,14 +45,18 @@ type Welcome struct {
 }
 
 // Open opens a session of the device with an id, at an instant of the source's listening time, and counts as a sign of life. Another
-// session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, a bad announced
-// policy; then nothing has changed. It may block while the outbox is full.
+// session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch,
+// ErrFull, a bad announced policy, a session that is open for another device; then nothing has changed. It may block while the
+// outbox is full.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
 	if err := ValidateID(id); err != nil {
 		return Welcome{}, err
 	}
 	if err := h.Announced.validate(); err != nil {
 		return Welcome{}, fmt.Errorf("liveness: announced policy: %w", err)
+	}
+	if session.device != nil && session.device.id != id && session.open() {
+		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
 	sh, hash := r.shardOf(id)
@@ -67,7 +72,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	epoch := h.Epoch
 	switch {
 	case epoch == 0:
-		epoch = d.epoch + 1
+		epoch = max(d.epoch+1, d.epoch) // the last one there is stays
 	case epoch < d.epoch:
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, epoch, d.epoch)
 	}
@@ -79,7 +84,10 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 			d.session.peer.Replaced()
 		}
 	}
-	session.device, session.source, session.peer, session.epoch = d, s, peer, epoch
+	if session.device != d || session.source != s { // else a heartbeat may be reading them
+		session.device, session.source = d, s
+	}
+	session.peer, session.epoch = peer, epoch
 	if d.source != s { // its past is on another clock
 		r.stopLocked(d)
 		before.last = now
@@ -103,37 +111,50 @@ func (s *Session) Epoch() uint64 { return s.epoch }
 // Beat is a heartbeat, at an instant of the source's listening time. On a device that is online it is one atomic update; otherwise it
 // brings the device online. On a session that was replaced it does nothing, and says so by returning false.
 func (s *Session) Beat(now time.Duration) bool {
-	if s.source.engine.Touch(timer.ID(s.timer.Load()), now) {
+	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
-	return s.change(now, func(f facts, _ Policy) (facts, Type, string) { return f.heard(now), noEvent, "" })
+	return s.apply(change{now: now, to: func(f facts, _ Policy) facts { return f.heard(now) }})
 }
 
 // Sleep says that the device will be silent for a while, which does not count against it; the policy's SleepLimit bounds it.
 // It returns the time that was granted, and false if the session was replaced.
 func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, ok bool) {
-	ok = s.change(now, func(f facts, p Policy) (facts, Type, string) {
+	ok = s.apply(change{now: now, to: func(f facts, p Policy) facts {
 		f = f.slept(now, max(length, 0), p)
-		granted = f.until - now
-		return f, noEvent, ""
-	})
+		granted = f.until - f.last
+		return f
+	}})
 	return granted, ok
 }
 
 // Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message.
 func (s *Session) Fail(now time.Duration, message string) bool {
-	return s.change(now, func(f facts, _ Policy) (facts, Type, string) { return f.heard(now), DeviceFailed, message })
+	return s.apply(change{
+		now: now, to: func(f facts, _ Policy) facts { return f.heard(now) },
+		failed: true, message: message,
+	})
 }
 
-// Bye ends the session: the device said goodbye and is offline at once.
+// Bye ends the session: the device said goodbye and is offline at once. If it was offline already, it came back to say so.
 func (s *Session) Bye(now time.Duration) bool {
-	return s.end(now, func(f facts, _ Policy) (facts, Type, string) { return f.heard(now).offline(Bye), noEvent, "" })
+	if s.Judged() {
+		s.Beat(now)
+	}
+	return s.apply(change{now: now, to: func(f facts, _ Policy) facts { return f.heard(now).offline(0, Bye) }, end: true})
 }
 
 // Close ends the session without a goodbye. The device is offline, for the reason why (Closed or Protocol), unless it is back within the
 // policy's CloseGrace. On a session that was replaced or has ended it does nothing.
 func (s *Session) Close(now time.Duration, why Reason) bool {
-	return s.end(now, func(f facts, p Policy) (facts, Type, string) { return f.closed(now, why, p), noEvent, "" })
+	return s.apply(change{now: now, to: func(f facts, p Policy) facts { return f.closed(now, why, p) }, end: true})
+}
+
+// open says whether the session is its device's.
+func (s *Session) open() bool {
+	sh, d := s.source.registry.lock(s.device.handle)
+	defer sh.mu.Unlock()
+	return d.session == s
 }
 
 // Judged says whether the session is the one of an offline device. It takes a lock.
@@ -146,36 +167,32 @@ func (s *Session) Judged() bool {
 	return d.session == s && d.state == Offline
 }
 
-// Repace announces a new policy for the device, as [Hello] does.
+// Repace announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is a sign of life. On
+// a session that was replaced it does nothing and returns the zero Policy.
 func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
 	if err := announced.validate(); err != nil {
 		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
 	}
 	var p Policy
-	s.change(now, func(f facts, _ Policy) (facts, Type, string) {
+	s.apply(change{now: now, to: func(f facts, _ Policy) facts {
 		s.device.rule = s.source.registry.resolve(s.device.id, announced)
 		p = s.device.rule.Value().Policy
-		return f.heard(now), noEvent, ""
-	})
+		return f.heard(now)
+	}})
 	return p, nil
 }
 
-// noEvent says that there is nothing to report beside the change of state.
-const noEvent Type = 255
-
-type changeFunc func(facts, Policy) (facts, Type, string)
-
-// change applies what happened on the session to its device, unless the device has gone over to another session.
-func (s *Session) change(now time.Duration, f changeFunc) bool {
-	return s.apply(now, f, false)
+// change is what happens on a session.
+type change struct {
+	now     time.Duration
+	to      func(facts, Policy) facts
+	end     bool // it is the last
+	failed  bool // the device told of a failure
+	message string
 }
 
-// end is change for the last thing that happens on the session.
-func (s *Session) end(now time.Duration, f changeFunc) bool {
-	return s.apply(now, f, true)
-}
-
-func (s *Session) apply(now time.Duration, f changeFunc, end bool) bool {
+// apply applies what happened to the device, unless the device has gone over to another session.
+func (s *Session) apply(c change) bool {
 	if s.device == nil {
 		return false
 	}
@@ -185,19 +202,19 @@ func (s *Session) apply(now time.Duration, f changeFunc, end bool) bool {
 	if d.session != s {
 		return false
 	}
-	if end {
+	if c.end {
 		d.session = nil
 		s.timer.Store(0)
 	}
 	facts, known := d.factsLocked()
-	next, extra, message := f(facts, d.rule.Value().Policy)
+	next := c.to(facts, d.rule.Value().Policy)
 	if !known && next.state == facts.state && next.last == facts.last {
 		d.reason, d.until = next.reason, next.until // the verdict that is on its way takes it into account
-		return true
+	} else {
+		r.setLocked(sh, d, next, c.now)
 	}
-	r.setLocked(sh, d, next, now)
-	if extra != noEvent {
-		r.emitLocked(d, extra, message, now)
+	if c.failed {
+		r.emitLocked(d, DeviceFailed, c.message, c.now)
 	}
 	return true
 }

@@ -123,6 +123,9 @@ func (s *Source) Name() string { return s.name }
 // Pulse says that the source is listening, and returns the listening time of the instant now. What lies between this pulse and the
 // one before beyond MaxGap was deaf time: it does not count, and is reported with a pair of events. Pulses go forward; one that
 // does not is ignored.
+//
+// Pass what [time.Now] returns. Its monotonic reading keeps a clock that is set back from stopping the source; its wall reading
+// shows the sleep of a machine, for which the monotonic clock stands still. A clock that is set forward looks the same.
 func (s *Source) Pulse(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,9 +138,11 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	if gap <= 0 {
 		return last.listened
 	}
-	next := &pulse{at: now, listened: last.listened + min(gap, s.config.MaxGap)}
-	if gap > s.config.MaxGap {
-		s.deafLocked(DeafInterval{From: last.at.Add(s.config.MaxGap), To: now, Listened: next.listened})
+	counts := min(gap, s.config.MaxGap)
+	next := &pulse{at: now, listened: last.listened + counts}
+	to := now.Round(0)
+	if gap = max(gap, to.Sub(last.at.Round(0))); gap > s.config.MaxGap {
+		s.deafLocked(DeafInterval{From: to.Add(counts - gap), To: to, Listened: next.listened})
 	}
 	s.latest.Store(next)
 	return next.listened
@@ -184,6 +189,12 @@ func (s *Source) Time(now time.Time) time.Duration {
 // Now reads the listening clock: the time up to which everything that reached the source is processed.
 func (s *Source) Now() time.Duration { return s.clock.Now() }
 
+// Next returns the listening time of the next deadline, and whether there is one. A source need not pulse before that, but for MaxGap.
+func (s *Source) Next() (time.Duration, bool) { return s.clock.Next() }
+
+// Sooner returns a channel that receives when Next has become an earlier instant.
+func (s *Source) Sooner() <-chan struct{} { return s.clock.Sooner() }
+
 // notBefore returns the listening time before which a device that was heard last is not to be judged.
 func (s *Source) notBefore(last time.Duration, p Policy) time.Duration {
 	resumed := time.Duration(s.resumed.Load())
@@ -198,17 +209,17 @@ func (s *Source) unheard(last time.Duration) bool { return last < time.Duration(
 
 // wall returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered.
 func (s *Source) wall(listened time.Duration) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.latest.Load()
 	if p == nil {
 		return time.Time{}
 	}
-	at := p.at.Add(listened - p.listened)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	at, then := p.at, p.listened
 	for i := len(s.deaf) - 1; i >= 0 && s.deaf[i].Listened > listened; i-- {
-		at = at.Add(-s.deaf[i].To.Sub(s.deaf[i].From))
+		at, then = s.deaf[i].From, s.deaf[i].Listened
 	}
-	return at
+	return at.Add(listened - then)
 }
 
 // SourceView is a picture of a source.

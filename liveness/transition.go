@@ -10,7 +10,7 @@ type facts struct {
 	reason Reason
 	// last is when the device was heard last.
 	last time.Duration
-	// until is when a sleep ends (Sleeping), or the time to come back (ending).
+	// until is when a sleep ends (Sleeping), the time to come back (ending), or when the verdict was due (Offline; 0 if it was not).
 	until time.Duration
 }
 
@@ -39,22 +39,35 @@ func (f facts) closed(now time.Duration, why Reason, p Policy) facts {
 	return f
 }
 
-// offline returns the facts after a verdict.
-func (f facts) offline(why Reason) facts {
-	return facts{state: Offline, reason: why, last: f.last}
+// offline returns the facts after a verdict that was due at an instant, 0 if it was not.
+func (f facts) offline(due time.Duration, why Reason) facts {
+	return facts{state: Offline, reason: why, last: f.last, until: due}
 }
 
-// verdict returns when the device is to be judged offline if nothing is heard of it, and why. A device that was not heard since
-// its source was deaf is not judged before notBefore.
+// verdict returns when the device is to be judged offline if nothing is heard of it, and why; of one that is offline, when and why it
+// was. A device that was not heard since its source was deaf is not judged before notBefore.
 func (f facts) verdict(p Policy, notBefore time.Duration) (at time.Duration, why Reason) {
 	at, why = f.last+p.Timeout, Silence
 	switch {
+	case f.state == Offline && f.until != 0:
+		return f.until, f.reason
 	case f.state == Sleeping:
 		at = f.until + p.Timeout
 	case f.ending() && f.until < at:
 		at, why = f.until, f.reason
 	}
 	return max(at, notBefore), why
+}
+
+// late returns when the device becomes late, and false if it is to be judged before, or is not to become late. Like the verdict,
+// it waits for notBefore.
+func (f facts) late(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
+	if f.state != Online || p.LateAfter == 0 || p.LateAfter >= p.Timeout {
+		return 0, false
+	}
+	at = max(f.last+p.LateAfter, notBefore)
+	verdict, _ := f.verdict(p, notBefore)
+	return at, at < verdict
 }
 
 // step is what is to be done about a device next.
@@ -70,17 +83,14 @@ func (f facts) next(p Policy, notBefore time.Duration) (step, bool) {
 		return step{}, false
 	}
 	at, _ := f.verdict(p, notBefore)
-	if f.state == Online && p.LateAfter > 0 && f.last+p.LateAfter < at {
-		at = f.last + p.LateAfter
+	period := p.Timeout
+	if late, ok := f.late(p, notBefore); ok {
+		at, period = late, p.LateAfter
 	}
-	s := step{at: at}
-	if f.state == Online && !f.ending() {
-		s.period = at - f.last
-		if s.period != p.Timeout && s.period != p.LateAfter {
-			s.period = 0
-		}
+	if f.state != Online || f.ending() || at != f.last+period {
+		period = 0
 	}
-	return s, true
+	return step{at, period}, true
 }
 
 // passed returns the facts once the clock has reached now.
@@ -89,9 +99,9 @@ func (f facts) passed(now time.Duration, p Policy, notBefore time.Duration) fact
 		return f
 	}
 	if at, why := f.verdict(p, notBefore); now >= at {
-		return f.offline(why)
+		return f.offline(at, why)
 	}
-	if f.state == Online && p.LateAfter > 0 && p.LateAfter < p.Timeout && now >= f.last+p.LateAfter {
+	if at, ok := f.late(p, notBefore); ok && now >= at {
 		f.state = Late
 	}
 	return f

@@ -56,8 +56,11 @@ func (r *Registry) Known(id string) bool {
 }
 
 func (d *device) viewLocked() View {
-	f, _ := d.factsLocked()
+	f, known := d.factsLocked()
 	rule := d.rule.Value()
+	if step, ok := f.next(rule.Policy, 0); !known && ok { // its timer has just expired: it was heard a period ago, or before
+		f.last = max(f.last, d.source.Now()-step.period)
+	}
 	v := View{
 		ID: d.id, State: f.state, Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
 		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
@@ -137,6 +140,7 @@ type Stats struct {
 	Queued  int           // events that wait for the sink
 	Waits   uint64        // times that somebody was held up because the outbox was full
 	Fails   uint64        // times that the sink failed
+	Lost    uint64        // events that the sink refused when Run ended, or that came afterwards
 	Flaps   int           // devices that are flapping
 }
 
@@ -152,6 +156,6 @@ func (r *Registry) Stats() Stats {
 		}
 		sh.mu.Unlock()
 	}
-	st.Queued, st.Waits, st.Fails = r.outbox.stats()
+	r.outbox.stats(&st)
 	return st
 }

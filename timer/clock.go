@@ -54,6 +54,7 @@ type Manual struct {
 	mu     sync.Mutex // guards the fields below
 	now    time.Duration
 	alarms map[*manualAlarm]struct{}
+	sooner chan struct{} // room for one; made when it is first asked for; never closed
 }
 
 // Now returns what the clock was moved to last.
@@ -82,6 +83,33 @@ func (c *Manual) Advance(d time.Duration) {
 	c.soundLocked()
 }
 
+// Next returns the earliest instant that somebody waits for, and whether there is one: the clock's owner may have reason to be
+// there in time. It costs O(alarms).
+func (c *Manual) Next() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.nextLocked()
+}
+
+func (c *Manual) nextLocked() (next time.Duration, ok bool) {
+	for a := range c.alarms {
+		if !ok || a.at < next {
+			next, ok = a.at, true
+		}
+	}
+	return next, ok
+}
+
+// Sooner returns a channel that receives when Next has become an earlier instant than it was, once for one time or more.
+func (c *Manual) Sooner() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sooner == nil {
+		c.sooner = make(chan struct{}, 1)
+	}
+	return c.sooner
+}
+
 func (c *Manual) soundLocked() {
 	for a := range c.alarms {
 		a.soundLocked()
@@ -103,6 +131,12 @@ func (a *manualAlarm) Set(at time.Duration) {
 	defer a.clock.mu.Unlock()
 	if a.clock.alarms == nil {
 		a.clock.alarms = make(map[*manualAlarm]struct{})
+	}
+	if next, ok := a.clock.nextLocked(); !ok || at < next {
+		select {
+		case a.clock.sooner <- struct{}{}:
+		default: // it has been told, or nobody asked: a nil channel takes nothing
+		}
 	}
 	a.at = at
 	a.clock.alarms[a] = struct{}{}

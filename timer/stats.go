@@ -36,7 +36,7 @@ func latenessBucket(d time.Duration) int {
 
 // Quantile returns a bound that the share q of all expiries (0 to 1) was not later than; 0 if there were none. What was later
 // than 18 minutes counts as 36.
-func (l *Lateness) Quantile(q float64) time.Duration {
+func (l Lateness) Quantile(q float64) time.Duration {
 	var total uint64
 	for _, n := range l {
 		total += n

@@ -9,25 +9,25 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 )
 
-// line is a line of an explanation: a label, an amount with its sign, and what it is.
-type line struct{ label, sign, amount, text string }
+// row is a line of an explanation: a label, an amount with its sign, and what it is.
+type row struct{ label, sign, amount, text string }
 
 // explanation says why a device is in its state.
 func explanation(d *httpapi.Device) string {
-	lines := []line{
+	lines := []row{
 		{label: "state", text: d.State},
 		{label: "because", text: because(d)},
 		{label: "since", text: instant(d, d.Since)},
 	}
 	if d.Listening != nil {
-		lines = append(lines, line{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + d.Source})
+		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + d.Source})
 		lines = append(lines, silence(d)...)
 	}
 	lines = append(lines, outlook(d)...)
 	lines = append(lines, rules(d)...)
-	lines = append(lines, line{label: "session", text: session(d)})
+	lines = append(lines, row{label: "session", text: session(d)})
 	if d.Flapping {
-		lines = append(lines, line{label: "flapping", text: "it keeps going offline and coming back"})
+		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})
 	}
 	return d.ID + "\n\n" + table(lines)
 }
@@ -60,18 +60,18 @@ func because(d *httpapi.Device) string {
 }
 
 // silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet.
-func silence(d *httpapi.Device) []line {
+func silence(d *httpapi.Device) []row {
 	wall := milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := wall - d.Silence
-	lines := []line{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
+	lines := []row{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
 	for _, deaf := range d.Listening.Deaf {
 		unread -= deaf.Length
-		lines = append(lines, line{sign: "-", amount: length(deaf.Length), text: "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)})
+		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)})
 	}
 	lines = append(lines,
-		line{sign: "-", amount: length(unread), text: "not processed yet"},
-		line{sign: "=", amount: length(d.Silence), text: "heard silence"})
-	left := line{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
+		row{sign: "-", amount: length(unread), text: "not processed yet"},
+		row{sign: "=", amount: length(d.Silence), text: "heard silence"})
+	left := row{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
 	if d.Silence < d.Timeout {
 		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
 	}
@@ -79,10 +79,10 @@ func silence(d *httpapi.Device) []line {
 }
 
 // outlook says when the device goes offline.
-func outlook(d *httpapi.Device) []line {
-	var lines []line
+func outlook(d *httpapi.Device) []row {
+	var lines []row
 	if !d.Deadline.IsZero() {
-		lines = append(lines, line{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
+		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
 	}
 	if d.Listening == nil || d.Listening.NotBefore == 0 {
 		return lines
@@ -91,17 +91,17 @@ func outlook(d *httpapi.Device) []line {
 	if left := d.Listening.NotBefore - d.Listening.Now; left > 0 {
 		text = "not judged for another " + length(left) + " of listening, because the source was deaf"
 	}
-	return append(lines, line{label: "allowance", text: text})
+	return append(lines, row{label: "allowance", text: text})
 }
 
 // rules shows the policy.
-func rules(d *httpapi.Device) []line {
+func rules(d *httpapi.Device) []row {
 	p := d.Policy
 	late := length(p.LateAfter)
 	if p.LateAfter == 0 || p.LateAfter >= p.Timeout {
 		late = "off"
 	}
-	lines := []line{
+	lines := []row{
 		{label: "policy", text: "timeout from " + p.From},
 		{amount: length(p.Interval), text: "interval"},
 		{amount: length(p.Timeout), text: "timeout"},
@@ -110,7 +110,7 @@ func rules(d *httpapi.Device) []line {
 		{amount: length(p.SleepLimit), text: "sleep limit"},
 	}
 	if d.Group != "" {
-		lines = append(lines, line{label: "group", text: d.Group})
+		lines = append(lines, row{label: "group", text: d.Group})
 	}
 	return lines
 }
@@ -124,7 +124,7 @@ func session(d *httpapi.Device) string {
 }
 
 // table aligns lines: amounts to the right.
-func table(lines []line) string {
+func table(lines []row) string {
 	width := 0
 	for _, l := range lines {
 		width = max(width, len(l.amount))

@@ -16,7 +16,7 @@ func newLogger(c config.Log, out io.Writer) *slog.Logger {
 	if c.Format == config.LogJSON || c.Format == config.LogAuto && !terminal {
 		return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.Level}))
 	}
-	return slog.New(tint.NewHandler(out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"}))
+	return slog.New(tint.NewTextHandler(out, &tint.Options{Level: c.Level, NoColor: !terminal, TimeFormat: "15:04:05.000"}))
 }
 
 func isTerminal(out io.Writer) bool {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,7 +61,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	if s.gateway, err = gateway.New(s.registry, gatewayConfig(s.config, s.log)); err != nil {
+	if s.gateway, err = gateway.New(ctx, s.registry, gatewayConfig(s.config, s.log)); err != nil {
 		return errors.Join(explainBind(err, "--listen"), s.http.Close())
 	}
 	s.api, err = httpapi.New(s.registry, s.events, httpapi.Config{
@@ -123,7 +124,7 @@ func (s *server) summary(out io.Writer) {
 	if err != nil {
 		data = s.config.Data
 	}
-	fmt.Fprintf(out, `
+	_, _ = fmt.Fprintf(out, `
   Holter is watching.
 
     devices   %s
@@ -148,14 +149,11 @@ func (s *server) apiFlag() string {
 }
 
 func addresses(addrs []net.Addr) string {
-	text := ""
-	for i, a := range addrs {
-		if i > 0 {
-			text += ", "
-		}
-		text += config.ProtocolLine + "://" + a.String()
+	urls := make([]string, 0, len(addrs))
+	for _, a := range addrs {
+		urls = append(urls, config.ProtocolLine+"://"+a.String())
 	}
-	return text
+	return strings.Join(urls, ", ")
 }
 
 // explainBind adds what to do to the error of an address that could not be bound.

@@ -205,6 +205,9 @@ func TestFleet(t *testing.T) {
 	}
 	report := fleet.Score(f.Truth(), events, fleet.Options{CloseGrace: grace, Until: until})
 	t.Log(report.String())
+	t.Logf("lag p50, p99: silence %v, %v; closed %v, %v; bye %v, %v",
+		report.Silence.Percentile(50), report.Silence.Percentile(99), report.Closed.Percentile(50), report.Closed.Percentile(99),
+		report.Bye.Percentile(50), report.Bye.Percentile(99))
 	if len(report.Faults) > 0 || report.Judged != report.Due {
 		t.Errorf("%d of %d verdicts were right, %d faults", report.Judged, report.Due, len(report.Faults))
 	}

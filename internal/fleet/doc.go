@@ -25,7 +25,7 @@
 // # Concurrency and cost
 //
 // All sockets are served by the goroutine inside Connect or Run; the other
-// methods may be called from any goroutine. A connection costs about 300 bytes
-// in user space, and one descriptor. The Fleet needs Linux; Score and Events do
+// methods may be called from any goroutine. A device costs about 600 bytes in
+// user space, and one descriptor. The Fleet needs Linux; Score and Events do
 // not.
 package fleet

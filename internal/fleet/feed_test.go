@@ -32,6 +32,15 @@ const offlineJSON = `{"specversion":"1.0","id":"a:b:7","source":"/holter","type"
 	"last_seen":"2026-01-02T03:03:55.1Z","deadline":"2026-01-02T03:04:05.1Z","decided_at":"2026-01-02T04:04:05.12+01:00",
 	"heard_silence_ms":10000.5,"timeout_ms":10000,"policy":"default","node":"n1","fence":9}}`
 
+func utc(t *testing.T, text string) time.Time {
+	t.Helper()
+	u, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
 func TestEvents(t *testing.T) {
 	var asked []string
 	api := web(t, func(w http.ResponseWriter, r *http.Request) {
@@ -49,22 +58,15 @@ func TestEvents(t *testing.T) {
 	if err != nil || len(got) != 2 {
 		t.Fatalf("Events() = %v, %v", got, err)
 	}
-	utc := func(s string) time.Time {
-		u, err := time.Parse(time.RFC3339Nano, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u
-	}
 	e := got[0]
-	if !e.DecidedAt.Equal(utc("2026-01-02T03:04:05.12Z")) {
+	if !e.DecidedAt.Equal(utc(t, "2026-01-02T03:04:05.12Z")) {
 		t.Errorf("DecidedAt = %v", e.DecidedAt)
 	}
 	e.DecidedAt = time.Time{}
 	want := fleet.Event{
 		ID: "a:b:7", Type: "offline", Device: "a:b", Seq: 7, Epoch: 3, Reason: "silence",
-		Time:     utc("2026-01-02T03:04:05.123456789Z"),
-		LastSeen: utc("2026-01-02T03:03:55.1Z"), Deadline: utc("2026-01-02T03:04:05.1Z"),
+		Time:     utc(t, "2026-01-02T03:04:05.123456789Z"),
+		LastSeen: utc(t, "2026-01-02T03:03:55.1Z"), Deadline: utc(t, "2026-01-02T03:04:05.1Z"),
 		HeardSilence: 10*time.Second + 500*time.Microsecond, Timeout: 10 * time.Second,
 	}
 	if e != want {

@@ -40,8 +40,8 @@ type scorer struct {
 }
 
 // Score holds the events of a gateway, in the order of its feed, against the
-// truth. Only devices of the truth may have events. It is a pure function; it
-// takes time in proportion to the events plus the steps.
+// truth. Only devices of the truth may have events. It is a pure function. It
+// takes time in proportion to the events, if no device has many absences.
 func Score(truth []Device, events []Event, opts Options) Report {
 	if opts.MaxLag == 0 {
 		opts.MaxLag = 2 * time.Second

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -115,8 +116,14 @@ func (s *lineServer) serve(conn net.Conn) {
 			return
 		}
 		s.beat(id, p, conn)
-		if seq, ok := strings.CutPrefix(line, "PING"); ok {
-			writef(conn, "PONG%s", seq)
+		seq, ok := strings.CutPrefix(line, "PING")
+		if !ok {
+			continue
+		}
+		// A reset is told once: if the answer hears of it, the next read says EOF.
+		if _, err := io.WriteString(conn, "PONG"+seq); err != nil {
+			s.end(id, p, conn, "closed", ending(err))
+			return
 		}
 	}
 }

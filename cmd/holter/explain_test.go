@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// deviceOf returns the device that the tests begin with: online, heard 35.05 s ago, of which its source was deaf for 5.5 s.
+func deviceOf() httpapi.Device {
+	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return httpapi.Device{
+		ID: "site-7/pump 3", State: "online", Seq: 4, Epoch: 2, Source: "line", LastSeen: heard, Silence: 29_500, Timeout: 90_000,
+		Deadline: heard.Add(95500 * time.Millisecond), Group: "pumps", Connected: true, Since: heard.Add(-time.Hour),
+		AsOf: heard.Add(35050 * time.Millisecond),
+		Policy: httpapi.Policy{
+			Interval: 30_000, Timeout: 90_000, LateAfter: 45_000, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "group pumps",
+		},
+		Listening: &httpapi.Listening{Now: 129_500, Last: 100_000, Deaf: []httpapi.Deaf{
+			{From: heard.Add(time.Second), To: heard.Add(6 * time.Second), Length: 5000},
+			{From: heard.Add(8 * time.Second), To: heard.Add(8500 * time.Millisecond), Length: 500},
+		}},
+	}
+}
+
+func TestExplain(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*httpapi.Device)
+		want   []string // lines that are in the answer
+	}{
+		{"online", func(*httpapi.Device) {}, []string{
+			"site-7/pump 3",
+			"",
+			"  state           online",
+			"  because         it was heard in time",
+			"  since           2026-01-02T02:04:05.000Z (1h0m35.05s ago)",
+			"  last heartbeat  2026-01-02T03:04:05.000Z (35.05s ago), source line",
+			"  silence             35.05s  since the last heartbeat",
+			"                  -       5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
+			"                  -    500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
+			"                  -     50ms  not processed yet",
+			"                  =    29.5s  heard silence",
+			"                       1m30s  timeout, 1m0.5s to go",
+			"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if it is not heard and the source listens on",
+			"  policy          timeout from group pumps",
+			"                         30s  interval",
+			"                       1m30s  timeout",
+			"                         45s  late after",
+			"                         10s  close grace",
+			"                     24h0m0s  sleep limit",
+			"  group           pumps",
+			"  session         connected, epoch 2, event 4",
+		}},
+		{"offline", func(d *httpapi.Device) {
+			d.State, d.Reason, d.Deadline, d.Connected, d.Flapping, d.Group, d.Policy.LateAfter = "offline", "silence", time.Time{}, false, true, "", 0
+			d.Listening.Deaf, d.Silence, d.AsOf = nil, 91_000, d.LastSeen.Add(91*time.Second)
+		}, []string{
+			"  state           offline",
+			"  because         nothing was heard of it for 1m30s for which its source was listening",
+			"  silence             1m31s  since the last heartbeat",
+			"                  -      0s  not processed yet",
+			"                  =   1m31s  heard silence",
+			"                      1m30s  timeout, passed by 1s",
+			"                        off  late after",
+			"  session         not connected, epoch 2, event 4",
+			"  flapping        it keeps going offline and coming back",
+		}},
+		{"unknown", func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 138_000 }, []string{
+			"  because         its source was deaf since the last heartbeat, and it was not heard again yet",
+			"  allowance       not judged for another 8.5s of listening, because the source was deaf",
+		}},
+		{"allowance over", func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, []string{
+			"  allowance       passed: the source listened long enough after it was deaf",
+		}},
+		{"never seen", func(d *httpapi.Device) {
+			*d = httpapi.Device{ID: "x", State: "never_seen", Since: d.Since, AsOf: d.AsOf, Policy: d.Policy}
+		}, []string{
+			"  because         it is configured, and was never heard",
+			"  session         not connected, epoch 0, event 0",
+		}},
+		{"sleeping", func(d *httpapi.Device) { d.State, d.SleepUntil = "sleeping", d.AsOf.Add(time.Hour) }, []string{
+			"  because         it said that it would be silent until 2026-01-02T04:04:40.050Z (in 1h0m0s)",
+		}},
+		{"late", func(d *httpapi.Device) { d.State = "late" }, []string{
+			"  because         nothing was heard of it for 45s, and not yet for 1m30s",
+		}},
+		{"closing", func(d *httpapi.Device) { d.Closing = "closed" }, []string{
+			"  because         its connection ended (closed), and it has 10s to come back",
+		}},
+		{"bye", func(d *httpapi.Device) { d.State, d.Reason = "offline", "bye" }, []string{"  because         it said goodbye"}},
+		{"closed", func(d *httpapi.Device) { d.State, d.Reason = "offline", "closed" }, []string{
+			"  because         its connection ended, and it was not back within 10s",
+		}},
+		{"protocol", func(d *httpapi.Device) { d.State, d.Reason = "offline", "protocol" }, []string{
+			"  because         it broke its protocol and was cut off, and was not back within 10s",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := deviceOf()
+			tt.change(&d)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.EscapedPath() != "/v1/devices/site-7%2Fpump%203" {
+					t.Errorf("asked for %s", r.URL.EscapedPath())
+				}
+				if err := json.NewEncoder(w).Encode(d); err != nil {
+					t.Error(err)
+				}
+			}))
+			defer server.Close()
+			var out strings.Builder
+			if err := explain(t.Context(), server.URL+"/", "site-7/pump 3", &out); err != nil {
+				t.Fatal(err)
+			}
+			all := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			if tt.name == "online" && strings.Join(all, "\n") != strings.Join(tt.want, "\n") {
+				t.Errorf("explain wrote\n%swant\n%s", out.String(), strings.Join(tt.want, "\n"))
+			}
+			for _, want := range tt.want {
+				if !strings.Contains("\n"+out.String(), "\n"+want+"\n") {
+					t.Errorf("%q is missing from\n%s", want, out.String())
+				}
+			}
+			if strings.Contains(out.String(), "0001-01-01") {
+				t.Errorf("a zero time is shown:\n%s", out.String())
+			}
+		})
+	}
+}
+
+func TestExplainErrors(t *testing.T) {
+	answer := func(code int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	tests := []struct {
+		name    string
+		handler http.HandlerFunc
+		want    string // with URL for the server's
+	}{
+		{
+			"unknown", answer(404, "application/problem+json", `{"status":404,"detail":"it was never seen"}`),
+			`unknown device "a": it was never seen`,
+		},
+		{"no such page", answer(404, "text/html", "<h1>Not found</h1>"), "URL answers (404 Not Found, text/html), but not as the API of holter does; is --api right?"},
+		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL answers (404 Not Found, application/json), but not as the API of holter does; is --api right?"},
+		{"refused", answer(503, "application/problem+json", `{"status":503,"detail":"too much to do"}`), "URL answers 503 Service Unavailable: too much to do"},
+		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL answers (200 OK, text/html), but not as the API of holter does; is --api right?"},
+		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL answers (200 OK, application/json), but not as the API of holter does; is --api right?"},
+		{"empty JSON", answer(200, "application/json", `{}`), "URL answers (200 OK, application/json), but not as the API of holter does; is --api right?"},
+		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"id":`)
+		}, "the answer of URL broke off: unexpected EOF"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(tt.handler)
+			defer server.Close()
+			var out strings.Builder
+			err := explain(t.Context(), server.URL, "a", &out)
+			if want := strings.ReplaceAll(tt.want, "URL", server.URL); err == nil || err.Error() != want {
+				t.Errorf("explain: %v, want %s", err, want)
+			}
+			if out.Len() > 0 {
+				t.Errorf("explain wrote %q", out.String())
+			}
+		})
+	}
+}
+
+func TestExplainUnreachable(t *testing.T) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := "http://" + l.Addr().String()
+	l.Close()
+	err = explain(t.Context(), api, "a", &strings.Builder{})
+	want := "the API at " + api + " does not answer: "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), `Start it with "holter serve", or say where it is with --api URL`) {
+		t.Errorf("explain: %v, want %s", err, want)
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := explain(canceled, api, "a", &strings.Builder{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("explain: %v, want the context's error", err)
+	}
+}
+
+// TestExplainAsksTheAPI asks a real one.
+func TestExplainAsksTheAPI(t *testing.T) {
+	log, err := liveness.NewLog(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := registry.AddSource(liveness.SourceConfig{Name: "line"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- registry.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	now := time.Now().Add(-20 * time.Second)
+	source.Pulse(now)
+	for _, id := range []string{"site-7/pump 3", "..", "/", "100%"} {
+		if _, err := source.Open(&liveness.Session{}, id, liveness.Hello{}, nil, source.Time(now)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, after := range []time.Duration{time.Second, 11 * time.Second, 12 * time.Second} { // deaf for 9 s
+		source.Watermark(0, source.Pulse(now.Add(after)))
+	}
+	api, err := httpapi.New(registry, log, httpapi.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api.Handler())
+	defer server.Close()
+	for _, id := range []string{"site-7/pump 3", "..", "/", "100%"} {
+		var out strings.Builder
+		if err := explain(t.Context(), server.URL, id, &out); err != nil {
+			t.Errorf("explain %q: %v", id, err)
+		}
+		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "3s  heard silence", "timeout from default", "allowance "} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is missing from\n%s", want, out.String())
+			}
+		}
+	}
+	if err := explain(t.Context(), server.URL, "nobody", &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), `unknown device "nobody": `) {
+		t.Errorf("explain: %v, want an unknown device", err)
+	}
+}

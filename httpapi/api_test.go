@@ -1,0 +1,244 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
+)
+
+func TestNewRejects(t *testing.T) {
+	log, err := liveness.NewLog(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := liveness.New(log, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := prometheus.NewGauge(prometheus.GaugeOpts{Name: "holter_flapping_devices", Help: "another"})
+	tests := []struct {
+		name     string
+		registry *liveness.Registry
+		log      *liveness.Log
+		config   httpapi.Config
+		want     string
+	}{
+		{"no registry", nil, log, httpapi.Config{}, "httpapi: New needs a registry and a log"},
+		{"no log", registry, nil, httpapi.Config{}, "httpapi: New needs a registry and a log"},
+		{"connections", registry, log, httpapi.Config{MaxConnections: 3}, "httpapi: MaxConnections is 3, want 4 or more"},
+		{"negative", registry, log, httpapi.Config{MaxConnections: -1}, "httpapi: MaxConnections is -1, want 4 or more"},
+		{"collector", registry, log, httpapi.Config{Collectors: []prometheus.Collector{twice}}, "httpapi: register a collector: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := httpapi.New(tt.registry, tt.log, tt.config); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("New: %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestProblems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		h := f.api(httpapi.Config{Ready: func() error { return errors.New("the disk is full") }}).Handler()
+		tests := []struct {
+			method, target string
+			code           int
+			detail         string // part of it
+		}{
+			{"GET", "/v1/devices?limit=0", 422, "query.limit: expected number >= 1"},
+			{"GET", "/v1/devices?limit=1001", 422, "query.limit: expected number <= 1000"},
+			{"GET", "/v1/devices?limit=-1", 422, "query.limit"},
+			{"GET", "/v1/devices?limit=ten", 422, "query.limit: invalid integer"},
+			{"GET", "/v1/devices?limit=1e2", 422, "query.limit: invalid integer"},
+			{"GET", "/v1/devices?limit=99999999999999999999", 422, "query.limit"},
+			{"GET", "/v1/devices?state=gone", 422, "query.state"},
+			{"GET", "/v1/devices?state=offline,Late", 422, "query.state"},
+			{"GET", "/v1/devices?after=zzz", 422, "after: not a cursor"},
+			{"GET", "/v1/devices?after=1", 422, "after: not a cursor"},
+			{"GET", "/v1/devices?page=2", 422, "query.page: unknown query parameter"},
+			{"GET", "/v1/devices?prefix=" + strings.Repeat("x", 129), 422, "query.prefix"},
+			{"GET", "/v1/devices/nobody", 404, "no device with this id"},
+			{"GET", "/v1/devices/%FF%00", 404, "no device with this id"},
+			{"GET", "/v1/devices/%2F", 404, "no device with this id"},
+			{"GET", "/v1/devices/a/b", 404, "write / in its id as %2F"},
+			{"GET", "/v1/devices/", 404, "write / in its id as %2F"},
+			{"GET", "/v1/devices/x?deep=1", 422, "query.deep"},
+			{"GET", "/v1/events?after=-1", 422, "query.after"},
+			{"GET", "/v1/events?after=x", 422, "query.after: invalid integer"},
+			{"GET", "/v1/events?after=18446744073709551616", 422, "query.after"},
+			{"GET", "/v1/events?limit=0", 422, "query.limit"},
+			{"GET", "/v1/events?limit=5000", 422, "query.limit"},
+			{"GET", "/v1/events?devices=a", 422, "query.devices"},
+			{"GET", "/v1/events/stream?after=x", 422, `query.after: "x" is not an offset`},
+			{"GET", "/v1/events/stream?after=-1", 422, "query.after"},
+			{"GET", "/v1/events/stream?from=1", 422, "query.from: there is no such parameter"},
+			{"GET", "/v1/nothing", 404, "/docs lists what there is"},
+			{"GET", "/", 404, "/docs lists what there is"},
+			{"POST", "/v1/devices", 405, "the API only reads"},
+			{"DELETE", "/v1/devices/a", 405, "the API only reads"},
+			{"PUT", "/v1/events/stream", 405, "the API only reads"},
+			{"POST", "/v1/nothing", 404, "/docs lists what there is"},
+			{"GET", "/readyz", 503, "not ready: the disk is full"},
+		}
+		for _, tt := range tests {
+			w := ask(h, tt.method, tt.target)
+			var problem struct {
+				Title, Detail string
+				Status        int
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
+				t.Errorf("%s %s: %v: %s", tt.method, tt.target, err, w.Body)
+				continue
+			}
+			if w.Code != tt.code || problem.Status != tt.code || problem.Title != http.StatusText(tt.code) || !strings.Contains(problem.Detail, tt.detail) {
+				t.Errorf("%s %s = %d %s, want %d with %q", tt.method, tt.target, w.Code, w.Body, tt.code, tt.detail)
+			}
+			if kind := w.Header().Get("Content-Type"); kind != "application/problem+json" {
+				t.Errorf("%s %s: content type %s", tt.method, tt.target, kind)
+			}
+		}
+	})
+}
+
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		h := f.api(httpapi.Config{}).Handler()
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if w := get(h, path); w.Code != http.StatusOK || w.Body.String() != "ok\n" {
+				t.Errorf("GET %s = %d %q", path, w.Code, w.Body)
+			}
+		}
+		for _, path := range []string{"/healthz", "/v1/devices", "/v1/events/stream", "/metrics"} {
+			if w := ask(h, http.MethodHead, path); w.Code != http.StatusOK {
+				t.Errorf("HEAD %s = %d", path, w.Code)
+			}
+		}
+	})
+}
+
+func TestOverview(t *testing.T) {
+	cfg := liveness.Config{
+		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*"}},
+		Devices: map[string]liveness.Policy{"never": {}},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, cfg, 0)
+		h := f.api(httpapi.Config{Version: "v1.2.3"}).Handler()
+		f.open("site/1")
+		f.listen(2 * time.Second)
+		time.Sleep(3500 * time.Millisecond)
+		f.source.Pulse(time.Now())
+		f.listen(91 * time.Second)
+		f.open("site/2")
+		f.source.Pulse(time.Now().Add(250 * time.Millisecond)) // and no watermark
+
+		sources := getJSON[struct{ Sources []httpapi.Source }](t, h, "/v1/sources").Sources
+		if len(sources) != 1 {
+			t.Fatalf("sources: %+v", sources)
+		}
+		s := sources[0]
+		if s.Name != "line" || s.Listened != 94_000 || s.Behind != 250 || s.DeafTotal != 2500 || len(s.Deaf) != 1 || s.Timers.Armed != 1 || s.Timers.Fired == 0 {
+			t.Errorf("source: %+v", s)
+		}
+		groups := getJSON[struct{ Groups []httpapi.Group }](t, h, "/v1/groups").Groups
+		if want := (httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1}); len(groups) != 1 || groups[0] != want {
+			t.Errorf("groups: %+v, want %+v", groups, want)
+		}
+		st := getJSON[httpapi.Stats](t, h, "/v1/stats")
+		states := fmt.Sprint(st.States)
+		if st.Devices != 3 || states != "map[late:0 never_seen:1 offline:1 online:1 sleeping:0]" || st.Version != "v1.2.3" || st.Node != "node-1" {
+			t.Errorf("stats: %+v", st)
+		}
+		if st.Oldest != 1 || st.Latest != 5 {
+			t.Errorf("events from %d to %d, want 1 to 5", st.Oldest, st.Latest)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		extra := prometheus.NewGauge(prometheus.GaugeOpts{Name: "holter_gateway_connections", Help: "of the gateway"})
+		h := f.api(httpapi.Config{Version: "v1.2.3", Collectors: []prometheus.Collector{extra}}).Handler()
+		f.open("secret-device")
+		f.open("other")
+		f.listen(91 * time.Second)
+		w := get(h, "/metrics")
+		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+			t.Errorf("GET /metrics = %d %s", w.Code, w.Header())
+		}
+		text := w.Body.String()
+		for _, want := range []string{
+			`holter_devices{state="online"} 0`, `holter_devices{state="offline"} 2`, `holter_events_offset 4`, `holter_events_oldest_offset 1`,
+			`holter_outbox_queued 0`, `holter_outbox_waits_total 0`, `holter_sink_failures_total 0`, `holter_flapping_devices 0`,
+			`holter_source_listening_seconds_total{source="line"} 91`, `holter_source_behind_seconds{source="line"} 0`,
+			`holter_source_deaf_seconds_total{source="line"} 0`, `holter_timers_armed{source="line"} 0`,
+			`holter_timers_fired_total{source="line"} 2`, `holter_timer_lateness_seconds_bucket{source="line",le="+Inf"} 2`,
+			`holter_timer_lateness_seconds_count{source="line"} 2`, `holter_build_info{goversion=`, `version="v1.2.3"} 1`,
+			`holter_gateway_connections 0`, `holter_http_streams 0`, "go_goroutines ", "process_open_fds ",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing from\n%s", want, text)
+			}
+		}
+		if strings.Contains(text, "secret-device") {
+			t.Error("a device is in the metrics")
+		}
+	})
+}
+
+// TestOpenAPI checks that the description is complete, that its references lead somewhere, and that the page needs no internet.
+func TestOpenAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, liveness.Config{}, 0)
+		h := f.api(httpapi.Config{}).Handler()
+		spec := getJSON[struct {
+			OpenAPI    string
+			Paths      map[string]map[string]any
+			Components struct{ Schemas map[string]any }
+		}](t, h, "/openapi.json")
+		if !strings.HasPrefix(spec.OpenAPI, "3.1") {
+			t.Errorf("openapi %s, want 3.1", spec.OpenAPI)
+		}
+		page := get(h, "/docs").Body.String()
+		for _, path := range []string{
+			"/healthz", "/readyz", "/metrics", "/v1/devices", "/v1/devices/{id}", "/v1/events", "/v1/events/stream", "/v1/sources",
+			"/v1/groups", "/v1/stats",
+		} {
+			if spec.Paths[path]["get"] == nil {
+				t.Errorf("%s is not described", path)
+			}
+			if !strings.Contains(page, "<code>GET "+path+"</code>") {
+				t.Errorf("%s is not on the page", path)
+			}
+		}
+		raw := get(h, "/openapi.json").Body.String()
+		for _, ref := range regexp.MustCompile(`"#/components/schemas/(\w+)"`).FindAllStringSubmatch(raw, -1) {
+			if spec.Components.Schemas[ref[1]] == nil {
+				t.Errorf("%s leads nowhere", ref[0])
+			}
+		}
+		if strings.Contains(page, "http://") || strings.Contains(page, "https://") || strings.Contains(page, "<script") {
+			t.Errorf("the page loads something:\n%s", page)
+		}
+		for _, want := range []string{"heard_silence_ms", "last_seen", "oldest", "never_seen online", "default 100"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s is missing from the page", want)
+			}
+		}
+	})
+}

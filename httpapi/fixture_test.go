@@ -1,0 +1,202 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) } // ants has two goroutines of its own
+
+// fleet is a registry with a log and a source, in a bubble of made-up time.
+type fleet struct {
+	t        *testing.T
+	log      *liveness.Log
+	registry *liveness.Registry
+	source   *liveness.Source
+}
+
+// newFleet returns one that runs until the test ends. keep is the log's.
+func newFleet(t *testing.T, cfg liveness.Config, keep int) *fleet {
+	t.Helper()
+	f := &fleet{t: t}
+	var err error
+	if f.log, err = liveness.NewLog(keep); err != nil {
+		t.Fatal(err)
+	}
+	if f.registry, err = liveness.New(f.log, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if f.source, err = f.registry.AddSource(liveness.SourceConfig{Name: "line"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := f.registry.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	f.listen(0)
+	return f
+}
+
+// listen lets time pass, and the source listen meanwhile.
+func (f *fleet) listen(d time.Duration) {
+	const step = 500 * time.Millisecond
+	for end := time.Now().Add(d); ; time.Sleep(min(step, time.Until(end))) {
+		f.source.Watermark(0, f.source.Pulse(time.Now()))
+		if !time.Now().Before(end) {
+			break
+		}
+	}
+	synctest.Wait()
+}
+
+// open lets a device say hello.
+func (f *fleet) open(id string) *liveness.Session {
+	f.t.Helper()
+	session := &liveness.Session{}
+	if _, err := f.source.Open(session, id, liveness.Hello{}, nil, f.source.Time(time.Now())); err != nil {
+		f.t.Fatal(err)
+	}
+	synctest.Wait()
+	return session
+}
+
+func (f *fleet) api(cfg httpapi.Config) *httpapi.API {
+	f.t.Helper()
+	if cfg.Node == "" {
+		cfg.Node = "node-1"
+	}
+	api, err := httpapi.New(f.registry, f.log, cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return api
+}
+
+// get asks a handler.
+func get(h http.Handler, target string) *httptest.ResponseRecorder {
+	return ask(h, http.MethodGet, target)
+}
+
+func ask(h http.Handler, method, target string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, target, http.NoBody))
+	return w
+}
+
+// getJSON wants a 200.
+func getJSON[T any](t *testing.T, h http.Handler, target string) T {
+	t.Helper()
+	var out T
+	w := get(h, target)
+	if w.Code != http.StatusOK {
+		t.Fatalf("GET %s = %d, want 200: %s", target, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+		t.Fatalf("GET %s: %v: %s", target, err, w.Body)
+	}
+	return out
+}
+
+// pipe is a listener in memory.
+type pipe struct {
+	dialed chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipe() *pipe { return &pipe{dialed: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipe) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.dialed:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipe) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.dialed <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// served is an API that serves a pipe.
+type served struct {
+	pipe   *pipe
+	client *http.Client
+	stop   func() error
+}
+
+// serve serves an API until the test ends; stop ends it before, and returns what Serve did.
+func serve(t *testing.T, api *httpapi.API) *served {
+	t.Helper()
+	s := &served{pipe: newPipe()}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return s.pipe.dial() }}
+	s.client = &http.Client{Transport: transport}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- api.Serve(ctx, s.pipe) }()
+	s.stop = sync.OnceValue(func() error {
+		cancel()
+		err := <-done
+		transport.CloseIdleConnections()
+		return err
+	})
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s
+}
+
+// get asks for a path.
+func (s *served) get(t *testing.T, path string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://holter"+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(text)
+}

@@ -1,0 +1,235 @@
+package liveness
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+const s = time.Second
+
+// everyFacts calls f for each stored state with each reason.
+func everyFacts(t *testing.T, f func(t *testing.T, in facts)) {
+	t.Helper()
+	for state := NeverSeen; state < Unknown; state++ {
+		for reason := NoReason; reason <= Protocol; reason++ {
+			in := facts{state: state, reason: reason, last: 100 * s, until: 105 * s}
+			t.Run(fmt.Sprintf("%v %v", state, reason), func(t *testing.T) { f(t, in) })
+		}
+	}
+}
+
+func TestHeard(t *testing.T) {
+	everyFacts(t, func(t *testing.T, in facts) {
+		for _, now := range []time.Duration{100*s + 1, 100 * s, 100*s - 1} {
+			want := facts{state: Online, last: max(now, 100*s)}
+			if got := in.heard(now); got != want {
+				t.Errorf("heard(%v) = %+v, want %+v", now, got, want)
+			}
+		}
+	})
+}
+
+func TestSlept(t *testing.T) {
+	p := Policy{Timeout: 30 * s, SleepLimit: 60 * s}
+	tests := []struct {
+		name                string
+		now, length         time.Duration
+		wantLast, wantUntil time.Duration
+	}{
+		{"none", 110 * s, 0, 110 * s, 110 * s},
+		{"short", 110 * s, 1, 110 * s, 110*s + 1},
+		{"the limit", 110 * s, 60 * s, 110 * s, 170 * s},
+		{"beyond the limit", 110 * s, 60*s + 1, 110 * s, 170 * s},
+		{"heard later already", 90 * s, 10 * s, 100 * s, 110 * s},
+	}
+	everyFacts(t, func(t *testing.T, in facts) {
+		for _, tt := range tests {
+			want := facts{state: Sleeping, last: tt.wantLast, until: tt.wantUntil}
+			if got := in.slept(tt.now, tt.length, p); got != want {
+				t.Errorf("%s: slept(%v, %v) = %+v, want %+v", tt.name, tt.now, tt.length, got, want)
+			}
+		}
+	})
+}
+
+func TestClosed(t *testing.T) {
+	p := Policy{Timeout: 30 * s, CloseGrace: 5 * s}
+	everyFacts(t, func(t *testing.T, in facts) {
+		for _, why := range []Reason{Closed, Protocol} {
+			want := in
+			if in.state == Online || in.state == Late {
+				want.reason, want.until = why, 117*s
+			}
+			if got := in.closed(112*s, why, p); got != want {
+				t.Errorf("closed(112s, %v) = %+v, want %+v", why, got, want)
+			}
+		}
+	})
+}
+
+func TestOfflineFacts(t *testing.T) {
+	everyFacts(t, func(t *testing.T, in facts) {
+		for _, why := range []Reason{Silence, Bye, Closed, Protocol} {
+			want := facts{state: Offline, reason: why, last: in.last, until: 7 * s}
+			if got := in.offline(7*s, why); got != want {
+				t.Errorf("offline(7s, %v) = %+v, want %+v", why, got, want)
+			}
+		}
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	p := Policy{Timeout: 30 * s, CloseGrace: 5 * s}
+	tests := []struct {
+		name      string
+		in        facts
+		notBefore time.Duration
+		at        time.Duration
+		why       Reason
+	}{
+		{"online", facts{state: Online, last: 100 * s}, 0, 130 * s, Silence},
+		{"late", facts{state: Late, last: 100 * s}, 0, 130 * s, Silence},
+		{"allowance ends before", facts{state: Online, last: 100 * s}, 130*s - 1, 130 * s, Silence},
+		{"allowance ends at it", facts{state: Online, last: 100 * s}, 130 * s, 130 * s, Silence},
+		{"allowance ends after", facts{state: Online, last: 100 * s}, 130*s + 1, 130*s + 1, Silence},
+		{"asleep", facts{state: Sleeping, last: 100 * s, until: 200 * s}, 0, 230 * s, Silence},
+		{"asleep, deaf", facts{state: Sleeping, last: 100 * s, until: 200 * s}, 231 * s, 231 * s, Silence},
+		{"closed", facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 0, 110 * s, Closed},
+		{"closed while late", facts{state: Late, reason: Protocol, last: 100 * s, until: 129 * s}, 0, 129 * s, Protocol},
+		{"closed, deaf", facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 120 * s, 120 * s, Closed},
+		{"closed, grace just before the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 130*s - 1}, 0, 130*s - 1, Closed},
+		{"closed, grace as long as the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 130 * s}, 0, 130 * s, Silence},
+		{"closed, grace beyond the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 140 * s}, 0, 130 * s, Silence},
+		{"offline", facts{state: Offline, reason: Closed, last: 100 * s, until: 110 * s}, 500 * s, 110 * s, Closed},
+		{"said goodbye", facts{state: Offline, reason: Bye, last: 100 * s}, 0, 130 * s, Silence},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if at, why := tt.in.verdict(p, tt.notBefore); at != tt.at || why != tt.why {
+				t.Errorf("verdict = %v, %v, want %v, %v", at, why, tt.at, tt.why)
+			}
+		})
+	}
+}
+
+func TestNext(t *testing.T) {
+	policy := func(late time.Duration) Policy { return Policy{Timeout: 30 * s, LateAfter: late} }
+	online := facts{state: Online, last: 100 * s}
+	tests := []struct {
+		name      string
+		in        facts
+		p         Policy
+		notBefore time.Duration
+		want      step
+		none      bool
+	}{
+		{name: "never seen", in: facts{}, none: true},
+		{name: "offline", in: facts{state: Offline, reason: Silence, last: 100 * s}, none: true},
+		{name: "online", in: online, want: step{130 * s, 30 * s}},
+		{name: "becomes late", in: online, p: policy(20 * s), want: step{120 * s, 20 * s}},
+		{name: "late just before the timeout", in: online, p: policy(30*s - 1), want: step{130*s - 1, 30*s - 1}},
+		{name: "late at the timeout is off", in: online, p: policy(30 * s), want: step{130 * s, 30 * s}},
+		{name: "late beyond the timeout is off", in: online, p: policy(31 * s), want: step{130 * s, 30 * s}},
+		{name: "late beyond the timeout is off, deaf", in: online, p: policy(31 * s), notBefore: 140 * s, want: step{140 * s, 0}},
+		{
+			name: "late beyond the timeout is off, allowance ends just then",
+			in:   online, p: policy(31 * s), notBefore: 131 * s, want: step{131 * s, 0},
+		},
+		{name: "is late", in: facts{state: Late, last: 100 * s}, p: policy(20 * s), want: step{130 * s, 0}},
+		{name: "deaf, allowance ends before the timeout", in: online, notBefore: 129 * s, want: step{130 * s, 30 * s}},
+		{name: "deaf, allowance ends after the timeout", in: online, notBefore: 131 * s, want: step{131 * s, 0}},
+		{name: "deaf, late waits for the allowance", in: online, p: policy(20 * s), notBefore: 125 * s, want: step{125 * s, 0}},
+		{name: "deaf, too late to become late", in: online, p: policy(20 * s), notBefore: 130 * s, want: step{130 * s, 30 * s}},
+		{name: "deaf, allowance ends as late begins", in: online, p: policy(20 * s), notBefore: 120 * s, want: step{120 * s, 20 * s}},
+		{name: "closed", in: facts{state: Online, reason: Closed, last: 100 * s, until: 105 * s}, want: step{105 * s, 0}},
+		{
+			name: "closed, late comes first",
+			in:   facts{state: Online, reason: Closed, last: 100 * s, until: 125 * s}, p: policy(20 * s), want: step{120 * s, 0},
+		},
+		{
+			name: "closed, the timeout comes first",
+			in:   facts{state: Online, reason: Closed, last: 100 * s, until: 190 * s}, want: step{130 * s, 0},
+		},
+		{name: "asleep", in: facts{state: Sleeping, last: 100 * s, until: 200 * s}, p: policy(20 * s), want: step{230 * s, 0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := tt.p.or(policy(0))
+			got, ok := tt.in.next(p, tt.notBefore)
+			if got != tt.want || ok == tt.none {
+				t.Errorf("next = %+v, %v, want %+v, %v", got, ok, tt.want, !tt.none)
+			}
+		})
+	}
+}
+
+func TestPassed(t *testing.T) {
+	p := Policy{Timeout: 30 * s, LateAfter: 20 * s}
+	online := facts{state: Online, last: 100 * s}
+	late := facts{state: Late, last: 100 * s}
+	asleep := facts{state: Sleeping, last: 100 * s, until: 200 * s}
+	closing := facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}
+	gone := func(due time.Duration, why Reason) facts { return facts{Offline, why, 100 * s, due} }
+	tests := []struct {
+		name           string
+		in             facts
+		now, notBefore time.Duration
+		want           facts
+	}{
+		{"never seen", facts{}, 1 << 60, 0, facts{}},
+		{"offline", gone(130*s, Silence), 1 << 60, 0, gone(130*s, Silence)},
+		{"online, a moment before late", online, 120*s - 1, 0, online},
+		{"online, late", online, 120 * s, 0, late},
+		{"online, a moment before the verdict", online, 130*s - 1, 0, late},
+		{"online, judged", online, 130 * s, 0, gone(130*s, Silence)},
+		{"late, a moment before the verdict", late, 130*s - 1, 0, late},
+		{"late, judged", late, 130 * s, 0, gone(130*s, Silence)},
+		{"allowance holds late", online, 125*s - 1, 125 * s, online},
+		{"allowance over, late", online, 125 * s, 125 * s, late},
+		{"allowance holds the verdict", online, 140*s - 1, 140 * s, online},
+		{"allowance over, judged", online, 140 * s, 140 * s, gone(140*s, Silence)},
+		{"asleep, a moment before the verdict", asleep, 230*s - 1, 0, asleep},
+		{"asleep, judged", asleep, 230 * s, 0, gone(230*s, Silence)},
+		{"closing, a moment before the verdict", closing, 110*s - 1, 0, closing},
+		{"closing, judged", closing, 110 * s, 0, gone(110*s, Closed)},
+		{"closing, allowance holds the verdict", closing, 115*s - 1, 115 * s, closing},
+		{"closing, allowance over, judged", closing, 115 * s, 115 * s, gone(115*s, Closed)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.in.passed(tt.now, p, tt.notBefore); got != tt.want {
+				t.Errorf("passed(%v) = %+v, want %+v", tt.now, got, tt.want)
+			}
+		})
+	}
+}
+
+// Whatever the facts, the next step is one that changes something: else a timer would come due again and again.
+func TestNextIsProgress(t *testing.T) {
+	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
+	everyFacts(t, func(t *testing.T, in facts) {
+		for _, lateAfter := range spans {
+			for _, grace := range spans {
+				for _, allowance := range spans {
+					p := Policy{Timeout: 30 * s, LateAfter: lateAfter}
+					f, notBefore := in, in.last+allowance
+					f.until = f.last + grace
+					for steps := 0; ; steps++ {
+						next, ok := f.next(p, notBefore)
+						if !ok {
+							break
+						}
+						if before := f; before == f.passed(next.at, p, notBefore) || steps > 2 {
+							t.Fatalf("%+v, late after %v, not before %v: nothing happens at %v", f, lateAfter, notBefore, next.at)
+						}
+						if next.at > f.last && f.passed(next.at-1, p, notBefore) != f {
+							t.Fatalf("%+v, late after %v, not before %v: something happens before %v", f, lateAfter, notBefore, next.at)
+						}
+						f = f.passed(next.at, p, notBefore)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,14 @@
+package timer
+
+// Sizes that tests must exceed.
+const (
+	BatchLen      = batchLen
+	SweepMin      = sweepMin
+	ReadySweepMin = readySweepMin
+)
+
+// Shard returns the index of the shard that a timer is in.
+func Shard(id ID) int { return id.shard() }
+
+// Reserved returns the number of timers that count against MaxTimers.
+func (e *Engine) Reserved() int { return int(e.live.Load()) }

@@ -1,0 +1,309 @@
+package timer_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/panjf2000/ants/v2"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// A callback that takes its time holds up the only worker, but no expiry and no caller.
+func TestClockNeverWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := timer.Start(timer.Config{Workers: 1, Shards: 2, Queue: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const n = 1000
+		var r recorder
+		g, err := e.Group(r.handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.AfterFunc(0, func() { time.Sleep(2 * time.Second) }); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(resolution)
+		for i := range n {
+			if _, err := g.Arm(e.Now(), time.Duration(i)*time.Millisecond, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(n * time.Millisecond)
+		synctest.Wait()
+		st := e.Stats()
+		if late := st.Lateness.Quantile(1); late > time.Microsecond {
+			t.Errorf("an expiry was found %v late", late)
+		}
+		if st.Fired != 1 || st.Armed != n || st.Hints != 0 || st.Queued < 8 || st.Spilled == 0 {
+			t.Errorf("Fired, Armed, Hints, Queued, Spilled = %d, %d, %d, %d, %d", st.Fired, st.Armed, st.Hints, st.Queued, st.Spilled)
+		}
+		before := e.Now()
+		id, err := g.Arm(before, time.Hour, 0)
+		if err != nil || !e.Touch(id, before) || !e.TouchTo(id, time.Minute) || !e.Reset(id, before, time.Hour) || !e.Cancel(id) {
+			t.Error("the timer is not armed:", err)
+		}
+		if e.Now() != before {
+			t.Errorf("the calls took %v", e.Now()-before)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := len(r.take()); got != n {
+			t.Errorf("%d expired, want %d", got, n)
+		}
+	})
+}
+
+// The ready queue counts what it holds beyond its length, and holds no more than there are timers.
+func TestSpill(t *testing.T) {
+	bubble(t, timer.Config{Queue: 4}, func(t *testing.T, e *fixture) {
+		const n = 10
+		release := make(chan struct{})
+		var r recorder
+		e.armed(e.AfterFunc(0, func() { <-release }))
+		e.advance(resolution)
+		g := e.group(r.handle)
+		for i := range uint64(n) {
+			e.armed(g.Repeat(0, time.Duration(i+1)*time.Second, timer.FixedRate, i))
+		}
+		e.set(n*time.Second + resolution)
+		if st := e.Stats(); st.Queued != 0 || st.Spilled != 0 { // one batch, which feeds the worker
+			t.Errorf("Queued, Spilled = %d, %d, want 0, 0", st.Queued, st.Spilled)
+		}
+		for i := range n {
+			e.armed(g.Arm(e.Now(), time.Duration(i+1)*time.Second, 100))
+			e.advance(time.Duration(i+1)*time.Second + resolution)
+		}
+		if st := e.Stats(); st.Queued != n || st.Spilled != n-4 {
+			t.Errorf("Queued, Spilled = %d, %d, want %d, %d", st.Queued, st.Spilled, n, n-4)
+		}
+		for range 1000 {
+			e.advance(time.Minute)
+		}
+		if st := e.Stats(); st.Queued != n {
+			t.Errorf("Queued = %d, want %d still", st.Queued, n)
+		}
+		close(release)
+		synctest.Wait()
+		if got := len(r.take()); got != 3*n { // the repeating ones were late, and then due once more
+			t.Errorf("%d expired, want %d", got, 3*n)
+		}
+		if st := e.Stats(); st.Queued != 0 {
+			t.Errorf("Queued = %d, want 0", st.Queued)
+		}
+	})
+}
+
+// Timers that are cancelled while they wait for a worker leave the ready queue too.
+func TestReadyQueueIsBounded(t *testing.T) {
+	for _, eager := range []bool{false, true} {
+		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
+			bubble(t, timer.Config{Eager: eager, Shards: 2}, func(t *testing.T, e *fixture) {
+				release := make(chan struct{})
+				var r recorder
+				e.armed(e.AfterFunc(0, func() { <-release }))
+				e.advance(resolution)
+				g := e.group(r.handle)
+				kept := 0
+				most := 0
+				for i := range uint64(8 * timer.ReadySweepMin) {
+					id := e.armed(g.Arm(0, 0, i))
+					synctest.Wait() // it is due
+					if i%1000 == 0 {
+						kept++
+					} else if !e.Cancel(id) {
+						t.Fatal("Cancel = false")
+					}
+					most = max(most, e.Stats().Queued)
+				}
+				if bound := 2 * (timer.ReadySweepMin + kept + 1); most > bound {
+					t.Errorf("the queue grew to %d batches for %d armed timers, want at most %d", most, kept, bound)
+				}
+				close(release)
+				synctest.Wait()
+				got := dataOf(r.take())
+				if len(got) != kept || slices.ContainsFunc(got, func(d uint64) bool { return d%1000 != 0 }) {
+					t.Errorf("expired %v, want %d of them, multiples of 1000", got, kept)
+				}
+			})
+		})
+	}
+}
+
+func TestPoolRefuses(t *testing.T) {
+	bubble(t, timer.Config{Workers: 2, PoolOptions: []ants.Option{ants.WithNonblocking(true)}}, func(t *testing.T, e *fixture) {
+		var runs atomic.Int32
+		for range 10 {
+			e.armed(e.AfterFunc(0, func() {
+				runs.Add(1)
+				time.Sleep(10 * time.Millisecond)
+			}))
+		}
+		e.advance(resolution)
+		time.Sleep(time.Second)
+		if st := e.Stats(); runs.Load() != 10 || st.Fired != 10 || st.Refused == 0 {
+			t.Errorf("runs, Fired, Refused = %d, %d, %d, want 10, 10 and more than 0", runs.Load(), st.Fired, st.Refused)
+		}
+	})
+}
+
+func TestPoolOptions(t *testing.T) {
+	handled := false
+	options := map[string][]ants.Option{
+		"panic handler": {ants.WithPanicHandler(func(any) { handled = true })},
+		"preallocated":  {ants.WithPreAlloc(true)},
+		"no purge":      {ants.WithDisablePurge(true)},
+		"expiry":        {ants.WithExpiryDuration(time.Millisecond)},
+		"blocking":      {ants.WithMaxBlockingTasks(1)},
+	}
+	for name, options := range options {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, timer.Config{Workers: 2, PoolOptions: options}, func(t *testing.T, e *fixture) {
+				var runs atomic.Int32
+				for range 10 {
+					e.armed(e.AfterFunc(0, func() {
+						runs.Add(1)
+						time.Sleep(time.Second)
+						panic("a callback's")
+					}))
+				}
+				e.advance(resolution)
+				time.Sleep(time.Minute)
+				if st := e.Stats(); runs.Load() != 10 || st.Panics != 10 {
+					t.Errorf("runs, Panics = %d, %d, want 10, 10", runs.Load(), st.Panics)
+				}
+			})
+		})
+	}
+	if handled {
+		t.Error("the pool's panic handler saw a callback's panic")
+	}
+}
+
+func TestPanics(t *testing.T) {
+	var mu sync.Mutex
+	var reported []any
+	onPanic := func(v any) {
+		mu.Lock()
+		defer mu.Unlock()
+		reported = append(reported, v)
+	}
+	bubble(t, timer.Config{OnPanic: onPanic}, func(t *testing.T, e *fixture) {
+		var r recorder
+		g := e.group(func(expired []timer.Expired) {
+			r.handle(expired[:1])
+			panic(fmt.Sprint("handler of ", len(expired)))
+		})
+		e.armed(e.AfterFunc(time.Second, func() { panic("func") }))
+		e.armed(g.Arm(0, 2*time.Second, 1))
+		e.armed(g.Arm(0, 2*time.Second, 2))
+		e.armed(g.Arm(0, 3*time.Second, 3))
+		for range 3 {
+			e.advance(time.Second + resolution)
+		}
+		r.want(t, "until the panics", 1, 3)
+		if got, want := fmt.Sprint(reported), "[func handler of 2 handler of 1]"; got != want {
+			t.Errorf("OnPanic was told %s, want %s", got, want)
+		}
+		if st := e.Stats(); st.Panics != 3 || st.Fired != 4 || st.Armed != 0 {
+			t.Errorf("Panics, Fired, Armed = %d, %d, %d, want 3, 4, 0", st.Panics, st.Fired, st.Armed)
+		}
+	})
+}
+
+// running counts callbacks that wait to be let go.
+type running struct {
+	now, most atomic.Int32
+	release   chan struct{}
+}
+
+func (r *running) call() {
+	n := r.now.Add(1)
+	for m := r.most.Load(); n > m && !r.most.CompareAndSwap(m, n); m = r.most.Load() {
+	}
+	<-r.release
+	r.now.Add(-1)
+}
+
+func TestWorkers(t *testing.T) {
+	for _, tt := range []struct {
+		workers int
+		want    int32
+	}{{1, 1}, {3, 3}, {timer.Unlimited, 500}} {
+		t.Run(fmt.Sprint(tt.workers), func(t *testing.T) {
+			bubble(t, timer.Config{Workers: tt.workers}, func(t *testing.T, e *fixture) {
+				r := running{release: make(chan struct{})}
+				for range 500 {
+					e.armed(e.AfterFunc(0, r.call))
+				}
+				e.advance(resolution)
+				if n := r.now.Load(); n != tt.want {
+					t.Errorf("%d callbacks run, want %d", n, tt.want)
+				}
+				close(r.release)
+				synctest.Wait()
+				if st := e.Stats(); st.Fired != 500 || r.most.Load() != tt.want {
+					t.Errorf("Fired, most at a time = %d, %d, want 500, %d", st.Fired, r.most.Load(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestResize(t *testing.T) {
+	bubble(t, timer.Config{Workers: 2}, func(t *testing.T, e *fixture) {
+		r := running{release: make(chan struct{})}
+		for range 100 {
+			e.armed(e.AfterFunc(0, r.call))
+		}
+		e.advance(resolution)
+		want := func(workers int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if n := r.now.Load(); n != int32(workers) {
+				t.Errorf("%s: %d callbacks run, want %d", when, n, workers)
+			}
+		}
+		want(2, "at first")
+		e.Resize(7)
+		want(7, "more workers")
+		e.Resize(3)
+		want(7, "before a callback has returned")
+		for range 10 {
+			r.release <- struct{}{}
+		}
+		want(3, "fewer workers")
+		for _, workers := range []int{0, -3, timer.Unlimited} {
+			e.Resize(workers)
+			want(3, "a size that is none")
+		}
+		close(r.release)
+		synctest.Wait()
+		if st := e.Stats(); st.Fired != 100 {
+			t.Errorf("Fired = %d, want 100", st.Fired)
+		}
+	})
+}
+
+func TestResizeUnlimited(t *testing.T) {
+	bubble(t, timer.Config{Workers: timer.Unlimited}, func(t *testing.T, e *fixture) {
+		e.Resize(1)
+		r := running{release: make(chan struct{})}
+		for range 10 {
+			e.armed(e.AfterFunc(0, r.call))
+		}
+		e.advance(resolution)
+		if n := r.now.Load(); n != 10 {
+			t.Errorf("%d callbacks run, want 10", n)
+		}
+		close(r.release)
+	})
+}
