@@ -16,7 +16,7 @@ const maxScan = 10_000
 
 type devicesInput struct {
 	After  string   `query:"after" doc:"Where to go on: next of the page before. Left out: from the beginning."`
-	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most devices of the page."`
 	State  []string `query:"state" enum:"never_seen,online,late,sleeping,offline,unknown" doc:"Only devices in one of these states."`
 	Prefix string   `query:"prefix" maxLength:"128" doc:"Only devices whose id begins so."`
 }

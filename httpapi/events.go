@@ -13,7 +13,7 @@ import (
 
 type eventsInput struct {
 	After  uint64 `query:"after" default:"0" doc:"Offset after which to read: next of the page before. 0: from the oldest event that is kept."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
 	Device string `query:"device" maxLength:"128" doc:"Only events of this device."`
 }
 

@@ -67,7 +67,6 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node}
-	_ = s.control.SetReadDeadline(time.Time{}) // the request is read; the connection stays
 	if err := a.follow(r.Context(), s, at); errors.Is(err, os.ErrDeadlineExceeded) {
 		a.dropped.Add(1)
 		a.config.Logger.Info("event stream dropped: its reader is too slow", "remote", r.RemoteAddr)

@@ -14,15 +14,15 @@ const MaxID = 128
 var ErrInvalidID = errors.New("liveness: invalid device id")
 
 // ValidateID says whether an id is one: 1 to [MaxID] bytes of valid UTF-8 without control characters.
-func ValidateID[T string | []byte](id T) error {
+func ValidateID(id string) error {
 	switch {
 	case len(id) == 0:
 		return fmt.Errorf("%w: it is empty", ErrInvalidID)
 	case len(id) > MaxID:
 		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrInvalidID, len(id), MaxID)
 	}
-	for i, r := range string(id) {
-		if r == utf8.RuneError && runeLen(string(id[i:])) == 1 {
+	for i, r := range id {
+		if r == utf8.RuneError && runeLen(id[i:]) == 1 {
 			return fmt.Errorf("%w: byte %d is not UTF-8", ErrInvalidID, i)
 		}
 		if unicode.IsControl(r) {

@@ -28,7 +28,8 @@ func TestArmNeverEarly(t *testing.T) {
 		{"the last instant", 0, timer.MaxDeadline},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				e.set(tt.now)
@@ -63,7 +64,8 @@ func TestArmAtOnce(t *testing.T) {
 	}
 	for name, arm := range arm {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				e.set(ceil(now))
@@ -78,7 +80,8 @@ func TestArmAtOnce(t *testing.T) {
 }
 
 func TestArmTooFar(t *testing.T) {
-	bubble(t, timer.Config{MaxTimers: 1}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{MaxTimers: 1}, func(e *fixture) {
+		t := e.t
 		g := e.group(func([]timer.Expired) {})
 		f := func() {}
 		for name, arm := range map[string]func() (timer.ID, error){
@@ -99,7 +102,8 @@ func TestArmTooFar(t *testing.T) {
 }
 
 func TestFuncs(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		var calls []string
 		note := func(name string) func() { return func() { calls = append(calls, name) } }
 		e.armed(e.AfterFunc(2*time.Second, note("after")))
@@ -125,7 +129,8 @@ func TestFuncs(t *testing.T) {
 
 // Handlers get what expired in batches, one at a time with one worker, each in the order of the deadlines and of one group.
 func TestBatches(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		const n = 3*timer.BatchLen + 10
 		var even, odd recorder
 		groups := []*timer.Group{e.group(even.handle), e.group(odd.handle)}
@@ -153,7 +158,8 @@ func TestBatches(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	bubble(t, timer.Config{Shards: 2}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Shards: 2}, func(e *fixture) {
+		t := e.t
 		var last timer.Handler = func([]timer.Expired) {}
 		var r recorder
 		for i := range 255 {
@@ -214,7 +220,8 @@ func TestOrder(t *testing.T) {
 		}, 2000 * day, []uint64{1, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				tt.prepare(timers{

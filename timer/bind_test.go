@@ -95,7 +95,8 @@ func TestBind(t *testing.T) {
 		{"bound twice", func(e *fixture, ctx *tiesContext, id timer.ID) { e.Bind(ctx, id) }, 1, 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				fired := 0
 				id := e.armed(e.AfterFunc(time.Minute, func() { fired++ }))
 				ctx := newTiesContext()
@@ -113,7 +114,8 @@ func TestBind(t *testing.T) {
 }
 
 func TestBindRepeating(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		fired := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		id := e.armed(e.RepeatFunc(time.Minute, timer.FixedRate, func() { fired++ }))
@@ -133,7 +135,8 @@ func TestBindRepeating(t *testing.T) {
 }
 
 func TestBindNotArmed(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		id := e.armed(e.AfterFunc(0, func() {}))
 		e.advance(resolution)
 		ctx := newTiesContext()
@@ -153,7 +156,8 @@ func TestBindNotArmed(t *testing.T) {
 
 // The tie is to the timer, not to its slot.
 func TestBindEndsWithTimer(t *testing.T) {
-	bubble(t, timer.Config{MaxTimers: 1}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{MaxTimers: 1}, func(e *fixture) {
+		t := e.t
 		ctx, cancel := context.WithCancel(t.Context())
 		id := e.armed(e.AfterFunc(time.Minute, func() {}))
 		e.Bind(ctx, id)
@@ -170,7 +174,8 @@ func TestBindEndsWithTimer(t *testing.T) {
 }
 
 func TestCloseEndsTies(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		ctx := newTiesContext()
 		release := make(chan struct{})
 		e.armed(e.AfterFunc(0, func() { <-release }))

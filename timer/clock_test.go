@@ -138,7 +138,8 @@ func TestFarAhead(t *testing.T) {
 	}
 	for name, start := range map[string]time.Duration{"at the origin": 0, "after years": 3*365*day + 12345} {
 		t.Run("deadline by deadline/"+name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				e.set(start)
 				arm(e, &r)
@@ -151,7 +152,8 @@ func TestFarAhead(t *testing.T) {
 			})
 		})
 		t.Run("hour by hour/"+name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				e.set(start)
 				arm(e, &r)
@@ -166,7 +168,8 @@ func TestFarAhead(t *testing.T) {
 			})
 		})
 		t.Run("all at once/"+name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				e.set(start)
 				arm(e, &r)
@@ -175,7 +178,8 @@ func TestFarAhead(t *testing.T) {
 			})
 		})
 		t.Run("among short ones/"+name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var far, near recorder
 				e.set(start)
 				arm(e, &far)

@@ -46,7 +46,8 @@ func TestMaxTimers(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
 			const most = 100
-			bubble(t, timer.Config{MaxTimers: most, Eager: eager, Shards: 4}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{MaxTimers: most, Eager: eager, Shards: 4}, func(e *fixture) {
+				t := e.t
 				g := e.group(func([]timer.Expired) {})
 				var ids []timer.ID
 				for range most {
@@ -82,7 +83,8 @@ func TestMaxTimers(t *testing.T) {
 
 // Those that wait for a worker count.
 func TestMaxTimersWhileDue(t *testing.T) {
-	bubble(t, timer.Config{MaxTimers: 2}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{MaxTimers: 2}, func(e *fixture) {
+		t := e.t
 		release := make(chan struct{})
 		e.armed(e.AfterFunc(0, func() { <-release }))
 		e.advance(resolution)

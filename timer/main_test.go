@@ -27,7 +27,7 @@ type fixture struct {
 }
 
 // bubble runs f in a bubble, with an engine of one shard and one worker unless cfg says otherwise, and closes it afterwards.
-func bubble(t *testing.T, cfg timer.Config, f func(t *testing.T, e *fixture)) {
+func bubble(t *testing.T, cfg timer.Config, f func(e *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(timer.Manual)
@@ -42,7 +42,7 @@ func bubble(t *testing.T, cfg timer.Config, f func(t *testing.T, e *fixture)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f(t, &fixture{Engine: e, clock: clock, t: t})
+		f(&fixture{Engine: e, clock: clock, t: t})
 		if err := e.Close(context.Background()); err != nil {
 			t.Error(err)
 		}

@@ -64,7 +64,8 @@ func TestClockNeverWaits(t *testing.T) {
 
 // The ready queue counts what it holds beyond its length, and holds no more than there are timers.
 func TestSpill(t *testing.T) {
-	bubble(t, timer.Config{Queue: 4}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Queue: 4}, func(e *fixture) {
+		t := e.t
 		const n = 10
 		release := make(chan struct{})
 		var r recorder
@@ -106,7 +107,8 @@ func TestSpill(t *testing.T) {
 func TestReadyQueueIsBounded(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
-			bubble(t, timer.Config{Eager: eager, Shards: 2}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Eager: eager, Shards: 2}, func(e *fixture) {
+				t := e.t
 				release := make(chan struct{})
 				var r recorder
 				e.armed(e.AfterFunc(0, func() { <-release }))
@@ -139,7 +141,8 @@ func TestReadyQueueIsBounded(t *testing.T) {
 }
 
 func TestPoolRefuses(t *testing.T) {
-	bubble(t, timer.Config{Workers: 2, PoolOptions: []ants.Option{ants.WithNonblocking(true)}}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Workers: 2, PoolOptions: []ants.Option{ants.WithNonblocking(true)}}, func(e *fixture) {
+		t := e.t
 		var runs atomic.Int32
 		for range 10 {
 			e.armed(e.AfterFunc(0, func() {
@@ -166,7 +169,8 @@ func TestPoolOptions(t *testing.T) {
 	}
 	for name, options := range options {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, timer.Config{Workers: 2, PoolOptions: options}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Workers: 2, PoolOptions: options}, func(e *fixture) {
+				t := e.t
 				var runs atomic.Int32
 				for range 10 {
 					e.armed(e.AfterFunc(0, func() {
@@ -196,7 +200,8 @@ func TestPanics(t *testing.T) {
 		defer mu.Unlock()
 		reported = append(reported, v)
 	}
-	bubble(t, timer.Config{OnPanic: onPanic}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{OnPanic: onPanic}, func(e *fixture) {
+		t := e.t
 		var r recorder
 		g := e.group(func(expired []timer.Expired) {
 			r.handle(expired[:1])
@@ -239,7 +244,8 @@ func TestWorkers(t *testing.T) {
 		want    int32
 	}{{1, 1}, {3, 3}, {timer.Unlimited, 500}} {
 		t.Run(fmt.Sprint(tt.workers), func(t *testing.T) {
-			bubble(t, timer.Config{Workers: tt.workers}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Workers: tt.workers}, func(e *fixture) {
+				t := e.t
 				r := running{release: make(chan struct{})}
 				for range 500 {
 					e.armed(e.AfterFunc(0, r.call))
@@ -259,7 +265,8 @@ func TestWorkers(t *testing.T) {
 }
 
 func TestResize(t *testing.T) {
-	bubble(t, timer.Config{Workers: 2}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Workers: 2}, func(e *fixture) {
+		t := e.t
 		r := running{release: make(chan struct{})}
 		for range 100 {
 			e.armed(e.AfterFunc(0, r.call))
@@ -294,7 +301,8 @@ func TestResize(t *testing.T) {
 }
 
 func TestResizeUnlimited(t *testing.T) {
-	bubble(t, timer.Config{Workers: timer.Unlimited}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Workers: timer.Unlimited}, func(e *fixture) {
+		t := e.t
 		e.Resize(1)
 		r := running{release: make(chan struct{})}
 		for range 10 {

@@ -15,7 +15,8 @@ import (
 func TestFixedRateDoesNotDrift(t *testing.T) {
 	for _, period := range []time.Duration{time.Second / 3, time.Second, resolution + 1, 41 * time.Hour / 7} {
 		t.Run(period.String(), func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				const start = 12345 * time.Microsecond
 				e.set(start)
@@ -37,7 +38,8 @@ func TestFixedRateDoesNotDrift(t *testing.T) {
 
 // Instants that passed while a timer was late, or its callback ran, are made up for by one expiry; then the phase is as before.
 func TestFixedRateLate(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		var at []time.Duration
 		busy := 0 * time.Second
 		e.armed(e.RepeatFunc(time.Second, timer.FixedRate, func() {
@@ -58,7 +60,8 @@ func TestFixedRateLate(t *testing.T) {
 }
 
 func TestFixedDelay(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		var at []time.Duration
 		id := timer.ID(0)
 		id = e.armed(e.RepeatFunc(time.Second, timer.FixedDelay, func() {
@@ -88,7 +91,8 @@ func TestFixedDelay(t *testing.T) {
 
 func TestRepeatPeriodBelowResolution(t *testing.T) {
 	for _, mode := range []timer.Repeat{timer.FixedRate, timer.FixedDelay} {
-		bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+		bubble(t, timer.Config{}, func(e *fixture) {
+			t := e.t
 			var r recorder
 			e.armed(e.group(r.handle).Repeat(0, 1, mode, 1))
 			for i := range 10 {
@@ -123,7 +127,8 @@ func TestRepeatChanged(t *testing.T) {
 		} {
 			for _, inside := range []bool{false, true} {
 				t.Run(fmt.Sprintf("mode=%d/%s/inside=%v", mode, tt.name, inside), func(t *testing.T) {
-					bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+					bubble(t, timer.Config{}, func(e *fixture) {
+						t := e.t
 						var at []time.Duration
 						var id timer.ID
 						change := func() {
@@ -171,7 +176,8 @@ func check(t *testing.T, at, want []time.Duration, mode timer.Repeat) {
 
 // A deadline set while the callback of a fixed delay runs stands, however late.
 func TestFixedDelayTouchedToTheEnd(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		runs := 0
 		var id timer.ID
 		id = e.armed(e.RepeatFunc(time.Second, timer.FixedDelay, func() {
@@ -193,7 +199,8 @@ func TestFixedDelayTouchedToTheEnd(t *testing.T) {
 func TestRepeatAtTheEndOfTime(t *testing.T) {
 	for _, mode := range []timer.Repeat{timer.FixedRate, timer.FixedDelay} {
 		t.Run(fmt.Sprintf("mode=%d", mode), func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				const start = timer.MaxDeadline - 3*time.Hour
 				e.set(start)
@@ -217,7 +224,8 @@ func TestRepeatAtTheEndOfTime(t *testing.T) {
 func TestRepeatHandlerUsesSlice(t *testing.T) {
 	for _, mode := range []timer.Repeat{timer.FixedRate, timer.FixedDelay} {
 		t.Run(fmt.Sprintf("mode=%d", mode), func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				runs := map[uint64]int{}
 				g := e.group(func(expired []timer.Expired) {
 					odd := expired[:0]
@@ -254,7 +262,8 @@ func TestRepeatAfterBadCallback(t *testing.T) {
 	for name, bad := range map[string]func(){"panic": func() { panic("bad") }, "Goexit": runtime.Goexit} {
 		for _, mode := range []timer.Repeat{timer.FixedRate, timer.FixedDelay} {
 			t.Run(fmt.Sprintf("%s/mode=%d", name, mode), func(t *testing.T) {
-				bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+				bubble(t, timer.Config{}, func(e *fixture) {
+					t := e.t
 					runs := 0
 					e.armed(e.RepeatFunc(time.Second, mode, func() {
 						runs++
@@ -274,7 +283,8 @@ func TestRepeatAfterBadCallback(t *testing.T) {
 
 // A timer never expires while its callback runs, however many workers are free.
 func TestRepeatOneRunAtATime(t *testing.T) {
-	bubble(t, timer.Config{Workers: 4}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Workers: 4}, func(e *fixture) {
+		t := e.t
 		running, runs := 0, 0
 		release := make(chan struct{})
 		e.armed(e.RepeatFunc(time.Second, timer.FixedRate, func() {

@@ -26,7 +26,8 @@ func (e *fixture) tidy(shards int, eager bool) {
 func TestDeadEntriesAreSwept(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
-			bubble(t, timer.Config{Eager: eager}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Eager: eager}, func(e *fixture) {
+				t := e.t
 				const n = 3000
 				r := rand.New(rand.NewPCG(1, 2))
 				var rec recorder
@@ -59,7 +60,8 @@ func TestDeadEntriesAreSwept(t *testing.T) {
 
 // When the living expire, the dead are swept as well.
 func TestSweptAfterExpiry(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		g := e.group(func([]timer.Expired) {})
 		for range 1000 {
 			e.armed(g.Arm(0, time.Second, 0))
@@ -95,7 +97,8 @@ func TestEarlierAgainAndAgain(t *testing.T) {
 	} {
 		for _, eager := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/eager=%v", tt.name, eager), func(t *testing.T) {
-				bubble(t, timer.Config{Eager: eager}, func(t *testing.T, e *fixture) {
+				bubble(t, timer.Config{Eager: eager}, func(e *fixture) {
+					t := e.t
 					const timers, touches = 5, 5000
 					var r recorder
 					g := e.group(r.handle)

@@ -31,7 +31,8 @@ func TestTouch(t *testing.T) {
 		{"negative period", period, -5, 11 * time.Second, ceil(11 * time.Second)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				id := e.armed(e.group(r.handle).ArmAt(tt.deadline, tt.period, 1))
 				if !e.Touch(id, tt.now) {
@@ -54,7 +55,8 @@ func TestTouch(t *testing.T) {
 
 // Periods above a day and a half are kept in units of some two seconds, rounded up.
 func TestTouchCoarsePeriod(t *testing.T) {
-	bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
 		const period = 72*time.Hour + 1
 		id := e.armed(e.group(func([]timer.Expired) {}).Arm(0, period, 1))
 		e.Touch(id, time.Hour)
@@ -83,7 +85,8 @@ func TestTouchTo(t *testing.T) {
 	} {
 		for _, eager := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/eager=%v", tt.name, eager), func(t *testing.T) {
-				bubble(t, timer.Config{Eager: eager}, func(t *testing.T, e *fixture) {
+				bubble(t, timer.Config{Eager: eager}, func(e *fixture) {
+					t := e.t
 					var r recorder
 					id := e.armed(e.group(r.handle).Arm(0, time.Minute, 1))
 					if !e.TouchTo(id, tt.deadline) {
@@ -104,7 +107,8 @@ func TestTouchTo(t *testing.T) {
 		}
 	}
 	t.Run("into the past", func(t *testing.T) {
-		bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+		bubble(t, timer.Config{}, func(e *fixture) {
+			t := e.t
 			var r recorder
 			e.set(time.Hour)
 			id := e.armed(e.group(r.handle).Arm(time.Hour, time.Minute, 1))
@@ -128,7 +132,8 @@ func TestReset(t *testing.T) {
 		{"too long", math.MaxInt64, timer.MaxDeadline - time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				id := e.armed(e.group(r.handle).Arm(0, time.Minute, 1))
 				e.set(time.Second)
@@ -157,7 +162,8 @@ func TestReset(t *testing.T) {
 	}
 	for _, period := range []time.Duration{0, -time.Second, math.MinInt64} {
 		t.Run(fmt.Sprint("at once by ", int64(period)), func(t *testing.T) {
-			bubble(t, timer.Config{}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				e.armed(g.Arm(0, time.Minute, 1))
@@ -173,7 +179,8 @@ func TestReset(t *testing.T) {
 func TestCancel(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
-			bubble(t, timer.Config{Eager: eager}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Eager: eager}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				a, b := e.armed(g.Arm(0, time.Second, 1)), e.armed(g.Arm(0, time.Second, 2))
@@ -206,7 +213,8 @@ func TestCancel(t *testing.T) {
 func TestChangedWhileDue(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {
-			bubble(t, timer.Config{Eager: eager}, func(t *testing.T, e *fixture) {
+			bubble(t, timer.Config{Eager: eager}, func(e *fixture) {
+				t := e.t
 				var r recorder
 				g := e.group(r.handle)
 				release := make(chan struct{})
@@ -242,7 +250,8 @@ func TestChangedWhileDue(t *testing.T) {
 
 // Identifiers that the engine never gave out.
 func TestForeignID(t *testing.T) {
-	bubble(t, timer.Config{Shards: 2}, func(t *testing.T, e *fixture) {
+	bubble(t, timer.Config{Shards: 2}, func(e *fixture) {
+		t := e.t
 		var r recorder
 		own := e.armed(e.group(r.handle).Arm(0, time.Second, 1))
 		for _, id := range []timer.ID{

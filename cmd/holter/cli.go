@@ -21,7 +21,7 @@ Example: holter serve --listen 127.0.0.1:7700`
 
 // commandLine is what a user may type.
 type commandLine struct {
-	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API and the console."`
+	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
 	Explain explainCommand `cmd:"" help:"Say why a device is in the state that it is in."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -47,10 +47,10 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 // better. The empty text is not given, except on the command line itself.
 type serveCommand struct {
 	Listen    []string   `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
-	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API and the console are served. Default: 127.0.0.1:8080."`
-	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of the database. Default: ./holter-data."`
+	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
+	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory for what will be stored; nothing is yet. Default: ./holter-data."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
-	Open      toggle     `env:"HOLTER_OPEN" help:"Let other machines in without a token."`
+	Open      toggle     `env:"HOLTER_OPEN" help:"Let other machines read the API, and devices in without a token."`
 	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
 	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
@@ -195,16 +195,24 @@ func (versionCommand) Run(out output) error {
 	return err
 }
 
-// versionText is the module's version, else the commit, with Go and platform.
+// versionText is what holter version prints.
 func versionText() string {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && (version == "" || version == "(devel)") {
-				version = s.Value
-			}
+	return fmt.Sprintf("holter %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// version is the module's version, else the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
 		}
 	}
-	return fmt.Sprintf("holter %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return "devel"
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -46,19 +46,19 @@ func TestExplain(t *testing.T) {
 			"  because         it was heard in time",
 			"  since           2026-01-02T02:04:05.000Z (1h0m35.05s ago)",
 			"  last heartbeat  2026-01-02T03:04:05.000Z (35.05s ago), source line",
-			"  silence             35.05s  since the last heartbeat",
-			"                  -       5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
-			"                  -    500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
-			"                  -     50ms  not processed yet",
-			"                  =    29.5s  heard silence",
-			"                       1m30s  timeout, 1m0.5s to go",
+			"  silence            35.05s  since the last heartbeat",
+			"                  -      5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
+			"                  -   500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
+			"                  -    50ms  not processed yet",
+			"                  =   29.5s  heard silence",
+			"                      1m30s  timeout, 1m0.5s to go",
 			"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if it is not heard and the source listens on",
 			"  policy          timeout from group pumps",
-			"                         30s  interval",
-			"                       1m30s  timeout",
-			"                         45s  late after",
-			"                         10s  close grace",
-			"                     24h0m0s  sleep limit",
+			"                        30s  interval",
+			"                      1m30s  timeout",
+			"                        45s  late after",
+			"                        10s  close grace",
+			"                    24h0m0s  sleep limit",
 			"  group           pumps",
 			"  session         connected, epoch 2, event 4",
 		}},
@@ -144,7 +144,7 @@ func TestExplainErrors(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.WriteHeader(code)
-			fmt.Fprint(w, body)
+			_, _ = io.WriteString(w, body)
 		}
 	}
 	tests := []struct {
@@ -164,7 +164,7 @@ func TestExplainErrors(t *testing.T) {
 		{"empty JSON", answer(200, "application/json", `{}`), "URL answers (200 OK, application/json), but not as the API of holter does; is --api right?"},
 		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
-			fmt.Fprint(w, `{"id":`)
+			_, _ = io.WriteString(w, `{"id":`)
 		}, "the answer of URL broke off: unexpected EOF"},
 	}
 	for _, tt := range tests {

@@ -59,13 +59,14 @@ func because(d *httpapi.Device) string {
 	return d.Reason
 }
 
-// silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet.
+// silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
+// adds up to the millisecond.
 func silence(d *httpapi.Device) []row {
 	wall := milliseconds(d.AsOf.Sub(d.LastSeen))
-	unread := wall - d.Silence
+	unread := math.Round(wall) - math.Round(d.Silence)
 	lines := []row{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
 	for _, deaf := range d.Listening.Deaf {
-		unread -= deaf.Length
+		unread -= math.Round(deaf.Length)
 		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)})
 	}
 	lines = append(lines,

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -65,7 +64,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		return errors.Join(explainBind(err, "--listen"), s.http.Close())
 	}
 	s.api, err = httpapi.New(s.registry, s.events, httpapi.Config{
-		Version:    versionText(),
+		Version:    version(),
 		Logger:     s.log,
 		Collectors: []prometheus.Collector{newGatewayCollector(s.gateway)},
 	})
@@ -120,24 +119,28 @@ func (s *server) summary(out io.Writer) {
 	if device.IP.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	data, err := filepath.Abs(s.config.Data)
-	if err != nil {
-		data = s.config.Data
-	}
 	_, _ = fmt.Fprintf(out, `
   Holter is watching.
 
     devices   %s
     API       http://%s/docs
-    data      %s
+    state     in memory: a restart begins with no devices
 
   Try it, in other terminals:
 
     printf 'HELLO sensor-1 ttl=10s\n' | nc %s %d
     curl -N http://%s/v1/events/stream?after=0
-    holter explain sensor-1%s
+    %s explain sensor-1%s
 
-`, addresses(s.gateway.Addrs()), s.http.Addr(), data, host, device.Port, s.http.Addr(), s.apiFlag())
+`, addresses(s.gateway.Addrs()), s.http.Addr(), host, device.Port, s.http.Addr(), programName(), s.apiFlag())
+}
+
+// programName is how this program was called.
+func programName() string {
+	if strings.Contains(os.Args[0], "go-build") { // by go run, which leaves no program behind
+		return "go run ./cmd/holter"
+	}
+	return os.Args[0]
 }
 
 // apiFlag is what a command needs to find the API.

@@ -19,9 +19,9 @@ const (
 // where 0 is off, that is off. Negative values do not occur.
 type Config struct {
 	Listen    []Listener        // where devices connect; never empty
-	HTTP      string            // HOST:PORT of the API and the console
-	Data      string            // directory of the database; relative to the working directory
-	Open      bool              // accept devices and API calls from other machines without a token
+	HTTP      string            // HOST:PORT of the API
+	Data      string            // directory for what is stored; relative to the working directory
+	Open      bool              // accept devices without a token, and API calls, from other machines
 	Token     Secret            // shared by all devices; unset means no authentication
 	ReusePort bool              // open device ports with SO_REUSEPORT
 	Log       Log               // what is logged, and how

@@ -185,19 +185,23 @@ func (r *resolver) checkAddresses() {
 		return
 	}
 	used := map[string]bool{}
-	check := func(address string, at place) {
+	once := func(address string, at place) {
 		_, port, _ := net.SplitHostPort(address)
 		if used[address] && port != "0" {
 			r.errs = append(r.errs, at(address+" is used twice"))
 		}
 		used[address] = true
-		if !loopback(address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
-			r.errs = append(r.errs, at(fmt.Sprintf("other machines reach %s, and there is no token: "+
-				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in", address)))
-		}
 	}
 	for i, l := range r.cfg.Listen {
-		check(l.Address, r.listenAt[i])
+		once(l.Address, r.listenAt[i])
+		if !loopback(l.Address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
+			r.errs = append(r.errs, r.listenAt[i](fmt.Sprintf("other machines reach %s, and there is no token: "+
+				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in", l.Address)))
+		}
 	}
-	check(r.cfg.HTTP, r.httpAt)
+	once(r.cfg.HTTP, r.httpAt)
+	if !loopback(r.cfg.HTTP) && !r.cfg.Open && !r.unsure {
+		r.errs = append(r.errs, r.httpAt(fmt.Sprintf("other machines reach %s, and the API asks nobody who he is: "+
+			"put a proxy with a login in front of it, or add --open to let everybody read", r.cfg.HTTP)))
+	}
 }

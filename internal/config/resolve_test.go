@@ -119,7 +119,8 @@ func TestResolveSettingsThatAllow(t *testing.T) {
 		{"token as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "token", Value: "x"}}},
 		{"open as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "open", Value: "1"}}},
 		{"address replaced", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "listen", Value: "127.0.0.1:1"}}},
-		{"token in the file", "token: x\n", []config.Setting{{Key: "http", Value: "[::]:80"}}},
+		{"token in the file", "token: x\n", []config.Setting{{Key: "listen", Value: "[::]:80"}}},
+		{"open API", "open: true\n", []config.Setting{{Key: "http", Value: "[::]:80"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

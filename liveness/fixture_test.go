@@ -1,0 +1,197 @@
+package liveness_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
+)
+
+const (
+	// unit is a second or so. All spans of the tests are multiples of it or of step, so that the timers round nothing.
+	unit = 8192 * timer.Resolution
+	step = unit / 4
+)
+
+// rig is a registry at work, in a synctest bubble, with a log and one source that listens when it is told to.
+type rig struct {
+	t        *testing.T
+	registry *liveness.Registry
+	log      *liveness.Log
+	source   *liveness.Source
+	start    time.Time
+	read     uint64 // offset of the last event that was looked at
+	sessions map[string]*liveness.Session
+}
+
+// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and an Allowance of ten, unless cfg says otherwise.
+func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log, err := liveness.NewLog(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fleet.Policy.Timeout == 0 {
+			fleet.Policy.Timeout = 30 * unit
+		}
+		r := &rig{t: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
+		if r.registry, err = liveness.New(log, fleet); err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, r.registry)
+		defer stop()
+		if cfg.Name == "" {
+			cfg.Name = "edge"
+		}
+		r.source = r.addSource(cfg)
+		f(t, r)
+	})
+}
+
+// start runs a registry and returns what ends it.
+func start(t *testing.T, registry *liveness.Registry) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- registry.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	}
+}
+
+func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
+	r.t.Helper()
+	if cfg.MaxGap == 0 {
+		cfg.MaxGap = unit
+	}
+	if cfg.Allowance == 0 {
+		cfg.Allowance = 10 * unit
+	}
+	s, err := r.registry.AddSource(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	s.Pulse(time.Now())
+	return s
+}
+
+// pulse lets the source listen until now, and waits for what comes of it.
+func (r *rig) pulse() {
+	r.source.Watermark(0, r.source.Pulse(time.Now()))
+	synctest.Wait()
+}
+
+// listen lets time pass in which the source listens.
+func (r *rig) listen(d time.Duration) {
+	for ; d > 0; d -= step {
+		time.Sleep(min(d, step))
+		r.pulse()
+	}
+}
+
+// deafen lets time pass in which the source is deaf; MaxGap more passes of which the source has listened.
+func (r *rig) deafen(d time.Duration) {
+	time.Sleep(unit + d)
+	r.pulse()
+}
+
+// now is what to stamp heartbeats with.
+func (r *rig) now() time.Duration { return r.source.Time(time.Now()) }
+
+// open opens a session of a device; a new one, whose peer is nil.
+func (r *rig) open(id string) *liveness.Session {
+	r.t.Helper()
+	return r.openAs(id, liveness.Hello{}, nil)
+}
+
+func (r *rig) openAs(id string, h liveness.Hello, peer liveness.Peer) *liveness.Session {
+	r.t.Helper()
+	s := new(liveness.Session)
+	if _, err := r.source.Open(s, id, h, peer, r.now()); err != nil {
+		r.t.Fatalf("Open(%q) = %v", id, err)
+	}
+	r.sessions[id] = s
+	return s
+}
+
+func (r *rig) device(id string) liveness.View {
+	r.t.Helper()
+	v, err := r.registry.Device(id)
+	if err != nil {
+		r.t.Fatalf("Device(%q) = %v", id, err)
+	}
+	return v
+}
+
+func (r *rig) wantState(id string, want liveness.State) {
+	r.t.Helper()
+	if v := r.device(id); v.State != want {
+		r.t.Errorf("%s at %g is %v, want %v", id, r.units(time.Now()), v.State, want)
+	}
+}
+
+// units returns an instant as the units since the beginning.
+func (r *rig) units(at time.Time) float64 { return inUnits(at.Sub(r.start)) }
+
+func inUnits(d time.Duration) float64 { return float64(d) / float64(unit) }
+
+// events returns what the log has received since the last call.
+func (r *rig) events() []liveness.Event {
+	r.t.Helper()
+	synctest.Wait()
+	events, err := r.log.Read(nil, r.read, 1<<20)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if len(events) > 0 {
+		r.read = events[len(events)-1].Offset
+	}
+	return events
+}
+
+// line writes an event so that it can be compared: id, type, reason, when, and what it says of the device; times in units.
+func (r *rig) line(e *liveness.Event) string {
+	s := fmt.Sprintf("%s %v", e.ID(), e.Type)
+	if e.Reason != liveness.NoReason {
+		s += " " + e.Reason.String()
+	}
+	s += fmt.Sprintf(" at %g", r.units(e.Time))
+	switch e.Type {
+	case liveness.SourceDeaf, liveness.SourceHeard:
+		return s + fmt.Sprintf(" deaf %g", inUnits(e.Deaf))
+	case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
+		return s + fmt.Sprintf(" %d of %d", e.Silent, e.Members)
+	default:
+		return s + fmt.Sprintf(" seen %g due %g silent %g", r.units(e.LastSeen), r.units(e.Deadline), inUnits(e.HeardSilence))
+	}
+}
+
+// want compares what the log has received since the last call.
+func (r *rig) want(lines ...string) {
+	r.t.Helper()
+	var got []string
+	for _, e := range r.events() {
+		got = append(got, r.line(&e))
+	}
+	if !slices.Equal(got, lines) {
+		r.t.Errorf("events:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
+	}
+}
+
+// jump returns an instant as a clock would read it whose wall reading was set by some seconds, and whose monotonic reading was not. The
+// time package offers no way to make one: the upper bits of the first word are the seconds of the wall reading.
+func jump(at time.Time, d time.Duration) time.Time {
+	*(*uint64)(unsafe.Pointer(&at)) += uint64(d/time.Second) << 30
+	return at
+}

@@ -1,0 +1,437 @@
+package liveness_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const s = time.Second
+
+func TestSilence(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.listen(unit)
+		s := r.open("a")
+		for range 5 {
+			r.listen(29 * unit)
+			if !s.Beat(r.now()) {
+				t.Error("Beat = false")
+			}
+		}
+		r.want("a:1 device.online at 1 seen 1 due 31 silent 0")
+		r.listen(30*unit - step)
+		r.want()
+		r.wantState("a", liveness.Online)
+		r.listen(step)
+		r.want("a:2 device.offline silence at 176 seen 146 due 176 silent 30")
+		if !s.Beat(r.now()) {
+			t.Error("Beat of an offline device = false")
+		}
+		r.want("a:3 device.online at 176 seen 176 due 206 silent 0")
+	})
+}
+
+func TestLate(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{LateAfter: 20 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		s := r.open("a")
+		r.listen(19 * unit)
+		s.Beat(r.now())
+		r.listen(20 * unit)
+		r.wantState("a", liveness.Late)
+		s.Beat(r.now())
+		r.listen(30 * unit)
+		r.want(
+			"a:1 device.online at 0 seen 0 due 30 silent 0",
+			"a:2 device.late at 39 seen 19 due 49 silent 20",
+			"a:3 device.online at 39 seen 39 due 69 silent 0",
+			"a:4 device.late at 59 seen 39 due 69 silent 20",
+			"a:5 device.offline silence at 69 seen 39 due 69 silent 30",
+		)
+	})
+}
+
+func TestDeaf(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		dead, alive, fresh := r.open("dead"), r.open("alive"), r.open("fresh")
+		r.listen(25 * unit)
+		fresh.Beat(r.now())
+		r.events()
+		r.deafen(100 * unit) // from 26 to 126; listened: 26
+		r.want(
+			"source/edge:1 source.deaf at 26 deaf 100",
+			"source/edge:2 source.heard at 126 deaf 100",
+		)
+		for _, id := range []string{"dead", "alive", "fresh"} {
+			r.wantState(id, liveness.Unknown)
+		}
+		r.listen(5 * unit) // the 30 s of the first two have passed, their allowance has not
+		r.want()
+		alive.Beat(r.now())
+		r.wantState("alive", liveness.Online)
+		r.wantState("dead", liveness.Unknown)
+		r.listen(5*unit - step)
+		r.want()
+		r.listen(step)
+		r.want("dead:2 device.offline silence at 136 seen 0 due 136 silent 36")
+		r.wantState("fresh", liveness.Unknown)
+		r.listen(19 * unit)
+		r.want("fresh:2 device.offline silence at 155 seen 25 due 155 silent 30")
+		alive.Beat(r.now())
+		r.listen(29 * unit)
+		r.want()
+		r.wantState("alive", liveness.Online)
+		if !dead.Beat(r.now()) {
+			t.Error("Beat of a judged device = false")
+		}
+		r.want("dead:3 device.online at 184 seen 184 due 214 silent 0")
+	})
+}
+
+// The allowance is the device's own interval if that is longer.
+func TestAllowance(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Interval: 20 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("a")
+		r.listen(28 * unit)
+		r.deafen(unit)
+		v := r.device("a")
+		if v.NotBefore != 49*unit || r.units(v.Deadline) != 50 {
+			t.Errorf("NotBefore %g, Deadline %g, want 49, 50", inUnits(v.NotBefore), r.units(v.Deadline))
+		}
+		r.events()
+		r.listen(20*unit - step)
+		r.want()
+		r.listen(step)
+		r.want("a:2 device.offline silence at 50 seen 0 due 50 silent 49")
+	})
+}
+
+// Late, too, waits for the allowance: a whole fleet is not late because nobody listened.
+func TestDeafAndLate(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 20 * unit, Interval: 5 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("dead")
+		alive := r.open("alive")
+		r.listen(18 * unit)
+		r.deafen(1000 * unit)
+		r.events()
+		r.listen(5 * unit)
+		alive.Beat(r.now())
+		r.listen(5*unit - step)
+		r.want()
+		r.listen(step)
+		r.want("dead:2 device.late at 1029 seen 0 due 1060 silent 29")
+		alive.Beat(r.now())
+		r.listen(20*unit - step)
+		r.want()
+	})
+}
+
+// A LateAfter beyond the timeout is off, also while an allowance keeps the device from being judged.
+func TestDeafAndLateOff(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 15 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("a")
+		r.listen(7 * unit)
+		r.deafen(unit)
+		r.events()
+		fired := r.source.View().Timers.Fired
+		r.listen(10 * unit)
+		r.want("a:2 device.offline silence at 19 seen 0 due 19 silent 18")
+		if n := r.source.View().Timers.Fired - fired; n > 2 {
+			t.Errorf("the timer came due %d times, want 2", n)
+		}
+	})
+}
+
+// A device whose heartbeat happened to fit a policy's LateAfter that is off keeps its timeout.
+func TestTouchAfterAllowance(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 18 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		s := r.open("a")
+		r.listen(7 * unit)
+		r.deafen(unit) // not to be judged before 18
+		r.listen(3 * unit)
+		s.Beat(r.now())
+		r.events()
+		r.listen(10 * unit)
+		r.want("a:2 device.offline silence at 22 seen 12 due 22 silent 10")
+	})
+}
+
+// However often a source is deaf, a dead device is judged once the source listens for longer than the allowance.
+func TestDeafAgainAndAgain(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("a")
+		for range 100 {
+			r.deafen(unit)
+			r.listen(2 * unit)
+		}
+		if n := len(r.events()); n != 201 {
+			t.Errorf("%d events, want one online and 100 pairs of deaf and heard", n)
+		}
+		r.wantState("a", liveness.Unknown)
+		v := r.source.View()
+		if len(v.Deaf) != 64 || v.DeafTotal != 100*unit {
+			t.Errorf("%d intervals, %g in all, want 64, 100", len(v.Deaf), inUnits(v.DeafTotal))
+		}
+		r.listen(8 * unit)
+		r.want("a:2 device.offline silence at 408 seen 36 due 408 silent 308") // 36 intervals are forgotten
+	})
+}
+
+// A verdict that was due before the source became deaf stands.
+func TestJudgedBeforeDeaf(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("a")
+		r.listen(30 * unit)
+		r.deafen(5 * unit)
+		r.want(
+			"a:1 device.online at 0 seen 0 due 30 silent 0",
+			"a:2 device.offline silence at 30 seen 0 due 30 silent 30",
+			"source/edge:1 source.deaf at 31 deaf 5",
+			"source/edge:2 source.heard at 36 deaf 5",
+		)
+		v := r.device("a")
+		if v.State != liveness.Offline || !v.LastSeen.Equal(r.start) || len(v.Deaf) != 1 || v.HeardSilence != 31*unit {
+			t.Errorf("view = %+v", v)
+		}
+	})
+}
+
+// A gap of just MaxGap is listening time; of a nanosecond more, deaf.
+func TestMaxGap(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		if got := r.source.Pulse(r.start.Add(unit)); got != unit {
+			t.Errorf("Pulse = %v, want %v", got, unit)
+		}
+		r.want()
+		if got := r.source.Pulse(r.start.Add(2*unit + 1)); got != 2*unit {
+			t.Errorf("Pulse = %v, want %v", got, 2*unit)
+		}
+		events := r.events()
+		if len(events) != 2 || events[0].Deaf != 1 || events[1].Deaf != 1 ||
+			!events[0].Time.Equal(r.start.Add(2*unit)) || !events[1].Time.Equal(r.start.Add(2*unit+1)) {
+			t.Errorf("events = %+v", events)
+		}
+		for _, back := range []time.Duration{2*unit + 1, unit, -1} {
+			if got := r.source.Pulse(r.start.Add(back)); got != 2*unit {
+				t.Errorf("Pulse in the past = %v, want %v", got, 2*unit)
+			}
+		}
+		r.want()
+	})
+}
+
+// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set back changes nothing.
+func TestClockSteps(t *testing.T) {
+	registry, err := liveness.New(discard{}, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { start(t, registry)() }()
+	source, err := registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 2 * s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now() // with a monotonic reading, which the time of a bubble has not
+	source.Pulse(begin)
+	if _, err := source.Open(new(liveness.Session), "a", liveness.Hello{}, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name     string
+		at       time.Time
+		listened time.Duration
+		deaf     []time.Duration // in all
+		lastSeen time.Time
+	}{
+		{"a second later", begin.Add(s), s, nil, begin},
+		{"set forward by less than MaxGap", jump(begin.Add(3*s/2), s), 3 * s / 2, nil, jump(begin, s)},
+		{"slept an hour", jump(begin.Add(2*s), time.Hour), 2 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
+		{"set back", jump(begin.Add(3*s), -time.Hour), 3 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
+		{"no monotonic time has passed", jump(begin.Add(3*s), time.Hour), 3 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
+		{
+			"set back again while deaf", jump(begin.Add(9*s), -2*time.Hour), 5 * s,
+			[]time.Duration{time.Hour - s, 4 * s}, jump(begin, s),
+		},
+	} {
+		if got := source.Pulse(tt.at); got != tt.listened {
+			t.Errorf("%s: Pulse = %v, want %v", tt.name, got, tt.listened)
+		}
+		var deaf []time.Duration
+		for _, d := range source.View().Deaf {
+			deaf = append(deaf, d.To.Sub(d.From))
+		}
+		if !slices.Equal(deaf, tt.deaf) {
+			t.Errorf("%s: deaf for %v, want %v", tt.name, deaf, tt.deaf)
+		}
+		v, err := registry.Device("a")
+		if got := v.LastSeen.Round(0); err != nil || !got.Equal(tt.lastSeen.Round(0)) {
+			t.Errorf("%s: LastSeen = %v, want %v", tt.name, got, tt.lastSeen)
+		}
+	}
+}
+
+// The clock of a source is the least of its parts' watermarks, and none of them goes back.
+func TestParts(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{Parts: 3}, func(t *testing.T, r *rig) {
+		for _, tt := range []struct {
+			part int
+			mark time.Duration
+			want time.Duration
+		}{
+			{0, 5, 0}, {1, 7, 0}, {2, 3, 3}, {2, 2, 3}, {0, 4, 3}, {2, 9, 5}, {0, 8, 7}, {1, 7, 7}, {1, 20, 8}, {0, 0, 8},
+		} {
+			r.source.Watermark(tt.part, tt.mark)
+			if got := r.source.Now(); got != tt.want {
+				t.Errorf("after Watermark(%d, %d) the clock reads %d, want %d", tt.part, tt.mark, got, tt.want)
+			}
+		}
+	})
+}
+
+// Time is the listening time of the latest pulse, and goes on from it by MaxGap at most.
+func TestTime(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		at := r.start
+		for _, gap := range []time.Duration{1, unit / 2, unit, unit + 1, 50 * unit, 3} {
+			at = at.Add(gap)
+			stamp := r.source.Time(at)
+			if got := r.source.Pulse(at); got != stamp {
+				t.Errorf("after a gap of %v Time = %v, Pulse = %v", gap, stamp, got)
+			}
+			if got := r.source.Time(at.Add(-unit)); got != stamp {
+				t.Errorf("Time before the pulse = %v, want %v", got, stamp)
+			}
+		}
+	})
+}
+
+func TestTimeBeforePulse(t *testing.T) {
+	registry, err := liveness.New(discard{}, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { start(t, registry)() }()
+	s, err := registry.AddSource(liveness.SourceConfig{Name: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Time(time.Now()); got != 0 {
+		t.Errorf("Time = %v, want 0", got)
+	}
+	if v := s.View(); v.Name != "edge" || v.Behind != 0 || v.Listened != 0 {
+		t.Errorf("View = %+v", v)
+	}
+}
+
+// Input that is not read yet holds verdicts back; it is no deafness.
+func TestBacklog(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		r.open("dead")
+		busy := r.open("busy")
+		r.listen(2 * unit)
+		busy.Beat(r.now())
+		r.listen(23 * unit)
+		var pulses []time.Duration
+		for range 5 * unit / step { // the pulses do not get through
+			time.Sleep(step)
+			pulses = append(pulses, r.source.Pulse(time.Now()))
+		}
+		for range 20 * unit / step { // 5 units behind
+			time.Sleep(step)
+			pulses = append(pulses, r.source.Pulse(time.Now()))
+			if pulses[0] == 30*unit {
+				r.want("dead:1 device.online at 0 seen 0 due 30 silent 0", "busy:1 device.online at 0 seen 0 due 30 silent 0")
+				busy.Beat(27 * unit) // was waiting since 27, and is read before 30 is
+			}
+			r.source.Watermark(0, pulses[0])
+			pulses = pulses[1:]
+			synctest.Wait()
+		}
+		if v := r.source.View(); v.Behind != 5*unit || len(v.Deaf) != 0 || v.Listened != 45*unit {
+			t.Errorf("View = %+v, want 45 listened, 5 behind, no deaf interval", v)
+		}
+		r.want("dead:2 device.offline silence at 35 seen 0 due 30 silent 30")
+		r.source.Watermark(0, 50*unit)
+		r.listen(7 * unit)
+		r.want("busy:2 device.offline silence at 57 seen 27 due 57 silent 30")
+	})
+}
+
+// LastSeen is an instant of the wall clock, whatever lay in between.
+func TestWallClock(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+		var seen []time.Time
+		for i := range 6 {
+			r.listen(3 * unit)
+			r.open(fmt.Sprint(i))
+			seen = append(seen, time.Now())
+			r.deafen(time.Duration(i+1) * unit)
+			r.open(fmt.Sprint(i, " just after"))
+			seen = append(seen, time.Now())
+		}
+		r.listen(unit)
+		for i, at := range seen {
+			id := fmt.Sprint(i / 2)
+			if i%2 == 1 {
+				id += " just after"
+			}
+			v := r.device(id)
+			if !v.LastSeen.Equal(at) {
+				t.Errorf("%s: LastSeen = %g, want %g", id, r.units(v.LastSeen), r.units(at))
+			}
+			if want := 6 - (i+1)/2; len(v.Deaf) != want {
+				t.Errorf("%s: %d deaf intervals since, want %d", id, len(v.Deaf), want)
+			}
+			if left := v.Deadline.Sub(time.Now()); v.HeardSilence+left != 1000*unit {
+				t.Errorf("%s: silent for %g, %g left", id, inUnits(v.HeardSilence), inUnits(left))
+			}
+		}
+	})
+}
+
+func TestAddSource(t *testing.T) {
+	registry, err := liveness.New(discard{}, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, registry)
+	add := func(cfg liveness.SourceConfig) error {
+		_, err := registry.AddSource(cfg)
+		return err
+	}
+	for _, tt := range []struct {
+		name string
+		cfg  liveness.SourceConfig
+		ok   bool
+	}{
+		{"defaults", liveness.SourceConfig{Name: "a"}, true},
+		{"name taken", liveness.SourceConfig{Name: "a"}, false},
+		{"no name", liveness.SourceConfig{}, false},
+		{"negative parts", liveness.SourceConfig{Name: "b", Parts: -1}, false},
+		{"negative gap", liveness.SourceConfig{Name: "b", MaxGap: -1}, false},
+		{"negative allowance", liveness.SourceConfig{Name: "b", Allowance: -1}, false},
+		{"allowance of two years", liveness.SourceConfig{Name: "b", Allowance: 2 * 366 * 24 * time.Hour}, false},
+		{"another", liveness.SourceConfig{Name: "b", Parts: 4, MaxGap: time.Hour, Allowance: time.Hour}, true},
+	} {
+		if err := add(tt.cfg); (err == nil) != tt.ok {
+			t.Errorf("%s: AddSource = %v, want ok %v", tt.name, err, tt.ok)
+		}
+	}
+	if s := registry.Sources(); len(s) != 2 || s[0].Name() != "a" || s[1].Name() != "b" {
+		t.Errorf("Sources = %v", s)
+	}
+	stop()
+	if err := add(liveness.SourceConfig{Name: "c"}); !errors.Is(err, liveness.ErrClosed) {
+		t.Errorf("AddSource after the end = %v, want ErrClosed", err)
+	}
+}

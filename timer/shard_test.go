@@ -1,0 +1,247 @@
+package timer
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// still is an engine of one shard whose goroutines have not been started: the test does their work, in the order it likes.
+type still struct {
+	*Engine
+	clock *Manual
+	t     *testing.T
+}
+
+func newStill(t *testing.T, cfg Config) *still {
+	t.Helper()
+	clock := new(Manual)
+	cfg.Clock, cfg.Shards, cfg.Workers = clock, 1, 1
+	e, err := newEngine(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.pool.Release)
+	return &still{Engine: e, clock: clock, t: t}
+}
+
+func (s *still) group(h Handler) *Group {
+	s.t.Helper()
+	g, err := s.Group(h)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return g
+}
+
+// due moves the clock and returns the batches that come due, and how often the shard was locked for it.
+func (s *still) due(at time.Duration) (batches []*batch, holds int) {
+	s.clock.Set(at)
+	for more := true; more; holds++ {
+		var some []*batch
+		_, more = s.shards[0].expireSome(&some)
+		more = more || len(some) > 0 // like expire
+		batches = append(batches, some...)
+	}
+	return batches, holds
+}
+
+// run does what a worker does with a batch.
+func (s *still) run(b *batch) {
+	var wg sync.WaitGroup
+	wg.Add(1)
+	s.Engine.run(task{batch: b, part: b.entries, wg: &wg})
+}
+
+// An entry of a batch is for one timer, not for the next one in its slot, also if workers come to the batches in another order.
+func TestBatchOfFormerTenant(t *testing.T) {
+	for _, eager := range []bool{false, true} {
+		for _, inside := range []bool{false, true} {
+			t.Run(fmt.Sprintf("eager=%v/inside=%v", eager, inside), func(t *testing.T) {
+				s := newStill(t, Config{Eager: eager})
+				var got []uint64
+				var stale []*batch
+				g := s.group(func(expired []Expired) {
+					for _, x := range expired {
+						got = append(got, x.Data)
+					}
+					if inside { // while the repeating timer's callback runs, another worker finds the old batch
+						s.run(stale[0])
+					}
+				})
+				first, _ := g.Arm(0, time.Second, 1)
+				stale, _ = s.due(2 * time.Second)
+				s.Cancel(first)
+				second, err := g.Repeat(0, time.Second, FixedRate, 2)
+				if err != nil || second.ref() != first.ref() {
+					t.Fatalf("the second timer is %v, %v, want one in the slot of %v", second, err, first)
+				}
+				batches, _ := s.due(3 * time.Second)
+				s.run(batches[0])
+				if !inside {
+					s.run(stale[0])
+				}
+				if !slices.Equal(got, []uint64{2}) {
+					t.Errorf("expired %v, want [2]", got)
+				}
+				if st := s.Stats(); st.Armed != 1 || st.Hints != 1 || s.shards[0].inBatch != 0 || s.shards[0].entries != 0 {
+					t.Errorf("Armed, Hints = %d, %d, want 1, 1; in batches %d, entries %d", st.Armed, st.Hints, s.shards[0].inBatch, s.shards[0].entries)
+				}
+			})
+		}
+	}
+}
+
+// Deadlines that had passed when they were set keep their order too.
+func TestOverdueOrder(t *testing.T) {
+	s := newStill(t, Config{})
+	var got []uint64
+	g := s.group(func(expired []Expired) {
+		for _, x := range expired {
+			got = append(got, x.Data)
+		}
+	})
+	s.due(1000 * time.Hour) // no hints: the base comes along
+	for _, hours := range []uint64{999, 970, 990, 980, 1000} {
+		if _, err := g.ArmAt(time.Duration(hours)*time.Hour, 0, hours); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batches, _ := s.due(1001 * time.Hour)
+	for _, b := range batches {
+		s.run(b)
+	}
+	if want := []uint64{970, 980, 990, 999, 1000}; !slices.Equal(got, want) {
+		t.Errorf("expired %v, want %v", got, want)
+	}
+}
+
+// However many hints of touched or cancelled timers come up at an instant, the lock is held for some of them at a time.
+func TestLocksAreShort(t *testing.T) {
+	const n = 10 * lookLen
+	for name, change := range map[string]func(s *still, id ID) bool{
+		"touched":   func(s *still, id ID) bool { return s.Touch(id, time.Second) },
+		"cancelled": func(s *still, id ID) bool { return s.Cancel(id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStill(t, Config{})
+			g := s.group(func([]Expired) {})
+			var ids []ID
+			for range 3 * n {
+				id, err := g.Arm(0, time.Second, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, id)
+			}
+			for _, id := range ids[:n] {
+				change(s, id)
+			}
+			batches, holds := s.due(time.Second + Resolution)
+			total := 0
+			for _, b := range batches {
+				total += len(b.entries)
+				if len(b.entries) > batchLen {
+					t.Errorf("a batch of %d", len(b.entries))
+				}
+			}
+			if least := n/lookLen + 2*n/batchLen - 1; total != 2*n || holds < least {
+				t.Errorf("%d timers in %d holds of the lock, want %d in %d at least", total, holds, 2*n, least)
+			}
+		})
+	}
+}
+
+// A touch that comes while the hint is looked at, queued or about to be claimed is never lost, and never ignored.
+func TestTouchAtEachStep(t *testing.T) {
+	const second = time.Second
+	for step := range 3 {
+		t.Run(fmt.Sprint("step ", step), func(t *testing.T) {
+			s := newStill(t, Config{})
+			fired := 0
+			g := s.group(func([]Expired) { fired++ })
+			id, _ := g.Arm(0, second, 0)
+			touch := func(at int, now time.Duration) {
+				if at == step && !s.Touch(id, now) {
+					t.Error("Touch = false")
+				}
+			}
+			touch(0, second)
+			batches, _ := s.due(second + Resolution)
+			touch(1, second)
+			for _, b := range batches {
+				s.run(b)
+			}
+			if step < 2 && fired != 0 {
+				t.Error("the timer expired at a deadline that was moved")
+			}
+			if step == 2 {
+				if fired != 1 || s.Touch(id, second) {
+					t.Errorf("fired %d times, want once; or it is armed still", fired)
+				}
+				return
+			}
+			batches, _ = s.due(2*second + 2*Resolution)
+			for _, b := range batches {
+				s.run(b)
+			}
+			if fired != 1 {
+				t.Errorf("fired %d times, want once", fired)
+			}
+		})
+	}
+}
+
+// The shard is woken for a deadline that is earlier than the one it sleeps until, and for no other.
+func TestWake(t *testing.T) {
+	s := newStill(t, Config{})
+	g := s.group(func([]Expired) {})
+	woken := func() bool {
+		select {
+		case <-s.shards[0].wake:
+			return true
+		default:
+			return false
+		}
+	}
+	arm := func(at time.Duration) ID {
+		id, err := g.ArmAt(at, time.Minute, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	sleep := func() { s.due(0) }
+
+	arm(time.Minute)
+	if woken() {
+		t.Error("woken while it does not sleep")
+	}
+	sleep()
+	if arm(time.Hour); woken() {
+		t.Error("woken for a later deadline")
+	}
+	id := arm(time.Second)
+	if !woken() {
+		t.Error("not woken for an earlier deadline")
+	}
+	sleep()
+	if s.Touch(id, time.Minute); woken() {
+		t.Error("woken for a touch")
+	}
+	if s.TouchTo(id, time.Millisecond); !woken() {
+		t.Error("not woken for an earlier touch")
+	}
+	sleep()
+	if s.Reset(id, 0, Resolution); !woken() {
+		t.Error("not woken for an earlier reset")
+	}
+	sleep()
+	s.Cancel(id)
+	s.due(2 * time.Hour)
+	if arm(100 * 24 * time.Hour); !woken() {
+		t.Error("not woken from a sleep without end")
+	}
+}
