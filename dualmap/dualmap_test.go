@@ -268,7 +268,9 @@ func TestRemoveOnce(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				for value := uint64(1); m.CompareAndSwap(o, value, value+1); value++ {
+				value := uint64(1)
+				for m.CompareAndSwap(o, value, value+1) {
+					value++
 				}
 			})
 		}

@@ -48,7 +48,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	if err := g.listen(ctx); err != nil {
 		return nil, err
 	}
-	g.source, err = registry.AddSource(liveness.SourceConfig{
+	g.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
 		Name: cfg.Name, Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
 	})
 	if err != nil {
@@ -82,6 +82,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	defer g.spare.close()
+	g.source.Pulse(time.Now()) // the listening begins
 	engine, probes, err := g.startLoops()
 	if err != nil {
 		return fmt.Errorf("gateway: start event loops: %w", err)

@@ -166,14 +166,14 @@ func TestOutageEndsBesideDeadDevices(t *testing.T) {
 			r.sessions[fmt.Sprint("site/", i)].Close(r.now(), liveness.Closed)
 			for range 10 {
 				r.listen(unit)
-				r.beatAll("site/", 8, 20)
+				r.beatAll("site/", i+1, 20)
 			}
 		}
 		r.wantOutages()
 		r.listen(10 * unit)
-		r.wantOutages("group/site:1 group.outage.started at 90 13 of 20")
+		r.wantOutages("group/site:1 group.outage.started at 90 14 of 20")
 		r.beatAll("site/", 8, 20)
-		r.wantOutages("group/site:2 group.outage.ended at 90 10 of 20")
+		r.wantOutages("group/site:2 group.outage.ended at 90 11 of 20")
 	})
 }
 

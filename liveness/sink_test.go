@@ -15,7 +15,8 @@ import (
 // sink passes what it is offered to append, and keeps what append accepts.
 type sink struct {
 	append func(events []liveness.Event) error
-	kept   []string // ids
+	kept   []string      // ids
+	gate   chan struct{} // made in the bubble
 }
 
 func (s *sink) Append(_ context.Context, events []liveness.Event) error {
@@ -34,6 +35,7 @@ var errSink = errors.New("disk full")
 func withSink(t *testing.T, k *sink, outbox int, f func(r *liveness.Registry, s *liveness.Source, stop func() error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		k.gate = make(chan struct{})
 		r, err := liveness.New(k, liveness.Config{Outbox: outbox})
 		if err != nil {
 			t.Fatal(err)
@@ -135,8 +137,8 @@ func TestSinkFailsAtTheEnd(t *testing.T) {
 
 // A sink that blocks holds those who cause events once the outbox is full. Heartbeats go on.
 func TestSinkBlocks(t *testing.T) {
-	gate := make(chan struct{})
-	k := &sink{append: func([]liveness.Event) error { <-gate; return nil }}
+	k := &sink{}
+	k.append = func([]liveness.Event) error { <-k.gate; return nil }
 	withSink(t, k, 4, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
 		var session liveness.Session
 		if _, err := s.Open(&session, "0", liveness.Hello{}, nil, 0); err != nil {
@@ -158,7 +160,7 @@ func TestSinkBlocks(t *testing.T) {
 				t.Error("Beat = false")
 			}
 		}
-		close(gate)
+		close(k.gate)
 		synctest.Wait()
 		if st := r.Stats(); opened != 20 || st.Waits == 0 || st.Waits > 15 {
 			t.Errorf("%d devices are open, %d waits", opened, st.Waits)
@@ -174,8 +176,8 @@ func TestSinkBlocks(t *testing.T) {
 
 // The end of Run hands over everything, also the events of those who were held.
 func TestRunEndsWhileTheOutboxIsFull(t *testing.T) {
-	gate := make(chan struct{})
-	k := &sink{append: func([]liveness.Event) error { <-gate; return nil }}
+	k := &sink{}
+	k.append = func([]liveness.Event) error { <-k.gate; return nil }
 	withSink(t, k, 1, func(_ *liveness.Registry, s *liveness.Source, stop func() error) {
 		openMany(t, s, 0, 1)
 		synctest.Wait()
@@ -184,7 +186,7 @@ func TestRunEndsWhileTheOutboxIsFull(t *testing.T) {
 		synctest.Wait()
 		go func() {
 			synctest.Wait()
-			close(gate)
+			close(k.gate)
 		}()
 		if err := stop(); err != nil {
 			t.Errorf("Run = %v", err)
@@ -200,7 +202,7 @@ func TestRunEndsWithVerdicts(t *testing.T) {
 	k := &sink{append: func([]liveness.Event) error { return nil }}
 	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
 		openMany(t, s, 0, 1000)
-		for range 90 {
+		for range 91 {
 			time.Sleep(time.Second)
 			s.Watermark(0, s.Pulse(time.Now()))
 		}

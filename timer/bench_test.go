@@ -12,60 +12,80 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-const benchTimers = 1_000_000
+const million = 1_000_000
 
-func periodOf(r *rand.Rand) time.Duration {
-	return 30*time.Second + time.Duration(r.Int64N(int64(60*time.Second)))
+var bothEager = []bool{false, true}
+
+// benchmark is an engine with a group, timers of 30 to 90 seconds, and what they are armed with.
+type benchmark struct {
+	*timer.Engine
+
+	g       *timer.Group
+	periods [4096]time.Duration
 }
 
-// heapBytes returns the bytes that live objects take, after a collection.
-func heapBytes() uint64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-func startBench(b *testing.B, cfg timer.Config, h timer.Handler) (*timer.Engine, *timer.Group) {
+// startBench starts an engine without the timer of b running.
+func startBench(b *testing.B, cfg timer.Config, h timer.Handler) *benchmark {
 	b.Helper()
 	e, err := timer.Start(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
-		if err := e.Close(context.Background()); err != nil {
-			b.Error(err)
-		}
-	})
 	g, err := e.Group(h)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return e, g
+	bench := &benchmark{Engine: e, g: g}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range bench.periods {
+		bench.periods[i] = 30*time.Second + time.Duration(r.Int64N(int64(60*time.Second)))
+	}
+	return bench
 }
 
-func fill(b *testing.B, e *timer.Engine, g *timer.Group, n int) []timer.ID {
+func (e *benchmark) close(b *testing.B) {
 	b.Helper()
-	r := rand.New(rand.NewPCG(1, 2))
-	ids := make([]timer.ID, n)
+	if err := e.Close(context.Background()); err != nil {
+		b.Error(err)
+	}
+}
+
+// arm arms n timers in a row.
+func (e *benchmark) arm(b *testing.B, n int, armed func(i int, id timer.ID)) {
+	b.Helper()
 	now := e.Now()
-	for i := range ids {
-		id, err := g.Arm(now, periodOf(r), uint64(i))
+	for i := range n {
+		id, err := e.g.Arm(now, e.periods[i%len(e.periods)], uint64(i))
 		if err != nil {
 			b.Fatal(err)
 		}
-		ids[i] = id
+		armed(i, id)
 	}
-	r.Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+}
+
+// fill arms n timers and returns them in random order.
+func (e *benchmark) fill(b *testing.B, n int) []timer.ID {
+	b.Helper()
+	ids := make([]timer.ID, n)
+	e.arm(b, n, func(i int, id timer.ID) { ids[i] = id })
+	rand.New(rand.NewPCG(1, 2)).Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	return ids
 }
 
+func ignore([]timer.Expired) {}
+
+// perTimer reports the time of a loop that does something to a million timers a round.
+func perTimer(b *testing.B, unit string) {
+	b.Helper()
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, unit)
+}
+
+// A heartbeat of a random timer; the clock is read once in 256.
 func BenchmarkTouch(b *testing.B) {
-	for _, n := range []int{1000, benchTimers} {
-		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			e, g := startBench(b, timer.Config{}, func([]timer.Expired) {})
-			ids := fill(b, e, g, n)
+	for _, n := range []int{1000, million} {
+		b.Run(fmt.Sprintf("n=%.0e", float64(n)), func(b *testing.B) {
+			e := startBench(b, timer.Config{}, ignore)
+			ids := e.fill(b, n)
 			b.ReportAllocs()
 			i := 0
 			var now time.Duration
@@ -80,109 +100,178 @@ func BenchmarkTouch(b *testing.B) {
 					i = 0
 				}
 			}
+			b.StopTimer()
+			e.close(b)
 		})
 	}
 }
 
-func BenchmarkArm(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	periods := make([]time.Duration, 4096)
-	for i := range periods {
-		periods[i] = periodOf(r)
+// A heartbeat of a random timer that always changes the deadline.
+func BenchmarkTouchTo(b *testing.B) {
+	e := startBench(b, timer.Config{}, ignore)
+	ids := e.fill(b, million)
+	b.ReportAllocs()
+	i := 0
+	deadline := e.Now() + time.Hour
+	for b.Loop() {
+		if !e.TouchTo(ids[i], deadline) {
+			b.Fatal("not armed")
+		}
+		if i++; i == million {
+			i = 0
+			deadline += timer.Resolution
+		}
 	}
-	for _, eager := range []bool{false, true} {
+	b.StopTimer()
+	e.close(b)
+}
+
+func BenchmarkArm(b *testing.B) {
+	for _, eager := range bothEager {
 		b.Run(fmt.Sprintf("n=1e6/eager=%v", eager), func(b *testing.B) {
 			b.ReportAllocs()
-			var spent time.Duration
-			rounds := 0
-			for range b.N {
-				e, g := startBench(b, timer.Config{Eager: eager}, func([]timer.Expired) {})
-				now := e.Now()
-				start := time.Now()
-				for i := range benchTimers {
-					if _, err := g.Arm(now, periods[i&4095], uint64(i)); err != nil {
-						b.Fatal(err)
-					}
-				}
-				spent += time.Since(start)
-				rounds++
+			for b.Loop() {
+				b.StopTimer()
+				e := startBench(b, timer.Config{Eager: eager}, ignore)
+				b.StartTimer()
+				e.arm(b, million, func(int, timer.ID) {})
+				b.StopTimer()
+				e.close(b)
+				b.StartTimer()
 			}
-			b.ReportMetric(float64(spent.Nanoseconds())/float64(rounds)/benchTimers, "ns/arm")
+			perTimer(b, "ns/arm")
 		})
 	}
 }
 
 func BenchmarkCancel(b *testing.B) {
-	for _, eager := range []bool{false, true} {
+	for _, eager := range bothEager {
 		b.Run(fmt.Sprintf("n=1e6/eager=%v", eager), func(b *testing.B) {
-			var spent time.Duration
-			rounds := 0
-			for range b.N {
-				e, g := startBench(b, timer.Config{Eager: eager}, func([]timer.Expired) {})
-				ids := fill(b, e, g, benchTimers)
-				start := time.Now()
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				e := startBench(b, timer.Config{Eager: eager}, ignore)
+				ids := e.fill(b, million)
+				b.StartTimer()
 				for _, id := range ids {
 					if !e.Cancel(id) {
 						b.Fatal("not armed")
 					}
 				}
-				spent += time.Since(start)
-				rounds++
+				b.StopTimer()
+				e.close(b)
+				b.StartTimer()
 			}
-			b.ReportMetric(float64(spent.Nanoseconds())/float64(rounds)/benchTimers, "ns/cancel")
+			perTimer(b, "ns/cancel")
 		})
 	}
 }
 
-func BenchmarkMemory(b *testing.B) {
-	for range b.N {
-		before := heapBytes()
-		e, g := startBench(b, timer.Config{}, func([]timer.Expired) {})
-		ids := make([]timer.ID, 0)
-		r := rand.New(rand.NewPCG(1, 2))
-		now := e.Now()
-		for i := range benchTimers {
-			if _, err := g.Arm(now, periodOf(r), uint64(i)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		after := heapBytes()
-		b.ReportMetric(float64(after-before)/benchTimers, "B/timer")
-		start := time.Now()
-		runtime.GC()
-		b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms/GC")
-		runtime.KeepAlive(ids)
-	}
-}
-
-func BenchmarkDueAtOnce(b *testing.B) {
-	for range b.N {
-		var handled atomic.Int64
-		done := make(chan time.Duration, 1)
-		var e *timer.Engine
-		var early atomic.Int64
-		e, g := startBench(b, timer.Config{}, func(expired []timer.Expired) {
-			now := e.Now()
-			for i := range expired {
-				if expired[i].Deadline > now {
-					early.Add(1)
+// A timer ends and another one begins in its stead, among a million.
+func BenchmarkReplace(b *testing.B) {
+	for _, eager := range bothEager {
+		b.Run(fmt.Sprintf("n=1e6/eager=%v", eager), func(b *testing.B) {
+			e := startBench(b, timer.Config{Eager: eager}, ignore)
+			ids := e.fill(b, million)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if !e.Cancel(ids[i]) {
+					b.Fatal("not armed")
+				}
+				var err error
+				if ids[i], err = e.g.Arm(e.Now(), time.Minute, 0); err != nil {
+					b.Fatal(err)
+				}
+				if i++; i == million {
+					i = 0
 				}
 			}
-			if handled.Add(int64(len(expired))) == benchTimers {
-				done <- now
-			}
+			b.StopTimer()
+			e.close(b)
 		})
-		at := e.Now() + 1500*time.Millisecond
-		for i := range benchTimers {
-			if _, err := g.ArmAt(at, time.Second, uint64(i)); err != nil {
-				b.Fatal(err)
+	}
+}
+
+// heapBytes returns the bytes that live objects take, after a collection.
+func heapBytes() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// What a million timers take, and what a collection takes with them.
+func BenchmarkMemory(b *testing.B) {
+	for _, mode := range []string{"handler", "eager", "func"} {
+		b.Run("n=1e6/mode="+mode, func(b *testing.B) {
+			var perTimer, gc float64
+			for b.Loop() {
+				before := heapBytes()
+				e := startBench(b, timer.Config{Eager: mode == "eager"}, ignore)
+				if mode == "func" {
+					e.armFuncs(b, million)
+				} else {
+					e.arm(b, million, func(int, timer.ID) {})
+				}
+				perTimer += (heapBytes() - before) / million
+				start := time.Now()
+				runtime.GC()
+				gc += float64(time.Since(start).Microseconds()) / 1000
+				e.close(b)
 			}
+			b.ReportMetric(perTimer/float64(b.N), "B/timer")
+			b.ReportMetric(gc/float64(b.N), "ms/GC")
+		})
+	}
+}
+
+// armFuncs arms n timers with a small closure each.
+func (e *benchmark) armFuncs(b *testing.B, n int) {
+	b.Helper()
+	var sum atomic.Int64
+	for i := range n {
+		if _, err := e.AfterFunc(e.periods[i%len(e.periods)], func() { sum.Add(int64(i)) }); err != nil {
+			b.Fatal(err)
 		}
-		if e.Now() > at {
-			b.Fatal("arming took too long")
-		}
-		last := <-done
-		b.ReportMetric(float64((last-at).Microseconds())/1000, "ms/last")
-		b.ReportMetric(float64(early.Load()), "early")
+	}
+}
+
+// A million timers are due at one instant: when is the last callback called?
+func BenchmarkDueAtOnce(b *testing.B) {
+	for _, mode := range []string{"handler", "func"} {
+		b.Run("n=1e6/mode="+mode, func(b *testing.B) {
+			var took time.Duration
+			for b.Loop() {
+				var handled atomic.Int64
+				done := make(chan time.Duration, 1)
+				var e *benchmark
+				count := func(n int) {
+					if handled.Add(int64(n)) == million {
+						done <- e.Now()
+					}
+				}
+				e = startBench(b, timer.Config{}, func(expired []timer.Expired) { count(len(expired)) })
+				at := e.Now() + 1500*time.Millisecond
+				for i := range uint64(million) {
+					var err error
+					if mode == "func" {
+						_, err = e.AtFunc(at, func() { count(1) })
+					} else {
+						_, err = e.g.ArmAt(at, time.Second, i)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+				if e.Now() > at {
+					b.Fatal("arming took too long")
+				}
+				took += <-done - at
+				e.close(b)
+			}
+			b.ReportMetric(float64(took.Microseconds())/1000/float64(b.N), "ms/last")
+		})
 	}
 }

@@ -12,16 +12,20 @@ import (
 
 // tiesContext is a context that knows how many funcs wait for its end.
 type tiesContext struct {
-	context.Context
-	done chan struct{}
+	done  chan struct{}
+	onTie func() // called by AfterFunc, if not nil
 
 	mu   sync.Mutex // guards the fields below
 	ties map[*func()]bool
 }
 
 func newTiesContext() *tiesContext {
-	return &tiesContext{Context: context.Background(), done: make(chan struct{}), ties: map[*func()]bool{}}
+	return &tiesContext{done: make(chan struct{}), ties: map[*func()]bool{}}
 }
+
+func (c *tiesContext) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+func (c *tiesContext) Value(any) any { return nil }
 
 func (c *tiesContext) Done() <-chan struct{} { return c.done }
 
@@ -36,6 +40,9 @@ func (c *tiesContext) Err() error {
 
 // AfterFunc is what context.AfterFunc calls.
 func (c *tiesContext) AfterFunc(f func()) (stop func() bool) {
+	if c.onTie != nil {
+		c.onTie()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tie := &f
@@ -142,6 +149,11 @@ func TestBindNotArmed(t *testing.T) {
 		ctx := newTiesContext()
 		if e.Bind(ctx, id) || e.Bind(ctx, 0) {
 			t.Error("Bind of no timer = true")
+		}
+		ended := e.armed(e.AfterFunc(time.Minute, func() {}))
+		ctx.onTie = func() { e.Cancel(ended) }
+		if e.Bind(ctx, ended) {
+			t.Error("Bind of a timer that ends meanwhile = true")
 		}
 		if ctx.len() != 0 {
 			t.Errorf("%d ties of no timer", ctx.len())

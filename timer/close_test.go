@@ -80,23 +80,39 @@ func TestCloseRunsWhatIsDue(t *testing.T) {
 	}
 }
 
+// Room that was never given back is no reason to say something else.
+func TestClosedThoughFull(t *testing.T) {
+	bubble(t, timer.Config{MaxTimers: 1}, func(e *fixture) {
+		t := e.t
+		g := e.group(func([]timer.Expired) {})
+		id := e.armed(g.Arm(0, time.Hour, 0))
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		closed(t, e.Engine, g, id)
+		if n := e.Stats().Rejected; n != 0 {
+			t.Errorf("Rejected = %d, want 0", n)
+		}
+	})
+}
+
 func TestCloseDiscards(t *testing.T) {
 	errWhy := errors.New("took too long")
 	for _, tt := range []struct {
 		name string
-		ctx  func(t *testing.T) (context.Context, context.CancelFunc)
+		ctx  func(ctx context.Context) (context.Context, context.CancelFunc)
 		want error
 	}{
-		{"after a while", func(t *testing.T) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(t.Context(), time.Second)
+		{"after a while", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Second)
 		}, context.DeadlineExceeded},
-		{"at once", func(t *testing.T) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(t.Context())
+		{"at once", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			return ctx, cancel
 		}, context.Canceled},
-		{"with a cause", func(t *testing.T) (context.Context, context.CancelFunc) {
-			return context.WithTimeoutCause(t.Context(), time.Second, errWhy)
+		{"with a cause", func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, time.Second, errWhy)
 		}, errWhy},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,7 +133,7 @@ func TestCloseDiscards(t *testing.T) {
 					e.armed(e.AfterFunc(0, func() { t.Error("discarded, yet called") }))
 				}
 				synctest.Wait()
-				ctx, cancel := tt.ctx(t)
+				ctx, cancel := tt.ctx(t.Context())
 				defer cancel()
 				if err := e.Close(ctx); !errors.Is(err, tt.want) {
 					t.Errorf("Close = %v, want %v", err, tt.want)
@@ -253,6 +269,7 @@ func TestCloseAmongThousands(t *testing.T) {
 
 // live arms a timer that is due, if data is even, or not, and does something with it.
 func live(t *testing.T, e *timer.Engine, g *timer.Group, data uint64, f *fate) {
+	t.Helper()
 	deadline := 2 * time.Hour
 	if data%2 == 0 {
 		deadline = 30 * time.Minute

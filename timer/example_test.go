@@ -23,6 +23,12 @@ func startExample(cfg timer.Config) (*timer.Engine, *timer.Manual) {
 	return e, clock
 }
 
+func closeExample(e *timer.Engine) {
+	if err := e.Close(context.Background()); err != nil {
+		panic(err) // the context has ended
+	}
+}
+
 func Example() {
 	e, err := timer.Start(timer.Config{})
 	if err != nil {
@@ -44,7 +50,7 @@ func Example() {
 // A fleet of devices, each of which must be heard every 30 seconds: one handler for all, and one touch for a heartbeat.
 func ExampleEngine_Touch() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	silent := make(chan uint64)
 	devices, _ := e.Group(func(expired []timer.Expired) {
 		for _, x := range expired {
@@ -75,7 +81,7 @@ func ExampleEngine_Touch() {
 
 func ExampleEngine_AfterFunc() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	called := make(chan string)
 	tea, _ := e.AfterFunc(3*time.Minute, func() { called <- "tea" })
 	eggs, _ := e.AfterFunc(5*time.Minute, func() { called <- "eggs" })
@@ -92,7 +98,7 @@ func ExampleEngine_AfterFunc() {
 
 func ExampleEngine_AtFunc() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	called := make(chan struct{})
 	id, _ := e.AtFunc(time.Hour, func() { close(called) })
 
@@ -110,7 +116,7 @@ func ExampleEngine_AtFunc() {
 // A fixed rate keeps its phase: the thousandth run of every third of a second is due a thousand thirds after the start.
 func ExampleEngine_RepeatFunc() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	ran := make(chan struct{})
 	id, _ := e.RepeatFunc(time.Second/3, timer.FixedRate, func() { ran <- struct{}{} })
 
@@ -131,7 +137,7 @@ func ExampleEngine_RepeatFunc() {
 // Like a line of crontab: every hour at ten past.
 func ExampleGroup_Repeat() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	ran := make(chan time.Duration)
 	jobs, _ := e.Group(func(expired []timer.Expired) {
 		for _, x := range expired {
@@ -162,7 +168,7 @@ func ExampleGroup_Repeat() {
 // A timer that is of no use once a request is over.
 func ExampleEngine_Bind() {
 	e, clock := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	ctx, cancel := context.WithCancel(context.Background())
 	id, _ := e.AfterFunc(time.Minute, func() { fmt.Println("not reached") })
 	fmt.Println("bound:", e.Bind(ctx, id))
@@ -186,7 +192,7 @@ func ExampleManual() {
 		fmt.Println(err)
 		return
 	}
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	expired := make(chan struct{})
 	id, _ := e.AfterFunc(time.Minute, func() { close(expired) })
 
@@ -227,7 +233,7 @@ func ExampleConfig_eager() {
 // TouchTo moves a deadline either way, for a device that says how long it will be silent.
 func ExampleEngine_TouchTo() {
 	e, _ := startExample(timer.Config{})
-	defer e.Close(context.Background())
+	defer closeExample(e)
 	devices, _ := e.Group(func([]timer.Expired) {})
 	id, _ := devices.Arm(0, 30*time.Second, 1)
 

@@ -1,6 +1,7 @@
 package timer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/dualmap"
@@ -49,7 +50,7 @@ func (e *Engine) Group(h Handler) (*Group, error) {
 		g.maps = append(g.maps, m)
 		s.addSlab(m)
 	}
-	groups = append(groups[:len(groups):len(groups)], g)
+	groups = append(slices.Clip(groups), g)
 	e.groups.Store(&groups)
 	return g, nil
 }
@@ -58,7 +59,7 @@ func (s *shard) addSlab(m *dualmap.Map) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slabs := *s.slabs.Load()
-	slabs = append(slabs[:len(slabs):len(slabs)], m)
+	slabs = append(slices.Clip(slabs), m)
 	s.slabs.Store(&slabs)
 }
 

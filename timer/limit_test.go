@@ -67,9 +67,8 @@ func TestMaxTimers(t *testing.T) {
 				e.advance(time.Second + resolution)
 				e.armed(e.AfterFunc(time.Second, func() {}))
 				full("after an expiry")
-				repeat := ids[1]
-				e.Cancel(repeat)
-				repeat = e.armed(g.Repeat(e.Now(), time.Second, timer.FixedRate, 0))
+				e.Cancel(ids[1])
+				e.armed(g.Repeat(e.Now(), time.Second, timer.FixedRate, 0))
 				e.advance(time.Second + resolution) // the one with the func ends, the repeating one stays
 				e.armed(g.Arm(0, time.Hour, 0))
 				full("beside a repeating timer")

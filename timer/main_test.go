@@ -22,6 +22,7 @@ const resolution = timer.Resolution
 // fixture is an engine on a hand-moved clock, in a bubble.
 type fixture struct {
 	*timer.Engine
+
 	clock *timer.Manual
 	t     *testing.T
 }
@@ -119,5 +120,7 @@ func dataOf(expired []timer.Expired) (data []uint64) {
 
 // ceil returns the first instant at or after d that a deadline can lie at.
 func ceil(d time.Duration) time.Duration {
-	return max((d+resolution-1)/resolution*resolution, resolution)
+	return max(times(int((d+resolution-1)/resolution), resolution), resolution)
 }
+
+func times(n int, d time.Duration) time.Duration { return time.Duration(n) * d }

@@ -25,24 +25,24 @@ type operation struct {
 // duration makes durations of all orders of magnitude, negative ones too, and multiples of 2^15 ticks. Deadlines in the past keep
 // their order for a day and a half; these do not go beyond it.
 func duration(scale, n uint8) time.Duration {
-	k := time.Duration(n)
+	k := int(n)
 	switch scale % 8 {
 	case 0:
-		return k
+		return times(k, 1)
 	case 1:
-		return k * timer.Resolution
+		return times(k, timer.Resolution)
 	case 2:
-		return k * time.Millisecond
+		return times(k, time.Millisecond)
 	case 3:
-		return k * time.Second / 3
+		return times(k, time.Second/3)
 	case 4:
-		return k * timer.Resolution << 15
+		return times(k, timer.Resolution<<15)
 	case 5:
-		return k * time.Minute
+		return times(k, time.Minute)
 	case 6:
-		return k * 5 * time.Hour
+		return times(k, 5*time.Hour)
 	default:
-		return -k * time.Second
+		return times(-k, time.Second)
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *model) errorf(format string, args ...any) {
 }
 
 // playModel plays operations on an engine and on the model, in a bubble, and returns what differed first.
-func playModel(t *testing.T, cfg timer.Config, ops []operation) (err error) {
+func playModel(t *testing.T, cfg timer.Config, ops []operation) (err error) { //nolint:thelper // the test is only for its bubble
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{clock: new(timer.Manual), cfg: cfg}
 		m.cfg.Clock, m.cfg.Workers = m.clock, 1
@@ -216,13 +216,13 @@ func roundedPeriod(period time.Duration) time.Duration {
 		return ceil(period)
 	default:
 		const unit = timer.Resolution << 14
-		return (period + unit - 1) / unit * unit
+		return times(int((period+unit-1)/unit), unit)
 	}
 }
 
 // expire lets the model's timers expire, and compares them with those of the engine.
 func (m *model) expire() {
-	now := m.clock.Now() / timer.Resolution * timer.Resolution
+	now := m.clock.Now().Truncate(timer.Resolution)
 	due := map[bool]map[uint64]*modelTimer{false: {}, true: {}} // by whether they have funcs
 	for _, x := range m.timers {
 		if x.armed && x.deadline <= now {
@@ -270,7 +270,7 @@ func (m *model) follow(x *modelTimer, now time.Duration) {
 		if ceil(x.exact) != x.deadline { // it was touched
 			x.exact = x.deadline
 		}
-		x.exact += ((now-x.exact)/x.period + 1) * x.period
+		x.exact += times(int((now-x.exact)/x.period)+1, x.period)
 		if x.exact <= now { // the phase lay after the beginning of the unit
 			x.exact += x.period
 		}

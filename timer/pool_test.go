@@ -3,6 +3,7 @@ package timer_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,7 +233,9 @@ type running struct {
 
 func (r *running) call() {
 	n := r.now.Add(1)
-	for m := r.most.Load(); n > m && !r.most.CompareAndSwap(m, n); m = r.most.Load() {
+	m := r.most.Load()
+	for n > m && !r.most.CompareAndSwap(m, n) {
+		m = r.most.Load()
 	}
 	<-r.release
 	r.now.Add(-1)
@@ -243,7 +246,7 @@ func TestWorkers(t *testing.T) {
 		workers int
 		want    int32
 	}{{1, 1}, {3, 3}, {timer.Unlimited, 500}} {
-		t.Run(fmt.Sprint(tt.workers), func(t *testing.T) {
+		t.Run(strconv.Itoa(tt.workers), func(t *testing.T) {
 			bubble(t, timer.Config{Workers: tt.workers}, func(e *fixture) {
 				t := e.t
 				r := running{release: make(chan struct{})}

@@ -21,8 +21,8 @@ func TestFixedRateDoesNotDrift(t *testing.T) {
 				const start = 12345 * time.Microsecond
 				e.set(start)
 				e.armed(e.group(r.handle).Repeat(start, period, timer.FixedRate, 1))
-				for i := range time.Duration(1000) {
-					want := ceil(start + (i+1)*period)
+				for i := range 1000 {
+					want := ceil(start + times(i+1, period))
 					e.set(want - 1)
 					r.want(t, "before the deadline")
 					e.set(want)
@@ -116,13 +116,19 @@ func TestRepeatChanged(t *testing.T) {
 		}{
 			{"left alone", func(*fixture, timer.ID) bool { return true }, []time.Duration{2 * second, 3 * second}},
 			{"touched to later", func(e *fixture, id timer.ID) bool { return e.TouchTo(id, 10*second) }, []time.Duration{10 * second, 11 * second}},
-			{"touched to earlier", func(e *fixture, id timer.ID) bool { return e.TouchTo(id, 1500*time.Millisecond) },
-				[]time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond}},
+			{
+				"touched to earlier", func(e *fixture, id timer.ID) bool { return e.TouchTo(id, 1500*time.Millisecond) },
+				[]time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond},
+			},
 			{"longer", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, minute) }, []time.Duration{61 * second, 121 * second}},
-			{"shorter", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, second/2) },
-				[]time.Duration{1500 * time.Millisecond, 2 * second, 2500 * time.Millisecond}},
-			{"once more", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, 0) && e.TouchTo(id, 5*second) },
-				[]time.Duration{5 * second}},
+			{
+				"shorter", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, second/2) },
+				[]time.Duration{1500 * time.Millisecond, 2 * second, 2500 * time.Millisecond},
+			},
+			{
+				"once more", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, 0) && e.TouchTo(id, 5*second) },
+				[]time.Duration{5 * second},
+			},
 			{"cancelled", func(e *fixture, id timer.ID) bool { return e.Cancel(id) }, nil},
 		} {
 			for _, inside := range []bool{false, true} {

@@ -82,6 +82,9 @@ func (e *Engine) feed() {
 	_ = e.pool.ReleaseContext(context.Background()) // fails only when the context ends
 }
 
+// refusedWait is how long a task that the pool refused waits before it is offered again.
+const refusedWait = time.Millisecond
+
 func (e *Engine) submit(t task) {
 	for {
 		err := e.pool.Invoke(t)
@@ -93,7 +96,7 @@ func (e *Engine) submit(t task) {
 			return
 		}
 		e.ready.countRefused()
-		time.Sleep(time.Millisecond)
+		<-time.After(refusedWait)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // still is an engine of one shard whose goroutines have not been started: the test does their work, in the order it likes.
 type still struct {
 	*Engine
+
 	clock *Manual
 	t     *testing.T
 }

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// idleConnections is how many connections are held: near to the usual limit of 20,000 files.
+const idleConnections = 18_000
+
+// settling is how long connections are left alone before their memory is measured, if they were handed over: the workers that did it,
+// which gnet keeps in a pool, end after 10 to 20 s without work.
+const settling = 21 * time.Second
+
+// memory is what a server answers to the command memory, after it returned to the system what it can.
+type memory struct {
+	Heap     int64 // live objects, bytes
+	Stacks   int64
+	Resident int64
+}
+
+// idleResult is what connections cost that say nothing.
+type idleResult struct {
+	usage
+
+	heap, stacks, resident float64 // bytes for each connection
+	connected              time.Duration
+}
+
+// rate returns how many connections were made, greeted and answered per second.
+func (r idleResult) rate() float64 { return idleConnections / r.connected.Seconds() }
+
+// user returns the memory of the program, bytes for each connection.
+func (r idleResult) user() float64 { return r.heap + r.stacks }
+
+// measureIdle measures the rate of connecting and the memory of connections that were greeted.
+func (b *bench) measureIdle(ctx context.Context, server string) error {
+	if !b.wanted("idle", server) {
+		return nil
+	}
+	var env []string
+	heap, profile := b.profile("idle", server, "heap")
+	if profile {
+		env = []string{"GODEBUG=memprofilerate=1"}
+	}
+	return b.with(ctx, server, env, func(ctx context.Context, s session) error {
+		settle := time.Duration(0)
+		if server == serverHolter || server == serverGnetEnroll {
+			settle = settling
+		}
+		r, err := holdIdle(ctx, s, greeting(server, "10m"), settle)
+		if err != nil {
+			return err
+		}
+		if profile {
+			if err := s.child.ask("heapprofile "+heap, nil); err != nil {
+				return err
+			}
+		}
+		b.idle.add(server, r)
+		b.progress("%-8s %-11s %8.0f connections/s; heap %.0f, stacks %.0f, resident %.0f bytes each", "idle", server, r.rate(), r.heap,
+			r.stacks, r.resident)
+		return nil
+	})
+}
+
+// holdIdle connects and greets, and weighs what that left behind.
+func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settle time.Duration) (r idleResult, err error) {
+	var before, after memory
+	if err := errors.Join(s.child.ask("fill", nil), s.child.ask("memory", &before)); err != nil {
+		return r, err
+	}
+	m, err := startMeter(s.child)
+	if err != nil {
+		return r, err
+	}
+	if r.connected, err = s.client.connect(ctx, idleConnections, greeting); err != nil {
+		return r, err
+	}
+	if r.usage, err = m.read(s.child); err != nil {
+		return r, err
+	}
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return r, ctx.Err()
+	}
+	if err := s.child.ask("memory", &after); err != nil {
+		return r, err
+	}
+	r.heap = float64(after.Heap-before.Heap) / idleConnections
+	r.stacks = float64(after.Stacks-before.Stacks) / idleConnections
+	r.resident = float64(after.Resident-before.Resident) / idleConnections
+	return r, nil
+}

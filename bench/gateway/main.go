@@ -1,0 +1,106 @@
+// Command gateway measures the TCP gateway of Holter against bare servers: heartbeats per second, memory and rate of connecting, and
+// what a mass verdict does to the devices that live on.
+//
+// The servers, each a child process of its own on core 0 with GOMAXPROCS=1:
+//
+//	holter        the gateway with its registry, as holter serve makes them, without HTTP
+//	gnet          an event loop that splits lines and answers PING, and gnet's own acceptor
+//	gnet-enroll   the same, with connections accepted by package net and handed over, as the gateway does it
+//	goroutines    package net, a goroutine and a small buffered reader for each connection
+//
+// The client is this process, on core 1: one epoll instance and no goroutine per connection. The servers take turns, round by round, and
+// ratios are taken within a round. Linux only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench/gateway:", err)
+		os.Exit(1)
+	}
+}
+
+// childCommand is the hidden subcommand that runs a server.
+const childCommand = "serve-one"
+
+// config is the command line.
+type config struct {
+	connections int
+	length      time.Duration
+	rounds      int
+	only        *regexp.Regexp
+	markdown    string
+	profiles    string
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	if len(args) == 2 && args[0] == childCommand {
+		return serveOne(ctx, args[1], stdin, stdout)
+	}
+	cfg, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	b := &bench{config: cfg, log: stderr}
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	if err := pinProcess(clientCore); err != nil {
+		return err
+	}
+	if err := b.measure(ctx); err != nil {
+		return err
+	}
+	text := b.report(hostHeader(ctx, "go run ./bench/gateway "+strings.Join(args, " ")))
+	if _, err := io.WriteString(stdout, text); err != nil {
+		return err
+	}
+	if cfg.markdown == "" {
+		return nil
+	}
+	return writeSection(cfg.markdown, text)
+}
+
+func parse(args []string, stderr io.Writer) (config, error) {
+	var cfg config
+	flags := flag.NewFlagSet("bench/gateway", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&cfg.connections, "connections", 10_000, "connections that beat")
+	seconds := flags.Float64("seconds", 5, "seconds for which each server is measured in each round")
+	flags.IntVar(&cfg.rounds, "rounds", 5, "rounds; each measures every server")
+	only := flags.String("only", "", "measure only what matches this `regexp`; names are MEASUREMENT/SERVER, such as beats-16/holter\n"+
+		"(beats-1, beats-16, idle, verdict)")
+	flags.StringVar(&cfg.markdown, "md", "", "write the tables into the section Gateway of this Markdown `file`")
+	flags.StringVar(&cfg.profiles, "profile", "", "write CPU and heap profiles of the servers into this `directory`; it costs some speed")
+	if err := flags.Parse(args); err != nil {
+		return cfg, err
+	}
+	var err error
+	if cfg.only, err = regexp.Compile(*only); err != nil {
+		return cfg, fmt.Errorf("-only: %w", err)
+	}
+	cfg.length = time.Duration(*seconds * float64(time.Second))
+	if cfg.connections < 1 || cfg.connections > idleConnections || cfg.rounds < 1 || cfg.length < 100*time.Millisecond {
+		return cfg, fmt.Errorf("want 1 to %d connections, 1 or more rounds and 0.1 or more seconds", idleConnections)
+	}
+	if flags.NArg() > 0 {
+		return cfg, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return cfg, nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestReplaceSection(t *testing.T) {
+	const section = "<!-- gateway:begin -->\nnew\n<!-- gateway:end -->"
+	tests := []struct {
+		name, document, want string
+		fails                bool
+	}{
+		{name: "no file", want: "## Gateway\n\n" + section + "\n"},
+		{name: "no section", document: "# B\n\n## Timers\n", want: "# B\n\n## Timers\n\n## Gateway\n\n" + section + "\n"},
+		{
+			name:     "old section",
+			document: "a\n<!-- gateway:begin -->\nold\n<!-- gateway:end -->\nb\n",
+			want:     "a\n" + section + "\nb\n",
+		},
+		{name: "no end", document: "a\n<!-- gateway:begin -->\nold\n", fails: true},
+		{name: "no begin", document: "a\n<!-- gateway:end -->\n", fails: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := replaceSection(tt.document, "new\n")
+			if got != tt.want || (err != nil) != tt.fails {
+				t.Errorf("replaceSection(%q) = %q, %v, want %q", tt.document, got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAppendPongs(t *testing.T) {
+	out, rest := appendPongs(nil, []byte("PING 1\nHELLO x\nPING 22\nPIN"))
+	if got, want := string(out), "PONG 1\nPONG 22\n"; got != want {
+		t.Errorf("answers = %q, want %q", got, want)
+	}
+	if got, want := string(rest), "PIN"; got != want {
+		t.Errorf("rest = %q, want %q", got, want)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	at := time.Unix(1000, 0)
+	var r verdictResult
+	r.judge([]verdict{
+		{"device-00500", "silence", 3 * time.Millisecond, at},
+		{"device-00501", "silence", -time.Millisecond, at.Add(time.Second)},
+		{"device-00501", "silence", time.Millisecond, at}, // a second time
+		{"device-00499", "silence", time.Millisecond, at}, // alive
+		{"device-00502", "closed", time.Millisecond, at},
+	})
+	if r.judged != 2 || r.wrong != 3 || r.early != 1 || r.spread != time.Second || r.lag.max != 3*time.Millisecond {
+		t.Errorf("judge = %+v, want 2 judged, 3 wrong, 1 early, 1s apart, 3ms at most", r)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	if got, want := spread("%.1f", []float64{3, 1, 2}), "2.0 (1.0–3.0)"; got != want {
+		t.Errorf("spread = %s, want %s", got, want)
+	}
+	if got, want := ratios([]float64{1, 4}, []float64{2, 2, 2}), []float64{0.5, 2}; !slices.Equal(got, want) {
+		t.Errorf("ratios = %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+const (
+	verdictConnections = 18_500
+	living             = 500 // of them go on beating
+	beatEvery          = 100 * time.Millisecond
+	verdictTTL         = 5 * time.Second
+	beatTick           = time.Millisecond // each tick is the turn of some
+)
+
+// verdictResult is what happened when many fell silent at once.
+type verdictResult struct {
+	judged  int // silent devices, each counted once
+	wrong   int // verdicts on the living, second ones, and those for another reason than silence
+	early   int // verdicts before their time
+	lag     quantiles
+	spread  time.Duration // between the last heartbeats of the silent
+	closing time.Duration // from the first connection that was closed to the last
+
+	before, verdicts, after rtts          // while all are connected, while verdicts are made, while connections are closed
+	late                    time.Duration // the client's own lateness in sending, 99th percentile
+}
+
+// quantiles are three of them.
+type quantiles struct{ p50, p99, max time.Duration }
+
+// rtts is a histogram of round trips, in nanoseconds.
+type rtts struct{ *hdrhistogram.Histogram }
+
+func newRTTs() rtts { return rtts{hdrhistogram.New(1000, int64(time.Minute), 3)} }
+
+func (h rtts) add(d time.Duration) { _ = h.RecordValue(max(int64(d), 1000)) }
+
+func (h rtts) quantiles() quantiles {
+	return quantiles{
+		time.Duration(h.ValueAtQuantile(50)), time.Duration(h.ValueAtQuantile(99)), time.Duration(h.Max()),
+	}
+}
+
+// measureVerdict lets all but a few devices fall silent at one instant.
+func (b *bench) measureVerdict(ctx context.Context) error {
+	if !b.wanted("verdict", serverHolter) {
+		return nil
+	}
+	return b.with(ctx, serverHolter, nil, func(ctx context.Context, s session) error {
+		f := &fall{client: s.client, rtt: newRTTs(), late: newRTTs()}
+		r, err := f.run(ctx)
+		if err != nil {
+			return err
+		}
+		var verdicts []verdict
+		if err := s.child.ask("events", &verdicts); err != nil {
+			return err
+		}
+		r.judge(verdicts)
+		b.verdicts = append(b.verdicts, r)
+		b.progress("verdict: %d judged, %d wrong, %d early, lag %v; RTT before %v, during verdicts %v, while closing %v; client late %v",
+			r.judged, r.wrong, r.early, r.lag, r.before.quantiles(), r.verdicts.quantiles(), r.after.quantiles(), r.late)
+		return nil
+	})
+}
+
+// judge fills in what follows from the event log.
+func (r *verdictResult) judge(verdicts []verdict) {
+	seen := make(map[string]bool)
+	var lags []time.Duration
+	var first, last time.Time
+	for _, v := range verdicts {
+		alive := strings.Compare(v.Device, fmt.Sprintf("device-%05d", living)) < 0
+		if alive || seen[v.Device] || v.Reason != "silence" {
+			r.wrong++
+			continue
+		}
+		seen[v.Device] = true
+		lags = append(lags, v.Lag)
+		if v.Lag < 0 {
+			r.early++
+		}
+		if first.IsZero() || v.LastSeen.Before(first) {
+			first = v.LastSeen
+		}
+		if v.LastSeen.After(last) {
+			last = v.LastSeen
+		}
+	}
+	r.judged, r.spread = len(seen), last.Sub(first)
+	if n := len(lags); n > 0 {
+		slices.Sort(lags)
+		r.lag = quantiles{lags[n/2], lags[n*99/100], lags[n-1]}
+	}
+}
+
+// fall is a mass of devices that fall silent, but for the living, which are the first connections.
+type fall struct {
+	client *client
+	ticker int
+	begin  time.Time // of the ticks
+	ticked int
+	rtt    rtts // where round trips go now
+	late   rtts
+	closed int // by the server
+	out    []byte
+
+	firstClosed, lastClosed time.Time
+}
+
+// run makes them fall, and waits until the server has closed their connections.
+func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
+	if _, err := f.client.connect(ctx, verdictConnections, greeting(serverHolter, verdictTTL.String())); err != nil {
+		return r, err
+	}
+	if f.ticker, err = f.client.ticker(beatTick); err != nil {
+		return r, err
+	}
+	f.begin = time.Now()
+	for i := living; i < verdictConnections; i++ { // the last that is heard of them
+		if err := f.client.write(i, []byte("PING\n")); err != nil {
+			return r, err
+		}
+	}
+	said := time.Now()
+	phase := func(until func() bool) (rtts, error) {
+		f.rtt = newRTTs()
+		return f.rtt, f.until(ctx, until)
+	}
+	at := func(t time.Time) func() bool { return func() bool { return !time.Now().Before(t) } }
+	if _, err := phase(at(said.Add(time.Second))); err != nil { // what was said has to be read first
+		return r, err
+	}
+	f.late.Reset()
+	if r.before, err = phase(at(f.begin.Add(verdictTTL))); err != nil {
+		return r, err
+	}
+	if r.verdicts, err = phase(at(said.Add(verdictTTL + time.Second/2))); err != nil {
+		return r, err
+	}
+	deadline := at(time.Now().Add(time.Minute))
+	r.after, err = phase(func() bool { return f.closed >= verdictConnections-living || deadline() })
+	r.closing = f.lastClosed.Sub(f.firstClosed)
+	r.late = f.late.quantiles().p99
+	return r, err
+}
+
+// until lets the living beat, and takes what comes, until done.
+func (f *fall) until(ctx context.Context, done func() bool) error {
+	for !done() {
+		events, err := f.client.wait(ctx, 100*time.Millisecond)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if e.Fd == tickName {
+				err = f.beat(ticks(f.ticker))
+			} else {
+				err = f.receive(int(e.Fd))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beat sends the heartbeats of some ticks. Each carries the instant of its sending.
+func (f *fall) beat(ticks int) error {
+	const turns = int(beatEvery / beatTick)
+	for range ticks {
+		f.ticked++
+		planned := f.begin.Add(time.Duration(f.ticked) * beatTick)
+		for i := f.ticked % turns; i < living; i += turns {
+			now := time.Now()
+			f.late.add(now.Sub(planned))
+			f.out = fmt.Appendf(f.out[:0], "PING %d\n", now.Sub(f.begin))
+			if err := f.client.write(i, f.out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// receive takes what came in on a connection, or its end.
+func (f *fall) receive(i int) error {
+	p, err := f.client.read(i)
+	now := time.Now()
+	if i >= living {
+		if err != nil { // errClosed, or a reset
+			f.client.hangUp(i)
+			if f.closed++; f.closed == 1 {
+				f.firstClosed = now
+			}
+			f.lastClosed = now
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("a living device was cut off: %w", err)
+	}
+	for line := range strings.Lines(string(p)) {
+		var sent time.Duration
+		if _, err := fmt.Sscanf(line, "PONG %d", &sent); err != nil {
+			return fmt.Errorf("a living device was answered %q: %w", line, err)
+		}
+		f.rtt.add(now.Sub(f.begin.Add(sent)))
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	instantLast    metric = "instant_last_ms"
+	instantEarly   metric = "instant_early"
+	instantEarlyBy metric = "instant_early_by_ms"
+	instantMissing metric = "instant_missing"
+	windowP50      metric = "window_p50_ms"
+	windowP99      metric = "window_p99_ms"
+	windowMax      metric = "window_max_ms"
+	windowEarly    metric = "window_early"
+	windowEarlyBy  metric = "window_early_by_ms"
+	windowCPU      metric = "window_cpu_s"
+	windowMissing  metric = "window_missing"
+)
+
+// tooSlowError says that arming took longer than was given to it.
+type tooSlowError struct{ given time.Duration }
+
+func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than %v", e.given) }
+
+// instant measures n timers that are due at one instant. The clock is read by callbacks only until that instant.
+func (b *bench) instant(round int, c contender) error {
+	return b.withLead(round, c, func(lead time.Duration) error { return b.instantWith(lead, round, c) })
+}
+
+// withLead calls f with more and more time for arming until it suffices.
+func (b *bench) withLead(round int, c contender, f func(lead time.Duration) error) error {
+	lead := 300*time.Millisecond + time.Duration(b.n)*500
+	if s := b.results.get(armNanos, c.name); s != nil {
+		lead = 200*time.Millisecond + time.Duration(2*s[round]*float64(b.n))
+	}
+	for {
+		err := f(lead)
+		if _, slow := errors.AsType[tooSlowError](err); !slow || lead > time.Minute {
+			return err
+		}
+		lead *= 2
+		settle()
+	}
+}
+
+func (b *bench) instantWith(lead time.Duration, round int, c contender) error {
+	settle()
+	at := time.Now().Add(lead)
+	var reached atomic.Bool
+	var early, earliest, fired atomic.Int64
+	done := make(chan time.Time, 1)
+	r, err := c.open(newSetup(b.n, func(int) {
+		if !reached.Load() {
+			if by := time.Until(at); by > 0 {
+				early.Add(1)
+				raise(&earliest, int64(by))
+			} else {
+				reached.Store(true)
+			}
+		}
+		if fired.Add(1) == int64(b.n) {
+			done <- time.Now()
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	for i := range b.n {
+		if err := armAt(r, i, at); err != nil {
+			return err
+		}
+	}
+	if time.Now().After(at) {
+		return tooSlowError{lead}
+	}
+	add := func(m metric, v float64) { b.results.add(round, c.name, m, b.n, v) }
+	select {
+	case last := <-done:
+		add(instantLast, millis(last.Sub(at)))
+	case <-time.After(time.Until(at) + b.patience):
+	}
+	add(instantMissing, float64(int64(b.n)-fired.Load()))
+	add(instantEarly, float64(early.Load()))
+	add(instantEarlyBy, millis(time.Duration(earliest.Load())))
+	return nil
+}
+
+// raise makes v at least x.
+func raise(v *atomic.Int64, x int64) {
+	for {
+		old := v.Load()
+		if old >= x || v.CompareAndSwap(old, x) {
+			return
+		}
+	}
+}
+
+// overWindow measures timers that are due evenly over some seconds, armed in random order.
+func (b *bench) overWindow(round int, c contender) error {
+	return b.withLead(round, c, func(lead time.Duration) error {
+		return b.windowWith(max(lead/5, 100*time.Millisecond), round, c)
+	})
+}
+
+func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
+	settle()
+	n := b.spread
+	w := &watched{due: make([]time.Time, n), late: make([]time.Duration, n), done: make(chan struct{})}
+	s := newSetup(n, w.fire)
+	s.each = true
+	r, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	begin := time.Now().Add(lead)
+	for k, i := range b.random.Perm(n) {
+		w.due[i] = begin.Add(b.window / time.Duration(n) * time.Duration(k))
+	}
+	for i := range n {
+		if err := armAt(r, i, w.due[i]); err != nil {
+			return err
+		}
+	}
+	if time.Now().After(begin) {
+		return tooSlowError{lead}
+	}
+	time.Sleep(time.Until(begin))
+	cpu := cpuTime()
+	time.Sleep(time.Until(begin.Add(b.window)))
+	cpu = cpuTime() - cpu
+
+	add := func(m metric, v float64) { b.results.add(round, c.name, m, n, v) }
+	add(windowCPU, cpu.Seconds())
+	missing := w.wait(b.patience)
+	add(windowMissing, float64(missing))
+	if missing > 0 {
+		return nil // what is still to fire writes to late
+	}
+	slices.Sort(w.late)
+	early, _ := slices.BinarySearch(w.late, 0)
+	add(windowP50, millis(quantile(w.late, 0.5)))
+	add(windowP99, millis(quantile(w.late, 0.99)))
+	add(windowMax, millis(w.late[n-1]))
+	add(windowEarly, float64(early))
+	add(windowEarlyBy, millis(max(-w.late[0], 0)))
+	return nil
+}
+
+// watched notes how late each timer fired.
+type watched struct {
+	due   []time.Time
+	late  []time.Duration // each written once, by the callback of that timer
+	fired atomic.Int64
+	done  chan struct{} // closed when all have fired
+}
+
+func (w *watched) fire(i int) {
+	w.late[i] = time.Since(w.due[i])
+	if w.fired.Add(1) == int64(len(w.due)) {
+		close(w.done)
+	}
+}
+
+// wait waits until all have fired, and returns how many have not.
+func (w *watched) wait(patience time.Duration) (missing int) {
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+	}
+	return len(w.due) - int(w.fired.Load())
+}

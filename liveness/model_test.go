@@ -1,0 +1,410 @@
+package liveness_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// The model holds what the documentation says of a few devices, as plainly as it can: all instants are counted in steps.
+
+const (
+	modelDevices   = 3
+	modelMaxGap    = 4
+	modelAllowance = 10
+)
+
+// modelOp is something that happens.
+type modelOp struct {
+	kind   string
+	device int
+	policy int
+	n      int
+}
+
+func (o modelOp) String() string {
+	return fmt.Sprintf("%s(%d, %d, %d)", o.kind, o.device, o.policy, o.n)
+}
+
+// modelPolicies are what devices announce; in steps.
+var modelPolicies = []struct{ interval, timeout, late, grace, limit int }{
+	{timeout: 20, interval: 6, grace: 5, limit: 50},
+	{timeout: 7, interval: 30, grace: 12, limit: 50},
+	{timeout: 20, interval: 6, late: 12, grace: 3, limit: 9},
+	{timeout: 9, interval: 3, late: 15, grace: 2, limit: 50},
+}
+
+func modelOps() *rapid.Generator[[]modelOp] {
+	kinds := []string{
+		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "repace",
+		"listen", "listen", "listen", "listen", "deaf", "deaf", "back",
+	}
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
+		return modelOp{
+			kind:   rapid.SampledFrom(kinds).Draw(t, "kind"),
+			device: rapid.IntRange(0, modelDevices-1).Draw(t, "device"),
+			policy: rapid.IntRange(0, len(modelPolicies)-1).Draw(t, "policy"),
+			n:      rapid.IntRange(0, 25).Draw(t, "n"),
+		}
+	}), 1, 120)
+}
+
+type modelDevice struct {
+	id            string
+	state, reason string // reason: why it is offline, or will be: its connection ended
+	last, until   int
+	policy        int
+	open          bool
+	old           bool // a session that was replaced is there
+	epoch, seq    int
+	due           int // of the verdict; 0 if it said goodbye
+	events        []string
+}
+
+type model struct {
+	listened int   // listening time
+	pulsed   int   // instant of the last pulse
+	at       []int // instant at which each listening time was listened
+	resumed  int   // listening time at the end of the last deaf interval
+	devices  [modelDevices]modelDevice
+}
+
+// wall returns the instant of a listening time.
+func (m *model) wall(listened int) int {
+	if listened <= m.listened {
+		return m.at[listened]
+	}
+	return m.pulsed + listened - m.listened
+}
+
+func (m *model) notBefore(d *modelDevice) int {
+	if d.last >= m.resumed {
+		return 0
+	}
+	return m.resumed + max(modelPolicies[d.policy].interval, modelAllowance)
+}
+
+func (m *model) verdict(d *modelDevice) (at int, why string) {
+	p := modelPolicies[d.policy]
+	at, why = d.last+p.timeout, "silence"
+	if d.state == "sleeping" {
+		at = d.until + p.timeout
+	}
+	if d.reason != "" && d.until < at {
+		at, why = d.until, d.reason
+	}
+	return max(at, m.notBefore(d)), why
+}
+
+// report notes an event. now is the listening time to which it belongs.
+func (m *model) report(d *modelDevice, kind string, clock, now int) {
+	d.seq++
+	due, reason := d.due, ""
+	if d.state == "offline" {
+		reason = d.reason
+		if due == 0 {
+			due = d.last + modelPolicies[d.policy].timeout
+		}
+	} else {
+		due, _ = m.verdict(d)
+	}
+	d.events = append(d.events, fmt.Sprintf("%s:%d device.%s %s at %d seen %d due %d silent %d epoch %d",
+		d.id, d.seq, kind, reason, clock, m.wall(d.last), m.wall(due), now-d.last, d.epoch))
+}
+
+// become changes a device's state and reports it.
+func (m *model) become(d *modelDevice, state string, clock, now int) {
+	if d.state != state {
+		d.state = state
+		m.report(d, state, clock, now)
+	}
+}
+
+// heard is a sign of life.
+func (m *model) heard(d *modelDevice, clock, now int) {
+	d.last, d.reason, d.until, d.due = now, "", 0, 0
+	m.become(d, "online", clock, now)
+}
+
+// pulse moves the listening clock to an instant, and passes what verdicts have come.
+func (m *model) pulse(clock int) {
+	gap := clock - m.pulsed
+	if gap <= 0 {
+		return
+	}
+	for range min(gap, modelMaxGap) {
+		m.listened++
+		m.pulsed++
+		m.at = append(m.at, m.pulsed)
+	}
+	m.pulsed = clock
+	m.at[m.listened] = clock
+	if gap > modelMaxGap {
+		m.resumed = m.listened
+	}
+	for i := range m.devices {
+		m.pass(&m.devices[i], clock)
+	}
+}
+
+func (m *model) pass(d *modelDevice, clock int) {
+	if d.state == "" || d.state == "offline" {
+		return
+	}
+	p := modelPolicies[d.policy]
+	if at, why := m.verdict(d); m.listened >= at {
+		d.due, d.reason, d.until = at, why, 0
+		m.become(d, "offline", clock, m.listened)
+		return
+	}
+	if d.state == "online" && p.late > 0 && p.late < p.timeout && m.listened >= max(d.last+p.late, m.notBefore(d)) {
+		d.state = "late"
+		m.report(d, "late", clock, m.listened)
+	}
+}
+
+// apply does what an operation does, at an instant and the listening time with which it is stamped.
+func (m *model) apply(o modelOp, clock, now int) {
+	d := &m.devices[o.device]
+	if o.kind == "open" || o.kind == "again" && d.open {
+		replaced := o.kind == "open" && d.open
+		d.old = d.old || replaced
+		d.open, d.policy = true, o.policy
+		d.epoch++
+		m.heard(d, clock, now)
+		if replaced {
+			m.report(d, "session_replaced", clock, now)
+		}
+		return
+	}
+	if !d.open {
+		return
+	}
+	switch o.kind {
+	case "beat":
+		m.heard(d, clock, now)
+	case "sleep":
+		d.last, d.reason, d.due = now, "", 0
+		d.until = now + min(o.n, modelPolicies[d.policy].limit)
+		m.become(d, "sleeping", clock, now)
+	case "fail":
+		m.heard(d, clock, now)
+		m.report(d, "failed", clock, now)
+	case "bye":
+		if d.state == "offline" {
+			m.heard(d, clock, now)
+		}
+		d.open = false
+		d.last, d.reason, d.until, d.due = now, "bye", 0, 0
+		m.become(d, "offline", clock, now)
+	case "close", "break":
+		d.open = false
+		if d.state == "online" || d.state == "late" {
+			d.reason = map[string]string{"close": "closed", "break": "protocol"}[o.kind]
+			d.until = now + modelPolicies[d.policy].grace
+		}
+	case "repace":
+		d.policy = o.policy
+		m.heard(d, clock, now)
+	}
+}
+
+// modelRun is a registry beside the model.
+type modelRun struct {
+	registry *liveness.Registry
+	source   *liveness.Source
+	start    time.Time
+	current  [modelDevices]*liveness.Session
+	old      [modelDevices]*liveness.Session
+}
+
+func modelPolicy(i int) liveness.Policy {
+	p := modelPolicies[i]
+	in := func(n int) time.Duration { return time.Duration(n) * step }
+	return liveness.Policy{
+		Interval: in(p.interval), Timeout: in(p.timeout), LateAfter: in(p.late), CloseGrace: in(p.grace), SleepLimit: in(p.limit),
+	}
+}
+
+func (r *modelRun) apply(o modelOp, now time.Duration) error {
+	session := r.current[o.device]
+	if o.kind == "open" || o.kind == "again" && session != nil {
+		if o.kind == "open" {
+			if session != nil {
+				r.old[o.device] = session
+			}
+			session = new(liveness.Session)
+		}
+		r.current[o.device] = session
+		_, err := r.source.Open(session, fmt.Sprint("d", o.device), liveness.Hello{Announced: modelPolicy(o.policy)}, nil, now)
+		return err
+	}
+	if old := r.old[o.device]; old != nil {
+		if o.kind == "old beat" && old.Beat(now) || o.kind == "old close" && old.Close(now, liveness.Closed) {
+			return fmt.Errorf("%v of a replaced session did something", o)
+		}
+	}
+	if session == nil {
+		return nil
+	}
+	switch o.kind {
+	case "beat":
+		session.Beat(now)
+	case "sleep":
+		session.Sleep(now, time.Duration(o.n)*step)
+	case "fail":
+		session.Fail(now, "")
+	case "bye":
+		session.Bye(now)
+	case "close":
+		session.Close(now, liveness.Closed)
+	case "break":
+		session.Close(now, liveness.Protocol)
+	case "repace":
+		_, err := session.Repace(now, modelPolicy(o.policy))
+		return err
+	}
+	if o.kind == "bye" || o.kind == "close" || o.kind == "break" {
+		r.current[o.device] = nil
+	}
+	return nil
+}
+
+// line writes an event as the model does.
+func (r *modelRun) line(e *liveness.Event) string {
+	in := func(d time.Duration) string { return fmt.Sprintf("%g", float64(d)/float64(step)) }
+	return fmt.Sprintf("%s %v %v at %s seen %s due %s silent %s epoch %d", e.ID(), e.Type, e.Reason, in(e.Time.Sub(r.start)),
+		in(e.LastSeen.Sub(r.start)), in(e.Deadline.Sub(r.start)), in(e.HeardSilence), e.Epoch)
+}
+
+// drive applies operations to the registry and to the model. Time passes in steps; stamps are multiples of them.
+func drive(m *model, r *modelRun, ops []modelOp) error {
+	clock := 0
+	pulse := func(n int) {
+		time.Sleep(time.Duration(n) * step)
+		clock += n
+		r.source.Watermark(0, r.source.Pulse(time.Now()))
+		synctest.Wait()
+		m.pulse(clock)
+	}
+	pulse(1) // a touch at 0 would be rounded up
+	for _, o := range ops {
+		switch o.kind {
+		case "listen":
+			for range o.n {
+				pulse(1)
+			}
+		case "deaf": // what is done next comes before the pulse that ends it
+			time.Sleep(time.Duration(modelMaxGap+o.n) * step)
+			clock += modelMaxGap + o.n
+			if o.policy%2 == 0 {
+				pulse(0)
+			}
+		case "back":
+			r.source.Pulse(time.Now().Add(-time.Duration(o.n+1) * step))
+			m.pulse(max(clock-o.n-1, 0))
+		default:
+			now := m.listened + min(clock-m.pulsed, modelMaxGap)
+			if got := r.source.Time(time.Now()); got != time.Duration(now)*step {
+				return fmt.Errorf("Time at %d = %g, want %d", clock, float64(got)/float64(step), now)
+			}
+			if err := r.apply(o, time.Duration(now)*step); err != nil {
+				return err
+			}
+			m.apply(o, clock, now)
+		}
+	}
+	return nil
+}
+
+// compare checks the events of each device, and the state that it is left in.
+func (r *modelRun) compare(m *model, log *liveness.Log) error {
+	events, err := log.Read(nil, 0, 1<<20)
+	if err != nil {
+		return err
+	}
+	got := make(map[string][]string)
+	for _, e := range events {
+		got[e.Subject] = append(got[e.Subject], r.line(&e))
+	}
+	for i := range m.devices {
+		d := &m.devices[i]
+		if !slices.Equal(got[d.id], d.events) {
+			return fmt.Errorf("events of %s:\n%q\nwant:\n%q", d.id, got[d.id], d.events)
+		}
+		if d.state == "" {
+			continue
+		}
+		v, err := r.registry.Device(d.id)
+		if err != nil {
+			return err
+		}
+		want := d.state
+		if (want == "online" || want == "late") && d.last < m.resumed {
+			want = "unknown"
+		}
+		if v.State.String() != want || v.Last != time.Duration(d.last)*step || v.Connected != d.open || v.Seq != uint64(d.seq) {
+			return fmt.Errorf("%s is %+v, want %+v", d.id, v, *d)
+		}
+	}
+	return nil
+}
+
+func newModel() *model {
+	m := &model{at: []int{0}, resumed: -1}
+	for i := range m.devices {
+		m.devices[i].id = fmt.Sprint("d", i)
+	}
+	return m
+}
+
+// checkModel runs operations in a bubble.
+func checkModel(t *testing.T, ops []modelOp) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog(t, 0)
+		r := &modelRun{start: time.Now()}
+		// A window so short that nothing flaps, and shares so high that no group has an outage: they are tested by themselves.
+		r.registry, err = liveness.New(log, liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}})
+		if err != nil {
+			return
+		}
+		r.source, err = r.registry.AddSource(liveness.SourceConfig{
+			Name: "edge", MaxGap: modelMaxGap * step, Allowance: modelAllowance * step,
+		})
+		if err != nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.registry.Run(ctx) }()
+		r.source.Pulse(r.start)
+		m := newModel()
+		err = drive(m, r, ops)
+		synctest.Wait()
+		if err == nil {
+			err = r.compare(m, log)
+		}
+		cancel()
+		if e := <-done; err == nil {
+			err = e
+		}
+	})
+	return err
+}
+
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ops := modelOps().Draw(rt, "ops")
+		if err := checkModel(t, ops); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
