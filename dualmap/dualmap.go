@@ -47,7 +47,7 @@ type Map struct {
 	used       uint32 // slots handed out at least once
 	live       uint32
 	retired    uint32
-	head, tail uint32 // the free slots, first in first out, linked through their data column
+	head, tail uint32 // the free slots, first in first out, linked through their params; noSlot if there are none
 	positions  bool
 }
 
@@ -74,9 +74,9 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 	slot := m.head
 	switch {
 	case slot != noSlot:
-		m.head = uint32(*m.dataAt(slot))
-		if m.head == noSlot {
-			m.tail = noSlot
+		m.head = m.Param(slot)
+		if slot == m.tail {
+			m.head, m.tail = noSlot, noSlot
 		}
 	case m.used < m.capacity:
 		slot = m.used
@@ -122,11 +122,10 @@ func (m *Map) Release(slot uint32) {
 		m.retired++
 		return
 	}
-	c.data[slot&chunkMask] = noSlot
 	if m.tail == noSlot {
 		m.head = slot
 	} else {
-		*m.dataAt(m.tail) = uint64(slot)
+		m.SetParam(m.tail, slot)
 	}
 	m.tail = slot
 }
@@ -163,14 +162,15 @@ func (m *Map) Remove(o Original, old uint64) bool {
 	return w.CompareAndSwap(generation<<ValueBits|old, (generation+1)<<ValueBits) // wraps to 0: retired
 }
 
-// Param returns the parameter of a slot, whoever its tenant is. The slot must have been handed out by [Map.Insert].
+// Param returns the parameter of a slot, whoever its tenant is, and nothing of meaning if it has none: who reads it without the
+// lock must find the entry alive afterwards to know that it is its own. The slot must have been handed out by [Map.Insert].
 func (m *Map) Param(slot uint32) uint32 { return m.chunkOf(slot).params[slot&chunkMask].Load() }
 
 // SetParam changes the parameter of a slot.
 func (m *Map) SetParam(slot, param uint32) { m.chunkOf(slot).params[slot&chunkMask].Store(param) }
 
 // Data returns the data of a slot, also after its removal and until its release.
-func (m *Map) Data(slot uint32) uint64 { return *m.dataAt(slot) }
+func (m *Map) Data(slot uint32) uint64 { return m.chunkOf(slot).data[slot&chunkMask] }
 
 // Tenant returns the entry that has a slot now and its value, which is 0 when the slot is vacant.
 func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
@@ -214,5 +214,3 @@ func (m *Map) word(o Original) *atomic.Uint64 {
 }
 
 func (m *Map) chunkOf(slot uint32) *chunk { return &(*m.chunks.Load())[slot>>chunkBits] }
-
-func (m *Map) dataAt(slot uint32) *uint64 { return &m.chunkOf(slot).data[slot&chunkMask] }

@@ -34,7 +34,7 @@ type fleet struct {
 	start    time.Time
 }
 
-func startFleet(b *testing.B, n int) *fleet {
+func startFleet(b *testing.B) *fleet {
 	b.Helper()
 	r, err := liveness.New(discard{}, liveness.Config{})
 	if err != nil {
@@ -53,7 +53,7 @@ func startFleet(b *testing.B, n int) *fleet {
 	if err != nil {
 		b.Fatal(err)
 	}
-	f := &fleet{registry: r, source: s, ids: make([]string, n), sessions: make([]liveness.Session, n), start: time.Now()}
+	f := &fleet{registry: r, source: s, ids: make([]string, benchDevices), sessions: make([]liveness.Session, benchDevices), start: time.Now()}
 	s.Pulse(f.start)
 	for i := range f.ids {
 		f.ids[i] = fmt.Sprintf("device-%07d", i)
@@ -63,37 +63,59 @@ func startFleet(b *testing.B, n int) *fleet {
 
 func (f *fleet) open(b *testing.B) {
 	b.Helper()
+	order := make([]int, benchDevices)
+	for i := range order {
+		order[i] = i
+	}
+	f.openIn(b, order)
+}
+
+func (f *fleet) openIn(b *testing.B, order []int) {
+	b.Helper()
 	now := f.source.Time(f.start)
-	for i := range f.ids {
+	for _, i := range order {
 		if _, err := f.source.Open(&f.sessions[i], f.ids[i], liveness.Hello{}, nil, now); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
+// BenchmarkBeat beats on sessions that lie beside each other, as the next one is that of the socket that was just read, while their
+// timers lie anywhere; and on sessions that lie anywhere themselves, as if nothing of the connection had been touched before.
 func BenchmarkBeat(b *testing.B) {
-	f := startFleet(b, benchDevices)
-	f.open(b)
-	order := rand.Perm(benchDevices)
-	b.ReportAllocs()
-	i := 0
-	now := time.Duration(0)
-	for b.Loop() {
-		if i&255 == 0 {
-			now += time.Microsecond * 8
-		}
-		if !f.sessions[order[i]].Beat(now) {
-			b.Fatal("replaced")
-		}
-		if i++; i == benchDevices {
-			i = 0
-		}
+	for _, sessions := range []string{"next", "anywhere"} {
+		b.Run("session="+sessions, func(b *testing.B) {
+			f := startFleet(b)
+			order := rand.Perm(benchDevices)
+			if sessions == "next" {
+				f.openIn(b, order)
+				for i := range order {
+					order[i] = i
+				}
+			} else {
+				f.open(b)
+			}
+			b.ReportAllocs()
+			i := 0
+			now := time.Duration(0)
+			for b.Loop() {
+				if i&255 == 0 {
+					now += time.Microsecond * 8
+				}
+				if !f.sessions[order[i]].Beat(now) {
+					b.Fatal("replaced")
+				}
+				if i++; i == benchDevices {
+					i = 0
+				}
+			}
+		})
 	}
 }
 
 // BenchmarkLookup looks devices up by ids that were just read, as an edge does: the id is in the cache, the device is not.
 func BenchmarkLookup(b *testing.B) {
-	f := startFleet(b, benchDevices)
+	f := startFleet(b)
 	f.open(b)
 	order := rand.Perm(benchDevices)
 	id := []byte("device-0000000")
@@ -114,10 +136,33 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
+// BenchmarkReopen is a fleet that comes back: each device is known, and opens a new session in place of the one that it had.
+func BenchmarkReopen(b *testing.B) {
+	f := startFleet(b)
+	f.open(b)
+	order := rand.Perm(benchDevices)
+	sessions := make([]liveness.Session, benchDevices)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if i&255 == 0 {
+			runtime.Gosched() // to the sink
+		}
+		n := order[i]
+		if _, err := f.source.Open(&sessions[n], f.ids[n], liveness.Hello{}, nil, 0); err != nil {
+			b.Fatal(err)
+		}
+		if i++; i == benchDevices {
+			i = 0
+			sessions, f.sessions = f.sessions, sessions
+		}
+	}
+}
+
 // BenchmarkMemory counts what a device takes beside its id and the edge's session.
 func BenchmarkMemory(b *testing.B) {
 	for range b.N {
-		f := startFleet(b, benchDevices)
+		f := startFleet(b)
 		before := heapBytes()
 		start := time.Now()
 		f.open(b)

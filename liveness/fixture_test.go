@@ -22,7 +22,8 @@ const (
 
 // rig is a registry at work, in a synctest bubble, with a log and one source that listens when it is told to.
 type rig struct {
-	t        *testing.T
+	*testing.T
+
 	registry *liveness.Registry
 	log      *liveness.Log
 	source   *liveness.Source
@@ -32,7 +33,7 @@ type rig struct {
 }
 
 // inRig runs a test with a registry at work. Its source has a MaxGap of a unit and an Allowance of ten, unless cfg says otherwise.
-func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(t *testing.T, r *rig)) {
+func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log, err := liveness.NewLog(0)
@@ -42,7 +43,7 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 		if fleet.Policy.Timeout == 0 {
 			fleet.Policy.Timeout = 30 * unit
 		}
-		r := &rig{t: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
+		r := &rig{T: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
 		if r.registry, err = liveness.New(log, fleet); err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 			cfg.Name = "edge"
 		}
 		r.source = r.addSource(cfg)
-		f(t, r)
+		f(r)
 	})
 }
 
@@ -71,7 +72,7 @@ func start(t *testing.T, registry *liveness.Registry) (stop func()) {
 }
 
 func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
-	r.t.Helper()
+	r.Helper()
 	if cfg.MaxGap == 0 {
 		cfg.MaxGap = unit
 	}
@@ -80,7 +81,7 @@ func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
 	}
 	s, err := r.registry.AddSource(cfg)
 	if err != nil {
-		r.t.Fatal(err)
+		r.Fatal(err)
 	}
 	s.Pulse(time.Now())
 	return s
@@ -111,33 +112,33 @@ func (r *rig) now() time.Duration { return r.source.Time(time.Now()) }
 
 // open opens a session of a device; a new one, whose peer is nil.
 func (r *rig) open(id string) *liveness.Session {
-	r.t.Helper()
+	r.Helper()
 	return r.openAs(id, liveness.Hello{}, nil)
 }
 
 func (r *rig) openAs(id string, h liveness.Hello, peer liveness.Peer) *liveness.Session {
-	r.t.Helper()
+	r.Helper()
 	s := new(liveness.Session)
 	if _, err := r.source.Open(s, id, h, peer, r.now()); err != nil {
-		r.t.Fatalf("Open(%q) = %v", id, err)
+		r.Fatalf("Open(%q) = %v", id, err)
 	}
 	r.sessions[id] = s
 	return s
 }
 
 func (r *rig) device(id string) liveness.View {
-	r.t.Helper()
+	r.Helper()
 	v, err := r.registry.Device(id)
 	if err != nil {
-		r.t.Fatalf("Device(%q) = %v", id, err)
+		r.Fatalf("Device(%q) = %v", id, err)
 	}
 	return v
 }
 
 func (r *rig) wantState(id string, want liveness.State) {
-	r.t.Helper()
+	r.Helper()
 	if v := r.device(id); v.State != want {
-		r.t.Errorf("%s at %g is %v, want %v", id, r.units(time.Now()), v.State, want)
+		r.Errorf("%s at %g is %v, want %v", id, r.units(time.Now()), v.State, want)
 	}
 }
 
@@ -148,11 +149,11 @@ func inUnits(d time.Duration) float64 { return float64(d) / float64(unit) }
 
 // events returns what the log has received since the last call.
 func (r *rig) events() []liveness.Event {
-	r.t.Helper()
+	r.Helper()
 	synctest.Wait()
 	events, err := r.log.Read(nil, r.read, 1<<20)
 	if err != nil {
-		r.t.Fatal(err)
+		r.Fatal(err)
 	}
 	if len(events) > 0 {
 		r.read = events[len(events)-1].Offset
@@ -179,13 +180,13 @@ func (r *rig) line(e *liveness.Event) string {
 
 // want compares what the log has received since the last call.
 func (r *rig) want(lines ...string) {
-	r.t.Helper()
+	r.Helper()
 	var got []string
 	for _, e := range r.events() {
 		got = append(got, r.line(&e))
 	}
 	if !slices.Equal(got, lines) {
-		r.t.Errorf("events:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
+		r.Errorf("events:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(lines, "\n\t"))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // outages returns the lines of the group events since the last call.
 func (r *rig) outages() (lines []string) {
-	r.t.Helper()
+	r.Helper()
 	for _, e := range r.events() {
 		if e.Type == liveness.GroupOutageStarted || e.Type == liveness.GroupOutageEnded {
 			lines = append(lines, r.line(&e))
@@ -20,24 +20,24 @@ func (r *rig) outages() (lines []string) {
 }
 
 func (r *rig) wantOutages(want ...string) {
-	r.t.Helper()
+	r.Helper()
 	if got := r.outages(); fmt.Sprint(got) != fmt.Sprint(want) {
-		r.t.Errorf("outages at %g: %v, want %v", r.units(time.Now()), got, want)
+		r.Errorf("outages at %g: %v, want %v", r.units(time.Now()), got, want)
 	}
 }
 
 // openAll opens sessions of devices PREFIX0 to PREFIXn-1.
 func (r *rig) openAll(prefix string, n int) {
-	r.t.Helper()
+	r.Helper()
 	for i := range n {
 		r.open(fmt.Sprint(prefix, i))
 	}
 }
 
-// beatAll sends heartbeats of devices from to to.
-func (r *rig) beatAll(prefix string, from, to int) {
+// beatSite sends heartbeats of the devices site/FROM to site/TO-1.
+func (r *rig) beatSite(from, to int) {
 	for i := from; i < to; i++ {
-		r.sessions[fmt.Sprint(prefix, i)].Beat(r.now())
+		r.sessions[fmt.Sprint("site/", i)].Beat(r.now())
 	}
 }
 
@@ -52,38 +52,38 @@ func outageConfig(share float64, least int) liveness.Config {
 }
 
 func TestOutage(t *testing.T) {
-	inRig(t, outageConfig(0.5, 4), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.5, 4), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 10)
 		r.openAll("else/", 3)
 		r.listen(5 * unit)
-		r.beatAll("site/", 4, 10) // 0 to 3 fall silent at 10: four of ten
+		r.beatSite(4, 10) // 0 to 3 fall silent at 10: four of ten
 		r.listen(5 * unit)
 		r.wantOutages()
-		r.beatAll("site/", 5, 10) // 4 at 15
+		r.beatSite(5, 10) // 4 at 15
 		r.listen(5 * unit)
 		r.wantOutages("group/site:1 group.outage.started at 15 5 of 10")
 		if g := r.registry.Groups(); g[0] != (liveness.GroupView{Name: "site", Match: "site/*", Members: 10, Silent: 5, Outage: true}) ||
 			g[1] != (liveness.GroupView{Name: "all", Match: "*", Members: 3, Silent: 3}) {
-			t.Errorf("Groups = %+v", g)
+			r.Errorf("Groups = %+v", g)
 		}
 		r.listen(5 * unit) // the others, at 20: no other outage
 		events := r.events()
 		if len(events) != 5 {
-			t.Errorf("%d events, want 5", len(events))
+			r.Errorf("%d events, want 5", len(events))
 		}
 		for _, e := range events {
 			if !e.Outage || e.Group != "site" {
-				t.Errorf("%s does not belong to the outage of its group", r.line(&e))
+				r.Errorf("%s does not belong to the outage of its group", r.line(&e))
 			}
 		}
-		r.beatAll("site/", 0, 7) // three of ten are silent: more than a quarter
+		r.beatSite(0, 7) // three of ten are silent: more than a quarter
 		r.wantOutages()
-		r.beatAll("site/", 7, 8)
+		r.beatSite(7, 8)
 		r.wantOutages("group/site:2 group.outage.ended at 20 2 of 10")
-		r.beatAll("site/", 8, 10)
+		r.beatSite(8, 10)
 		for _, e := range r.events() {
 			if e.Outage {
-				t.Errorf("%s after the outage belongs to it", r.line(&e))
+				r.Errorf("%s after the outage belongs to it", r.line(&e))
 			}
 		}
 	})
@@ -91,44 +91,44 @@ func TestOutage(t *testing.T) {
 
 // An outage needs its share within the window.
 func TestOutageWindow(t *testing.T) {
-	inRig(t, outageConfig(0.5, 2), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.5, 2), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 8)
 		for i := range 8 { // one falls silent every five
 			r.sessions[fmt.Sprint("site/", i)].Close(r.now(), liveness.Closed)
 			for range 5 {
-				r.beatAll("site/", i+1, 8)
+				r.beatSite(i+1, 8)
 				r.listen(unit)
 			}
 		}
 		r.wantOutages()
 		if g := r.registry.Groups()[0]; g.Silent != 8 || g.Outage {
-			t.Errorf("Groups = %+v", g)
+			r.Errorf("Groups = %+v", g)
 		}
 	})
 }
 
 // Devices that fall silent again and again are no outage of the group: each counts once, and not when it is back.
 func TestOutageCountsMembersOnce(t *testing.T) {
-	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 10)
 		for range 20 {
 			r.sessions["site/0"].Close(r.now(), liveness.Closed)
 			r.sessions["site/1"].Close(r.now(), liveness.Closed)
 			r.listen(unit)
-			r.beatAll("site/", 2, 10)
+			r.beatSite(2, 10)
 			r.open("site/0")
 			r.open("site/1")
 		}
 		r.wantOutages()
 		if g := r.registry.Groups()[0]; g.Silent != 0 {
-			t.Errorf("Groups = %+v", g)
+			r.Errorf("Groups = %+v", g)
 		}
 	})
 }
 
 // Who said goodbye is not silent, before or after.
 func TestOutageWithoutGoodbyes(t *testing.T) {
-	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 10)
 		for i := range 10 {
 			r.sessions[fmt.Sprint("site/", i)].Bye(r.now())
@@ -142,13 +142,13 @@ func TestOutageWithoutGoodbyes(t *testing.T) {
 		}
 		r.wantOutages("group/site:2 group.outage.ended at 10 1 of 10")
 		if g := r.registry.Groups()[0]; g.Silent != 0 || g.Members != 10 {
-			t.Errorf("Groups = %+v", g)
+			r.Errorf("Groups = %+v", g)
 		}
 	})
 }
 
 func TestOutageMinDevices(t *testing.T) {
-	inRig(t, outageConfig(0.1, 4), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.1, 4), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 3)
 		r.listen(10 * unit)
 		r.wantOutages()
@@ -160,26 +160,26 @@ func TestOutageMinDevices(t *testing.T) {
 
 // Devices that have been silent for long do not keep an outage from ending.
 func TestOutageEndsBesideDeadDevices(t *testing.T) {
-	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 20)
 		for i := range 8 {
 			r.sessions[fmt.Sprint("site/", i)].Close(r.now(), liveness.Closed)
 			for range 10 {
 				r.listen(unit)
-				r.beatAll("site/", i+1, 20)
+				r.beatSite(i+1, 20)
 			}
 		}
 		r.wantOutages()
 		r.listen(10 * unit)
 		r.wantOutages("group/site:1 group.outage.started at 90 14 of 20")
-		r.beatAll("site/", 8, 20)
+		r.beatSite(8, 20)
 		r.wantOutages("group/site:2 group.outage.ended at 90 11 of 20")
 	})
 }
 
 // A group without a Share has no outages.
 func TestOutageOff(t *testing.T) {
-	inRig(t, outageConfig(0, 1), liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, outageConfig(0, 1), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 3)
 		r.listen(10 * unit)
 		r.wantOutages()
@@ -189,10 +189,10 @@ func TestOutageOff(t *testing.T) {
 // A share that binary numbers cannot express is reached all the same.
 func TestOutageShareIsExact(t *testing.T) {
 	fleet := outageConfig(0.07, 1)
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 100)
 		r.listen(5 * unit)
-		r.beatAll("site/", 7, 100)
+		r.beatSite(7, 100)
 		r.listen(5 * unit)
 		r.wantOutages("group/site:1 group.outage.started at 10 7 of 100")
 	})

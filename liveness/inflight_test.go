@@ -14,6 +14,8 @@ import (
 
 // flight is a registry with one device whose timer has expired, after heartbeats that only the timer knew of, and whose verdict waits.
 type flight struct {
+	*testing.T
+
 	registry *Registry
 	source   *Source
 	session  *Session
@@ -79,7 +81,7 @@ func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, l
 			landed = true
 			synctest.Wait()
 		}
-		f(&flight{r, source, session, land})
+		f(&flight{t, r, source, session, land})
 		land()
 		listen(100 * s)
 		if v, err = r.Device("a"); err != nil {
@@ -106,101 +108,101 @@ func TestInFlight(t *testing.T) {
 	tests := []struct {
 		name string
 		late time.Duration
-		f    func(t *testing.T, f *flight)
+		f    func(f *flight)
 		want []string
 	}{
-		{"nothing", 0, func(*testing.T, *flight) {}, []string{"2 device.offline at 48s seen 17s silence"}},
+		{"nothing", 0, func(*flight) {}, []string{"2 device.offline at 48s seen 17s silence"}},
 		{
-			"close", 0, func(t *testing.T, f *flight) {
+			"close", 0, func(f *flight) {
 				if !f.session.Close(48*s, Closed) {
-					t.Error("Close = false")
+					f.Error("Close = false")
 				}
 			},
 			[]string{"2 device.offline at 48s seen 17s silence"},
 		},
 		{
-			"early close", 0, func(_ *testing.T, f *flight) { f.session.Close(40*s, Closed) },
+			"early close", 0, func(f *flight) { f.session.Close(40*s, Closed) },
 			[]string{"2 device.offline at 48s seen 17s closed"},
 		},
 		{
-			"close as it becomes late", 25 * s, func(_ *testing.T, f *flight) { f.session.Close(40*s, Closed) },
+			"close as it becomes late", 25 * s, func(f *flight) { f.session.Close(40*s, Closed) },
 			[]string{"2 device.late at 44s seen 17s", "3 device.offline at 1m40s seen 17s closed"},
 		},
 		{
-			"heartbeat as it becomes late", 25 * s, func(_ *testing.T, f *flight) { f.session.Beat(44 * s) },
+			"heartbeat as it becomes late", 25 * s, func(f *flight) { f.session.Beat(44 * s) },
 			[]string{"2 device.offline at 1m40s seen 44s silence"},
 		},
-		{"old heartbeat", 0, func(_ *testing.T, f *flight) { f.session.Beat(10 * s) }, []string{"2 device.offline at 48s seen 17s silence"}},
+		{"old heartbeat", 0, func(f *flight) { f.session.Beat(10 * s) }, []string{"2 device.offline at 48s seen 17s silence"}},
 		{
-			"heartbeat", 0, func(t *testing.T, f *flight) {
+			"heartbeat", 0, func(f *flight) {
 				if !f.session.Beat(48 * s) {
-					t.Error("Beat = false")
+					f.Error("Beat = false")
 				}
 			},
 			[]string{"2 device.offline at 1m40s seen 48s silence"},
 		},
 		{
-			"failure", 0, func(_ *testing.T, f *flight) { f.session.Fail(48*s, "disk") },
+			"failure", 0, func(f *flight) { f.session.Fail(48*s, "disk") },
 			[]string{"2 device.failed at 48s seen 48s", "3 device.offline at 1m40s seen 48s silence"},
 		},
 		{
-			"old failure", 0, func(_ *testing.T, f *flight) { f.session.Fail(10*s, "disk") },
+			"old failure", 0, func(f *flight) { f.session.Fail(10*s, "disk") },
 			[]string{"2 device.failed at 48s seen 10s", "3 device.offline at 48s seen 17s silence"},
 		},
-		{"goodbye", 0, func(_ *testing.T, f *flight) { f.session.Bye(48 * s) }, []string{"2 device.offline at 48s seen 48s bye"}},
+		{"goodbye", 0, func(f *flight) { f.session.Bye(48 * s) }, []string{"2 device.offline at 48s seen 48s bye"}},
 		{
-			"sleep", 0, func(_ *testing.T, f *flight) { f.session.Sleep(48*s, 10*s) },
+			"sleep", 0, func(f *flight) { f.session.Sleep(48*s, 10*s) },
 			[]string{"2 device.sleeping at 48s seen 48s", "3 device.offline at 1m40s seen 48s silence"},
 		},
 		{
-			"another session", 0, func(t *testing.T, f *flight) {
+			"another session", 0, func(f *flight) {
 				if _, err := f.source.Open(new(Session), "a", Hello{}, nil, 48*s); err != nil {
-					t.Error(err)
+					f.Error(err)
 				}
 			},
 			[]string{"2 device.session_replaced at 48s seen 48s", "3 device.offline at 1m40s seen 48s silence"},
 		},
 		{
-			"close and another session", 0, func(t *testing.T, f *flight) {
+			"close and another session", 0, func(f *flight) {
 				f.session.Close(48*s, Closed)
 				if _, err := f.source.Open(new(Session), "a", Hello{}, nil, 48*s); err != nil {
-					t.Error(err)
+					f.Error(err)
 				}
 			},
 			[]string{"2 device.offline at 1m40s seen 48s silence"},
 		},
 		{
-			"another source", 0, func(t *testing.T, f *flight) {
+			"another source", 0, func(f *flight) {
 				other, err := f.registry.AddSource(SourceConfig{Name: "other"})
 				if err != nil {
-					t.Fatal(err)
+					f.Fatal(err)
 				}
 				other.Pulse(time.Now())
 				if _, err := other.Open(new(Session), "a", Hello{}, nil, 0); err != nil {
-					t.Error(err)
+					f.Error(err)
 				}
 			},
 			[]string{"2 device.session_replaced at 48s seen 48s"},
 		},
 		{
-			"another policy", 0, func(t *testing.T, f *flight) {
+			"another policy", 0, func(f *flight) {
 				if _, err := f.session.Repace(48*s, Policy{Timeout: 300 * s}); err != nil {
-					t.Error(err)
+					f.Error(err)
 				}
 			},
 			nil,
 		},
 		{
-			"a look", 0, func(t *testing.T, f *flight) {
+			"a look", 0, func(f *flight) {
 				v, err := f.registry.Device("a")
 				if err != nil || v.State != Online || v.Last < 17*s || v.Last > 18*s {
-					t.Errorf("Device = %+v, %v, want it heard between 17 s and 18 s", v, err)
+					f.Errorf("Device = %+v, %v, want it heard between 17 s and 18 s", v, err)
 				}
 			},
 			[]string{"2 device.offline at 48s seen 17s silence"},
 		},
 		{
-			"end of flapping", 0, func(_ *testing.T, f *flight) {
+			"end of flapping", 0, func(f *flight) {
 				f.session.device.changes = &changes{flapping: true}
 				f.registry.flaps.set(f.session.device.handle, true)
 				f.registry.settle(f.session.device.handle, time.Now())
@@ -212,7 +214,7 @@ func TestInFlight(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			v, got := inFlight(t, tt.late, func(f *flight) { tt.f(t, f) })
+			v, got := inFlight(t, tt.late, tt.f)
 			if want := append([]string{online}, tt.want...); !slices.Equal(got, want) {
 				t.Errorf("events:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 			}

@@ -308,8 +308,9 @@ func drive(m *model, r *modelRun, ops []modelOp) error {
 				pulse(0)
 			}
 		case "back":
-			r.source.Pulse(time.Now().Add(-time.Duration(o.n+1) * step))
-			m.pulse(max(clock-o.n-1, 0))
+			if m.pulsed == clock { // it changes nothing
+				r.source.Pulse(time.Now().Add(-time.Duration(o.n) * step))
+			}
 		default:
 			now := m.listened + min(clock-m.pulsed, modelMaxGap)
 			if got := r.source.Time(time.Now()); got != time.Duration(now)*step {

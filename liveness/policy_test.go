@@ -37,15 +37,18 @@ func TestPolicyResolution(t *testing.T) {
 		{"default", "x", liveness.Policy{}, fleet.Policy, "default", ""},
 		{"announced", "x", announced, announced, "announced", ""},
 		{
-			"announced in part", "x", liveness.Policy{Timeout: 60 * s},
+			"announced in part", "x",
+			liveness.Policy{Timeout: 60 * s},
 			policy(8*s, 60*s, 50*s, 4*s, time.Hour), "announced", "",
 		},
 		{
-			"announced, but not the timeout", "x", liveness.Policy{Interval: 20 * s},
+			"announced, but not the timeout", "x",
+			liveness.Policy{Interval: 20 * s},
 			policy(20*s, 80*s, 50*s, 4*s, time.Hour), "default", "",
 		},
 		{
-			"group", "site-7/x", liveness.Policy{},
+			"group", "site-7/x",
+			liveness.Policy{},
 			policy(8*s, 70*s, 50*s, 7*s, time.Hour), "group seven", "seven",
 		},
 		{
@@ -57,12 +60,14 @@ func TestPolicyResolution(t *testing.T) {
 			policy(20*s, 60*s, 30*s, 5*s, 7*time.Hour), "announced", "calm",
 		},
 		{
-			"the first group that matches", "site-7/calm", liveness.Policy{},
+			"the first group that matches", "site-7/calm",
+			liveness.Policy{},
 			policy(8*s, 70*s, 50*s, 7*s, time.Hour), "group seven", "seven",
 		},
 		{"device", "own", announced, fleet.Devices["own"], "device", ""},
 		{
-			"device before group", "site-7/own", liveness.Policy{},
+			"device before group", "site-7/own",
+			liveness.Policy{},
 			policy(8*s, 11*s, 50*s, 7*s, time.Hour), "device", "seven",
 		},
 		{
@@ -70,19 +75,19 @@ func TestPolicyResolution(t *testing.T) {
 			policy(20*s, 70*s, 12*s, 7*s, 9*time.Hour), "group seven", "seven",
 		},
 	}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		for _, tt := range tests {
 			w, err := r.source.Open(new(liveness.Session), tt.id, liveness.Hello{Announced: tt.announced}, nil, 0)
 			if err != nil || w.Policy != tt.want || w.From != tt.from {
-				t.Errorf("%s: Open = %+v from %q, %v, want %+v from %q", tt.name, w.Policy, w.From, err, tt.want, tt.from)
+				r.Errorf("%s: Open = %+v from %q, %v, want %+v from %q", tt.name, w.Policy, w.From, err, tt.want, tt.from)
 			}
 			if v := r.device(tt.id); v.Policy != tt.want || v.From != tt.from || v.Group != tt.group {
-				t.Errorf("%s: Device = %+v from %q of %q, want %+v from %q of %q", tt.name, v.Policy, v.From, v.Group, tt.want, tt.from, tt.group)
+				r.Errorf("%s: Device = %+v from %q of %q, want %+v from %q of %q", tt.name, v.Policy, v.From, v.Group, tt.want, tt.from, tt.group)
 			}
 		}
 		for _, e := range r.events() {
 			if v := r.device(e.Subject); e.Type == liveness.DeviceOnline && e.Group != v.Group {
-				t.Errorf("event %s: group %q, want %q", e.ID(), e.Group, v.Group)
+				r.Errorf("event %s: group %q, want %q", e.ID(), e.Group, v.Group)
 			}
 		}
 	})
@@ -143,18 +148,21 @@ func TestBadConfig(t *testing.T) {
 		{"bad share", group(liveness.GroupConfig{Name: "a", Match: "*", Outage: liveness.OutageConfig{Share: 1.1}}), []string{"Share"}},
 		{
 			"share that is no number",
-			group(liveness.GroupConfig{Name: "a", Match: "*", Outage: liveness.OutageConfig{Share: math.NaN()}}), []string{"Share"},
+			group(liveness.GroupConfig{Name: "a", Match: "*", Outage: liveness.OutageConfig{Share: math.NaN()}}),
+			[]string{"Share"},
 		},
 		{"negative outage", group(liveness.GroupConfig{Name: "a", Match: "*", Outage: liveness.OutageConfig{MinDevices: -1}}), []string{"MinDevices"}},
 		{
 			"groups of one name",
-			liveness.Config{Groups: []liveness.GroupConfig{{Name: "a", Match: "a"}, {Name: "a", Match: "b"}}}, []string{"taken"},
+			liveness.Config{Groups: []liveness.GroupConfig{{Name: "a", Match: "a"}, {Name: "a", Match: "b"}}},
+			[]string{"taken"},
 		},
 		{"bad device", liveness.Config{Devices: map[string]liveness.Policy{"\n": {Timeout: -1}}}, []string{"control", "Timeout"}},
 		{"negative capacity", liveness.Config{MaxDevices: -1}, []string{"MaxDevices"}},
 		{
 			"more devices than capacity",
-			liveness.Config{MaxDevices: 1, Devices: map[string]liveness.Policy{"a": {}, "b": {}}}, []string{"full"},
+			liveness.Config{MaxDevices: 1, Devices: map[string]liveness.Policy{"a": {}, "b": {}}},
+			[]string{"full"},
 		},
 	}
 	for _, tt := range tests {
@@ -175,11 +183,11 @@ func TestBadConfig(t *testing.T) {
 // The registry keeps no map of its caller.
 func TestConfigIsCopied(t *testing.T) {
 	devices := map[string]liveness.Policy{"a": {Timeout: 5 * unit}}
-	inRig(t, liveness.Config{Devices: devices}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{Devices: devices}, liveness.SourceConfig{}, func(r *rig) {
 		clear(devices)
 		r.open("a")
 		if got := r.device("a").Policy.Timeout; got != 5*unit {
-			t.Errorf("Timeout = %v, want %v", got, 5*unit)
+			r.Errorf("Timeout = %v, want %v", got, 5*unit)
 		}
 	})
 }

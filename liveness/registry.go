@@ -43,7 +43,7 @@ type Config struct {
 
 const (
 	shardCount = 64
-	chunkLen   = 256
+	chunkLen   = 64
 )
 
 // Registry holds the devices of a fleet and judges them. Make one with [New], and keep [Registry.Run] running: without it no event
@@ -86,16 +86,16 @@ type device struct {
 	rule    unique.Handle[rule]
 	timer   timer.ID // 0 if there is nothing to come
 	last    time.Duration
-	until   time.Duration
-	changes *changes // nil for a device that never went offline
-	seq     uint64
-	epoch   uint64
-	since   int64 // wall clock, ns: when the state changed last
 	handle  uint32
 	state   State
 	reason  Reason
 	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
 	counted bool // among its group's silent members
+	until   time.Duration
+	seq     uint64
+	epoch   uint64
+	since   int64    // wall clock, ns: when the state changed last
+	changes *changes // nil for a device that never went offline
 }
 
 // New returns a registry of no devices but the configured ones. It starts nothing.

@@ -23,8 +23,8 @@ type Peer interface {
 // opened. One that is open for a device can be opened for that device only; once closed or replaced, for any.
 type Session struct {
 	timer  atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they have to take the long way
+	source *Source       // next to it: a heartbeat reads these two
 	device *device
-	source *Source
 	peer   Peer
 	epoch  uint64
 }
@@ -69,13 +69,31 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 			return Welcome{}, err
 		}
 	}
-	epoch := h.Epoch
-	switch {
-	case epoch == 0:
-		epoch = max(d.epoch+1, d.epoch) // the last one there is stays
-	case epoch < d.epoch:
-		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, epoch, d.epoch)
+	epoch, err := d.epochLocked(h.Epoch)
+	if err != nil {
+		return Welcome{}, err
 	}
+	d.epoch, session.epoch, session.peer = epoch, epoch, peer
+	d.rule = r.resolve(id, h.Announced)
+	s.attachLocked(sh, d, session, now)
+	rule := d.rule.Value()
+	return Welcome{Epoch: epoch, Policy: rule.Policy, From: rule.from}, nil
+}
+
+// epochLocked returns the epoch of the device's next session, which said one of its own or 0.
+func (d *device) epochLocked(said uint64) (uint64, error) {
+	switch {
+	case said == 0:
+		return max(d.epoch+1, d.epoch), nil // the last one there is stays
+	case said < d.epoch:
+		return 0, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, said, d.epoch)
+	}
+	return said, nil
+}
+
+// attachLocked makes a session the device's.
+func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, now time.Duration) {
+	r := s.registry
 	before, _ := d.factsLocked()
 	replaced := d.session != nil && d.session != session
 	if replaced {
@@ -87,19 +105,15 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	if session.device != d || session.source != s { // else a heartbeat may be reading them
 		session.device, session.source = d, s
 	}
-	session.peer, session.epoch = peer, epoch
 	if d.source != s { // its past is on another clock
 		r.stopLocked(d)
 		before.last = now
 	}
-	d.source, d.session, d.epoch = s, session, epoch
-	d.rule = r.resolve(id, h.Announced)
+	d.source, d.session = s, session
 	r.setLocked(sh, d, before.heard(now), now)
 	if replaced {
 		r.emitLocked(d, DeviceSessionReplaced, "", now)
 	}
-	rule := d.rule.Value()
-	return Welcome{Epoch: epoch, Policy: rule.Policy, From: rule.from}, nil
 }
 
 // ID returns the id of the session's device.

@@ -2,10 +2,12 @@ package liveness_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -18,7 +20,7 @@ func (p *peer) Judged()   { p.judged++ }
 
 func TestClose(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{CloseGrace: 4 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		for _, id := range []string{"back", "gone", "broke", "silent"} {
 			r.open(id)
 		}
@@ -34,7 +36,7 @@ func TestClose(t *testing.T) {
 				due = 30
 			}
 			if v.State != liveness.Online || v.Closing != why || v.Connected != (why == liveness.NoReason) || r.units(v.Deadline) != due {
-				t.Errorf("%s: %v, closing %v, connected %v, due %g", id, v.State, v.Closing, v.Connected, r.units(v.Deadline))
+				r.Errorf("%s: %v, closing %v, connected %v, due %g", id, v.State, v.Closing, v.Connected, r.units(v.Deadline))
 			}
 		}
 		r.listen(3 * unit)
@@ -43,18 +45,18 @@ func TestClose(t *testing.T) {
 		r.listen(unit)
 		got := r.events()
 		if len(got) != 2 || got[0].Subject == got[1].Subject {
-			t.Fatalf("events = %+v", got)
+			r.Fatalf("events = %+v", got)
 		}
 		for _, e := range got {
 			want := map[string]liveness.Reason{"gone": liveness.Closed, "broke": liveness.Protocol}[e.Subject]
 			if e.Type != liveness.DeviceOffline || e.Reason != want || r.units(e.Deadline) != 14 || e.HeardSilence != 14*unit {
-				t.Errorf("event %s", r.line(&e))
+				r.Errorf("event %s", r.line(&e))
 			}
 		}
 		r.listen(12 * unit)
 		r.sessions["silent"].Close(r.now(), liveness.Closed) // 4 before its timeout
 		if v := r.device("silent"); v.Closing != liveness.Closed {
-			t.Errorf("closing %v", v.Closing)
+			r.Errorf("closing %v", v.Closing)
 		}
 		r.listen(4 * unit)
 		r.want("silent:2 device.offline silence at 30 seen 0 due 30 silent 30")
@@ -63,36 +65,36 @@ func TestClose(t *testing.T) {
 }
 
 func TestBye(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		s := r.openAs("a", liveness.Hello{}, p)
 		r.listen(2 * unit)
 		if !s.Bye(r.now()) {
-			t.Error("Bye = false")
+			r.Error("Bye = false")
 		}
 		r.want(
 			"a:1 device.online at 0 seen 0 due 30 silent 0",
 			"a:2 device.offline bye at 2 seen 2 due 32 silent 0",
 		)
 		if s.Bye(r.now()) || s.Beat(r.now()) || s.Close(r.now(), liveness.Closed) || s.Fail(r.now(), "x") {
-			t.Error("something on a session that has ended = true")
+			r.Error("something on a session that has ended = true")
 		}
 		r.listen(100 * unit)
 		r.want()
 		if v := r.device("a"); v.Reason != liveness.Bye || v.Connected || *p != (peer{}) {
-			t.Errorf("%v, connected %v, peer %+v", v.Reason, v.Connected, *p)
+			r.Errorf("%v, connected %v, peer %+v", v.Reason, v.Connected, *p)
 		}
 	})
 }
 
 // A device that was judged and then says goodbye was back: its events say so, and its state agrees with the last one.
 func TestByeAfterVerdict(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		s := r.openAs("a", liveness.Hello{}, p)
 		r.listen(30 * unit)
 		if !s.Judged() || p.judged != 1 {
-			t.Errorf("Judged = %v, peer %+v", s.Judged(), *p)
+			r.Errorf("Judged = %v, peer %+v", s.Judged(), *p)
 		}
 		r.events()
 		s.Bye(r.now())
@@ -101,28 +103,28 @@ func TestByeAfterVerdict(t *testing.T) {
 			"a:4 device.offline bye at 30 seen 30 due 60 silent 0",
 		)
 		if v := r.device("a"); v.Reason != liveness.Bye || v.Seq != 4 {
-			t.Errorf("view = %+v", v)
+			r.Errorf("view = %+v", v)
 		}
 	})
 }
 
 func TestJudged(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		open, closed := new(peer), new(peer)
 		a := r.openAs("a", liveness.Hello{}, open)
 		b := r.openAs("b", liveness.Hello{}, closed)
 		if a.Judged() || new(liveness.Session).Judged() {
-			t.Error("Judged = true before the verdict")
+			r.Error("Judged = true before the verdict")
 		}
 		r.listen(29 * unit)
 		b.Close(r.now(), liveness.Closed)
 		r.listen(20 * unit)
 		if !a.Judged() || b.Judged() || open.judged != 1 || closed.judged != 0 {
-			t.Errorf("Judged: %v, %v; peers: %+v, %+v", a.Judged(), b.Judged(), *open, *closed)
+			r.Errorf("Judged: %v, %v; peers: %+v, %+v", a.Judged(), b.Judged(), *open, *closed)
 		}
 		a.Beat(r.now())
 		if a.Judged() {
-			t.Error("Judged = true after it was heard")
+			r.Error("Judged = true after it was heard")
 		}
 		r.wantState("a", liveness.Online)
 	})
@@ -130,18 +132,18 @@ func TestJudged(t *testing.T) {
 
 func TestSleep(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{SleepLimit: 100 * unit, LateAfter: 20 * unit, CloseGrace: unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		s := r.open("a")
 		r.events()
 		for _, tt := range []struct{ length, want time.Duration }{
 			{-unit, 0}, {0, 0}, {40 * unit, 40 * unit}, {100*unit + 1, 100 * unit}, {math.MaxInt64, 100 * unit}, {50 * unit, 50 * unit},
 		} {
 			if granted, ok := s.Sleep(r.now(), tt.length); granted != tt.want || !ok {
-				t.Errorf("Sleep(%v) = %v, %v, want %v, true", tt.length, granted, ok, tt.want)
+				r.Errorf("Sleep(%v) = %v, %v, want %v, true", tt.length, granted, ok, tt.want)
 			}
 		}
 		if v := r.device("a"); v.State != liveness.Sleeping || r.units(v.Sleep) != 50 || r.units(v.Deadline) != 80 {
-			t.Errorf("%v until %g, due %g, want sleeping until 50, due 80", v.State, r.units(v.Sleep), r.units(v.Deadline))
+			r.Errorf("%v until %g, due %g, want sleeping until 50, due 80", v.State, r.units(v.Sleep), r.units(v.Deadline))
 		}
 		s.Close(r.now(), liveness.Closed) // as one does who sleeps
 		r.listen(80*unit - step)
@@ -165,7 +167,7 @@ func TestSleep(t *testing.T) {
 
 // A device sleeps on while its source is deaf, and has its allowance when it should have woken up meanwhile.
 func TestSleepAndDeaf(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a").Sleep(r.now(), 5*unit)
 		r.events()
 		r.listen(33 * unit)
@@ -180,7 +182,7 @@ func TestSleepAndDeaf(t *testing.T) {
 }
 
 func TestFail(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		s := r.open("a")
 		r.listen(20 * unit)
 		s.Fail(r.now(), "disk")
@@ -199,14 +201,14 @@ func TestFail(t *testing.T) {
 			"a:5 device.failed at 50 seen 50 due 80 silent 0 again",
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("events:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			r.Errorf("events:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
 
 // What happens on a session that was replaced changes nothing, whatever it is.
 func TestReplaced(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p, q := new(peer), new(peer)
 		old := r.openAs("a", liveness.Hello{}, p)
 		r.listen(unit)
@@ -216,7 +218,7 @@ func TestReplaced(t *testing.T) {
 			"a:2 device.session_replaced at 1 seen 1 due 31 silent 0",
 		)
 		if *p != (peer{replaced: 1}) || *q != (peer{}) {
-			t.Errorf("peers: %+v, %+v", *p, *q)
+			r.Errorf("peers: %+v, %+v", *p, *q)
 		}
 		r.listen(unit)
 		before := r.device("a")
@@ -233,23 +235,23 @@ func TestReplaced(t *testing.T) {
 			"Judged": old.Judged,
 		} {
 			if does() {
-				t.Errorf("%s on a replaced session does something", name)
+				r.Errorf("%s on a replaced session does something", name)
 			}
 		}
 		after := r.device("a")
 		if before.Last != after.Last || after.Seq != 2 || after.Epoch != 2 || !after.Connected || after.Policy != before.Policy {
-			t.Errorf("before: %+v\nafter: %+v", before, after)
+			r.Errorf("before: %+v\nafter: %+v", before, after)
 		}
 		r.listen(29 * unit)
 		r.want("a:3 device.offline silence at 31 seen 1 due 31 silent 30")
 		if *p != (peer{replaced: 1}) || *q != (peer{judged: 1}) {
-			t.Errorf("peers: %+v, %+v", *p, *q)
+			r.Errorf("peers: %+v, %+v", *p, *q)
 		}
 	})
 }
 
 func TestEpoch(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		current := r.openAs("a", liveness.Hello{Epoch: 5}, p)
 		r.listen(unit)
@@ -257,53 +259,57 @@ func TestEpoch(t *testing.T) {
 		before := r.device("a")
 		_, err := r.source.Open(new(liveness.Session), "a", liveness.Hello{Epoch: 4, Announced: liveness.Policy{Timeout: unit}}, nil, r.now())
 		if !errors.Is(err, liveness.ErrStaleEpoch) {
-			t.Errorf("Open with a stale epoch = %v", err)
+			r.Errorf("Open with a stale epoch = %v", err)
 		}
 		after := r.device("a")
 		if before.Last != after.Last || before.Policy != after.Policy || after.Epoch != 5 || *p != (peer{}) || !current.Beat(r.now()) {
-			t.Errorf("a stale epoch changed something: %+v, peer %+v", after, *p)
+			r.Errorf("a stale epoch changed something: %+v, peer %+v", after, *p)
 		}
 		r.want()
 		for _, tt := range []struct {
 			name        string
 			epoch, want uint64
 		}{
-			{"equal", 5, 5}, {"numbered by the registry", 0, 6}, {"a later one", 60, 60}, {"numbered again", 0, 61},
-			{"the last there is", math.MaxUint64, math.MaxUint64}, {"no later one", 0, math.MaxUint64},
+			{"equal", 5, 5},
+			{"numbered by the registry", 0, 6},
+			{"a later one", 60, 60},
+			{"numbered again", 0, 61},
+			{"the last there is", math.MaxUint64, math.MaxUint64},
+			{"no later one", 0, math.MaxUint64},
 		} {
 			session := new(liveness.Session)
 			w, err := r.source.Open(session, "a", liveness.Hello{Epoch: tt.epoch}, nil, r.now())
 			if err != nil || w.Epoch != tt.want || session.Epoch() != tt.want || session.ID() != "a" || r.device("a").Epoch != tt.want {
-				t.Errorf("%s: Open = %d, %v, want %d", tt.name, w.Epoch, err, tt.want)
+				r.Errorf("%s: Open = %d, %v, want %d", tt.name, w.Epoch, err, tt.want)
 			}
 			if events := r.events(); len(events) != 1 || events[0].Type != liveness.DeviceSessionReplaced || events[0].Epoch != tt.want {
-				t.Errorf("%s: events %+v", tt.name, events)
+				r.Errorf("%s: events %+v", tt.name, events)
 			}
 		}
 		if p.replaced != 1 {
-			t.Errorf("Replaced was called %d times, want once", p.replaced)
+			r.Errorf("Replaced was called %d times, want once", p.replaced)
 		}
 	})
 }
 
 // A device may greet again on its session.
 func TestOpenAgain(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		session := r.openAs("a", liveness.Hello{}, p)
 		r.listen(10 * unit)
 		w, err := r.source.Open(session, "a", liveness.Hello{Announced: liveness.Policy{Timeout: 50 * unit}}, p, r.now())
 		if err != nil || w.Epoch != 2 || w.Policy.Timeout != 50*unit || *p != (peer{}) {
-			t.Errorf("Open = %+v, %v, peer %+v", w, err, *p)
+			r.Errorf("Open = %+v, %v, peer %+v", w, err, *p)
 		}
 		r.listen(40 * unit)
 		if !session.Beat(r.now()) {
-			t.Error("Beat = false")
+			r.Error("Beat = false")
 		}
 		r.want("a:1 device.online at 0 seen 0 due 30 silent 0")
 		session.Close(r.now(), liveness.Closed)
 		if _, err := r.source.Open(session, "a", liveness.Hello{}, p, r.now()); err != nil {
-			t.Errorf("Open of a closed session = %v", err)
+			r.Errorf("Open of a closed session = %v", err)
 		}
 		r.want()
 		r.wantState("a", liveness.Online)
@@ -312,21 +318,21 @@ func TestOpenAgain(t *testing.T) {
 
 // A session that is open for one device cannot become another's: the first would never hear of it.
 func TestOpenForAnother(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		session := r.open("a")
 		if _, err := r.source.Open(session, "b", liveness.Hello{}, nil, r.now()); err == nil {
-			t.Error("Open of a session that is open for another device = nil")
+			r.Error("Open of a session that is open for another device = nil")
 		}
 		if r.registry.Known("b") || !session.Beat(r.now()) {
-			t.Error("it changed something")
+			r.Error("it changed something")
 		}
 		session.Close(r.now(), liveness.Closed)
 		if _, err := r.source.Open(session, "b", liveness.Hello{}, nil, r.now()); err != nil {
-			t.Errorf("Open of a closed session = %v", err)
+			r.Errorf("Open of a closed session = %v", err)
 		}
 		other := r.open("b")
 		if _, err := r.source.Open(session, "c", liveness.Hello{}, nil, r.now()); err != nil {
-			t.Errorf("Open of a replaced session = %v", err)
+			r.Errorf("Open of a replaced session = %v", err)
 		}
 		r.listen(29 * unit)
 		other.Beat(r.now())
@@ -339,45 +345,63 @@ func TestOpenForAnother(t *testing.T) {
 
 func TestOpenRejects(t *testing.T) {
 	fleet := liveness.Config{MaxDevices: 2, Devices: map[string]liveness.Policy{"configured": {}}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		open := func(id string, p liveness.Policy) error {
 			_, err := r.source.Open(new(liveness.Session), id, liveness.Hello{Announced: p}, nil, 0)
 			return err
 		}
 		if err := open("", liveness.Policy{}); !errors.Is(err, liveness.ErrInvalidID) {
-			t.Errorf("Open without an id = %v", err)
+			r.Errorf("Open without an id = %v", err)
 		}
 		if err := open("a", liveness.Policy{Timeout: -1}); err == nil || r.registry.Known("a") {
-			t.Errorf("Open with a negative timeout = %v", err)
+			r.Errorf("Open with a negative timeout = %v", err)
 		}
 		if err := open("a", liveness.Policy{}); err != nil {
-			t.Error(err)
+			r.Error(err)
 		}
 		if err := open("b", liveness.Policy{}); !errors.Is(err, liveness.ErrFull) || r.registry.Known("b") {
-			t.Errorf("Open beyond MaxDevices = %v", err)
+			r.Errorf("Open beyond MaxDevices = %v", err)
 		}
 		if err := errors.Join(open("a", liveness.Policy{}), open("configured", liveness.Policy{})); err != nil {
-			t.Errorf("Open of known devices in a full registry = %v", err)
+			r.Errorf("Open of known devices in a full registry = %v", err)
 		}
 		if n := r.registry.Stats().Devices; n != 2 {
-			t.Errorf("%d devices, want 2", n)
+			r.Errorf("%d devices, want 2", n)
+		}
+	})
+}
+
+// An edge may pass an id that lies in its read buffer.
+func TestOpenCopiesTheID(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		buffer := make([]byte, 12)
+		id := unsafe.String(&buffer[0], len(buffer))
+		for i := range 500 {
+			copy(buffer, fmt.Sprintf("device-%05d", i))
+			r.open(id)
+		}
+		clear(buffer)
+		for i := range 500 {
+			if want := fmt.Sprintf("device-%05d", i); r.device(want).ID != want {
+				t.Errorf("%s is called %q", want, r.device(want).ID)
+			}
 		}
 	})
 }
 
 func TestRepace(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		session := r.open("a")
 		r.listen(20 * unit)
 		if _, err := session.Repace(r.now(), liveness.Policy{Timeout: -1}); err == nil {
-			t.Error("Repace to a negative timeout = nil")
+			r.Error("Repace to a negative timeout = nil")
 		}
 		p, err := session.Repace(r.now(), liveness.Policy{Timeout: 5 * unit})
 		if err != nil || p.Timeout != 5*unit || p.Interval != 5*unit/3 {
-			t.Errorf("Repace = %+v, %v", p, err)
+			r.Errorf("Repace = %+v, %v", p, err)
 		}
 		if v := r.device("a"); v.Policy != p || v.From != "announced" {
-			t.Errorf("policy %+v from %q", v.Policy, v.From)
+			r.Errorf("policy %+v from %q", v.Policy, v.From)
 		}
 		r.listen(4 * unit)
 		session.Beat(r.now())
@@ -387,7 +411,7 @@ func TestRepace(t *testing.T) {
 			"a:2 device.offline silence at 29 seen 24 due 29 silent 5",
 		)
 		if _, err := session.Repace(r.now(), liveness.Policy{Timeout: 50 * unit}); err != nil {
-			t.Error(err)
+			r.Error(err)
 		}
 		r.want("a:3 device.online at 29 seen 29 due 79 silent 0")
 	})
@@ -395,22 +419,22 @@ func TestRepace(t *testing.T) {
 
 // A device may move to another source, whose clock reads something else.
 func TestMove(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		first := r.openAs("a", liveness.Hello{}, p)
 		r.listen(25 * unit)
 		other := r.addSource(liveness.SourceConfig{Name: "other"})
 		moved := new(liveness.Session)
 		if _, err := other.Open(moved, "a", liveness.Hello{}, nil, other.Time(time.Now())); err != nil {
-			t.Fatal(err)
+			r.Fatal(err)
 		}
 		if p.replaced != 1 || first.Beat(r.now()) {
-			t.Errorf("peer %+v", *p)
+			r.Errorf("peer %+v", *p)
 		}
 		r.listen(10 * unit) // the first source goes on, the other does not
 		v := r.device("a")
 		if v.Source != "other" || v.State != liveness.Online || v.Last != 0 || r.units(v.LastSeen) != 25 {
-			t.Errorf("view = %+v", v)
+			r.Errorf("view = %+v", v)
 		}
 		r.want(
 			"a:1 device.online at 0 seen 0 due 30 silent 0",
@@ -420,7 +444,7 @@ func TestMove(t *testing.T) {
 		r.source = other
 		r.source.Pulse(time.Now()) // deaf for 9
 		if !moved.Beat(r.now()) {
-			t.Error("Beat = false")
+			r.Error("Beat = false")
 		}
 		r.events()
 		r.listen(30 * unit)
@@ -428,7 +452,7 @@ func TestMove(t *testing.T) {
 		back.Pulse(time.Now()) // deaf for 29
 		r.events()
 		if _, err := back.Open(moved, "a", liveness.Hello{}, nil, back.Time(time.Now())); err != nil {
-			t.Errorf("Open of a session at another source = %v", err)
+			r.Errorf("Open of a session at another source = %v", err)
 		}
 		r.want("a:4 device.online at 65 seen 65 due 95 silent 0")
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,7 +60,7 @@ func withSink(t *testing.T, k *sink, outbox int, f func(r *liveness.Registry, s 
 func openMany(t *testing.T, s *liveness.Source, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		if _, err := s.Open(new(liveness.Session), fmt.Sprint(i), liveness.Hello{}, nil, 0); err != nil {
+		if _, err := s.Open(new(liveness.Session), strconv.Itoa(i), liveness.Hello{}, nil, 0); err != nil {
 			t.Error(err)
 		}
 	}

@@ -4,23 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
 )
 
 const s = time.Second
 
 func TestSilence(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
 		s := r.open("a")
 		for range 5 {
 			r.listen(29 * unit)
 			if !s.Beat(r.now()) {
-				t.Error("Beat = false")
+				r.Error("Beat = false")
 			}
 		}
 		r.want("a:1 device.online at 1 seen 1 due 31 silent 0")
@@ -30,7 +32,7 @@ func TestSilence(t *testing.T) {
 		r.listen(step)
 		r.want("a:2 device.offline silence at 176 seen 146 due 176 silent 30")
 		if !s.Beat(r.now()) {
-			t.Error("Beat of an offline device = false")
+			r.Error("Beat of an offline device = false")
 		}
 		r.want("a:3 device.online at 176 seen 176 due 206 silent 0")
 	})
@@ -38,7 +40,7 @@ func TestSilence(t *testing.T) {
 
 func TestLate(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{LateAfter: 20 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		s := r.open("a")
 		r.listen(19 * unit)
 		s.Beat(r.now())
@@ -57,7 +59,7 @@ func TestLate(t *testing.T) {
 }
 
 func TestDeaf(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		dead, alive, fresh := r.open("dead"), r.open("alive"), r.open("fresh")
 		r.listen(25 * unit)
 		fresh.Beat(r.now())
@@ -87,7 +89,7 @@ func TestDeaf(t *testing.T) {
 		r.want()
 		r.wantState("alive", liveness.Online)
 		if !dead.Beat(r.now()) {
-			t.Error("Beat of a judged device = false")
+			r.Error("Beat of a judged device = false")
 		}
 		r.want("dead:3 device.online at 184 seen 184 due 214 silent 0")
 	})
@@ -96,13 +98,13 @@ func TestDeaf(t *testing.T) {
 // The allowance is the device's own interval if that is longer.
 func TestAllowance(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Interval: 20 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
 		r.listen(28 * unit)
 		r.deafen(unit)
 		v := r.device("a")
 		if v.NotBefore != 49*unit || r.units(v.Deadline) != 50 {
-			t.Errorf("NotBefore %g, Deadline %g, want 49, 50", inUnits(v.NotBefore), r.units(v.Deadline))
+			r.Errorf("NotBefore %g, Deadline %g, want 49, 50", inUnits(v.NotBefore), r.units(v.Deadline))
 		}
 		r.events()
 		r.listen(20*unit - step)
@@ -115,7 +117,7 @@ func TestAllowance(t *testing.T) {
 // Late, too, waits for the allowance: a whole fleet is not late because nobody listened.
 func TestDeafAndLate(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 20 * unit, Interval: 5 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
 		alive := r.open("alive")
 		r.listen(18 * unit)
@@ -136,7 +138,7 @@ func TestDeafAndLate(t *testing.T) {
 // A LateAfter beyond the timeout is off, also while an allowance keeps the device from being judged.
 func TestDeafAndLateOff(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 15 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
 		r.listen(7 * unit)
 		r.deafen(unit)
@@ -145,15 +147,46 @@ func TestDeafAndLateOff(t *testing.T) {
 		r.listen(10 * unit)
 		r.want("a:2 device.offline silence at 19 seen 0 due 19 silent 18")
 		if n := r.source.View().Timers.Fired - fired; n > 2 {
-			t.Errorf("the timer came due %d times, want 2", n)
+			r.Errorf("the timer came due %d times, want 2", n)
 		}
 	})
+}
+
+// Timers round: a device is not judged before its time for it, nor said to have been seen before it was, or much later.
+func TestRounding(t *testing.T) {
+	for _, tt := range []struct{ opened, timeout time.Duration }{
+		{1, 1},
+		{3 * timer.Resolution / 10, 3 * timer.Resolution / 10},
+		{9 * timer.Resolution / 10, 3 * timer.Resolution / 10},
+		{3 * timer.Resolution / 10, 10*s + 1},
+		{1, 37*time.Hour + 1}, // a period that the timer keeps in coarser units
+	} {
+		fleet := liveness.Config{Policy: liveness.Policy{Timeout: tt.timeout}}
+		inRig(t, fleet, liveness.SourceConfig{MaxGap: 40 * time.Hour}, func(r *rig) {
+			time.Sleep(tt.opened)
+			r.pulse()
+			r.open("a")
+			at := time.Now()
+			time.Sleep(tt.timeout - 1)
+			r.pulse()
+			if n := len(r.events()); n != 1 {
+				t.Errorf("opened at %v, timeout %v: %d events before the timeout", tt.opened, tt.timeout, n)
+			}
+			time.Sleep(timer.Resolution)
+			r.pulse()
+			events := r.events()
+			if len(events) != 1 || events[0].HeardSilence < tt.timeout ||
+				events[0].LastSeen.Before(at) || events[0].LastSeen.After(at.Add(timer.Resolution)) {
+				t.Errorf("opened at %v, timeout %v: %+v", tt.opened, tt.timeout, events)
+			}
+		})
+	}
 }
 
 // A device whose heartbeat happened to fit a policy's LateAfter that is off keeps its timeout.
 func TestTouchAfterAllowance(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 18 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		s := r.open("a")
 		r.listen(7 * unit)
 		r.deafen(unit) // not to be judged before 18
@@ -167,19 +200,19 @@ func TestTouchAfterAllowance(t *testing.T) {
 
 // However often a source is deaf, a dead device is judged once the source listens for longer than the allowance.
 func TestDeafAgainAndAgain(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
 		for range 100 {
 			r.deafen(unit)
 			r.listen(2 * unit)
 		}
 		if n := len(r.events()); n != 201 {
-			t.Errorf("%d events, want one online and 100 pairs of deaf and heard", n)
+			r.Errorf("%d events, want one online and 100 pairs of deaf and heard", n)
 		}
 		r.wantState("a", liveness.Unknown)
 		v := r.source.View()
 		if len(v.Deaf) != 64 || v.DeafTotal != 100*unit {
-			t.Errorf("%d intervals, %g in all, want 64, 100", len(v.Deaf), inUnits(v.DeafTotal))
+			r.Errorf("%d intervals, %g in all, want 64, 100", len(v.Deaf), inUnits(v.DeafTotal))
 		}
 		r.listen(8 * unit)
 		r.want("a:2 device.offline silence at 408 seen 36 due 408 silent 308") // 36 intervals are forgotten
@@ -188,7 +221,7 @@ func TestDeafAgainAndAgain(t *testing.T) {
 
 // A verdict that was due before the source became deaf stands.
 func TestJudgedBeforeDeaf(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
 		r.listen(30 * unit)
 		r.deafen(5 * unit)
@@ -200,29 +233,29 @@ func TestJudgedBeforeDeaf(t *testing.T) {
 		)
 		v := r.device("a")
 		if v.State != liveness.Offline || !v.LastSeen.Equal(r.start) || len(v.Deaf) != 1 || v.HeardSilence != 31*unit {
-			t.Errorf("view = %+v", v)
+			r.Errorf("view = %+v", v)
 		}
 	})
 }
 
 // A gap of just MaxGap is listening time; of a nanosecond more, deaf.
 func TestMaxGap(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		if got := r.source.Pulse(r.start.Add(unit)); got != unit {
-			t.Errorf("Pulse = %v, want %v", got, unit)
+			r.Errorf("Pulse = %v, want %v", got, unit)
 		}
 		r.want()
 		if got := r.source.Pulse(r.start.Add(2*unit + 1)); got != 2*unit {
-			t.Errorf("Pulse = %v, want %v", got, 2*unit)
+			r.Errorf("Pulse = %v, want %v", got, 2*unit)
 		}
 		events := r.events()
 		if len(events) != 2 || events[0].Deaf != 1 || events[1].Deaf != 1 ||
 			!events[0].Time.Equal(r.start.Add(2*unit)) || !events[1].Time.Equal(r.start.Add(2*unit+1)) {
-			t.Errorf("events = %+v", events)
+			r.Errorf("events = %+v", events)
 		}
 		for _, back := range []time.Duration{2*unit + 1, unit, -1} {
 			if got := r.source.Pulse(r.start.Add(back)); got != 2*unit {
-				t.Errorf("Pulse in the past = %v, want %v", got, 2*unit)
+				r.Errorf("Pulse in the past = %v, want %v", got, 2*unit)
 			}
 		}
 		r.want()
@@ -259,7 +292,8 @@ func TestClockSteps(t *testing.T) {
 		{"no monotonic time has passed", jump(begin.Add(3*s), time.Hour), 3 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
 		{
 			"set back again while deaf", jump(begin.Add(9*s), -2*time.Hour), 5 * s,
-			[]time.Duration{time.Hour - s, 4 * s}, jump(begin, s),
+			[]time.Duration{time.Hour - s, 4 * s},
+			jump(begin, s),
 		},
 	} {
 		if got := source.Pulse(tt.at); got != tt.listened {
@@ -281,7 +315,7 @@ func TestClockSteps(t *testing.T) {
 
 // The clock of a source is the least of its parts' watermarks, and none of them goes back.
 func TestParts(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{Parts: 3}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{Parts: 3}, func(r *rig) {
 		for _, tt := range []struct {
 			part int
 			mark time.Duration
@@ -291,7 +325,7 @@ func TestParts(t *testing.T) {
 		} {
 			r.source.Watermark(tt.part, tt.mark)
 			if got := r.source.Now(); got != tt.want {
-				t.Errorf("after Watermark(%d, %d) the clock reads %d, want %d", tt.part, tt.mark, got, tt.want)
+				r.Errorf("after Watermark(%d, %d) the clock reads %d, want %d", tt.part, tt.mark, got, tt.want)
 			}
 		}
 	})
@@ -299,16 +333,16 @@ func TestParts(t *testing.T) {
 
 // Time is the listening time of the latest pulse, and goes on from it by MaxGap at most.
 func TestTime(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		at := r.start
 		for _, gap := range []time.Duration{1, unit / 2, unit, unit + 1, 50 * unit, 3} {
 			at = at.Add(gap)
 			stamp := r.source.Time(at)
 			if got := r.source.Pulse(at); got != stamp {
-				t.Errorf("after a gap of %v Time = %v, Pulse = %v", gap, stamp, got)
+				r.Errorf("after a gap of %v Time = %v, Pulse = %v", gap, stamp, got)
 			}
 			if got := r.source.Time(at.Add(-unit)); got != stamp {
-				t.Errorf("Time before the pulse = %v, want %v", got, stamp)
+				r.Errorf("Time before the pulse = %v, want %v", got, stamp)
 			}
 		}
 	})
@@ -334,7 +368,7 @@ func TestTimeBeforePulse(t *testing.T) {
 
 // Input that is not read yet holds verdicts back; it is no deafness.
 func TestBacklog(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
 		busy := r.open("busy")
 		r.listen(2 * unit)
@@ -357,7 +391,7 @@ func TestBacklog(t *testing.T) {
 			synctest.Wait()
 		}
 		if v := r.source.View(); v.Behind != 5*unit || len(v.Deaf) != 0 || v.Listened != 45*unit {
-			t.Errorf("View = %+v, want 45 listened, 5 behind, no deaf interval", v)
+			r.Errorf("View = %+v, want 45 listened, 5 behind, no deaf interval", v)
 		}
 		r.want("dead:2 device.offline silence at 35 seen 0 due 30 silent 30")
 		r.source.Watermark(0, 50*unit)
@@ -369,11 +403,11 @@ func TestBacklog(t *testing.T) {
 // LastSeen is an instant of the wall clock, whatever lay in between.
 func TestWallClock(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		var seen []time.Time
 		for i := range 6 {
 			r.listen(3 * unit)
-			r.open(fmt.Sprint(i))
+			r.open(strconv.Itoa(i))
 			seen = append(seen, time.Now())
 			r.deafen(time.Duration(i+1) * unit)
 			r.open(fmt.Sprint(i, " just after"))
@@ -381,19 +415,19 @@ func TestWallClock(t *testing.T) {
 		}
 		r.listen(unit)
 		for i, at := range seen {
-			id := fmt.Sprint(i / 2)
+			id := strconv.Itoa(i / 2)
 			if i%2 == 1 {
 				id += " just after"
 			}
 			v := r.device(id)
 			if !v.LastSeen.Equal(at) {
-				t.Errorf("%s: LastSeen = %g, want %g", id, r.units(v.LastSeen), r.units(at))
+				r.Errorf("%s: LastSeen = %g, want %g", id, r.units(v.LastSeen), r.units(at))
 			}
 			if want := 6 - (i+1)/2; len(v.Deaf) != want {
-				t.Errorf("%s: %d deaf intervals since, want %d", id, len(v.Deaf), want)
+				r.Errorf("%s: %d deaf intervals since, want %d", id, len(v.Deaf), want)
 			}
-			if left := v.Deadline.Sub(time.Now()); v.HeardSilence+left != 1000*unit {
-				t.Errorf("%s: silent for %g, %g left", id, inUnits(v.HeardSilence), inUnits(left))
+			if left := time.Until(v.Deadline); v.HeardSilence+left != 1000*unit {
+				r.Errorf("%s: silent for %g, %g left", id, inUnits(v.HeardSilence), inUnits(left))
 			}
 		}
 	})

@@ -44,6 +44,7 @@ func (p *stressPeer) Judged() {}
 
 // work does something to some device again and again, mostly heartbeats.
 func (s *stress) work(t *testing.T, rounds int) {
+	t.Helper()
 	var session *liveness.Session
 	device := 0
 	for range rounds {
@@ -85,6 +86,7 @@ func (s *stress) work(t *testing.T, rounds int) {
 }
 
 func (s *stress) open(t *testing.T, device int, now time.Duration) *liveness.Session {
+	t.Helper()
 	session := new(liveness.Session)
 	hello := liveness.Hello{Announced: liveness.Policy{Timeout: s.timeout}}
 	if rand.N(4) == 0 {

@@ -1,33 +1,32 @@
 package liveness
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
 
 const s = time.Second
 
-// everyFacts calls f for each stored state with each reason.
-func everyFacts(t *testing.T, f func(t *testing.T, in facts)) {
-	t.Helper()
-	for state := NeverSeen; state < Unknown; state++ {
+// everyFacts goes through the stored states with each reason.
+func everyFacts(yield func(facts) bool) {
+	for state := range Unknown {
 		for reason := NoReason; reason <= Protocol; reason++ {
-			in := facts{state: state, reason: reason, last: 100 * s, until: 105 * s}
-			t.Run(fmt.Sprintf("%v %v", state, reason), func(t *testing.T) { f(t, in) })
+			if !yield(facts{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
+				return
+			}
 		}
 	}
 }
 
 func TestHeard(t *testing.T) {
-	everyFacts(t, func(t *testing.T, in facts) {
+	for in := range everyFacts {
 		for _, now := range []time.Duration{100*s + 1, 100 * s, 100*s - 1} {
 			want := facts{state: Online, last: max(now, 100*s)}
 			if got := in.heard(now); got != want {
-				t.Errorf("heard(%v) = %+v, want %+v", now, got, want)
+				t.Errorf("%+v: heard(%v) = %+v, want %+v", in, now, got, want)
 			}
 		}
-	})
+	}
 }
 
 func TestSlept(t *testing.T) {
@@ -43,40 +42,40 @@ func TestSlept(t *testing.T) {
 		{"beyond the limit", 110 * s, 60*s + 1, 110 * s, 170 * s},
 		{"heard later already", 90 * s, 10 * s, 100 * s, 110 * s},
 	}
-	everyFacts(t, func(t *testing.T, in facts) {
+	for in := range everyFacts {
 		for _, tt := range tests {
 			want := facts{state: Sleeping, last: tt.wantLast, until: tt.wantUntil}
 			if got := in.slept(tt.now, tt.length, p); got != want {
-				t.Errorf("%s: slept(%v, %v) = %+v, want %+v", tt.name, tt.now, tt.length, got, want)
+				t.Errorf("%+v, %s: slept(%v, %v) = %+v, want %+v", in, tt.name, tt.now, tt.length, got, want)
 			}
 		}
-	})
+	}
 }
 
 func TestClosed(t *testing.T) {
 	p := Policy{Timeout: 30 * s, CloseGrace: 5 * s}
-	everyFacts(t, func(t *testing.T, in facts) {
+	for in := range everyFacts {
 		for _, why := range []Reason{Closed, Protocol} {
 			want := in
 			if in.state == Online || in.state == Late {
 				want.reason, want.until = why, 117*s
 			}
 			if got := in.closed(112*s, why, p); got != want {
-				t.Errorf("closed(112s, %v) = %+v, want %+v", why, got, want)
+				t.Errorf("%+v: closed(112s, %v) = %+v, want %+v", in, why, got, want)
 			}
 		}
-	})
+	}
 }
 
 func TestOfflineFacts(t *testing.T) {
-	everyFacts(t, func(t *testing.T, in facts) {
+	for in := range everyFacts {
 		for _, why := range []Reason{Silence, Bye, Closed, Protocol} {
 			want := facts{state: Offline, reason: why, last: in.last, until: 7 * s}
 			if got := in.offline(7*s, why); got != want {
-				t.Errorf("offline(7s, %v) = %+v, want %+v", why, got, want)
+				t.Errorf("%+v: offline(7s, %v) = %+v, want %+v", in, why, got, want)
 			}
 		}
-	})
+	}
 }
 
 func TestVerdict(t *testing.T) {
@@ -208,7 +207,7 @@ func TestPassed(t *testing.T) {
 // Whatever the facts, the next step is one that changes something: else a timer would come due again and again.
 func TestNextIsProgress(t *testing.T) {
 	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
-	everyFacts(t, func(t *testing.T, in facts) {
+	for in := range everyFacts {
 		for _, lateAfter := range spans {
 			for _, grace := range spans {
 				for _, allowance := range spans {
@@ -231,5 +230,5 @@ func TestNextIsProgress(t *testing.T) {
 				}
 			}
 		}
-	})
+	}
 }

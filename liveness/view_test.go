@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -16,19 +17,19 @@ func TestDeviceView(t *testing.T) {
 		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*"}},
 		Devices: map[string]liveness.Policy{"site/configured": {Timeout: 50 * unit}},
 	}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		if _, err := r.registry.Device("a"); !errors.Is(err, liveness.ErrUnknownDevice) {
-			t.Errorf("Device of an unknown id = %v", err)
+			r.Errorf("Device of an unknown id = %v", err)
 		}
 		if r.registry.Known("a") || !r.registry.Known("site/configured") {
-			t.Error("Known is wrong")
+			r.Error("Known is wrong")
 		}
 		policy := liveness.Policy{Interval: 50 * unit / 3, Timeout: 50 * unit, CloseGrace: 10 * s, SleepLimit: 24 * 3600 * s}
 		want := liveness.View{
 			ID: "site/configured", State: liveness.NeverSeen, Policy: policy, From: "device", Group: "site",
 		}
 		check := func() {
-			t.Helper()
+			r.Helper()
 			got := r.device("site/configured")
 			for _, at := range []struct {
 				name      string
@@ -39,13 +40,13 @@ func TestDeviceView(t *testing.T) {
 				{"Deadline", r.units(got.Deadline), r.units(want.Deadline)},
 			} {
 				if at.got != at.want {
-					t.Errorf("at %g: %s = %g, want %g", inUnits(r.now()), at.name, at.got, at.want)
+					r.Errorf("at %g: %s = %g, want %g", inUnits(r.now()), at.name, at.got, at.want)
 				}
 			}
 			w := want
 			w.Since, w.LastSeen, w.Deadline, w.Deaf = got.Since, got.LastSeen, got.Deadline, got.Deaf
 			if !reflect.DeepEqual(got, w) {
-				t.Errorf("at %g: Device =\n%+v, want\n%+v", inUnits(r.now()), got, w)
+				r.Errorf("at %g: Device =\n%+v, want\n%+v", inUnits(r.now()), got, w)
 			}
 		}
 		want.Since = r.start
@@ -64,14 +65,14 @@ func TestDeviceView(t *testing.T) {
 		want.Deadline = r.start.Add(want.NotBefore + 7*unit)
 		check()
 		if d := r.device("site/configured").Deaf; len(d) != 1 || r.units(d[0].From) != 43 || r.units(d[0].To) != 50 || d[0].Listened != 43*unit {
-			t.Errorf("Deaf = %+v", d)
+			r.Errorf("Deaf = %+v", d)
 		}
 		session.Beat(r.now())
 		want.State, want.Last, want.HeardSilence, want.NotBefore = liveness.Online, 43*unit, 0, 0
 		want.LastSeen, want.Deadline = r.start.Add(50*unit), r.start.Add(100*unit)
 		check()
 		if d := r.device("site/configured").Deaf; len(d) != 0 {
-			t.Errorf("Deaf = %+v", d)
+			r.Errorf("Deaf = %+v", d)
 		}
 		session.Close(r.now(), liveness.Protocol)
 		want.Connected, want.Closing, want.Deadline = false, liveness.Protocol, r.start.Add(50*unit).Add(10*s)
@@ -82,7 +83,7 @@ func TestDeviceView(t *testing.T) {
 		got := r.device("site/configured")
 		want.Since, want.Deadline = got.Since, got.Deadline
 		if !got.Deadline.IsZero() {
-			t.Errorf("an offline device has the deadline %v", got.Deadline)
+			r.Errorf("an offline device has the deadline %v", got.Deadline)
 		}
 		check()
 	})
@@ -93,9 +94,9 @@ func TestStats(t *testing.T) {
 		Policy:  liveness.Policy{LateAfter: 20 * unit, CloseGrace: unit},
 		Devices: map[string]liveness.Policy{"never 1": {}, "never 2": {}},
 	}
-	inRig(t, fleet, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		for i := range 60 {
-			session := r.open(fmt.Sprint(i))
+			session := r.open(strconv.Itoa(i))
 			switch i % 6 {
 			case 0:
 				session.Bye(r.now())
@@ -110,10 +111,10 @@ func TestStats(t *testing.T) {
 		for range 35 {
 			r.listen(unit)
 			for i := 3; i < 60; i += 6 {
-				r.sessions[fmt.Sprint(i)].Beat(r.now())
+				r.sessions[strconv.Itoa(i)].Beat(r.now())
 			}
 			if i := 4 + 6*int(inUnits(r.now())/4); i < 60 {
-				r.sessions[fmt.Sprint(i)].Beat(r.now())
+				r.sessions[strconv.Itoa(i)].Beat(r.now())
 			}
 			count := map[liveness.State]int{}
 			views, next := r.registry.List(nil, 0, 1000)
@@ -123,16 +124,16 @@ func TestStats(t *testing.T) {
 			got := r.registry.Stats()
 			maps.DeleteFunc(got.States, func(_ liveness.State, n int) bool { return n == 0 })
 			if got.Devices != 62 || next != 0 || len(views) != 62 || !maps.Equal(got.States, count) {
-				t.Fatalf("at %g: Stats = %+v, counted %v", inUnits(r.now()), got, count)
+				r.Fatalf("at %g: Stats = %+v, counted %v", inUnits(r.now()), got, count)
 			}
 		}
 	})
 }
 
 func TestListPages(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		if views, next := r.registry.List(nil, 0, 10); len(views) != 0 || next != 0 {
-			t.Errorf("List of none = %v, %d", views, next)
+			r.Errorf("List of none = %v, %d", views, next)
 		}
 		r.openAll("d", 500)
 		for _, limit := range []int{1, 7, 64, 499, 500, 501} {
@@ -141,22 +142,22 @@ func TestListPages(t *testing.T) {
 			for next, more := liveness.Cursor(0), true; more; more = next != 0 {
 				page, next = r.registry.List(page[:0], next, limit)
 				if len(page) > limit || len(page) < limit && next != 0 {
-					t.Fatalf("a page of %d has %d, next %d", limit, len(page), next)
+					r.Fatalf("a page of %d has %d, next %d", limit, len(page), next)
 				}
 				for _, v := range page {
 					if seen[v.ID] {
-						t.Fatalf("%s comes twice", v.ID)
+						r.Fatalf("%s comes twice", v.ID)
 					}
 					seen[v.ID] = true
 				}
 			}
 			if len(seen) != 500 {
-				t.Errorf("pages of %d have %d devices", limit, len(seen))
+				r.Errorf("pages of %d have %d devices", limit, len(seen))
 			}
 		}
 		for _, from := range []liveness.Cursor{1 << 63, 63<<32 | 1<<31, 64 << 32} {
 			if views, next := r.registry.List(nil, from, 10); len(views) != 0 || next != 0 {
-				t.Errorf("List from nowhere = %d views, %d", len(views), next)
+				r.Errorf("List from nowhere = %d views, %d", len(views), next)
 			}
 		}
 	})
@@ -164,13 +165,13 @@ func TestListPages(t *testing.T) {
 
 // Who pages through the devices while others are added sees each of the old ones once.
 func TestListWhileDevicesAreAdded(t *testing.T) {
-	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(t *testing.T, r *rig) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("old", 300)
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := range 1000 {
 				if _, err := r.source.Open(new(liveness.Session), fmt.Sprint("new", i), liveness.Hello{}, nil, 0); err != nil {
-					t.Error(err)
+					r.Error(err)
 				}
 			}
 		})
@@ -185,12 +186,12 @@ func TestListWhileDevicesAreAdded(t *testing.T) {
 		wg.Wait()
 		for i := range 300 {
 			if n := seen[fmt.Sprint("old", i)]; n != 1 {
-				t.Errorf("old%d comes %d times", i, n)
+				r.Errorf("old%d comes %d times", i, n)
 			}
 		}
 		for id, n := range seen {
 			if n != 1 {
-				t.Errorf("%s comes %d times", id, n)
+				r.Errorf("%s comes %d times", id, n)
 			}
 		}
 	})

@@ -82,8 +82,8 @@ func perTimer(b *testing.B, unit string) {
 
 // A heartbeat of a random timer; the clock is read once in 256.
 func BenchmarkTouch(b *testing.B) {
-	for _, n := range []int{1000, million} {
-		b.Run(fmt.Sprintf("n=%.0e", float64(n)), func(b *testing.B) {
+	for name, n := range map[string]int{"n=1e3": 1000, "n=1e6": million} {
+		b.Run(name, func(b *testing.B) {
 			e := startBench(b, timer.Config{}, ignore)
 			ids := e.fill(b, n)
 			b.ReportAllocs()

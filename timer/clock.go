@@ -49,7 +49,8 @@ func (a systemAlarm) Set(at time.Duration) { a.timer.Reset(at - a.clock.Now()) }
 func (a systemAlarm) C() <-chan time.Time  { return a.timer.C }
 func (a systemAlarm) Stop()                { a.timer.Stop() }
 
-// Manual is a clock that its owner moves. The zero Manual reads 0 and is ready to use.
+// Manual is a clock that its owner moves. The zero Manual reads 0 and is ready to use. Mind that deadlines are rounded up to
+// [Resolution]: the clock must be moved by up to d + Resolution for a timer of d to expire.
 type Manual struct {
 	mu     sync.Mutex // guards the fields below
 	now    time.Duration

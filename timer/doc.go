@@ -21,7 +21,8 @@
 //   - After Touch, TouchTo, Reset or Cancel returned true, the callback of the deadline that they replaced never starts.
 //   - An arming fires at most once, and exactly once unless it is cancelled, moved or the engine is closed.
 //   - An [ID] is never used again: neither after its timer ended nor for another timer in the same slot.
-//   - A shard hands out its timers in the order of their deadlines. With more than one worker, callbacks overlap.
+//   - A shard hands out the timers of a group in the order of their deadlines; only what was more than a day overdue when it was
+//     set comes in any order. With more than one worker, callbacks overlap.
 //
 // # Cost
 //

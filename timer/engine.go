@@ -122,11 +122,12 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 			return false
 		}
 		next := tickCeil(now) + unpackPeriod(m.Param(o.Slot))
-		if next <= old {
-			return true
-		}
-		if m.CompareAndSwap(o, old, min(next, maxTick)) {
-			return true
+		if next > old {
+			if m.CompareAndSwap(o, old, min(next, maxTick)) {
+				return true
+			}
+		} else if again, _ := m.Load(o); again == old {
+			return true // and the period was its own: it did not end meanwhile
 		}
 	}
 }

@@ -22,7 +22,8 @@ type Expired struct {
 
 // Handler is called with timers of one group that have expired, in the order of their deadlines, up to 256 at a time. It runs on
 // a worker's goroutine, concurrently with other calls for the same group but never for the same timer. It may block, which
-// holds up that worker alone. The slice is the engine's again when it returns. If it panics, what is left of the batch is lost.
+// holds up that worker alone. The slice is the engine's again when it returns. If it panics, what is left of the batch is lost;
+// repeating timers go on all the same.
 type Handler func(expired []Expired)
 
 // Group is a number of timers that share a handler. Its methods may be called concurrently.
@@ -64,7 +65,7 @@ func (s *shard) addSlab(m *dualmap.Map) {
 }
 
 // Arm starts a timer that expires one period after now, an instant on the engine's clock, unless it is touched. A period that is
-// not positive expires at once. The engine's handler gets data. Errors: ErrFull, ErrClosed, ErrTooFar.
+// not positive expires at once. The group's handler gets data. Errors: ErrFull, ErrClosed, ErrTooFar.
 func (g *Group) Arm(now, period time.Duration, data uint64) (ID, error) {
 	return g.engine.arm(g, add(now, period), period, data, nil, nil)
 }

@@ -32,6 +32,7 @@ func TestClockNeverWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(resolution)
+		synctest.Wait() // until the worker is busy
 		for i := range n {
 			if _, err := g.Arm(e.Now(), time.Duration(i)*time.Millisecond, 0); err != nil {
 				t.Fatal(err)

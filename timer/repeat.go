@@ -8,7 +8,7 @@ import (
 )
 
 // Repeat says how a repeating timer goes on. A timer never expires while its callback runs, and no more than once in a unit of
-// Resolution. It ends when its next deadline would lie beyond MaxDeadline.
+// Resolution. It ends when its next deadline would lie beyond MaxDeadline. The zero Repeat expires once.
 type Repeat uint8
 
 const (

@@ -27,7 +27,7 @@ func (s *shard) sweepLocked() {
 			return 0, false
 		}
 		m.Arm(dualmap.Current{Slot: r.slot(), Arming: keptArming}) // a second hint of this slot is dead
-		_, deadline := m.Tenant(r.slot())
+		_, deadline := m.Tenant(r.slot())                          // whose key may have been the right one: take the timer's own
 		return newHint(s.keyOf(deadline), uint32(r)), true
 	})
 	for h := range s.hints.all() {

@@ -166,15 +166,18 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 	}
 	fmt.Fprintf(w, "\n### Mass verdict: %d of %d devices fall silent at once, ttl=%v; %d beat every %v\n\n",
 		verdictConnections-living, verdictConnections, verdictTTL, living, beatEvery)
-	silent := verdictConnections - living
+	silent, repeated := verdictConnections-living, 0
+	for _, r := range rs {
+		repeated += r.repeated
+	}
 	count := func(f func(verdictResult) int) string { return spread("%d", each(rs, f)) }
 	fmt.Fprintf(w, "Judged %s of %d; wrong verdicts %s, early ones %s. The last heartbeats lie %s ms apart. Closing the connections, at the "+
-		"gateway's pace, took %s s. 99 %% of the client's heartbeats were at most %s ms behind plan.\n\n",
+		"gateway's pace, took %s s. The machine itself stalled for up to %s ms; %d measurements were made anew because it stalled for more than %v.\n\n",
 		count(func(r verdictResult) int { return r.judged }), silent,
 		count(func(r verdictResult) int { return r.wrong }), count(func(r verdictResult) int { return r.early }),
 		milliseconds(rs, func(r verdictResult) time.Duration { return r.spread }),
 		spread("%.1f", each(rs, func(r verdictResult) float64 { return r.closing.Seconds() })),
-		milliseconds(rs, func(r verdictResult) time.Duration { return r.late }))
+		milliseconds(rs, func(r verdictResult) time.Duration { return r.stall }), repeated, disturbed)
 	w.WriteString("| ms | p50 | p99 | max |\n|---|---|---|---|\n")
 	row := func(name string, f func(verdictResult) quantiles) {
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name,
@@ -186,6 +189,7 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 	row("RTT of the living, before", func(r verdictResult) quantiles { return r.before.quantiles() })
 	row("RTT of the living, while verdicts are made", func(r verdictResult) quantiles { return r.verdicts.quantiles() })
 	row("RTT of the living, while connections are closed", func(r verdictResult) quantiles { return r.after.quantiles() })
+	row("the client behind its plan", func(r verdictResult) quantiles { return r.late.quantiles() })
 	all := !slices.ContainsFunc(rs, func(r verdictResult) bool { return r.judged != silent || r.wrong+r.early > 0 })
 	lag := median(each(rs, func(r verdictResult) time.Duration { return r.lag.p99 }))
 	hurt := median(each(rs, verdictResult.hurt))

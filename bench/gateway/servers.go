@@ -109,7 +109,7 @@ func appendPongs(out, input []byte) (answers, rest []byte) {
 func serveGnet(ctx context.Context) (running, error) {
 	h := newBare()
 	go keep(ctx, func() error {
-		return gnet.Run(h, "tcp://"+anyPort, gnet.WithNumEventLoop(1), gnet.WithLockOSThread(true))
+		return gnet.Run(h, "tcp://"+anyPort, gnet.WithNumEventLoop(1))
 	})
 	fd, err := (<-h.booted).Dup()
 	if err != nil {
@@ -126,7 +126,7 @@ func serveGnet(ctx context.Context) (running, error) {
 // serveGnetEnroll starts gnet with package net's listener before it.
 func serveGnetEnroll(ctx context.Context) (running, error) {
 	h := newBare()
-	engine, err := gnet.NewClient(h, gnet.WithNumEventLoop(1), gnet.WithLockOSThread(true))
+	engine, err := gnet.NewClient(h, gnet.WithNumEventLoop(1))
 	if err != nil {
 		return running{}, err
 	}

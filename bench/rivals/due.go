@@ -9,17 +9,13 @@ import (
 )
 
 const (
-	instantLast    metric = "instant_last_ms"
-	instantEarly   metric = "instant_early"
-	instantEarlyBy metric = "instant_early_by_ms"
-	instantMissing metric = "instant_missing"
-	windowP50      metric = "window_p50_ms"
-	windowP99      metric = "window_p99_ms"
-	windowMax      metric = "window_max_ms"
-	windowEarly    metric = "window_early"
-	windowEarlyBy  metric = "window_early_by_ms"
-	windowCPU      metric = "window_cpu_s"
-	windowMissing  metric = "window_missing"
+	windowP50     metric = "window_p50_ms"
+	windowP99     metric = "window_p99_ms"
+	windowMax     metric = "window_max_ms"
+	windowEarly   metric = "window_early"
+	windowEarlyBy metric = "window_early_by_ms"
+	windowCPU     metric = "window_cpu_s"
+	windowMissing metric = "window_missing"
 )
 
 // tooSlowError says that arming took longer than was given to it.
@@ -27,68 +23,13 @@ type tooSlowError struct{ given time.Duration }
 
 func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than %v", e.given) }
 
-// instant measures n timers that are due at one instant. The clock is read by callbacks only until that instant.
-func (b *bench) instant(round int, c contender) error {
-	return b.withLead(round, c, func(lead time.Duration) error { return b.instantWith(lead, round, c) })
-}
-
-// withLead calls f with more and more time for arming until it suffices.
-func (b *bench) withLead(round int, c contender, f func(lead time.Duration) error) error {
-	lead := 300*time.Millisecond + time.Duration(b.n)*500
-	if s := b.results.get(armNanos, c.name); s != nil {
-		lead = 200*time.Millisecond + time.Duration(2*s[round]*float64(b.n))
+// lead returns the time that arming n timers may take.
+func (b *bench) lead(c contender, n int) time.Duration {
+	nanos := 500.0
+	if s := b.results.get(armNanos, c.name).summary(); s.n > 0 {
+		nanos = s.max
 	}
-	for {
-		err := f(lead)
-		if _, slow := errors.AsType[tooSlowError](err); !slow || lead > time.Minute {
-			return err
-		}
-		lead *= 2
-		settle()
-	}
-}
-
-func (b *bench) instantWith(lead time.Duration, round int, c contender) error {
-	settle()
-	at := time.Now().Add(lead)
-	var reached atomic.Bool
-	var early, earliest, fired atomic.Int64
-	done := make(chan time.Time, 1)
-	r, err := c.open(newSetup(b.n, func(int) {
-		if !reached.Load() {
-			if by := time.Until(at); by > 0 {
-				early.Add(1)
-				raise(&earliest, int64(by))
-			} else {
-				reached.Store(true)
-			}
-		}
-		if fired.Add(1) == int64(b.n) {
-			done <- time.Now()
-		}
-	}))
-	if err != nil {
-		return err
-	}
-	defer r.close()
-	for i := range b.n {
-		if err := armAt(r, i, at); err != nil {
-			return err
-		}
-	}
-	if time.Now().After(at) {
-		return tooSlowError{lead}
-	}
-	add := func(m metric, v float64) { b.results.add(round, c.name, m, b.n, v) }
-	select {
-	case last := <-done:
-		add(instantLast, millis(last.Sub(at)))
-	case <-time.After(time.Until(at) + b.patience):
-	}
-	add(instantMissing, float64(int64(b.n)-fired.Load()))
-	add(instantEarly, float64(early.Load()))
-	add(instantEarlyBy, millis(time.Duration(earliest.Load())))
-	return nil
+	return 150*time.Millisecond + time.Duration(2*nanos*float64(n))
 }
 
 // raise makes v at least x.
@@ -103,9 +44,14 @@ func raise(v *atomic.Int64, x int64) {
 
 // overWindow measures timers that are due evenly over some seconds, armed in random order.
 func (b *bench) overWindow(round int, c contender) error {
-	return b.withLead(round, c, func(lead time.Duration) error {
-		return b.windowWith(max(lead/5, 100*time.Millisecond), round, c)
-	})
+	lead := b.lead(c, b.spread)
+	for {
+		err := b.windowWith(lead, round, c)
+		if _, slow := errors.AsType[tooSlowError](err); !slow || lead > time.Minute {
+			return err
+		}
+		lead *= 2
+	}
 }
 
 func (b *bench) windowWith(lead time.Duration, round int, c contender) error {

@@ -70,6 +70,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 const minTimers = 100
 
 func run(args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == childCommand {
+		return runChild(args[1:], stdout)
+	}
 	o, err := parse(args, stderr)
 	if err != nil {
 		return err
