@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unique"
+	"unsafe"
 
 	"github.com/holter-iot/holter/timer"
 )
@@ -44,6 +46,7 @@ type Config struct {
 const (
 	shardCount = 64
 	chunkLen   = 64
+	shortID    = 24
 )
 
 // Registry holds the devices of a fleet and judges them. Make one with [New], and keep [Registry.Run] running: without it no event
@@ -81,8 +84,9 @@ type deviceShard struct {
 // device is all that is held of one. Its memory stays where it is.
 type device struct {
 	id      string
-	source  *Source  // where it was heard last; nil if it was never seen
-	session *Session // nil while it has no connection
+	short   [shortID]byte // the bytes of an id that is not longer: a look-up then finds them in the device's first cache line
+	source  *Source       // where it was heard last; nil if it was never seen
+	session *Session      // nil while it has no connection
 	rule    unique.Handle[rule]
 	timer   timer.ID // 0 if there is nothing to come
 	last    time.Duration
@@ -230,7 +234,17 @@ func (sh *deviceShard) at(handle uint32) *device {
 	return &sh.chunks[i/chunkLen][i%chunkLen]
 }
 
-// addLocked makes a device.
+// name gives the device a copy of an id. The device stays where it is, so a short id may lie within.
+func (d *device) name(id string) {
+	if len(id) > len(d.short) {
+		d.id = strings.Clone(id)
+		return
+	}
+	n := copy(d.short[:], id)
+	d.id = unsafe.String(&d.short[0], n)
+}
+
+// addLocked makes a device, with a copy of the id.
 func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, error) {
 	if r.devices.Add(1) > r.capacity {
 		r.devices.Add(-1)
@@ -243,7 +257,8 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 	sh.len++
 	sh.index.insert(hash, handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	d := sh.at(handle)
-	d.id, d.handle = id, handle
+	d.name(id)
+	d.handle = handle
 	d.rule = r.resolve(id, Policy{})
 	d.since = time.Now().UnixNano()
 	sh.counts[NeverSeen]++

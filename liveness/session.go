@@ -2,7 +2,6 @@ package liveness
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +64,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	d := sh.findLocked(id, hash)
 	if d == nil {
 		var err error
-		if d, err = r.addLocked(sh, strings.Clone(id), hash); err != nil {
+		if d, err = r.addLocked(sh, id, hash); err != nil {
 			return Welcome{}, err
 		}
 	}

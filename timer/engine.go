@@ -191,11 +191,16 @@ func (e *Engine) Remaining(id ID, now time.Duration) (time.Duration, bool) {
 // Touched returns the instant one period before a timer's deadline, which is that of its last touch, or of its arming, rounded up
 // to Resolution; and whether the timer is armed. For a timer whose deadline was set by ArmAt or TouchTo it means nothing.
 func (e *Engine) Touched(id ID) (time.Duration, bool) {
-	t, ok := e.load(id)
-	if !ok {
+	m := e.slab(id)
+	if m == nil {
 		return 0, false
 	}
-	return instant(t - min(unpackPeriod(e.slab(id).Param(id.ref().slot())), t)), true
+	t, _ := m.Load(id.original())
+	period := unpackPeriod(m.Param(id.ref().slot()))
+	if _, ok := m.Load(id.original()); !ok { // then the period may be that of the slot's next timer
+		return 0, false
+	}
+	return instant(t - min(period, t)), true
 }
 
 // Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock for a moment.

@@ -86,7 +86,7 @@ type Outage struct {
 
 // Flapping says when a device changes its state too often.
 type Flapping struct {
-	Threshold int           // changes within Window; 2 or more
+	Threshold int           // changes within Window; 2 to 64
 	Window    time.Duration // over which changes are counted
 }
 

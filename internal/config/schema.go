@@ -64,7 +64,7 @@ func (r *resolver) root(d *decoder) []field {
 		{"groups", groups(d, &c.Groups)},
 		{"devices", devices(d, &c.Devices)},
 		{"flapping", section(d,
-			field{"threshold", plain(d, &c.Flapping.Threshold, count{min: 2, max: 1_000_000}.parse)},
+			field{"threshold", plain(d, &c.Flapping.Threshold, count{min: 2, max: 64}.parse)},
 			field{"window", value(d, &c.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
 		)},
 		{"source", section(d,
