@@ -20,7 +20,7 @@ import (
 )
 
 // enrolling is how many accepted connections may be on their way into an event loop.
-const enrolling = 512
+const enrolling = 16
 
 // listen binds the addresses.
 func (g *Gateway) listen(ctx context.Context) error {

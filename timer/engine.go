@@ -195,7 +195,10 @@ func (e *Engine) Touched(id ID) (time.Duration, bool) {
 	if m == nil {
 		return 0, false
 	}
-	t, _ := m.Load(id.original())
+	t, ok := m.Load(id.original())
+	if !ok {
+		return 0, false
+	}
 	period := unpackPeriod(m.Param(id.ref().slot()))
 	if _, ok := m.Load(id.original()); !ok { // then the period may be that of the slot's next timer
 		return 0, false

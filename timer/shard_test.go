@@ -246,3 +246,31 @@ func TestWake(t *testing.T) {
 		t.Error("not woken from a sleep without end")
 	}
 }
+
+// Of the hints of one timer that look alive, a sweep leaves one that is looked at in time.
+func TestSweepKeepsOneInTime(t *testing.T) {
+	const unit, others = Resolution << 15, 80
+	for touches := others; touches < 300; touches++ {
+		s := newStill(t, Config{})
+		g := s.group(func([]Expired) {})
+		arm := func(units int) ID {
+			id, err := g.ArmAt(time.Duration(units)*unit, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return id
+		}
+		for i := range others { // so that the hints do not lie in order
+			arm(i*37%others*4 + 1)
+		}
+		id := arm(400)
+		for i := range touches {
+			s.TouchTo(id, time.Duration(399-i*7%300)*unit)
+		}
+		last, _ := s.Deadline(id)
+		batches, _ := s.due(last)
+		if !slices.ContainsFunc(batches, func(b *batch) bool { return slices.Contains(b.entries, id.original()) }) {
+			t.Errorf("%d touches: the timer is not due at its deadline", touches)
+		}
+	}
+}

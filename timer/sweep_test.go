@@ -3,7 +3,6 @@ package timer_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -127,29 +126,5 @@ func TestEarlierAgainAndAgain(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// Of the entries of one timer that look alive, a sweep leaves one that is looked at in time.
-func TestSweepKeepsOneInTime(t *testing.T) {
-	const unit, others = resolution << 15, 80
-	for touches := others; touches < 300; touches++ {
-		bubble(t, timer.Config{}, func(e *fixture) {
-			t := e.t
-			var r recorder
-			g := e.group(r.handle)
-			for i := range others { // so that the entries do not lie in order
-				e.armed(g.Arm(0, times(i*37%others*4+1, unit), 100))
-			}
-			id := e.armed(g.Arm(0, times(400, unit), 1))
-			for i := range touches {
-				e.TouchTo(id, times(399-i*7%300, unit))
-			}
-			last, _ := e.Deadline(id)
-			e.set(last)
-			if !slices.Contains(dataOf(r.take()), 1) {
-				t.Errorf("%d touches: the timer has not expired at its deadline", touches)
-			}
-		})
 	}
 }

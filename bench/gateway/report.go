@@ -171,10 +171,10 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 		repeated += r.repeated
 	}
 	count := func(f func(verdictResult) int) string { return spread("%d", each(rs, f)) }
-	fmt.Fprintf(w, "Judged %s of %d; wrong verdicts %s, early ones %s. The last heartbeats lie %s ms apart. Closing the connections, at the "+
+	fmt.Fprintf(w, "Judged %s of %d; wrong verdicts %s, early ones %s, living devices cut off %s. The last heartbeats lie %s ms apart. Closing the connections, at the "+
 		"gateway's pace, took %s s. The machine itself stalled for up to %s ms; %d measurements were made anew because it stalled for more than %v.\n\n",
 		count(func(r verdictResult) int { return r.judged }), silent,
-		count(func(r verdictResult) int { return r.wrong }), count(func(r verdictResult) int { return r.early }),
+		count(func(r verdictResult) int { return r.wrong }), count(func(r verdictResult) int { return r.early }), count(func(r verdictResult) int { return r.cut }),
 		milliseconds(rs, func(r verdictResult) time.Duration { return r.spread }),
 		spread("%.1f", each(rs, func(r verdictResult) float64 { return r.closing.Seconds() })),
 		milliseconds(rs, func(r verdictResult) time.Duration { return r.stall }), repeated, disturbed)
@@ -190,10 +190,10 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 	row("RTT of the living, while verdicts are made", func(r verdictResult) quantiles { return r.verdicts.quantiles() })
 	row("RTT of the living, while connections are closed", func(r verdictResult) quantiles { return r.after.quantiles() })
 	row("the client behind its plan", func(r verdictResult) quantiles { return r.late.quantiles() })
-	all := !slices.ContainsFunc(rs, func(r verdictResult) bool { return r.judged != silent || r.wrong+r.early > 0 })
+	all := !slices.ContainsFunc(rs, func(r verdictResult) bool { return r.judged != silent || r.wrong+r.early+r.cut > 0 })
 	lag := median(each(rs, func(r verdictResult) time.Duration { return r.lag.p99 }))
 	hurt := median(each(rs, verdictResult.hurt))
-	fmt.Fprintf(w, "\nTargets: all judged, none wrong or early: %s; lag p99 at most %v: %s; RTT p99 at most doubled: %s (×%.2f).\n",
+	fmt.Fprintf(w, "\nTargets: all judged, none wrong, early or cut off: %s; lag p99 at most %v: %s; RTT p99 at most doubled: %s (×%.2f).\n",
 		met(all), wantLag, met(lag <= wantLag), met(hurt <= wantHurt), hurt)
 }
 

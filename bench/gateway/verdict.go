@@ -23,6 +23,7 @@ const (
 type verdictResult struct {
 	judged  int // silent devices, each counted once
 	wrong   int // verdicts on the living, second ones, and those for another reason than silence
+	cut     int // living devices that were cut off
 	early   int // verdicts before their time
 	lag     quantiles
 	spread  time.Duration // between the last heartbeats of the silent
@@ -71,8 +72,8 @@ func (b *bench) measureVerdict(ctx context.Context) error {
 			return err
 		}
 		r.stall, r.repeated = stall, attempt
-		b.progress("verdict: %d judged, %d wrong, %d early, lag %v; RTT before %v, during verdicts %v, while closing %v; machine stalled %v",
-			r.judged, r.wrong, r.early, r.lag, r.before.quantiles(), r.verdicts.quantiles(), r.after.quantiles(), stall)
+		b.progress("verdict: %d judged, %d wrong, %d early, %d cut off, lag %v; RTT before %v, during verdicts %v, while closing %v; machine stalled %v",
+			r.judged, r.wrong, r.early, r.cut, r.lag, r.before.quantiles(), r.verdicts.quantiles(), r.after.quantiles(), stall)
 		if stall <= disturbed || attempt == attempts-1 {
 			b.verdicts = append(b.verdicts, r)
 			break
@@ -84,6 +85,9 @@ func (b *bench) measureVerdict(ctx context.Context) error {
 // fallSilent makes the devices fall silent and reads the event log.
 func fallSilent(ctx context.Context, s session) (verdictResult, error) {
 	f := &fall{client: s.client, rtt: newRTTs(), late: newRTTs()}
+	if err := s.child.ask("fill", nil); err != nil {
+		return verdictResult{}, err
+	}
 	r, err := f.run(ctx)
 	if err != nil {
 		return r, err
@@ -134,7 +138,8 @@ type fall struct {
 	ticked int
 	rtt    rtts // where round trips go now
 	late   rtts
-	closed int // by the server
+	closed int // silent ones, by the server
+	cut    int // living ones
 	out    []byte
 
 	firstClosed, lastClosed time.Time
@@ -173,7 +178,7 @@ func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
 	deadline := at(time.Now().Add(time.Minute))
 	r.after, err = phase(func() bool { return f.closed >= verdictConnections-living || deadline() })
 	r.closing = f.lastClosed.Sub(f.firstClosed)
-	r.late = f.late
+	r.late, r.cut = f.late, f.cut
 	return r, err
 }
 
@@ -185,13 +190,11 @@ func (f *fall) until(ctx context.Context, done func() bool) error {
 			return err
 		}
 		for _, e := range events {
-			if e.Fd == tickName {
-				err = f.beat(ticks(f.ticker))
-			} else {
-				err = f.receive(int(e.Fd))
-			}
-			if err != nil {
-				return err
+			switch i := int(e.Fd); {
+			case i == tickName:
+				f.beat(ticks(f.ticker))
+			case f.client.fds[i] >= 0:
+				f.receive(i)
 			}
 		}
 	}
@@ -199,7 +202,7 @@ func (f *fall) until(ctx context.Context, done func() bool) error {
 }
 
 // beat sends the heartbeats of some ticks. Each carries the instant of its sending.
-func (f *fall) beat(ticks int) error {
+func (f *fall) beat(ticks int) {
 	const turns = int(beatEvery / beatTick)
 	for range ticks {
 		f.ticked++
@@ -208,16 +211,15 @@ func (f *fall) beat(ticks int) error {
 			now := time.Now()
 			f.late.add(now.Sub(planned))
 			f.out = fmt.Appendf(f.out[:0], "PING %d\n", now.Sub(f.begin))
-			if err := f.client.write(i, f.out); err != nil {
-				return err
+			if f.client.fds[i] >= 0 && f.client.write(i, f.out) != nil {
+				f.cutOff(i)
 			}
 		}
 	}
-	return nil
 }
 
 // receive takes what came in on a connection, or its end.
-func (f *fall) receive(i int) error {
+func (f *fall) receive(i int) {
 	p, err := f.client.read(i)
 	now := time.Now()
 	if i >= living {
@@ -228,17 +230,22 @@ func (f *fall) receive(i int) error {
 			}
 			f.lastClosed = now
 		}
-		return nil
+		return
 	}
 	if err != nil {
-		return fmt.Errorf("a living device was cut off: %w", err)
+		f.cutOff(i)
+		return
 	}
 	for line := range strings.Lines(string(p)) {
 		var sent time.Duration
-		if _, err := fmt.Sscanf(line, "PONG %d", &sent); err != nil {
-			return fmt.Errorf("a living device was answered %q: %w", line, err)
+		if _, err := fmt.Sscanf(line, "PONG %d", &sent); err == nil { // else it says why it closes
+			f.rtt.add(now.Sub(f.begin.Add(sent)))
 		}
-		f.rtt.add(now.Sub(f.begin.Add(sent)))
 	}
-	return nil
+}
+
+// cutOff notes that the server closed the connection of a living device.
+func (f *fall) cutOff(i int) {
+	f.client.hangUp(i)
+	f.cut++
 }

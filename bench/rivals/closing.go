@@ -38,7 +38,7 @@ func (b *bench) closing(round int, c contender) error {
 		go a.add(i)
 	}
 	close(a.gate)
-	if !within(a.quarter, b.patience) {
+	if !closedIn(a.quarter, b.patience) {
 		r.close()
 		return errSilent
 	}

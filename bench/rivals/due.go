@@ -23,13 +23,13 @@ type tooSlowError struct{ given time.Duration }
 
 func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than %v", e.given) }
 
-// lead returns the time that arming n timers may take.
+// lead returns the time that arming n timers may take at first.
 func (b *bench) lead(c contender, n int) time.Duration {
 	nanos := 500.0
 	if s := b.results.get(armNanos, c.name).summary(); s.n > 0 {
-		nanos = s.max
+		nanos = s.median
 	}
-	return 150*time.Millisecond + time.Duration(2*nanos*float64(n))
+	return min(150*time.Millisecond+time.Duration(2*nanos*float64(n)), 10*time.Second)
 }
 
 // raise makes v at least x.
@@ -116,9 +116,6 @@ func (w *watched) fire(i int) {
 
 // wait waits until all have fired, and returns how many have not.
 func (w *watched) wait(patience time.Duration) (missing int) {
-	select {
-	case <-w.done:
-	case <-time.After(patience):
-	}
+	await(w.done, w.fired.Load, patience)
 	return len(w.due) - int(w.fired.Load())
 }

@@ -95,10 +95,9 @@ func measureInstant(c contender, size instantSize) (instantResult, error) {
 		return instantResult{TooSlow: true}, nil
 	}
 	var got instantResult
-	select {
-	case last := <-done:
+	time.Sleep(time.Until(at))
+	if last, ok := await(done, fired.Load, size.patience); ok {
 		got.Last = last.Sub(at)
-	case <-time.After(time.Until(at) + size.patience):
 	}
 	got.Missing = int64(size.n) - fired.Load()
 	got.Early = early.Load()
@@ -111,7 +110,7 @@ const childCommand = "instant"
 
 // instantChild measures an instant in a process of its own.
 func instantChild(c contender, size instantSize) (got instantResult, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*(size.lead+size.patience))
+	ctx, cancel := context.WithTimeout(context.Background(), 10*(size.lead+size.patience))
 	defer cancel()
 	self, err := os.Executable()
 	if err != nil {

@@ -20,6 +20,8 @@ type machine struct {
 	Commit   string            `json:"commit"`
 	Command  string            `json:"command"`
 	Versions map[string]string `json:"versions"` // by module
+
+	StallMillis float64 `json:"longest_stall_ms"` // see stall
 }
 
 func readMachine(args []string) machine {

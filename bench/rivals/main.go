@@ -83,7 +83,9 @@ func run(args []string, stdout, stderr io.Writer) error {
 	}
 	machine := readMachine(args)
 	b := newBench(sizesFor(o.n, o.short), o.rounds, stderr)
+	stalls := watchStall()
 	failed := b.run(cs, ms)
+	machine.StallMillis = millis(stalls.end())
 	rep := report{machine: machine, sizes: b.sizes, contenders: cs, results: b.results}
 	if _, err := io.WriteString(stdout, rep.markdown()); err != nil {
 		return fmt.Errorf("print tables: %w", err)

@@ -28,6 +28,7 @@ func (r report) markdown() string {
 	m := r.machine
 	fmt.Fprintf(&b, "%s, %s, GOMAXPROCS %d, %s, %s, commit %s, rounds: %d, command: `%s`\n\n",
 		m.Date, m.CPU, m.Procs, m.Go, m.Kernel, m.Commit, r.results.rounds, m.Command)
+	fmt.Fprintf(&b, "The process was kept from running for at most %s ms at a time: when that is much, so are the greatest figures.\n\n", number(m.StallMillis))
 	b.WriteString("Each figure is the median of the rounds, with the least and the greatest in brackets. × is the median of the " +
 		"ratios to Holter's figure of the same round. Bold: the best of its column.\n\n")
 	r.writeVersions(&b)

@@ -51,7 +51,7 @@ func (b *bench) slowCallback(round int, c contender) error {
 	if err := armAt(r, n, begin); err != nil {
 		return err
 	}
-	if !within(begun, b.patience) {
+	if !closedIn(begun, b.patience) {
 		return errSilent
 	}
 	longest, err := probe(r, n+1, ended)
@@ -102,13 +102,3 @@ func probe(r rival, i int, until <-chan struct{}) (longest opTimes, err error) {
 
 // errSilent says that a rival has done nothing for a long time.
 var errSilent = errors.New("nothing happens")
-
-// within says whether a channel is closed in time.
-func within(c <-chan struct{}, patience time.Duration) bool {
-	select {
-	case <-c:
-		return true
-	case <-time.After(patience):
-		return false
-	}
-}

@@ -1,0 +1,60 @@
+package main
+
+import "time"
+
+// await waits until a channel is closed or receives, and gives up when for so many seconds in a row nothing has changed. A machine
+// that stands still does not use up the patience.
+func await[T any](c <-chan T, progress func() int64, patience time.Duration) (value T, ok bool) {
+	last, idle := progress(), time.Duration(0)
+	for idle < patience {
+		select {
+		case value := <-c:
+			return value, true
+		case <-time.After(time.Second):
+		}
+		if now := progress(); now != last {
+			last, idle = now, 0
+		} else {
+			idle += time.Second
+		}
+	}
+	return value, false
+}
+
+// closedIn says whether a channel is closed in time.
+func closedIn(c <-chan struct{}, patience time.Duration) bool {
+	_, ok := await(c, func() int64 { return 0 }, patience)
+	return ok
+}
+
+// stall is the longest time that the process was kept from running, as far as a tick of 50 ms can tell.
+type stall struct {
+	stop   chan struct{} // closed by end
+	result chan time.Duration
+}
+
+func watchStall() *stall {
+	s := &stall{stop: make(chan struct{}), result: make(chan time.Duration, 1)}
+	go s.watch()
+	return s
+}
+
+func (s *stall) watch() {
+	const tick = 50 * time.Millisecond
+	var longest time.Duration
+	for {
+		start := time.Now()
+		select {
+		case <-s.stop:
+			s.result <- longest
+			return
+		case <-time.After(tick):
+			longest = max(longest, time.Since(start)-tick)
+		}
+	}
+}
+
+func (s *stall) end() time.Duration {
+	close(s.stop)
+	return <-s.result
+}
