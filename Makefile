@@ -71,8 +71,16 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: bench-rivals
-bench-rivals: ## Run the benchmarks against other libraries
-	cd bench/rivals && $(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
+bench-rivals: ## Measure timer beside other libraries, into docs/benchmarks.md (25 minutes)
+	cd bench/rivals && $(GO) run . -rounds 10 -md ../../docs/benchmarks.md -png ../../docs/img
+
+.PHONY: bench-gateway
+bench-gateway: ## Measure the gateway beside bare gnet, into docs/benchmarks.md (10 minutes)
+	$(GO) run ./bench/gateway -md docs/benchmarks.md
+
+.PHONY: fleet
+fleet: ## Play 15,000 devices against holter serve and score every verdict, three times
+	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./cmd/holter
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
