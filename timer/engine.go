@@ -164,16 +164,8 @@ func (e *Engine) Reset(id ID, now, period time.Duration) bool {
 // Cancel ends a timer and says whether it won: if true, the callback of its deadline never starts. For a repeating timer, a run
 // that a worker has claimed already may still start.
 func (e *Engine) Cancel(id ID) bool {
-	m := e.slab(id)
-	if m == nil {
-		return false
-	}
-	o := id.original()
-	if _, armed := m.Load(o); !armed {
-		return false
-	}
-	_ = m.Param(o.Slot) // brings both cache lines at once, and before the lock is held
-	return e.shards[id.shard()].cancel(id)
+	_, armed := e.load(id)
+	return armed && e.shards[id.shard()].cancel(id)
 }
 
 // Deadline returns the instant on the engine's clock at which a timer expires, and whether it is armed. While the callback of a
