@@ -127,7 +127,7 @@ export COUNT_TESTS
 # Every test file that this platform builds, as "package file".
 LIST_TESTS := {{$$p := .}}{{range .TestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$$p.ImportPath}} {{$$p.Dir}}/{{.}}{{"\n"}}{{end}}
 
-# Fuzzes $target of $pkg. Two ends of a run need a second look. Before Go 1.27
+# Fuzzes $target of $pkg. One end of a run needs a second look: before Go 1.27
 # the fuzzing engine may report its own time limit as a failure, although it
 # found nothing (go.dev/issue/75804).
 define FUZZ_ONE

@@ -144,7 +144,7 @@ func ratioCell(s summary) string {
 // number prints three significant digits.
 func number(x float64) string {
 	switch a := math.Abs(x); {
-	case a == 0:
+	case a < 0.00005:
 		return "0"
 	case a < 0.01:
 		return fmt.Sprintf("%.4f", x)
