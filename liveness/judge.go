@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/holter-iot/holter/timer"
@@ -109,10 +110,17 @@ func (r *Registry) emitLocked(d *device, t Type, message string, now time.Durati
 	r.outbox.put(e)
 }
 
+// yieldEvery is after how many verdicts the judge lets others run: where cores are few, a mass verdict would else hold up whoever reads
+// the heartbeats of the living.
+const yieldEvery = 32
+
 // expired is the handler of a source's timers: it judges the devices whose next step has come.
 func (s *Source) expired(expired []timer.Expired) {
 	now := s.Now()
 	for i := range expired {
+		if i%yieldEvery == yieldEvery-1 {
+			runtime.Gosched()
+		}
 		s.registry.pass(s, &expired[i], now)
 	}
 }
