@@ -14,14 +14,15 @@ const (
 	GenerationBits = 64 - ValueBits
 	// MaxGeneration is the generation of a slot's last tenant. The first has generation 1, so that many tenants a slot has.
 	MaxGeneration = 1<<GenerationBits - 1
-	// SlotBytes is the memory of one slot, without the optional position column (four bytes more).
+	// SlotBytes is the memory of one slot, without the optional position column. Either that column, or to be vacant again after an
+	// entry, takes four bytes more.
 	SlotBytes = 8 + 8 + 4 + 2
 
 	chunkBits = 9
 	chunkLen  = 1 << chunkBits
 	chunkMask = chunkLen - 1
 
-	noSlot = 1<<32 - 1
+	maxSlots = 1<<32 - 1
 )
 
 // ErrFull is returned by [Map.Insert] when every slot that the map may have is taken.
@@ -43,12 +44,12 @@ type Current struct {
 type Map struct {
 	chunks atomic.Pointer[[]chunk] // replaced when the map grows; a chunk itself stays where it is
 
-	capacity   uint32 // slots that the map may have
-	used       uint32 // slots handed out at least once
-	live       uint32
-	retired    uint32
-	head, tail uint32 // the free slots, first in first out, linked through their params; noSlot if there are none
-	positions  bool
+	capacity  uint32 // slots that the map may have
+	used      uint32 // slots handed out at least once
+	live      uint32
+	retired   uint32
+	free      freeQueue
+	positions bool
 }
 
 // chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and the parameters only,
@@ -64,20 +65,17 @@ type chunk struct {
 // New returns an empty map of at most capacity slots. With positions each slot has a further column that an index can
 // note its place in, see [Map.SetPosition].
 func New(capacity uint32, positions bool) *Map {
-	m := &Map{capacity: min(capacity, noSlot), head: noSlot, tail: noSlot, positions: positions}
+	m := &Map{capacity: min(capacity, maxSlots), positions: positions}
 	m.chunks.Store(new([]chunk))
 	return m
 }
 
 // Insert takes a slot for an entry with a value of 1 to [MaxValue], data and a parameter. The slot is not armed.
 func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
-	slot := m.head
+	var slot uint32
 	switch {
-	case slot != noSlot:
-		m.head = m.Param(slot)
-		if slot == m.tail {
-			m.head, m.tail = noSlot, noSlot
-		}
+	case !m.free.empty():
+		slot = m.free.pop()
 	case m.used < m.capacity:
 		slot = m.used
 		m.used++
@@ -122,12 +120,7 @@ func (m *Map) Release(slot uint32) {
 		m.retired++
 		return
 	}
-	if m.tail == noSlot {
-		m.head = slot
-	} else {
-		m.SetParam(m.tail, slot)
-	}
-	m.tail = slot
+	m.free.push(slot)
 }
 
 // Load returns the value of an entry, and whether the entry lives.
@@ -162,14 +155,14 @@ func (m *Map) Remove(o Original, old uint64) bool {
 	return w.CompareAndSwap(generation<<ValueBits|old, (generation+1)<<ValueBits) // wraps to 0: retired
 }
 
-// Param returns the parameter of a slot, whoever its tenant is, and nothing of meaning if it has none: who reads it without the
-// lock must find the entry alive afterwards to know that it is its own. The slot must have been handed out by [Map.Insert].
+// Param returns the parameter of a slot, whoever its tenant is or was last: who reads it without the lock must find the entry
+// alive afterwards to know that it is its own. The slot must have been handed out by [Map.Insert].
 func (m *Map) Param(slot uint32) uint32 { return m.chunkOf(slot).params[slot&chunkMask].Load() }
 
 // SetParam changes the parameter of a slot.
 func (m *Map) SetParam(slot, param uint32) { m.chunkOf(slot).params[slot&chunkMask].Store(param) }
 
-// Data returns the data of a slot, also after its removal and until its release.
+// Data returns the data of a slot, also after its removal and until the slot has another tenant.
 func (m *Map) Data(slot uint32) uint64 { return m.chunkOf(slot).data[slot&chunkMask] }
 
 // Tenant returns the entry that has a slot now and its value, which is 0 when the slot is vacant.

@@ -2,6 +2,7 @@ package dualmap_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -199,6 +200,37 @@ func TestReleaseOrder(t *testing.T) {
 	}
 	if o := insert(t, m, 1, 0, 0); o.Slot != 600 || m.Slots() != 601 {
 		t.Errorf("Insert took slot %d of %d, want 600 of 601", o.Slot, m.Slots())
+	}
+}
+
+// The order holds over several pages of the queue of free slots, while it moves on through them.
+func TestReleaseOrderOfMany(t *testing.T) {
+	const n = 5000
+	m := dualmap.New(n, false)
+	r := rand.New(rand.NewPCG(1, 2))
+	var living []dualmap.Original
+	for range n {
+		living = append(living, insert(t, m, 1, 0, 0))
+	}
+	var free []uint32
+	for range 20 {
+		for range r.IntN(len(living)) + 1 {
+			i := r.IntN(len(living))
+			end(t, m, living[i])
+			free = append(free, living[i].Slot)
+			living[i] = living[len(living)-1]
+			living = living[:len(living)-1]
+		}
+		for range r.IntN(len(free)) + 1 {
+			o := insert(t, m, 1, 0, 0)
+			if o.Slot != free[0] {
+				t.Fatalf("Insert took slot %d, want %d", o.Slot, free[0])
+			}
+			living, free = append(living, o), free[1:]
+		}
+	}
+	if m.Len() != len(living) || m.Slots() != n {
+		t.Errorf("Len, Slots = %d, %d, want %d, %d", m.Len(), m.Slots(), len(living), n)
 	}
 }
 

@@ -177,8 +177,9 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 
 // followingLocked returns the deadline of a timer that comes after one that has expired, if there is one.
 func (s *shard) followingLocked(m *dualmap.Map, r ref, expired, now tick) (next tick, again bool) {
-	if m.Param(r.slot())&paramExtra == 0 {
+	x := s.extraLocked(m, r)
+	if x == nil {
 		return 0, false
 	}
-	return s.extras[r].following(expired, now)
+	return x.following(expired, now)
 }

@@ -63,6 +63,14 @@ func (x *extra) following(expired, now tick) (next tick, again bool) {
 	}
 }
 
+// extraLocked returns the extra of a timer, or nil. Where no timer has one, it costs no access to the slot.
+func (s *shard) extraLocked(m *dualmap.Map, r ref) *extra {
+	if len(s.extras) == 0 || m.Param(r.slot())&paramExtra == 0 {
+		return nil
+	}
+	return s.extras[r]
+}
+
 func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
 	if s.extras == nil {
 		s.extras = make(map[ref]*extra)

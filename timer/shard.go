@@ -167,9 +167,9 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 		return false
 	}
 	param := packPeriod(period)
-	if m.Param(o.Slot)&paramExtra != 0 {
+	if x := s.extraLocked(m, r); x != nil {
 		param |= paramExtra
-		s.extras[r].reset(now, period)
+		x.reset(now, period)
 	}
 	m.SetParam(o.Slot, param) // before the deadline, or a touch could add the old period to the new one
 	next := min(tickCeil(add(now, period)), maxTick)
@@ -204,7 +204,7 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	batched := isInBatch(m, o)
+	batched := s.inBatch > 0 && isInBatch(m, o)
 	for !m.Remove(o, deadline) {
 		deadline, _ = m.Load(o) // touched; the lock keeps it from ending
 	}
@@ -223,8 +223,8 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 
 // releaseLocked gives back what an ended timer held. What it returns, if not nil, is to be called without the lock.
 func (s *shard) releaseLocked(m *dualmap.Map, r ref) (release func() bool) {
-	if m.Param(r.slot())&paramExtra != 0 {
-		release = s.extras[r].stop
+	if x := s.extraLocked(m, r); x != nil {
+		release = x.stop
 		delete(s.extras, r)
 	}
 	if r.group() == funcGroup {
