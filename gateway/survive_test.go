@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -177,18 +178,28 @@ func TestFlood(t *testing.T) {
 		}()
 	}
 	var fleet []*device
+	var beating sync.WaitGroup
+	done := make(chan struct{})
 	for i := range 20 {
 		d := r.dial()
-		d.say(fmt.Sprintf("HELLO d-%d ttl=2s\n", i))
+		d.say(fmt.Sprintf("HELLO d-%d ttl=4s\n", i))
 		d.expect("OK …")
 		fleet = append(fleet, d)
-	}
-	beats := time.NewTicker(400 * time.Millisecond)
-	defer beats.Stop()
-	for now := time.Now(); now.Before(end); now = <-beats.C {
-		for _, d := range fleet {
-			d.say("beat\n")
-		}
+		beating.Go(func() { // from now on: greeting the others, and the end of the flood, may take long
+			beats := time.NewTicker(400 * time.Millisecond)
+			defer beats.Stop()
+			for {
+				if _, err := io.WriteString(d.conn, "beat\n"); err != nil {
+					t.Errorf("a device that beats was cut off: %v", err)
+					return
+				}
+				select {
+				case <-beats.C:
+				case <-done:
+					return
+				}
+			}
+		})
 	}
 	for range 4 {
 		<-flooded
@@ -197,6 +208,8 @@ func TestFlood(t *testing.T) {
 		d.say("PING done\n")
 		d.expect("PONG done")
 	}
+	close(done)
+	beating.Wait()
 	for _, e := range r.events(24) {
 		if e.Type == liveness.DeviceOffline {
 			t.Errorf("%s was judged offline, %v after %v", e.Subject, e.Reason, e.HeardSilence)
