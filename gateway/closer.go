@@ -11,8 +11,8 @@ import (
 	"github.com/holter-iot/holter/gateway/line"
 )
 
-// closer closes connections on the gateway's part, at a bounded rate. Its queue is bounded by the number of connections: each is
-// closed for one or two reasons at most.
+// closer closes connections on the gateway's part, at a bounded rate. Each verdict on a connected device,
+// takeover and missed deadline adds one to the queue.
 type closer struct {
 	perTick int
 

@@ -24,7 +24,6 @@ func (s *shard) watch() {
 		case <-alarm.C():
 		case <-s.wake:
 		case <-s.engine.stop:
-			s.expire() // what is due by now still runs
 			return
 		}
 	}
