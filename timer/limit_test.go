@@ -137,7 +137,7 @@ func TestMaxTimersConcurrent(t *testing.T) {
 
 // The identifiers of millions of tenants of one slot are never confused, and when they are used up, the slot is retired.
 func TestMillionsOfReuses(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if testing.Short() {
 		t.Skip("takes too long")
 	}
 	const tenants = 1<<22 - 1
