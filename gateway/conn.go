@@ -168,12 +168,14 @@ func (c *conn) line(text []byte, now time.Duration) gnet.Action {
 	case line.TTL:
 		c.repace(m.Duration, now)
 	case line.Sleep:
-		if granted, ok := c.session.Sleep(now, m.Duration); ok {
+		granted, err := c.session.Sleep(now, m.Duration)
+		if c.accepted(err) {
 			c.loop.out = line.AppendSleep(c.loop.out, granted)
 		}
 	case line.Fail:
-		c.session.Fail(now, string(m.Text))
-		c.loop.out = append(c.loop.out, "OK\n"...)
+		if c.accepted(c.session.Fail(now, string(m.Text))) {
+			c.loop.out = append(c.loop.out, "OK\n"...)
+		}
 	case line.Bye:
 		c.session.Bye(now)
 		c.loop.out = line.AppendBye(c.loop.out, "")
@@ -199,7 +201,7 @@ func (c *conn) greet(text []byte, m line.Message, mistake *line.Error, now time.
 		return gnet.None
 	}
 	switch mistake.Code {
-	case line.StaleEpoch, line.Unauthorized, line.Full:
+	case line.StaleEpoch, line.Unauthorized, line.Full, line.Busy:
 		return c.fail(mistake)
 	default:
 		c.mistakes++
@@ -227,6 +229,8 @@ func (c *conn) hello(m line.Message, now time.Duration) *line.Error {
 		return &line.Error{Code: line.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
 	case errors.Is(err, liveness.ErrStaleEpoch):
 		return &line.Error{Code: line.StaleEpoch, Text: "the device has had a later epoch; count up, or leave epoch= out"}
+	case errors.Is(err, liveness.ErrBusy):
+		return busy()
 	case errors.Is(err, liveness.ErrFull):
 		return &line.Error{Code: line.Full, Text: "the registry holds as many devices as it may"}
 	case err != nil:
@@ -251,7 +255,12 @@ func (c *conn) helloAgain(m line.Message, now time.Duration) gnet.Action {
 		c.mistake(&line.Error{Code: line.HelloAgain, Text: "this connection is that of another device; open one for each"})
 		return gnet.None
 	}
-	if mistake := c.hello(m, now); mistake != nil {
+	mistake := c.hello(m, now)
+	switch {
+	case mistake == nil:
+	case mistake.Code == line.Busy:
+		c.mistake(mistake)
+	default:
 		return c.fail(mistake)
 	}
 	return gnet.None
@@ -259,11 +268,28 @@ func (c *conn) helloAgain(m line.Message, now time.Duration) gnet.Action {
 
 func (c *conn) repace(ttl, now time.Duration) {
 	p, err := c.session.Repace(now, liveness.Policy{Timeout: ttl})
-	if err != nil {
-		c.mistake(&line.Error{Code: line.BadTTL, Text: err.Error()})
-		return
+	if c.accepted(err) {
+		c.loop.out = line.AppendTTL(c.loop.out, p.Timeout)
 	}
-	c.loop.out = line.AppendTTL(c.loop.out, p.Timeout)
+}
+
+// accepted says whether the device is to be told that what it said holds; if not, it answers otherwise.
+func (c *conn) accepted(err error) bool {
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, liveness.ErrReplaced): // the closer tells it
+	case errors.Is(err, liveness.ErrBusy):
+		c.mistake(busy())
+	default:
+		c.mistake(&line.Error{Code: line.BadTTL, Text: err.Error()})
+	}
+	return false
+}
+
+// busy is what a device is told while events cannot be stored.
+func busy() *line.Error {
+	return &line.Error{Code: line.Busy, Text: "the server cannot store more at the moment; heartbeats count, say this again in a while"}
 }
 
 // mistake answers a wrong line.

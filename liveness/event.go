@@ -27,6 +27,15 @@ const (
 	DeviceFlappingStarted
 	// DeviceFlappingStopped ends what DeviceFlappingStarted began.
 	DeviceFlappingStopped
+	// DeviceChanged: its policy or its source changed, and its state did not.
+	DeviceChanged
+	// DeviceMaintenanceStarted and DeviceMaintenanceStopped: somebody said that its verdicts are not to alarm anybody.
+	DeviceMaintenanceStarted
+	// DeviceMaintenanceStopped ends what DeviceMaintenanceStarted began.
+	DeviceMaintenanceStopped
+	// DeviceForgotten is a device's last event: it was removed. A device with the same id that is heard later is another one, whose
+	// numbering begins anew.
+	DeviceForgotten
 	// SourceDeaf: a source stopped listening.
 	SourceDeaf
 	// SourceHeard: it listens again.
@@ -55,6 +64,14 @@ func (t Type) String() string {
 		return "device.flapping.started"
 	case DeviceFlappingStopped:
 		return "device.flapping.stopped"
+	case DeviceChanged:
+		return "device.changed"
+	case DeviceMaintenanceStarted:
+		return "device.maintenance.started"
+	case DeviceMaintenanceStopped:
+		return "device.maintenance.stopped"
+	case DeviceForgotten:
+		return "device.forgotten"
 	case SourceDeaf:
 		return "source.deaf"
 	case SourceHeard:
@@ -87,12 +104,17 @@ type Event struct {
 	HeardSilence time.Duration // of the source, from then to the event
 	Timeout      time.Duration
 
-	Message  string        // of DeviceFailed
-	Flapping bool          // the device is flapping
-	Outage   bool          // the event belongs to an outage of the device's group: the group's event stands for it
-	Deaf     time.Duration // of SourceDeaf and SourceHeard
-	Members  int           // of the group
-	Silent   int           // of them, offline without having said goodbye
+	Message     string        // of DeviceFailed
+	Flapping    bool          // the device is flapping
+	Outage      bool          // the event belongs to an outage of the device's group: the group's event stands for it
+	Maintenance bool          // the device is in maintenance
+	Deaf        time.Duration // of SourceDeaf and SourceHeard
+	Members     int           // of the group
+	Silent      int           // of them, offline without having said goodbye
+	Before      int           // of those, the ones that were offline before the outage
+
+	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what a [Log] gives. Not to be changed.
+	Record *Record
 }
 
 // ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject and a slash before it
@@ -114,9 +136,9 @@ func (e *Event) ID() string {
 }
 
 // Sink takes the events of a registry, one batch after the other, each subject's in order. Append returns once they are safe; until
-// then nobody else is told of them. If it fails, the registry offers the same batch again, until its context ends. It may block; the
-// registry goes on meanwhile, and holds what happens up to a bound, then it holds whoever causes more. So Append must not wait for
-// anything of the registry. The slice is the registry's again when it returns.
+// then nobody else is told of them. A batch has at most 8,192 events. If Append fails, the registry offers the same batch again, until
+// its context ends. It may block; the registry goes on meanwhile, and holds what happens up to a bound, see [Config.Outbox]. The slice
+// is the registry's again when it returns.
 type Sink interface {
 	Append(ctx context.Context, events []Event) error
 }

@@ -87,17 +87,21 @@ func (f *flappers) all() []uint32 {
 	return handles
 }
 
-// flapLocked notes that a device went offline or came back.
-func (r *Registry) flapLocked(d *device, now time.Duration) {
-	at := time.Now().UnixNano()
+// crossedLocked notes that a device went offline or came back.
+func (d *device) crossedLocked(keep int) {
 	if d.changes == nil {
 		d.changes = &changes{}
 	}
-	d.changes.add(at, r.flapping.Threshold)
+	d.changes.add(time.Now().UnixNano(), keep)
+}
+
+// flapLocked reports that a device flaps, if it does from now on.
+func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
+	at := time.Now().UnixNano()
 	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
 		d.changes.flapping = true
 		r.flaps.set(d.handle, true)
-		r.emitLocked(d, DeviceFlappingStarted, "", now)
+		r.emitLocked(sh, d, DeviceFlappingStarted, "", now)
 	}
 }
 
@@ -121,6 +125,9 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 func (r *Registry) settle(handle uint32, now time.Time) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
+	if d == nil || d.gone || r.outbox.busy() {
+		return
+	}
 	if _, known := d.factsLocked(); !known {
 		return // until the next time: the event is to say when the device was heard last
 	}
@@ -129,5 +136,5 @@ func (r *Registry) settle(handle uint32, now time.Time) {
 	}
 	d.changes.flapping = false
 	r.flaps.set(handle, false)
-	r.emitLocked(d, DeviceFlappingStopped, "", d.source.Now())
+	r.emitLocked(sh, d, DeviceFlappingStopped, "", d.source.Now())
 }

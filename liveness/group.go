@@ -80,6 +80,26 @@ func (g *group) join() {
 	g.members++
 }
 
+// joinRestored counts a member of before a restart.
+func (g *group) joinRestored(silent bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members++
+	if silent {
+		g.silent++
+	}
+}
+
+// leave counts a member out that fell silent at an instant, if it is.
+func (g *group) leave(silent bool, fell, at int64, out *outbox) {
+	if silent {
+		g.rise(fell, at, out)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.members--
+}
+
 // fall counts a member that fell silent, and reports an outage if one begins with it.
 func (g *group) fall(at int64, out *outbox) {
 	g.mu.Lock()
@@ -131,7 +151,7 @@ func (g *group) turnLocked(at int64) {
 
 func (g *group) reportLocked(t Type, at int64, out *outbox) {
 	g.seq++
-	out.put(Event{Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Unix(0, at), Members: g.members, Silent: g.silent})
+	out.put(Event{Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Unix(0, at), Members: g.members, Silent: g.silent, Before: g.before})
 }
 
 // regroupLocked tells the device's group of its change of state. It was in the state before since an instant.
@@ -143,7 +163,7 @@ func (r *Registry) regroupLocked(d *device, before State, since int64) {
 	if before == NeverSeen {
 		g.join()
 	}
-	if d.state == Offline && d.reason != Bye {
+	if d.silent() {
 		d.counted = true
 		g.fall(d.since, r.outbox)
 	} else if d.counted {
@@ -151,6 +171,9 @@ func (r *Registry) regroupLocked(d *device, before State, since int64) {
 		g.rise(since, d.since, r.outbox)
 	}
 }
+
+// silent says whether the device counts among its group's silent members.
+func (d *device) silent() bool { return d.state == Offline && d.reason != Bye && !d.maintenance }
 
 // GroupView is a picture of a group.
 type GroupView struct {

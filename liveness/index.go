@@ -40,6 +40,28 @@ func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) ui
 	x.used++
 }
 
+// remove takes a handle out that is in the table (algorithm R). rehash returns the hash of one that stays.
+func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
+	mask := uint64(len(x.entries) - 1)
+	i := hash & mask
+	for uint32(x.entries[i])-1 != handle {
+		i = (i + 1) & mask
+	}
+	for j := i; ; {
+		j = (j + 1) & mask
+		e := x.entries[j]
+		if e == 0 {
+			break
+		}
+		if home := rehash(uint32(e)-1) & mask; (j-home)&mask >= (j-i)&mask { // it may stand at i
+			x.entries[i] = e
+			i = j
+		}
+	}
+	x.entries[i] = 0
+	x.used--
+}
+
 func (x *index) place(hash, entry uint64) {
 	mask := uint64(len(x.entries) - 1)
 	i := hash & mask

@@ -190,7 +190,7 @@ func TestInFlight(t *testing.T) {
 					f.Error(err)
 				}
 			},
-			nil,
+			[]string{"2 device.changed at 48s seen 48s"},
 		},
 		{
 			"a look", 0, func(f *flight) {

@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/timer"
@@ -29,27 +30,29 @@ func (r *Registry) stopLocked(d *device) {
 
 // setLocked makes next the device's facts: it emits what changed, and arms the next step.
 func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
-	before := d.state
+	before := facts{state: d.state, until: d.until}
 	r.stopLocked(d)
 	d.last, d.until, d.state, d.reason = next.last, next.until, next.state, next.reason
-	if before != next.state {
-		sh.counts[before]--
+	if before.state != next.state {
+		sh.counts[before.state]--
 		sh.counts[next.state]++
 		since := d.since
 		d.since = time.Now().UnixNano()
-		r.regroupLocked(d, before, since)
-		r.changedLocked(d, before, now)
+		r.regroupLocked(d, before.state, since)
 	}
-	r.armLocked(d, next)
+	if next.news(before) {
+		r.changedLocked(sh, d, before.state, now)
+	}
+	r.armLocked(d, next, 0)
 }
 
-// armLocked starts the timer for the device's next step. There must be none.
-func (r *Registry) armLocked(d *device, f facts) {
+// armLocked starts the timer for the device's next step, which may be put off a while. There must be none.
+func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	p := d.rule.Value().Policy
 	next, ok := f.next(p, d.source.notBefore(f.last, p))
 	if ok {
 		// An error means that the source is closed: nothing is judged any more.
-		d.timer, _ = d.source.group.ArmAt(next.at, next.period, uint64(d.handle))
+		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, uint64(d.handle))
 		d.touched = next.period != 0 && d.timer != 0
 	}
 	if d.session != nil {
@@ -62,43 +65,53 @@ func (r *Registry) armLocked(d *device, f facts) {
 }
 
 // changedLocked reports a change of state.
-func (r *Registry) changedLocked(d *device, before State, now time.Duration) {
+func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
+	crossed := (d.state == Offline) != (before == Offline)
+	if crossed {
+		d.crossedLocked(r.flapping.Threshold)
+	}
 	switch d.state {
 	case Online:
-		r.emitLocked(d, DeviceOnline, "", now)
+		r.emitLocked(sh, d, DeviceOnline, "", now)
 	case Late:
-		r.emitLocked(d, DeviceLate, "", now)
+		r.emitLocked(sh, d, DeviceLate, "", now)
 	case Sleeping:
-		r.emitLocked(d, DeviceSleeping, "", now)
+		r.emitLocked(sh, d, DeviceSleeping, "", now)
 	case Offline:
-		r.emitLocked(d, DeviceOffline, "", now)
+		r.emitLocked(sh, d, DeviceOffline, "", now)
 	case NeverSeen, Unknown: // nobody goes there
 	}
-	if d.state == Offline || before == Offline {
-		r.flapLocked(d, now)
+	if crossed {
+		r.flapLocked(sh, d, now)
 	}
 }
 
 // emitLocked numbers an event of a device and sends it off.
-func (r *Registry) emitLocked(d *device, t Type, message string, now time.Duration) {
+func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
+	if d.num == 0 {
+		d.num = r.nums.take()
+	}
 	d.seq++
 	rule := d.rule.Value()
-	f, _ := d.factsLocked()
-	verdict, _ := f.verdict(rule.Policy, d.source.notBefore(f.last, rule.Policy))
 	e := Event{
-		Type:         t,
-		Subject:      d.id,
-		Seq:          d.seq,
-		Epoch:        d.epoch,
-		Time:         time.Now(),
-		Source:       d.source.name,
-		Policy:       rule.from,
-		LastSeen:     d.source.wall(f.last),
-		Deadline:     d.source.wall(verdict),
-		HeardSilence: max(now-f.last, 0),
-		Timeout:      rule.Timeout,
-		Message:      message,
-		Flapping:     d.changes != nil && d.changes.flapping,
+		Type:        t,
+		Subject:     d.id,
+		Seq:         d.seq,
+		Epoch:       d.epoch,
+		Time:        time.Now(),
+		Policy:      rule.from,
+		Timeout:     rule.Timeout,
+		Message:     message,
+		Flapping:    d.changes != nil && d.changes.flapping,
+		Maintenance: d.maintenance,
+		Record:      d.recordLocked(sh),
+	}
+	if s := d.source; s != nil {
+		f, _ := d.factsLocked()
+		verdict, _ := f.verdict(rule.Policy, s.notBefore(f.last, rule.Policy))
+		e.Source = s.name
+		e.LastSeen, e.Deadline = s.wall(f.last), s.wall(verdict)
+		e.HeardSilence = max(now-f.last, 0)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -108,6 +121,29 @@ func (r *Registry) emitLocked(d *device, t Type, message string, now time.Durati
 		e.Outage = rule.group.inOutage()
 	}
 	r.outbox.put(e)
+}
+
+// recordLocked returns what to keep of the device.
+func (d *device) recordLocked(sh *deviceShard) *Record {
+	rec := &Record{
+		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
+		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
+		Announced: d.rule.Value().announced, Own: sh.own[d.id],
+		Maintenance: d.maintenance, Forgotten: d.gone,
+	}
+	if d.state != Offline {
+		rec.Reason = NoReason // a connection that ended is not kept: the device is waited for as any other
+	}
+	if d.state == Online || d.state == Late {
+		rec.Until = 0
+	}
+	if d.source != nil {
+		rec.Source = d.source.name
+	}
+	if c := d.changes; c != nil {
+		rec.Changes, rec.Flapping = slices.Clone(c.at), c.flapping
+	}
+	return rec
 }
 
 // yieldEvery is after how many verdicts the judge lets others run: where cores are few, a mass verdict would else hold up whoever reads
@@ -121,6 +157,9 @@ func (s *Source) expired(expired []timer.Expired) {
 		if i%yieldEvery == yieldEvery-1 {
 			runtime.Gosched()
 		}
+		if s.registry.outbox.wait() {
+			now = s.Now()
+		}
 		s.registry.pass(s, &expired[i], now)
 	}
 }
@@ -129,7 +168,7 @@ func (s *Source) expired(expired []timer.Expired) {
 func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	sh, d := r.lock(uint32(e.Data))
 	defer sh.mu.Unlock()
-	if d.timer != e.ID || d.source != s {
+	if d == nil || d.timer != e.ID || d.source != s {
 		return // the device has moved on
 	}
 	f, _ := d.factsLocked()
@@ -138,7 +177,11 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	}
 	p := d.rule.Value().Policy
 	r.setLocked(sh, d, f.passed(now, p, s.notBefore(f.last, p)), now)
-	if d.state == Offline && d.session != nil && d.session.peer != nil {
+	if d.state != Offline {
+		return
+	}
+	r.lag.add(now - d.until)
+	if d.session != nil && d.session.peer != nil {
 		d.session.peer.Judged()
 	}
 }

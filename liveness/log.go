@@ -17,6 +17,7 @@ type Log struct {
 	mu      sync.Mutex // guards the fields below
 	ring    []Event    // grows to keep
 	keep    int
+	first   uint64        // offset after which the log began
 	last    uint64        // offset of the latest event
 	changed chan struct{} // closed and replaced when events come; nil while nobody waits
 }
@@ -32,6 +33,13 @@ func NewLog(keep int) (*Log, error) {
 	return &Log{keep: keep}, nil
 }
 
+// Resume makes an empty log go on after an offset: the next event gets the one that follows.
+func (l *Log) Resume(last uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring, l.first, l.last = nil, last, last
+}
+
 // Append implements [Sink]. It never fails and never blocks.
 func (l *Log) Append(_ context.Context, events []Event) error {
 	l.mu.Lock()
@@ -42,8 +50,9 @@ func (l *Log) Append(_ context.Context, events []Event) error {
 		if len(l.ring) < l.keep {
 			l.ring = append(l.ring, events[i])
 		} else {
-			l.ring[(l.last-1)%uint64(l.keep)] = events[i]
+			l.ring[(l.last-l.first-1)%uint64(l.keep)] = events[i]
 		}
+		l.ring[(l.last-l.first-1)%uint64(l.keep)].Record = nil // readers have no use for it
 	}
 	if l.changed != nil {
 		close(l.changed)
@@ -52,7 +61,8 @@ func (l *Log) Append(_ context.Context, events []Event) error {
 	return nil
 }
 
-// Bounds returns the offsets of the oldest event that is kept and of the latest, 1 and 0 if there are none.
+// Bounds returns the offsets of the oldest event that is kept and of the latest; if there are none, the oldest is the next one, 1 in a
+// new log.
 func (l *Log) Bounds() (oldest, latest uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +92,7 @@ func (l *Log) readLocked(buffer []Event, after uint64, limit int) ([]Event, erro
 		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", ErrMissed, oldest-after-1, after, oldest)
 	}
 	for at := after + 1; at <= l.last && limit > 0; at++ {
-		buffer = append(buffer, l.ring[(at-1)%uint64(l.keep)])
+		buffer = append(buffer, l.ring[(at-l.first-1)%uint64(l.keep)])
 		limit--
 	}
 	return buffer, nil

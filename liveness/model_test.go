@@ -176,12 +176,9 @@ func (m *model) apply(o modelOp, clock, now int) {
 	if o.kind == "open" || o.kind == "again" && d.open {
 		replaced := o.kind == "open" && d.open
 		d.old = d.old || replaced
-		d.open, d.policy = true, o.policy
+		d.open = true
 		d.epoch++
-		m.heard(d, clock, now)
-		if replaced {
-			m.report(d, "session_replaced", clock, now)
-		}
+		m.repace(d, o.policy, clock, now, replaced)
 		return
 	}
 	if !d.open {
@@ -191,9 +188,13 @@ func (m *model) apply(o modelOp, clock, now int) {
 	case "beat":
 		m.heard(d, clock, now)
 	case "sleep":
+		until := d.until
 		d.last, d.reason, d.due = now, "", 0
 		d.until = now + min(o.n, modelPolicies[d.policy].limit)
-		m.become(d, "sleeping", clock, now)
+		if d.state != "sleeping" || d.until != until {
+			d.state = "sleeping"
+			m.report(d, "sleeping", clock, now)
+		}
 	case "fail":
 		m.heard(d, clock, now)
 		m.report(d, "failed", clock, now)
@@ -211,8 +212,20 @@ func (m *model) apply(o modelOp, clock, now int) {
 			d.until = now + modelPolicies[d.policy].grace
 		}
 	case "repace":
-		d.policy = o.policy
-		m.heard(d, clock, now)
+		m.repace(d, o.policy, clock, now, false)
+	}
+}
+
+// repace is a sign of life with another policy, perhaps on another session.
+func (m *model) repace(d *modelDevice, policy, clock, now int, replaced bool) {
+	seq, changed := d.seq, modelPolicies[policy] != modelPolicies[d.policy]
+	d.policy = policy
+	m.heard(d, clock, now)
+	if replaced {
+		m.report(d, "session_replaced", clock, now)
+	}
+	if changed && d.seq == seq {
+		m.report(d, "changed", clock, now)
 	}
 }
 

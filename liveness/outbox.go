@@ -3,15 +3,27 @@ package liveness
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// outbox holds the events that wait for the sink, in the order in which they happened.
+const (
+	// handover is how many events the sink gets at a time.
+	handover = 8192
+	// stalledAfter is how long a full outbox waits for the sink before the sources' clocks stand still.
+	stalledAfter = 5 * time.Second
+)
+
+// outbox holds the events that wait for the sink, in the order in which they happened. Nobody waits to put one in: who can wait does so
+// before, see wait and busy.
 type outbox struct {
-	limit int
+	limit  int
+	origin time.Time
+	queued atomic.Int64 // events that the sink has not taken
+	moved  atomic.Int64 // when it took some, or there was none: ns after origin
 
 	mu     sync.Mutex // guards the fields below; the last lock to be taken
-	room   sync.Cond  // signalled when events were taken, or the outbox was closed
+	room   sync.Cond  // signalled when the sink has taken events, or the outbox was closed
 	events []Event
 	closed bool // nobody waits for room
 	ended  bool // nothing is handed over any more
@@ -23,24 +35,21 @@ type outbox struct {
 }
 
 func newOutbox(limit int) *outbox {
-	o := &outbox{limit: limit, some: make(chan struct{}, 1)}
+	o := &outbox{limit: limit, origin: time.Now(), some: make(chan struct{}, 1)}
 	o.room.L = &o.mu
 	return o
 }
 
-// put adds events, and waits while the outbox is full: then whoever makes events is held, and with it the watermark of its source.
+// put adds events.
 func (o *outbox) put(events ...Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.events) >= o.limit && !o.closed {
-		o.waits++
-	}
-	for len(o.events) >= o.limit && !o.closed {
-		o.room.Wait()
-	}
 	if o.ended {
 		o.lost += uint64(len(events))
 		return
+	}
+	if o.queued.Add(int64(len(events))) == int64(len(events)) {
+		o.moved.Store(int64(time.Since(o.origin)))
 	}
 	o.events = append(o.events, events...)
 	select {
@@ -49,14 +58,53 @@ func (o *outbox) put(events ...Event) {
 	}
 }
 
+// wait waits while the outbox is full, and says whether it did. Call it without any lock.
+func (o *outbox) wait() bool {
+	if o.queued.Load() < int64(o.limit) {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.queued.Load() < int64(o.limit) || o.closed {
+		return false
+	}
+	o.waits++
+	for o.queued.Load() >= int64(o.limit) && !o.closed {
+		o.room.Wait()
+	}
+	return true
+}
+
+// busy says whether no more events are to be caused but by verdicts, which wait.
+func (o *outbox) busy() bool { return o.queued.Load() >= 2*int64(o.limit) }
+
+// stalled returns for how long the outbox has been full without the sink taking anything, 0 if the sink is at work.
+func (o *outbox) stalled() time.Duration {
+	if o.queued.Load() < int64(o.limit) {
+		return 0
+	}
+	if idle := time.Since(o.origin) - time.Duration(o.moved.Load()); idle >= stalledAfter {
+		return idle
+	}
+	return 0
+}
+
 // take returns all events, and gives buffer in exchange.
 func (o *outbox) take(buffer []Event) []Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	events := o.events
 	o.events = buffer[:0]
-	o.room.Broadcast()
 	return events
+}
+
+// taken notes that the sink has taken n events.
+func (o *outbox) taken(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.moved.Store(int64(time.Since(o.origin)))
+	o.queued.Add(-int64(n))
+	o.room.Broadcast()
 }
 
 // end is take for the last time.
@@ -98,19 +146,29 @@ func (o *outbox) drain(ctx context.Context, sink Sink) error {
 	}
 }
 
-// append offers events to the sink until it takes them; once ctx is done it does so a last time.
+// append offers events to the sink, some at a time, until it takes them; once ctx is done it does so a last time.
 func (o *outbox) append(ctx context.Context, sink Sink, events []Event) error {
-	if len(events) == 0 {
-		return nil
+	for len(events) > 0 {
+		batch := events[:min(handover, len(events))]
+		if err := o.offer(ctx, sink, batch); err != nil {
+			o.lose(len(events))
+			return err
+		}
+		o.taken(len(batch))
+		events = events[len(batch):]
 	}
+	return nil
+}
+
+// offer offers a batch until the sink takes it.
+func (o *outbox) offer(ctx context.Context, sink Sink, batch []Event) error {
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := sink.Append(context.WithoutCancel(ctx), events)
+		err := sink.Append(context.WithoutCancel(ctx), batch)
 		if err == nil {
 			return nil
 		}
 		o.fail()
 		if ctx.Err() != nil {
-			o.lose(len(events))
 			return err
 		}
 		select {
@@ -130,11 +188,13 @@ func (o *outbox) lose(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lost += uint64(n)
+	o.queued.Add(-int64(n))
 }
 
 // stats fills in what is known of the outbox.
 func (o *outbox) stats(st *Stats) {
+	st.StalledFor = o.stalled()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	st.Queued, st.Waits, st.Fails, st.Lost = len(o.events), o.waits, o.fails, o.lost
+	st.Queued, st.Waits, st.Fails, st.Lost = int(o.queued.Load()), o.waits, o.fails, o.lost
 }

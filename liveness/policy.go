@@ -79,20 +79,23 @@ func (p Policy) allowance(least time.Duration) time.Duration { return max(p.Inte
 type rule struct {
 	Policy
 
-	from  string
-	group *group // nil if no pattern matches the device
+	from      string
+	group     *group // nil if no pattern matches the device
+	announced Policy
+	own       bool // set at run time
 }
 
-// resolve finds the rule for a device: its own, then that of the first group whose pattern matches, then what its protocol
-// announced, then the fleet's default; field by field.
-func (r *Registry) resolve(id string, announced Policy) unique.Handle[rule] {
-	own := r.own[id]
+// resolveLocked finds the rule for a device: its own, then that of the first group whose pattern matches, then what its protocol
+// announced, then the fleet's default; field by field. A policy that was set at run time stands above the configured one.
+func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
+	set, isSet := sh.own[id]
+	own := set.or(r.own[id])
 	var ofGroup Policy
 	g := r.groupOf(id)
 	if g != nil {
 		ofGroup = g.Policy
 	}
-	out := rule{Policy: own.or(ofGroup).or(announced).or(r.fleet).filled(), group: g}
+	out := rule{Policy: own.or(ofGroup).or(announced).or(r.fleet).filled(), group: g, announced: announced, own: isSet}
 	switch {
 	case own.Timeout != 0:
 		out.from = "device"

@@ -25,6 +25,10 @@ var (
 	ErrFull = errors.New("liveness: registry is full")
 	// ErrClosed is returned by AddSource once the registry's Run has ended.
 	ErrClosed = errors.New("liveness: registry is closed")
+	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the sink. Nothing has changed; try later.
+	ErrBusy = errors.New("liveness: too many events wait for the sink")
+	// ErrReplaced is returned for a session that is not its device's any more.
+	ErrReplaced = errors.New("liveness: the session was replaced or has ended")
 )
 
 // Config describes a fleet. The zero Config is a good one.
@@ -39,14 +43,16 @@ type Config struct {
 	Flapping FlappingConfig
 	// MaxDevices is the most devices that are held. Default: 2,000,000.
 	MaxDevices int
-	// Outbox is how many events wait for the sink before those who cause more are held up. Default: 65,536.
+	// Outbox is how many events wait for the sink before verdicts wait, too; while as many do and the sink takes nothing for 5 s, the
+	// sources' clocks stand still. At twice as many, what would cause an event is refused with [ErrBusy], and a heartbeat of a device that
+	// is not online counts, but brings it online only once there is room. Default: 65,536, some 30 MB.
 	Outbox int
 }
 
 const (
 	shardCount = 64
 	chunkLen   = 64
-	shortID    = 24
+	shortID    = 16
 )
 
 // Registry holds the devices of a fleet and judges them. Make one with [New], and keep [Registry.Run] running: without it no event
@@ -63,6 +69,9 @@ type Registry struct {
 	seed    maphash.Seed
 	shards  [shardCount]deviceShard
 	devices atomic.Int64
+	nums    nums
+	due     atomic.Int64 // restored devices that are due at once
+	lag     lag
 	flaps   flappers
 
 	mu      sync.Mutex // guards the fields below; never held together with another lock
@@ -74,14 +83,21 @@ type Registry struct {
 type deviceShard struct {
 	mu     sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
 	index  index
-	chunks []*[chunkLen]device
-	len    int
+	chunks []*chunk
+	len    int               // with those that are gone
+	own    map[string]Policy // set at run time; nil if there are none
 	counts [states]int
 
 	_ [32]byte // two shards do not share a cache line
 }
 
-// device is all that is held of one. Its memory stays where it is.
+// chunk holds devices. It is let go when all of them are gone.
+type chunk struct {
+	devices [chunkLen]device
+	gone    int
+}
+
+// device is all that is held of one, two cache lines. Its memory stays where it is.
 type device struct {
 	id      string
 	short   [shortID]byte // the bytes of an id that is not longer: a look-up then finds them in the device's first cache line
@@ -91,10 +107,15 @@ type device struct {
 	timer   timer.ID // 0 if there is nothing to come
 	last    time.Duration
 	handle  uint32
-	state   State
-	reason  Reason
-	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
-	counted bool // among its group's silent members
+	num     uint32 // 0 before the first event
+
+	state       State
+	reason      Reason
+	touched     bool // heartbeats move the timer alone: it knows the last one, and last does not
+	counted     bool // among its group's silent members
+	maintenance bool
+	gone        bool // forgotten
+
 	until   time.Duration
 	seq     uint64
 	epoch   uint64
@@ -204,6 +225,12 @@ func (r *Registry) Sources() []*Source {
 	return append([]*Source(nil), r.sources...)
 }
 
+func (r *Registry) source(name string) *Source {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sourceLocked(name)
+}
+
 func (r *Registry) sourceLocked(name string) *Source {
 	for _, s := range r.sources {
 		if s.name == name {
@@ -229,10 +256,18 @@ func (sh *deviceShard) findLocked(id string, hash uint64) *device {
 	return sh.at(handle)
 }
 
+// at returns the device with a handle; nil if it is gone for good.
 func (sh *deviceShard) at(handle uint32) *device {
 	i := handle / shardCount
-	return &sh.chunks[i/chunkLen][i%chunkLen]
+	c := sh.chunks[i/chunkLen]
+	if c == nil {
+		return nil
+	}
+	return &c.devices[i%chunkLen]
 }
+
+// handleOf returns the handle of a shard's device by its place.
+func handleOf(at, shard int) uint32 { return uint32(at)*shardCount + uint32(shard) }
 
 // name gives the device a copy of an id. The device stays where it is, so a short id may lie within.
 func (d *device) name(id string) {
@@ -251,21 +286,21 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 		return nil, ErrFull
 	}
 	if sh.len%chunkLen == 0 {
-		sh.chunks = append(sh.chunks, new([chunkLen]device))
+		sh.chunks = append(sh.chunks, new(chunk))
 	}
-	handle := uint32(sh.len)*shardCount + uint32(hash>>(64-6))
+	handle := handleOf(sh.len, int(hash>>(64-6)))
 	sh.len++
 	sh.index.insert(hash, handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	d := sh.at(handle)
 	d.name(id)
 	d.handle = handle
-	d.rule = r.resolve(id, Policy{})
+	d.rule = r.resolveLocked(sh, id, Policy{})
 	d.since = time.Now().UnixNano()
 	sh.counts[NeverSeen]++
 	return d, nil
 }
 
-// lock finds a device by its handle and locks its shard.
+// lock finds a device by its handle, nil if it is gone, and locks its shard.
 func (r *Registry) lock(handle uint32) (*deviceShard, *device) {
 	sh := &r.shards[handle%shardCount]
 	sh.mu.Lock()

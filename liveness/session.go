@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unique"
 
 	"github.com/holter-iot/holter/timer"
 )
@@ -45,38 +46,64 @@ type Welcome struct {
 
 // Open opens a session of the device with an id, at an instant of the source's listening time, and counts as a sign of life. Another
 // session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch,
-// ErrFull, a bad announced policy, a session that is open for another device; then nothing has changed. It may block while the
-// outbox is full.
+// ErrFull, ErrBusy, a bad announced policy, a session that is open for another device; then nothing has changed.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
-	if err := ValidateID(id); err != nil {
-		return Welcome{}, err
-	}
-	if err := h.Announced.validate(); err != nil {
-		return Welcome{}, fmt.Errorf("liveness: announced policy: %w", err)
-	}
 	if session.device != nil && session.device.id != id && session.open() {
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, hash := r.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	d := sh.findLocked(id, hash)
-	if d == nil {
-		var err error
-		if d, err = r.addLocked(sh, id, hash); err != nil {
-			return Welcome{}, err
-		}
+	sh, d, err := r.meet(id, h.Announced)
+	if err != nil {
+		return Welcome{}, err
 	}
+	defer sh.mu.Unlock()
 	epoch, err := d.epochLocked(h.Epoch)
 	if err != nil {
 		return Welcome{}, err
 	}
+	rule := r.resolveLocked(sh, id, h.Announced)
+	if s.newsLocked(d, session, rule.Value()) && r.outbox.busy() {
+		return Welcome{}, ErrBusy
+	}
 	d.epoch, session.epoch, session.peer = epoch, epoch, peer
-	d.rule = r.resolve(id, h.Announced)
-	s.attachLocked(sh, d, session, now)
+	s.attachLocked(sh, d, session, rule, now)
+	return d.welcomeLocked(), nil
+}
+
+// meet finds the device with an id, or makes it, and locks its shard unless it fails.
+func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, error) {
+	if err := ValidateID(id); err != nil {
+		return nil, nil, err
+	}
+	if err := announced.validate(); err != nil {
+		return nil, nil, fmt.Errorf("liveness: announced policy: %w", err)
+	}
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	d := sh.findLocked(id, hash)
+	switch {
+	case d != nil:
+		return sh, d, nil
+	case r.outbox.busy():
+		sh.mu.Unlock()
+		return nil, nil, ErrBusy
+	}
+	d, err := r.addLocked(sh, id, hash)
+	if err != nil {
+		sh.mu.Unlock()
+		return nil, nil, err
+	}
+	return sh, d, nil
+}
+
+// newsLocked says whether attaching the device to a session, or to nil, causes an event.
+func (s *Source) newsLocked(d *device, session *Session, rule rule) bool {
+	return d.state != Online || d.source != s || d.session != nil && d.session != session || d.rule.Value().announced != rule.announced
+}
+
+func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	return Welcome{Epoch: epoch, Policy: rule.Policy, From: rule.from}, nil
+	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from}
 }
 
 // epochLocked returns the epoch of the device's next session, which said one of its own or 0.
@@ -90,29 +117,39 @@ func (d *device) epochLocked(said uint64) (uint64, error) {
 	return said, nil
 }
 
-// attachLocked makes a session the device's.
-func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, now time.Duration) {
+// attachLocked makes the source and a session, or nil, the device's, which was heard just now.
+func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule unique.Handle[rule], now time.Duration) {
 	r := s.registry
 	before, _ := d.factsLocked()
 	replaced := d.session != nil && d.session != session
 	if replaced {
-		d.session.timer.Store(0)
-		if d.session.peer != nil {
-			d.session.peer.Replaced()
-		}
+		d.cutLocked()
 	}
-	if session.device != d || session.source != s { // else a heartbeat may be reading them
+	if session != nil && (session.device != d || session.source != s) { // else a heartbeat may be reading them
 		session.device, session.source = d, s
 	}
 	if d.source != s { // its past is on another clock
 		r.stopLocked(d)
 		before.last = now
 	}
-	d.source, d.session = s, session
+	seq, moved := d.seq, d.source != s || d.rule.Value().announced != rule.Value().announced
+	d.source, d.session, d.rule = s, session, rule
 	r.setLocked(sh, d, before.heard(now), now)
 	if replaced {
-		r.emitLocked(d, DeviceSessionReplaced, "", now)
+		r.emitLocked(sh, d, DeviceSessionReplaced, "", now)
 	}
+	if moved && d.seq == seq {
+		r.emitLocked(sh, d, DeviceChanged, "", now)
+	}
+}
+
+// cutLocked ends the device's session for the sake of another one, or for good.
+func (d *device) cutLocked() {
+	d.session.timer.Store(0)
+	if d.session.peer != nil {
+		d.session.peer.Replaced()
+	}
+	d.session = nil
 }
 
 // ID returns the id of the session's device.
@@ -127,47 +164,53 @@ func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
-	return s.apply(change{now: now, to: func(f facts, _ Policy) facts { return f.heard(now) }})
+	return s.apply(beat(now)) == nil
 }
 
 // Sleep says that the device will be silent for a while, which does not count against it; the policy's SleepLimit bounds it.
-// It returns the time that was granted, and false if the session was replaced.
-func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, ok bool) {
-	ok = s.apply(change{now: now, to: func(f facts, p Policy) facts {
-		f = f.slept(now, max(length, 0), p)
-		granted = f.until - f.last
-		return f
-	}})
-	return granted, ok
+// It returns the time that was granted. Errors: ErrReplaced, ErrBusy.
+func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, err error) {
+	return granted, s.apply(sleep(now, length, &granted))
 }
 
-// Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message.
-func (s *Session) Fail(now time.Duration, message string) bool {
-	return s.apply(change{
-		now: now, to: func(f facts, _ Policy) facts { return f.heard(now) },
-		failed: true, message: message,
-	})
-}
+// Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message. Errors: ErrReplaced,
+// ErrBusy.
+func (s *Session) Fail(now time.Duration, message string) error { return s.apply(fail(now, message)) }
 
-// Bye ends the session: the device said goodbye and is offline at once. If it was offline already, it came back to say so.
+// Bye ends the session: the device said goodbye and is offline at once. If it was offline already, it came back to say so. It returns
+// false if the session was replaced.
 func (s *Session) Bye(now time.Duration) bool {
 	if s.Judged() {
 		s.Beat(now)
 	}
-	return s.apply(change{now: now, to: func(f facts, _ Policy) facts { return f.heard(now).offline(0, Bye) }, end: true})
+	c := bye(now)
+	c.end = true
+	return s.apply(c) == nil
 }
 
 // Close ends the session without a goodbye. The device is offline, for the reason why (Closed or Protocol), unless it is back within the
-// policy's CloseGrace. On a session that was replaced or has ended it does nothing.
+// policy's CloseGrace. On a session that was replaced or has ended it does nothing, and returns false.
 func (s *Session) Close(now time.Duration, why Reason) bool {
-	return s.apply(change{now: now, to: func(f facts, p Policy) facts { return f.closed(now, why, p) }, end: true})
+	return s.apply(change{now: now, to: func(f facts, p Policy) facts { return f.closed(now, why, p) }, end: true}) == nil
+}
+
+// Repace announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is a sign of life.
+// Errors: ErrReplaced, ErrBusy, a bad policy.
+func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
+	if err := announced.validate(); err != nil {
+		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
+	}
+	var p Policy
+	c := beat(now)
+	c.announced, c.late, c.quick, c.then = &announced, nil, false, func(d *device) { p = d.rule.Value().Policy }
+	return p, s.apply(c)
 }
 
 // open says whether the session is its device's.
 func (s *Session) open() bool {
-	sh, d := s.source.registry.lock(s.device.handle)
+	sh := s.lock()
 	defer sh.mu.Unlock()
-	return d.session == s
+	return s.device.session == s
 }
 
 // Judged says whether the session is the one of an offline device. It takes a lock.
@@ -175,59 +218,27 @@ func (s *Session) Judged() bool {
 	if s.device == nil {
 		return false
 	}
-	sh, d := s.source.registry.lock(s.device.handle)
+	sh := s.lock()
 	defer sh.mu.Unlock()
-	return d.session == s && d.state == Offline
+	return s.device.session == s && s.device.state == Offline
 }
 
-// Repace announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is a sign of life. On
-// a session that was replaced it does nothing and returns the zero Policy.
-func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
-	if err := announced.validate(); err != nil {
-		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
-	}
-	var p Policy
-	s.apply(change{now: now, to: func(f facts, _ Policy) facts {
-		s.device.rule = s.source.registry.resolve(s.device.id, announced)
-		p = s.device.rule.Value().Policy
-		return f.heard(now)
-	}})
-	return p, nil
-}
-
-// change is what happens on a session.
-type change struct {
-	now     time.Duration
-	to      func(facts, Policy) facts
-	end     bool // it is the last
-	failed  bool // the device told of a failure
-	message string
+// lock locks the shard of the session's device.
+func (s *Session) lock() *deviceShard {
+	sh := &s.source.registry.shards[s.device.handle%shardCount]
+	sh.mu.Lock()
+	return sh
 }
 
 // apply applies what happened to the device, unless the device has gone over to another session.
-func (s *Session) apply(c change) bool {
+func (s *Session) apply(c change) error {
 	if s.device == nil {
-		return false
+		return ErrReplaced
 	}
-	r := s.source.registry
-	sh, d := r.lock(s.device.handle)
+	sh := s.lock()
 	defer sh.mu.Unlock()
-	if d.session != s {
-		return false
+	if s.device.session != s {
+		return ErrReplaced
 	}
-	if c.end {
-		d.session = nil
-		s.timer.Store(0)
-	}
-	facts, known := d.factsLocked()
-	next := c.to(facts, d.rule.Value().Policy)
-	if !known && next.state == facts.state && next.last == facts.last {
-		d.reason, d.until = next.reason, next.until // the verdict that is on its way takes it into account
-	} else {
-		r.setLocked(sh, d, next, c.now)
-	}
-	if c.failed {
-		r.emitLocked(d, DeviceFailed, c.message, c.now)
-	}
-	return true
+	return s.source.registry.applyLocked(sh, s.device, c)
 }

@@ -76,7 +76,7 @@ func TestBye(t *testing.T) {
 			"a:1 device.online at 0 seen 0 due 30 silent 0",
 			"a:2 device.offline bye at 2 seen 2 due 32 silent 0",
 		)
-		if s.Bye(r.now()) || s.Beat(r.now()) || s.Close(r.now(), liveness.Closed) || s.Fail(r.now(), "x") {
+		if s.Bye(r.now()) || s.Beat(r.now()) || s.Close(r.now(), liveness.Closed) || s.Fail(r.now(), "x") == nil {
 			r.Error("something on a session that has ended = true")
 		}
 		r.listen(100 * unit)
@@ -138,8 +138,8 @@ func TestSleep(t *testing.T) {
 		for _, tt := range []struct{ length, want time.Duration }{
 			{-unit, 0}, {0, 0}, {40 * unit, 40 * unit}, {100*unit + 1, 100 * unit}, {math.MaxInt64, 100 * unit}, {50 * unit, 50 * unit},
 		} {
-			if granted, ok := s.Sleep(r.now(), tt.length); granted != tt.want || !ok {
-				r.Errorf("Sleep(%v) = %v, %v, want %v, true", tt.length, granted, ok, tt.want)
+			if granted, err := s.Sleep(r.now(), tt.length); granted != tt.want || err != nil {
+				r.Errorf("Sleep(%v) = %v, %v, want %v", tt.length, granted, err, tt.want)
 			}
 		}
 		if v := r.device("a"); v.State != liveness.Sleeping || r.units(v.Sleep) != 50 || r.units(v.Deadline) != 80 {
@@ -147,20 +147,25 @@ func TestSleep(t *testing.T) {
 		}
 		s.Close(r.now(), liveness.Closed) // as one does who sleeps
 		r.listen(80*unit - step)
-		r.want("a:2 device.sleeping at 0 seen 0 due 30 silent 0")
+		r.want(
+			"a:2 device.sleeping at 0 seen 0 due 30 silent 0",
+			"a:3 device.sleeping at 0 seen 0 due 70 silent 0",
+			"a:4 device.sleeping at 0 seen 0 due 130 silent 0",
+			"a:5 device.sleeping at 0 seen 0 due 80 silent 0",
+		)
 		r.listen(step)
-		r.want("a:3 device.offline silence at 80 seen 0 due 80 silent 80")
+		r.want("a:6 device.offline silence at 80 seen 0 due 80 silent 80")
 		s = r.open("a")
 		s.Sleep(r.now(), 10*unit)
 		r.listen(5 * unit)
 		s.Beat(r.now()) // woke up
 		r.listen(30 * unit)
 		r.want(
-			"a:4 device.online at 80 seen 80 due 110 silent 0",
-			"a:5 device.sleeping at 80 seen 80 due 120 silent 0",
-			"a:6 device.online at 85 seen 85 due 115 silent 0",
-			"a:7 device.late at 105 seen 85 due 115 silent 20",
-			"a:8 device.offline silence at 115 seen 85 due 115 silent 30",
+			"a:7 device.online at 80 seen 80 due 110 silent 0",
+			"a:8 device.sleeping at 80 seen 80 due 120 silent 0",
+			"a:9 device.online at 85 seen 85 due 115 silent 0",
+			"a:10 device.late at 105 seen 85 due 115 silent 20",
+			"a:11 device.offline silence at 115 seen 85 due 115 silent 30",
 		)
 	})
 }
@@ -224,13 +229,13 @@ func TestReplaced(t *testing.T) {
 		before := r.device("a")
 		for name, does := range map[string]func() bool{
 			"Beat":  func() bool { return old.Beat(r.now()) },
-			"Fail":  func() bool { return old.Fail(r.now(), "x") },
-			"Sleep": func() bool { _, ok := old.Sleep(r.now(), unit); return ok },
+			"Fail":  func() bool { return old.Fail(r.now(), "x") == nil },
+			"Sleep": func() bool { _, err := old.Sleep(r.now(), unit); return err == nil },
 			"Bye":   func() bool { return old.Bye(r.now()) },
 			"Close": func() bool { return old.Close(r.now(), liveness.Protocol) },
 			"Repace": func() bool {
 				p, err := old.Repace(r.now(), liveness.Policy{Timeout: unit})
-				return p != liveness.Policy{} || err != nil
+				return p != liveness.Policy{} || !errors.Is(err, liveness.ErrReplaced)
 			},
 			"Judged": old.Judged,
 		} {
@@ -306,12 +311,12 @@ func TestOpenAgain(t *testing.T) {
 		if !session.Beat(r.now()) {
 			r.Error("Beat = false")
 		}
-		r.want("a:1 device.online at 0 seen 0 due 30 silent 0")
+		r.want("a:1 device.online at 0 seen 0 due 30 silent 0", "a:2 device.changed at 10 seen 10 due 60 silent 0")
 		session.Close(r.now(), liveness.Closed)
 		if _, err := r.source.Open(session, "a", liveness.Hello{}, p, r.now()); err != nil {
 			r.Errorf("Open of a closed session = %v", err)
 		}
-		r.want()
+		r.want("a:3 device.changed at 50 seen 50 due 80 silent 0")
 		r.wantState("a", liveness.Online)
 	})
 }
@@ -408,12 +413,13 @@ func TestRepace(t *testing.T) {
 		r.listen(5 * unit)
 		r.want(
 			"a:1 device.online at 0 seen 0 due 30 silent 0",
-			"a:2 device.offline silence at 29 seen 24 due 29 silent 5",
+			"a:2 device.changed at 20 seen 20 due 25 silent 0",
+			"a:3 device.offline silence at 29 seen 24 due 29 silent 5",
 		)
 		if _, err := session.Repace(r.now(), liveness.Policy{Timeout: 50 * unit}); err != nil {
 			r.Error(err)
 		}
-		r.want("a:3 device.online at 29 seen 29 due 79 silent 0")
+		r.want("a:4 device.online at 29 seen 29 due 79 silent 0")
 	})
 }
 

@@ -136,54 +136,133 @@ func TestSinkFailsAtTheEnd(t *testing.T) {
 	}
 }
 
-// A sink that blocks holds those who cause events once the outbox is full. Heartbeats go on.
+// A sink that blocks holds nobody: what would cause an event is refused once the outbox is full, and heartbeats go on.
 func TestSinkBlocks(t *testing.T) {
 	k := &sink{}
 	k.append = func([]liveness.Event) error { <-k.gate; return nil }
 	withSink(t, k, 4, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
-		var session liveness.Session
-		if _, err := s.Open(&session, "0", liveness.Hello{}, nil, 0); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // it is with the sink
-		opened := 1
-		go func() {
-			for ; opened < 20; opened++ {
-				openMany(t, s, opened, opened+1)
+		sessions := make([]liveness.Session, 9)
+		for i := range sessions {
+			_, err := s.Open(&sessions[i], strconv.Itoa(i), liveness.Hello{}, nil, 0)
+			if want := i == 8; errors.Is(err, liveness.ErrBusy) != want {
+				t.Errorf("Open of device %d = %v", i, err)
 			}
-		}()
-		synctest.Wait()
-		if opened != 5 {
-			t.Errorf("%d devices could be opened, want 5", opened)
 		}
-		for range 100 {
-			if !session.Beat(0) {
+		synctest.Wait()
+		busy := map[string]error{"Fail": sessions[1].Fail(0, "x")}
+		_, busy["Sleep"] = sessions[1].Sleep(0, time.Second)
+		_, busy["Repace"] = sessions[1].Repace(0, liveness.Policy{Timeout: time.Second})
+		busy["SetPolicy"] = r.SetPolicy("1", liveness.Policy{Timeout: time.Second})
+		busy["SetMaintenance"] = r.SetMaintenance("1", true)
+		busy["Forget"] = r.Forget("1")
+		_, busy["Beat of a new device"] = s.Beat("new", liveness.Policy{}, 0)
+		for what, err := range busy {
+			if !errors.Is(err, liveness.ErrBusy) {
+				t.Errorf("%s = %v", what, err)
+			}
+		}
+		if !sessions[0].Beat(0) || !sessions[1].Bye(0) || !sessions[2].Close(0, liveness.Closed) {
+			t.Error("Beat, Bye or Close was refused")
+		}
+		if _, err := s.Open(&sessions[2], "2", liveness.Hello{}, nil, 0); err != nil { // it changes nothing
+			t.Errorf("Open of a device that comes back = %v", err)
+		}
+		if st := r.Stats(); st.Queued != 8 || r.Known("new") || st.Devices != 8 {
+			t.Errorf("%+v", st)
+		}
+		close(k.gate)
+		s.Watermark(0, s.Pulse(time.Now().Add(time.Millisecond)))
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	if want := append(ids(0, 8), "1:2"); !slices.Equal(k.kept, want) { // its goodbye
+		t.Errorf("the sink has %v, want %v", k.kept, want)
+	}
+}
+
+// While the outbox is full, verdicts wait; a heartbeat that comes meanwhile still counts. When the sink has taken nothing for a while, the
+// clock stands still.
+func TestSinkHoldsVerdicts(t *testing.T) {
+	const devices, dead = 5000, 4500 // more than what the workers have in hand
+	k := &sink{}
+	block := false
+	k.append = func([]liveness.Event) error {
+		if block {
+			<-k.gate
+		}
+		return nil
+	}
+	withSink(t, k, 100, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		sessions := make([]liveness.Session, devices)
+		for i := range sessions {
+			if _, err := s.Open(&sessions[i], strconv.Itoa(i), liveness.Hello{}, nil, 0); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		listen := func(n int) {
+			for range n {
+				time.Sleep(time.Second)
+				s.Watermark(0, s.Pulse(time.Now()))
+				synctest.Wait()
+			}
+		}
+		block = true
+		listen(91)
+		if n := r.Stats().States[liveness.Offline]; n < 100 || n > 200 {
+			t.Errorf("%d devices are offline, the outbox holds 100", n)
+		}
+		for i := dead; i < devices; i++ {
+			if !sessions[i].Beat(s.Time(time.Now())) {
 				t.Error("Beat = false")
 			}
 		}
+		listen(10)
+		before := s.Now()
+		listen(3600)
+		if v := s.View(); !v.Held || s.Now() != before || r.Stats().StalledFor < time.Hour {
+			t.Errorf("after an hour: %v, at %v before; stalled for %v", v, before, r.Stats().StalledFor)
+		}
+		block = false
 		close(k.gate)
-		synctest.Wait()
-		if st := r.Stats(); opened != 20 || st.Waits == 0 || st.Waits > 15 {
-			t.Errorf("%d devices are open, %d waits", opened, st.Waits)
+		listen(1)
+		for i := dead; i < devices; i++ {
+			sessions[i].Beat(s.Time(time.Now()))
+		}
+		listen(80)
+		if v := s.View(); v.Held || len(v.Deaf) != 1 || v.DeafTotal < time.Hour {
+			t.Errorf("afterwards: %+v", v)
+		}
+		if st := r.Stats(); st.StalledFor != 0 || st.Waits == 0 || st.Verdicts < dead-200 {
+			t.Errorf("afterwards: %+v", st)
+		}
+		for i := range sessions {
+			v, err := r.Device(strconv.Itoa(i))
+			if (v.State == liveness.Offline) != (i < dead) && (i < dead || v.Seq > 1) || err != nil {
+				t.Fatalf("%s is %v after %d events: %v", v.ID, v.State, v.Seq, err)
+			}
 		}
 		if err := stop(); err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
-	if !slices.Equal(k.kept, ids(0, 20)) {
-		t.Errorf("the sink has %v", k.kept)
-	}
 }
 
-// The end of Run hands over everything, also the events of those who were held.
+// The end of Run hands over everything, also the verdicts that were held.
 func TestRunEndsWhileTheOutboxIsFull(t *testing.T) {
-	k := &sink{}
-	k.append = func([]liveness.Event) error { <-k.gate; return nil }
-	withSink(t, k, 1, func(_ *liveness.Registry, s *liveness.Source, stop func() error) {
-		openMany(t, s, 0, 1)
-		synctest.Wait()
-		openMany(t, s, 1, 2)
-		go openMany(t, s, 2, 10)
+	k := &sink{append: func([]liveness.Event) error { return nil }}
+	withSink(t, k, 10, func(_ *liveness.Registry, s *liveness.Source, stop func() error) {
+		for i := range 100 {
+			openMany(t, s, i, i+1)
+			synctest.Wait()
+		}
+		k.append = func([]liveness.Event) error { <-k.gate; return nil }
+		for range 91 {
+			time.Sleep(time.Second)
+			s.Watermark(0, s.Pulse(time.Now()))
+		}
 		synctest.Wait()
 		go func() {
 			synctest.Wait()
@@ -193,8 +272,8 @@ func TestRunEndsWhileTheOutboxIsFull(t *testing.T) {
 			t.Errorf("Run = %v", err)
 		}
 	})
-	if !slices.Equal(k.kept, ids(0, 10)) {
-		t.Errorf("the sink has %v", k.kept)
+	if len(k.kept) != 200 {
+		t.Errorf("the sink has %d events, want 200", len(k.kept))
 	}
 }
 
@@ -203,6 +282,7 @@ func TestRunEndsWithVerdicts(t *testing.T) {
 	k := &sink{append: func([]liveness.Event) error { return nil }}
 	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
 		openMany(t, s, 0, 1000)
+		synctest.Wait()
 		for range 91 {
 			time.Sleep(time.Second)
 			s.Watermark(0, s.Pulse(time.Now()))

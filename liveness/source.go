@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ const deafKept = 64
 // A source that is fallen behind is not deaf: its pulses go on, and its clock follows when the input does.
 type Source struct {
 	registry *Registry
+	index    int // among the registry's
 	name     string
 	config   SourceConfig
 	clock    timer.Manual // the listening clock: the least watermark
@@ -57,6 +59,8 @@ type Source struct {
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
 	seq       uint64
+	past      time.Time // of one that was restored: until when it listened
+	absent    bool      // restored, but not added; guarded by the registry's mu
 }
 
 // pulse ties an instant to the listening time at it.
@@ -71,16 +75,34 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{registry: r, name: cfg.Name, config: cfg, marks: make([]time.Duration, cfg.Parts)}
-	s.resumed.Store(-1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if s := r.sourceLocked(cfg.Name); s != nil && s.absent {
+		s.adopt(cfg)
+		return s, nil
+	}
+	return r.addSourceLocked(cfg)
+}
+
+// adopt makes a source that was restored one that listens.
+func (s *Source) adopt(cfg SourceConfig) {
+	s.absent = false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = cfg
+	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
+}
+
+func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
+	s := &Source{registry: r, index: len(r.sources), name: cfg.Name, config: cfg, marks: make([]time.Duration, cfg.Parts)}
+	s.resumed.Store(-1)
 	if r.closed {
 		return nil, ErrClosed
 	}
 	if r.sourceLocked(cfg.Name) != nil {
 		return nil, fmt.Errorf("liveness: source %q exists", cfg.Name)
 	}
+	var err error
 	if s.engine, err = timer.Start(timer.Config{Clock: &s.clock}); err != nil {
 		return nil, fmt.Errorf("liveness: source %q: %w", cfg.Name, err)
 	}
@@ -124,6 +146,8 @@ func (s *Source) Name() string { return s.name }
 // one before beyond MaxGap was deaf time: it does not count, and is reported with a pair of events. Pulses go forward; one that
 // does not is ignored.
 //
+// While the sink is stalled, see [Config.Outbox], pulses are ignored: the clock stands still, and that is deaf time, too.
+//
 // Pass what [time.Now] returns. Its monotonic reading keeps a clock that is set back from stopping the source; its wall reading
 // shows the sleep of a machine, for which the monotonic clock stands still. A clock that is set forward looks the same.
 func (s *Source) Pulse(now time.Time) time.Duration {
@@ -131,11 +155,10 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	defer s.mu.Unlock()
 	last := s.latest.Load()
 	if last == nil {
-		s.latest.Store(&pulse{at: now})
-		return 0
+		return s.beginLocked(now)
 	}
 	gap := now.Sub(last.at)
-	if gap <= 0 {
+	if gap <= 0 || s.registry.outbox.stalled() > 0 {
 		return last.listened
 	}
 	counts := min(gap, s.config.MaxGap)
@@ -146,6 +169,20 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	}
 	s.latest.Store(next)
 	return next.listened
+}
+
+// beginLocked is the first pulse. All that passed since the source listened last, before a restart, was deaf.
+func (s *Source) beginLocked(now time.Time) time.Duration {
+	listened := max(time.Duration(s.resumed.Load()), 0)
+	if from := s.past; !from.IsZero() {
+		to := now.Round(0)
+		if to.Before(from) {
+			to = from // the wall clock was set back
+		}
+		s.deafLocked(DeafInterval{From: from, To: to, Listened: listened})
+	}
+	s.latest.Store(&pulse{at: now, listened: listened})
+	return listened
 }
 
 func (s *Source) deafLocked(d DeafInterval) {
@@ -227,6 +264,8 @@ type SourceView struct {
 	Name      string
 	Listened  time.Duration  // what the listening clock reads
 	Behind    time.Duration  // how far the clock is behind the last pulse: unread input
+	Held      bool           // the clock stands still because the sink is stalled
+	Absent    bool           // the source was kept from before a restart and was not added since
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Timers    timer.Stats
@@ -234,7 +273,10 @@ type SourceView struct {
 
 // View returns a picture of the source.
 func (s *Source) View() SourceView {
-	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats()}
+	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0}
+	s.registry.mu.Lock()
+	v.Absent = s.absent
+	s.registry.mu.Unlock()
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)
 	}

@@ -39,6 +39,26 @@ func (f facts) closed(now time.Duration, why Reason, p Policy) facts {
 	return f
 }
 
+// touched returns the facts after a sign of life that nobody can be told of now.
+func (f facts) touched(now time.Duration) facts {
+	f.last = max(f.last, now)
+	return f
+}
+
+// leaving returns the facts after a goodbye that nobody can be told of now: the verdict comes as soon as it can be.
+func (f facts) leaving(now time.Duration) facts {
+	f = f.touched(now)
+	if f.state == Online || f.state == Late {
+		f.reason, f.until = Bye, now
+	}
+	return f
+}
+
+// news says whether somebody is to be told of the way from before to f.
+func (f facts) news(before facts) bool {
+	return f.state != before.state || f.state == Sleeping && f.until != before.until
+}
+
 // offline returns the facts after a verdict that was due at an instant, 0 if it was not.
 func (f facts) offline(due time.Duration, why Reason) facts {
 	return facts{state: Offline, reason: why, last: f.last, until: due}

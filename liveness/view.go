@@ -19,6 +19,8 @@ type View struct {
 	From      string // the rule that Policy.Timeout is from
 	Group     string
 	Flapping  bool
+	// Maintenance: its verdicts are not to alarm anybody. Own: it has a policy that was set at run time.
+	Maintenance, Own bool
 
 	// The fields below are zero for a device that was never seen.
 
@@ -56,15 +58,13 @@ func (r *Registry) Known(id string) bool {
 }
 
 func (d *device) viewLocked() View {
-	f, known := d.factsLocked()
+	f, _ := d.factsLocked()
+	f.last = d.lastLocked()
 	rule := d.rule.Value()
-	if step, ok := f.next(rule.Policy, 0); !known && ok { // its timer has just expired: it was heard a period ago, or before
-		f.last = max(f.last, d.source.Now()-step.period)
-	}
 	v := View{
 		ID: d.id, State: f.state, Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
 		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
-		Flapping: d.changes != nil && d.changes.flapping,
+		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintenance, Own: rule.own,
 	}
 	if rule.group != nil {
 		v.Group = rule.group.Name
@@ -121,8 +121,10 @@ func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) 
 		sh := &r.shards[shard]
 		sh.mu.Lock()
 		for ; i < sh.len && limit > 0; i++ {
-			buffer = append(buffer, sh.at(uint32(i)*shardCount+uint32(shard)).viewLocked())
-			limit--
+			if d := sh.at(handleOf(i, shard)); d != nil && !d.gone {
+				buffer = append(buffer, d.viewLocked())
+				limit--
+			}
 		}
 		more := i < sh.len
 		sh.mu.Unlock()
@@ -138,24 +140,31 @@ type Stats struct {
 	Devices int
 	States  map[State]int // as stored: devices that are unknown because their source was deaf are counted as what they were
 	Queued  int           // events that wait for the sink
-	Waits   uint64        // times that somebody was held up because the outbox was full
+	Waits   uint64        // times that a verdict was held up because the outbox was full
 	Fails   uint64        // times that the sink failed
 	Lost    uint64        // events that the sink refused when Run ended, or that came afterwards
 	Flaps   int           // devices that are flapping
+	// StalledFor is how long the outbox has been full without the sink taking anything: the sources' clocks stand still. 0 if it works.
+	StalledFor time.Duration
+	// Verdicts of deadlines that passed, and how long after, in listening time: Lag[i] counts those within LagBounds()[i], beyond the
+	// one before; the last those beyond all. LagSum is their total.
+	Verdicts uint64
+	Lag      []uint64
+	LagSum   time.Duration
 }
 
 // Stats returns a picture of the registry. It takes each shard's lock for a moment.
 func (r *Registry) Stats() Stats {
-	st := Stats{States: make(map[State]int), Flaps: len(r.flaps.all())}
+	st := Stats{Devices: int(r.devices.Load()), States: make(map[State]int), Flaps: len(r.flaps.all())}
 	for i := range r.shards {
 		sh := &r.shards[i]
 		sh.mu.Lock()
-		st.Devices += sh.len
 		for s, n := range sh.counts {
 			st.States[State(s)] += n
 		}
 		sh.mu.Unlock()
 	}
 	r.outbox.stats(&st)
+	r.lag.stats(&st)
 	return st
 }

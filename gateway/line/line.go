@@ -54,6 +54,7 @@ const (
 	StaleEpoch   Code = "stale-epoch"  // closes
 	Unauthorized Code = "unauthorized" // closes
 	Full         Code = "full"         // closes
+	Busy         Code = "busy"         // closes before the HELLO is answered; later the message is to be said again
 	TooLong      Code = "too-long"     // closes
 	NotText      Code = "not-text"     // closes
 	Timeout      Code = "timeout"      // closes: no HELLO in time

@@ -1,0 +1,109 @@
+package liveness
+
+import (
+	"fmt"
+	"time"
+)
+
+// SetPolicy gives a device a policy of its own, above all others, field by field; the zero Policy takes it back. Errors:
+// ErrUnknownDevice, ErrBusy, a bad policy.
+func (r *Registry) SetPolicy(id string, p Policy) error {
+	if err := p.validate(); err != nil {
+		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
+	}
+	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
+		if sh.own[id] == p {
+			return
+		}
+		sh.setOwnLocked(d.id, p)
+		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
+		if f, known := d.factsLocked(); known && d.source != nil { // else the verdict that is on its way goes by the new policy
+			r.setLocked(sh, d, f, now)
+		}
+		r.emitLocked(sh, d, DeviceChanged, "", now)
+	})
+}
+
+// setOwnLocked notes a device's own policy. id is kept.
+func (sh *deviceShard) setOwnLocked(id string, p Policy) {
+	if p == (Policy{}) {
+		delete(sh.own, id)
+		return
+	}
+	if sh.own == nil {
+		sh.own = make(map[string]Policy)
+	}
+	sh.own[id] = p
+}
+
+// SetMaintenance says whether a device is in maintenance: it is judged as ever, but its events say that nobody is to be alarmed, and its
+// silence is no outage of its group. Errors: ErrUnknownDevice, ErrBusy.
+func (r *Registry) SetMaintenance(id string, on bool) error {
+	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
+		if d.maintenance == on {
+			return
+		}
+		d.maintenance = on
+		kind := DeviceMaintenanceStopped
+		if on {
+			kind = DeviceMaintenanceStarted
+		}
+		r.emitLocked(sh, d, kind, "", now)
+	})
+}
+
+// Forget removes a device. Its session, if it has one, is replaced by none. A configured device comes back when the process starts
+// again. The device's last event is [DeviceForgotten]; when it is heard later, it is a new device. Errors: ErrUnknownDevice, ErrBusy.
+func (r *Registry) Forget(id string) error {
+	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
+		if d.session != nil {
+			d.cutLocked()
+		}
+		r.stopLocked(d)
+		d.gone = true
+		r.emitLocked(sh, d, DeviceForgotten, "", now)
+		r.ungroupLocked(d)
+		r.removeLocked(sh, d)
+	})
+}
+
+// ungroupLocked takes a device out of its group.
+func (r *Registry) ungroupLocked(d *device) {
+	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
+		g.leave(d.counted, d.since, time.Now().UnixNano(), r.outbox)
+	}
+}
+
+// removeLocked takes a device out of the registry. Its memory stays until all devices of its chunk are gone.
+func (r *Registry) removeLocked(sh *deviceShard, d *device) {
+	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
+	sh.counts[d.state]--
+	delete(sh.own, d.id)
+	r.flaps.set(d.handle, false)
+	r.nums.give(d.num)
+	r.devices.Add(-1)
+	at := d.handle / shardCount / chunkLen
+	if c := sh.chunks[at]; c != nil {
+		if c.gone++; c.gone == chunkLen {
+			sh.chunks[at] = nil
+		}
+	}
+}
+
+// admin does something to a device that causes an event, at the present of its source.
+func (r *Registry) admin(id string, do func(sh *deviceShard, d *device, now time.Duration)) error {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return err
+	}
+	defer sh.mu.Unlock()
+	if r.outbox.busy() {
+		return ErrBusy
+	}
+	var now time.Duration
+	if d.source != nil {
+		now = max(d.source.Now(), d.lastLocked())
+	}
+	do(sh, d, now)
+	return nil
+}

@@ -1,0 +1,280 @@
+package liveness
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Record is what must be kept of a device so that a registry can go on from there: its durable state as of its event Seq. It changes
+// with events only; the heartbeats since are in a [Registry.Snapshot].
+type Record struct {
+	// Num is the device's number, from 1 on. Numbers are dense: that of a forgotten device is given to another.
+	Num    uint32
+	ID     string
+	State  State         // never Unknown
+	Reason Reason        // of an offline device
+	Source string        // where it was heard last; empty if it never was
+	Last   time.Duration // listening time of Source at the last sign of life
+	Until  time.Duration // listening time: when a sleep ends, or when the verdict was due
+	Since  time.Time     // when the state changed last
+	Seq    uint64
+	Epoch  uint64
+	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.
+	Announced Policy
+	Own       Policy
+	Changes   []int64 // when it went offline or came back of late, Unix time in ns, oldest first
+	Flapping  bool
+	// Maintenance and Forgotten: see the events of these names. Nothing is to be kept of a device that is forgotten.
+	Maintenance bool
+	Forgotten   bool
+}
+
+// SourceRecord is what must be kept of a source.
+type SourceRecord struct {
+	Name      string
+	Listened  time.Duration  // what its listening clock read
+	At        time.Time      // when it did; zero if the source never listened
+	Deaf      []DeafInterval // the latest, oldest first
+	DeafTotal time.Duration
+	// Seq is that of the source's latest event that was kept. A Snapshot, which may be ahead of the sink, leaves it 0.
+	Seq uint64
+}
+
+// GroupRecord is what must be kept of a group; all of it is in its latest event.
+type GroupRecord struct {
+	Name   string
+	Seq    uint64
+	Outage bool
+	Before int // see [Event]
+}
+
+const (
+	// maxListened bounds listening time; the timers end soon after.
+	maxListened = 16 * maxSpan
+	// maxNum bounds the numbers of devices, so that one that is wrong does not take all memory.
+	maxNum = 1 << 26
+)
+
+// heardTick is the unit in which a Heard gives listening time.
+const heardTick = 1 << 20
+
+// Heard is a device's last sign of life: a source and its listening time, rounded up to 2^20 ns. The zero Heard is none.
+type Heard uint64
+
+func newHeard(source int, last time.Duration) Heard {
+	return Heard(uint64(source)<<48 | uint64(last+heardTick-1)/heardTick)
+}
+
+// Source returns the source's place among those of the same Snapshot.
+func (h Heard) Source() int { return int(h >> 48) }
+
+// Last returns the listening time.
+func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * heardTick }
+
+// snapshotStride is after how many devices Snapshot lets go of a shard's lock.
+const snapshotStride = 512
+
+// Snapshot takes a picture of the listening clocks, and then of the last signs of life, by device number; those of devices that are not
+// waited for are 0. It uses the memory of into if it suffices. It costs a cache line or two per device, and holds no lock for long;
+// heartbeats go on.
+func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard) {
+	for _, s := range r.Sources() {
+		sources = append(sources, s.record())
+	}
+	heard = slices.Grow(into[:0], r.nums.len())
+	heard = heard[:r.nums.len()]
+	clear(heard)
+	for i := range r.shards {
+		sh := &r.shards[i]
+		for from, more := 0, true; more; from += snapshotStride {
+			sh.mu.Lock()
+			to := min(from+snapshotStride, sh.len)
+			for at := from; at < to; at++ {
+				d := sh.at(handleOf(at, i))
+				if d != nil && d.expected() && int(d.num) < len(heard) {
+					heard[d.num] = newHeard(d.source.index, d.lastLocked())
+				}
+			}
+			more = to < sh.len
+			sh.mu.Unlock()
+		}
+	}
+	return sources, heard
+}
+
+// expected says whether the device is to be heard.
+func (d *device) expected() bool { return d.state != NeverSeen && d.state != Offline && !d.gone }
+
+// lastLocked returns when the device was heard last, or, if its timer has just expired, a later instant at which it was not.
+func (d *device) lastLocked() time.Duration {
+	f, known := d.factsLocked()
+	if step, ok := f.next(d.rule.Value().Policy, 0); !known && ok { // it was heard a period ago, or before
+		f.last = max(f.last, d.source.Now()-step.period)
+	}
+	return f.last
+}
+
+// RestoreSource gives a source its past: its clock goes on where it was, and all that passed since At was deaf. The source may have
+// been added or not; if it never is, it stays deaf, and the devices that it heard are unknown. Call it before the source's first pulse and
+// before the devices are restored.
+func (r *Registry) RestoreSource(rec SourceRecord) error {
+	if rec.Listened < 0 || rec.Listened > maxListened {
+		return fmt.Errorf("liveness: source %q: a listening time of %v", rec.Name, rec.Listened)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sourceLocked(rec.Name)
+	if s == nil {
+		cfg, err := SourceConfig{Name: rec.Name}.withDefaults()
+		if err != nil {
+			return err
+		}
+		if s, err = r.addSourceLocked(cfg); err != nil {
+			return err
+		}
+		s.absent = true
+	}
+	return s.restore(rec)
+}
+
+// restore gives the source its past.
+func (s *Source) restore(rec SourceRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest.Load() != nil {
+		return fmt.Errorf("liveness: source %q listens already", s.name)
+	}
+	s.seq = rec.Seq
+	if rec.At.IsZero() {
+		return nil
+	}
+	s.past = rec.At
+	s.deaf = append(s.deaf[:0], rec.Deaf[max(len(rec.Deaf)-deafKept, 0):]...)
+	s.deafTotal = rec.DeafTotal
+	s.clock.Set(rec.Listened)
+	s.resumed.Store(int64(rec.Listened + 1)) // all that was heard was before
+	for i := range s.marks {
+		s.marks[i] = rec.Listened + 1
+	}
+	return nil
+}
+
+// record returns what to keep of the source.
+func (s *Source) record() SourceRecord {
+	listened := s.Now()
+	rec := SourceRecord{Name: s.name, Listened: listened, At: s.wall(listened)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rec.At.IsZero() {
+		rec.At = s.past
+	}
+	rec.Deaf = slices.Clone(s.deaf)
+	rec.DeafTotal = s.deafTotal
+	return rec
+}
+
+// RestoreGroup gives a group its past; a group that is not configured has none. Call it before the devices are restored.
+func (r *Registry) RestoreGroup(rec GroupRecord) {
+	for _, g := range r.groups {
+		if g.Name == rec.Name {
+			g.restore(rec)
+		}
+	}
+}
+
+func (g *group) restore(rec GroupRecord) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seq, g.outage, g.before = rec.Seq, rec.Outage, rec.Before
+}
+
+// dueRate is how many devices that are due at once are judged per second after a restart.
+const dueRate = 20_000
+
+// Restore makes a device that was kept, as it was; one that is not offline is unknown until it is heard or judged, for which it has the
+// source's allowance. Last is to be that of the latest [Registry.Snapshot], if it is of the same source and later. The source must have
+// been restored, and not listen yet. May be called concurrently. Errors: a record that cannot be, an id or a number that is taken,
+// [ErrFull].
+func (r *Registry) Restore(rec Record) error {
+	if err := rec.validate(); err != nil {
+		return err
+	}
+	source := r.source(rec.Source)
+	if source == nil && rec.State != NeverSeen {
+		return fmt.Errorf("liveness: device %q: there is no source %q", rec.ID, rec.Source)
+	}
+	sh, hash := r.shardOf(rec.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	d := sh.findLocked(rec.ID, hash)
+	if d == nil {
+		var err error
+		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
+			return err
+		}
+	}
+	if d.num != 0 {
+		return fmt.Errorf("liveness: device %q was restored already", rec.ID)
+	}
+	if !r.nums.claim(rec.Num) {
+		return fmt.Errorf("liveness: device %q: its number %d is that of another", rec.ID, rec.Num)
+	}
+	if rec.Own != (Policy{}) {
+		sh.setOwnLocked(d.id, rec.Own)
+	}
+	r.reviveLocked(sh, d, &rec, source)
+	return nil
+}
+
+func (rec *Record) validate() error {
+	err := errors.Join(ValidateID(rec.ID), rec.Announced.validate(), rec.Own.validate())
+	switch {
+	case err != nil:
+	case rec.State >= Unknown || rec.Reason > Protocol:
+		err = fmt.Errorf("state %d, reason %d", rec.State, rec.Reason)
+	case rec.Last < 0 || rec.Last > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
+		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
+	case len(rec.Changes) > maxThreshold:
+		err = fmt.Errorf("%d changes", len(rec.Changes))
+	case rec.Num == 0 || rec.Num > maxNum:
+		err = fmt.Errorf("number %d", rec.Num)
+	}
+	if err != nil {
+		return fmt.Errorf("liveness: restore device %q: %w", rec.ID, err)
+	}
+	return nil
+}
+
+// reviveLocked gives a new device its past.
+func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
+	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
+	d.source, d.since, d.maintenance = source, rec.Since.UnixNano(), rec.Maintenance
+	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
+	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
+	if source != nil {
+		d.last = min(rec.Last, source.Now()) // what came after the checkpoint came before it listens again
+	}
+	if len(rec.Changes) > 0 || rec.Flapping {
+		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
+		r.flaps.set(d.handle, rec.Flapping)
+	}
+	sh.counts[NeverSeen]--
+	sh.counts[d.state]++
+	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
+		d.counted = d.silent()
+		g.joinRestored(d.counted)
+	}
+	if source == nil {
+		return
+	}
+	f, _ := d.factsLocked()
+	p := d.rule.Value().Policy
+	notBefore := source.notBefore(f.last, p)
+	spread := time.Duration(0)
+	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {
+		spread = time.Duration(r.due.Add(1)-1) * time.Second / dueRate
+	}
+	r.armLocked(d, f, spread)
+}
