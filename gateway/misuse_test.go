@@ -81,7 +81,7 @@ func TestHowItEnds(t *testing.T) {
 			_ = d.conn.Close()
 		}, "d:1 device.online; d:2 device.offline closed"},
 		{"garbage", func(d *device) { d.say(strings.Repeat("x", 2000)) }, "d:1 device.online; d:2 device.offline protocol"},
-		{"silence", func(d *device) { d.say("TTL 100ms\n") }, "d:1 device.online; d:2 device.offline silence"},
+		{"silence", func(d *device) { d.say("TTL 100ms\n") }, "d:1 device.online; d:2 device.changed; d:3 device.offline silence"},
 		{"failure", func(d *device) { d.say("FAIL no water\nBYE\n") }, "d:1 device.online; d:2 device.failed; d:3 device.offline bye"},
 		{"sleep", func(d *device) { d.say("SLEEP 60\n"); d.expect("OK …"); _ = d.conn.Close() }, "d:1 device.online; d:2 device.sleeping"},
 	}

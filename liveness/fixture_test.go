@@ -3,6 +3,7 @@ package liveness_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -145,7 +146,8 @@ func (r *rig) wantState(id string, want liveness.State) {
 // units returns an instant as the units since the beginning.
 func (r *rig) units(at time.Time) float64 { return inUnits(at.Sub(r.start)) }
 
-func inUnits(d time.Duration) float64 { return float64(d) / float64(unit) }
+// inUnits returns a span in units, to a thousandth: the clock of a source that was restored is a nanosecond ahead.
+func inUnits(d time.Duration) float64 { return math.Round(float64(d)/float64(unit)*1000)/1000 + 0 }
 
 // events returns what the log has received since the last call.
 func (r *rig) events() []liveness.Event {

@@ -72,7 +72,7 @@ func (f facts) verdict(p Policy, notBefore time.Duration) (at time.Duration, why
 	case f.state == Offline && f.until != 0:
 		return f.until, f.reason
 	case f.state == Sleeping:
-		at = f.until + p.Timeout
+		at = max(f.until, f.last) + p.Timeout // it may have been touched after its sleep
 	case f.ending() && f.until < at:
 		at, why = f.until, f.reason
 	}

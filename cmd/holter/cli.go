@@ -48,9 +48,12 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 type serveCommand struct {
 	Listen    []string   `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
 	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
-	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory for what will be stored; nothing is yet. Default: ./holter-data."`
+	TLSCert   string     `name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
+	TLSKey    string     `name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
+	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory for what is stored. Default: ./holter-data."`
+	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Where it is stored instead: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
-	Open      toggle     `env:"HOLTER_OPEN" help:"Let other machines read the API, and devices in without a token."`
+	Open      toggle     `env:"HOLTER_OPEN" help:"Let everybody in without a token, devices and callers of the API, also from other machines."`
 	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
 	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
@@ -108,7 +111,10 @@ func (c *serveCommand) settings(typed map[string]bool) []config.Setting {
 		add("listen", strings.TrimSpace(address))
 	}
 	add("http", c.HTTP)
+	add("tls.cert", c.TLSCert)
+	add("tls.key", c.TLSKey)
 	add("data", c.Data)
+	add("database", string(c.Database))
 	add("open", string(c.Open))
 	add("token", string(c.Token))
 	add("reuse_port", string(c.ReusePort))

@@ -14,14 +14,16 @@ const (
 
 // Config is the whole configuration of holter serve, checked by Resolve.
 //
-// In Policy, Groups, Devices, Flapping, Source, Gateway and Events a zero
-// field was not given, and the package it is meant for applies its own default;
+// In Policy, Groups, Devices, Flapping, Source, Gateway, Events and Checkpoint
+// a zero field was not given, and the package it is meant for applies its own default;
 // where 0 is off, that is off. Negative values do not occur.
 type Config struct {
 	Listen    []Listener        // where devices connect; never empty
 	HTTP      string            // HOST:PORT of the API
+	TLS       TLS               // of the API; unset means plain HTTP
 	Data      string            // directory for what is stored; relative to the working directory
-	Open      bool              // accept devices without a token, and API calls, from other machines
+	Database  Secret            // URL of the database, which may hold a password; unset means SQLite in Data
+	Open      bool              // accept devices and API calls without a token, also from other machines
 	Token     Secret            // shared by all devices; unset means no authentication
 	ReusePort bool              // open device ports with SO_REUSEPORT
 	Log       Log               // what is logged, and how
@@ -32,6 +34,14 @@ type Config struct {
 	Source    Source
 	Gateway   Gateway
 	Events    Events
+
+	Checkpoint time.Duration // between two pictures of the last heartbeats
+}
+
+// TLS names the files of a certificate. Both are set or neither.
+type TLS struct {
+	Cert string // PEM: the certificate, and the intermediate ones
+	Key  string // PEM
 }
 
 // Log says what is logged, and how.
@@ -112,5 +122,7 @@ type Gateway struct {
 
 // Events bounds the event log.
 type Events struct {
-	Keep int // the newest that are kept
+	Keep   int           // the newest that are kept in the database
+	MaxAge time.Duration // of those that are kept
+	Cache  int           // the newest that are kept in memory
 }

@@ -51,7 +51,10 @@ func TestResolveFull(t *testing.T) {
 			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute, MaxLine: 2048,
 			MaxOutbound: 131072, CloseRate: 500, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
 		},
-		Events: config.Events{Keep: 5000},
+		Events:     config.Events{Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
+		TLS:        config.TLS{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
+		Database:   config.NewSecret("postgres://holter:secret@db.example/holter"),
+		Checkpoint: 2 * time.Second,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
@@ -172,7 +175,7 @@ func TestDocumentation(t *testing.T) {
 		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
 		"groups": "groups: [{zzz: 1}]", "outage": "groups: [{outage: {zzz: 1}}]",
 		"flapping": "flapping: {zzz: 1}", "source": "source: {zzz: 1}",
-		"gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+		"tls": "tls: {zzz: 1}", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
 	}
 	for section, text := range sections {
 		for _, key := range allowed(t, text) {

@@ -10,7 +10,7 @@ import (
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	Key    string // as in the file, with a dot where it nests: listen, http, data, open, token, reuse_port, log.level, log.format
+	Key    string // as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, reuse_port, log.level, log.format
 	Value  string // as it was written; booleans are true, 1, false and 0
 	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
 }
@@ -117,8 +117,14 @@ func (r *resolver) apply(s Setting) error {
 	case "http":
 		r.httpAt = s.at
 		return assign(&c.HTTP, s.Value, parseAddress)
+	case "tls.cert":
+		return assign(&c.TLS.Cert, s.Value, parseFile)
+	case "tls.key":
+		return assign(&c.TLS.Key, s.Value, parseFile)
 	case "data":
 		return assign(&c.Data, s.Value, parseData)
+	case "database":
+		return assign(&c.Database, s.Value, parseDatabase)
 	case "open":
 		err := assign(&c.Open, s.Value, parseSwitch)
 		r.unsure = r.unsure || err != nil
@@ -178,8 +184,9 @@ func (r *resolver) fillDefaults() {
 	}
 }
 
-// checkAddresses rejects an address that is used twice, and one that other
-// machines reach although nobody said that they may.
+// checkAddresses rejects an address that is used twice, a device port that
+// other machines reach although nobody said that they may, and half of a
+// certificate. (The API asks for a token where other machines reach it.)
 func (r *resolver) checkAddresses() {
 	if r.broken {
 		return
@@ -200,8 +207,7 @@ func (r *resolver) checkAddresses() {
 		}
 	}
 	once(r.cfg.HTTP, r.httpAt)
-	if !loopback(r.cfg.HTTP) && !r.cfg.Open && !r.unsure {
-		r.errs = append(r.errs, r.httpAt(fmt.Sprintf("other machines reach %s, and the API asks nobody who he is: "+
-			"put a proxy with a login in front of it, or add --open to let everybody read", r.cfg.HTTP)))
+	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
+		r.errs = append(r.errs, errors.New("tls: a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
 	}
 }

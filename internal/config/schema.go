@@ -52,7 +52,13 @@ func (r *resolver) root(d *decoder) []field {
 	return []field{
 		{"listen", r.listenList(d)},
 		{"http", r.httpAddress(d)},
+		{"tls", section(d,
+			field{"cert", value(d, &c.TLS.Cert, parseFile)},
+			field{"key", value(d, &c.TLS.Key, parseFile)},
+		)},
 		{"data", value(d, &c.Data, parseData)},
+		{"database", value(d, &c.Database, parseDatabase)},
+		{"checkpoint", value(d, &c.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
 		{"open", plain(d, &c.Open, parseBool)},
 		{"token", value(d, &c.Token, parseToken)},
 		{"reuse_port", plain(d, &c.ReusePort, parseBool)},
@@ -74,6 +80,8 @@ func (r *resolver) root(d *decoder) []field {
 		{"gateway", gateway(d, &c.Gateway)},
 		{"events", section(d,
 			field{"keep", plain(d, &c.Events.Keep, count{min: 1, max: 1_000_000_000}.parse)},
+			field{"max_age", value(d, &c.Events.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
+			field{"cache", plain(d, &c.Events.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		)},
 	}
 }

@@ -108,7 +108,7 @@ func secretEnd(text string) int {
 
 func namesSecret(word string) bool {
 	word = strings.ToLower(word)
-	for _, part := range []string{"tok", "secret", "passw", "key", "auth", "cred"} {
+	for _, part := range []string{"tok", "secret", "passw", "key", "auth", "cred", "datab"} {
 		if strings.Contains(word, part) {
 			return true
 		}

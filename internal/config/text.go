@@ -134,6 +134,26 @@ func parseData(text string) (string, error) {
 	return text, nil
 }
 
+func parseFile(text string) (string, error) {
+	if text == "" || strings.ContainsRune(text, 0) {
+		return "", fmt.Errorf("%s is not the name of a file", quote(text))
+	}
+	return text, nil
+}
+
+// parseDatabase looks no further than the scheme; package store knows the
+// rest. It never shows the URL in its error: there may be a password in it.
+func parseDatabase(text string) (Secret, error) {
+	scheme, rest, ok := strings.Cut(text, ":")
+	switch {
+	case !ok || rest == "":
+		return Secret{}, errors.New("not the URL of a database; write sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME or mysql://USER:PASSWORD@HOST/NAME")
+	case scheme != "sqlite" && scheme != "postgres" && scheme != "postgresql" && scheme != "mysql" && scheme != "mariadb":
+		return Secret{}, fmt.Errorf("databases of the kind %s are not known; known are sqlite, postgres and mysql", quote(scheme))
+	}
+	return NewSecret(text), nil
+}
+
 // parseToken never shows the token in its error.
 func parseToken(text string) (Secret, error) {
 	const most = 256

@@ -1,0 +1,300 @@
+package liveness_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+func TestSetPolicy(t *testing.T) {
+	fleet := liveness.Config{Devices: map[string]liveness.Policy{"a": {Timeout: 20 * unit, Interval: 3 * unit}}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+		set := func(p liveness.Policy) {
+			r.Helper()
+			if err := r.registry.SetPolicy("a", p); err != nil {
+				r.Error(err)
+			}
+		}
+		set(liveness.Policy{Timeout: 50 * unit}) // before it is seen
+		if got := r.events(); len(got) != 1 || got[0].ID() != "a:1" || got[0].Type != liveness.DeviceChanged || !got[0].LastSeen.IsZero() {
+			r.Errorf("events: %+v", got)
+		}
+		r.open("a")
+		if v := r.device("a"); v.Policy.Timeout != 50*unit || v.Policy.Interval != 3*unit || v.From != "device" || !v.Own {
+			r.Errorf("%+v", v)
+		}
+		r.listen(10 * unit)
+		set(liveness.Policy{Timeout: 12 * unit}) // of which 10 have passed
+		set(liveness.Policy{Timeout: 12 * unit}) // changes nothing
+		r.listen(2 * unit)
+		r.want(
+			"a:2 device.online at 0 seen 0 due 50 silent 0",
+			"a:3 device.changed at 10 seen 0 due 12 silent 10",
+			"a:4 device.offline silence at 12 seen 0 due 12 silent 12",
+		)
+		set(liveness.Policy{})
+		if v := r.device("a"); v.Policy.Timeout != 20*unit || v.Own || v.State != liveness.Offline {
+			r.Errorf("%+v", v)
+		}
+		r.want("a:5 device.changed silence at 12 seen 0 due 12 silent 12")
+		if err := r.registry.SetPolicy("nobody", liveness.Policy{}); !errors.Is(err, liveness.ErrUnknownDevice) {
+			r.Errorf("SetPolicy of an unknown device = %v", err)
+		}
+		if err := r.registry.SetPolicy("a", liveness.Policy{Interval: -1}); err == nil {
+			r.Error("SetPolicy to a negative interval = nil")
+		}
+	})
+}
+
+// The silence of devices in maintenance is told as ever, marked, and is no outage.
+func TestMaintenance(t *testing.T) {
+	fleet := liveness.Config{
+		Groups: []liveness.GroupConfig{{Name: "g", Match: "*", Outage: liveness.OutageConfig{Share: 0.5, MinDevices: 2, Window: 100 * unit}}},
+	}
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+		for _, id := range []string{"a", "b", "c"} {
+			r.open(id)
+			if err := r.registry.SetMaintenance(id, true); err != nil {
+				r.Error(err)
+			}
+		}
+		r.listen(30 * unit)
+		events := r.events()
+		for _, e := range events[len(events)-3:] {
+			if e.Type != liveness.DeviceOffline || !e.Maintenance || e.Outage {
+				r.Errorf("%+v", e)
+			}
+		}
+		if g := r.registry.Groups()[0]; g.Silent != 0 || g.Outage || !r.device("a").Maintenance {
+			r.Errorf("%+v", g)
+		}
+		if err := r.registry.SetMaintenance("a", false); err != nil || r.device("a").Maintenance {
+			r.Errorf("SetMaintenance = %v", err)
+		}
+		r.want("a:4 device.maintenance.stopped silence at 30 seen 0 due 30 silent 30")
+		r.open("a")
+		if g := r.registry.Groups()[0]; g.Silent != 0 || g.Members != 3 {
+			r.Errorf("%+v", g)
+		}
+		if err := r.registry.SetMaintenance("nobody", true); !errors.Is(err, liveness.ErrUnknownDevice) {
+			r.Errorf("SetMaintenance of an unknown device = %v", err)
+		}
+	})
+}
+
+func TestForget(t *testing.T) {
+	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "g", Match: "*", Outage: liveness.OutageConfig{Share: 0.1, MinDevices: 1}}}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+		p := new(peer)
+		session := r.openAs("a", liveness.Hello{}, p)
+		r.open("b")
+		r.listen(30 * unit)
+		r.events()
+		for _, id := range []string{"a", "b"} {
+			if err := r.registry.Forget(id); err != nil {
+				r.Error(err)
+			}
+		}
+		r.want(
+			"a:3 device.forgotten silence at 30 seen 0 due 30 silent 30",
+			"b:3 device.forgotten silence at 30 seen 0 due 30 silent 30",
+			"group/g:2 group.outage.ended at 30 0 of 1",
+		)
+		if *p != (peer{replaced: 1, judged: 1}) || session.Beat(r.now()) || session.Close(r.now(), liveness.Closed) || session.Judged() {
+			r.Errorf("the session goes on: %+v", *p)
+		}
+		if g, st := r.registry.Groups()[0], r.registry.Stats(); g.Members != 0 || g.Silent != 0 || st.Devices != 0 || st.States[liveness.Offline] != 0 {
+			r.Errorf("%+v, %+v", g, st)
+		}
+		if views, _ := r.registry.List(nil, 0, 10); len(views) != 0 || r.registry.Known("a") {
+			r.Errorf("%+v", views)
+		}
+		if err := r.registry.Forget("a"); !errors.Is(err, liveness.ErrUnknownDevice) {
+			r.Errorf("Forget again = %v", err)
+		}
+		r.open("a") // another one
+		r.want("a:1 device.online at 30 seen 30 due 60 silent 0")
+		r.listen(30 * unit)
+	})
+}
+
+// Devices come and go; the numbers and the index stay dense, and nobody is mixed up with another.
+func TestForgetMany(t *testing.T) {
+	log := newLog(t, 1<<20)
+	r, err := liveness.New(log, liveness.Config{MaxDevices: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, r)
+	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pulse(time.Now())
+	there := make(map[string]bool)
+	for range 50_000 {
+		id := strconv.Itoa(rand.N(2000))
+		switch err := r.Forget(id); {
+		case there[id] != (err == nil):
+			t.Fatalf("Forget(%s) = %v, there: %v", id, err, there[id])
+		case err == nil:
+			delete(there, id)
+		case len(there) < 1000:
+			if _, err := s.Beat(id, liveness.Policy{}, 0); err != nil {
+				if errors.Is(err, liveness.ErrBusy) {
+					continue
+				}
+				t.Fatal(err)
+			}
+			there[id] = true
+		}
+	}
+	for i := range 2000 {
+		if id := strconv.Itoa(i); r.Known(id) != there[id] {
+			t.Errorf("Known(%s) = %v", id, !there[id])
+		}
+	}
+	if _, heard := r.Snapshot(nil); len(heard) > 1100 {
+		t.Errorf("numbers up to %d for 1000 devices", len(heard))
+	}
+	stop()
+	seqs := make(map[string]uint64)
+	events, err := log.Read(nil, 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if seqs[e.Subject]++; e.Seq != seqs[e.Subject] {
+			t.Fatalf("%s after %d", e.ID(), seqs[e.Subject]-1)
+		}
+		if e.Type == liveness.DeviceForgotten {
+			delete(seqs, e.Subject)
+		}
+	}
+}
+
+// A device is forgotten while it beats, is judged and looked at.
+func TestForgetConcurrently(t *testing.T) {
+	r, err := liveness.New(newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, r)
+	defer stop()
+	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pulse(time.Now())
+	var workers sync.WaitGroup
+	for worker := range 4 {
+		workers.Go(func() {
+			session := new(liveness.Session)
+			for range 5000 {
+				id, now := fmt.Sprint("d", rand.N(70)), s.Time(time.Now())
+				switch rand.N(6) {
+				case 0:
+					_ = r.Forget(id)
+				case 1:
+					session = new(liveness.Session)
+					_, _ = s.Open(session, id, liveness.Hello{}, nil, now)
+				case 2:
+					_, _ = s.Beat(id, liveness.Policy{Timeout: time.Duration(1+worker) * time.Millisecond}, now)
+				case 3:
+					_, _ = r.Device(id)
+					_, _ = r.List(nil, 0, 100)
+					r.Snapshot(nil)
+				case 4:
+					s.Watermark(0, s.Pulse(time.Now()))
+				default:
+					session.Beat(now)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// A device is heard without a session.
+func TestSourceBeat(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		beat := func(p liveness.Policy) liveness.Welcome {
+			r.Helper()
+			w, err := r.source.Beat("a", p, r.now())
+			if err != nil {
+				r.Error(err)
+			}
+			return w
+		}
+		if w := beat(liveness.Policy{Timeout: 40 * unit}); w.Policy.Timeout != 40*unit || w.From != "announced" {
+			r.Errorf("%+v", w)
+		}
+		r.listen(20 * unit)
+		if w := beat(liveness.Policy{}); w.Policy.Timeout != 40*unit {
+			r.Errorf("%+v", w)
+		}
+		r.listen(20 * unit)
+		beat(liveness.Policy{Timeout: 30 * unit})
+		if granted, err := r.source.Sleep("a", r.now(), 5*unit); granted != 5*unit || err != nil {
+			r.Errorf("Sleep = %v, %v", granted, err)
+		}
+		if err := r.source.Fail("a", r.now(), "disk"); err != nil {
+			r.Error(err)
+		}
+		for range 2 {
+			if err := r.source.Bye("a", r.now()); err != nil {
+				r.Error(err)
+			}
+		}
+		r.want(
+			"a:1 device.online at 0 seen 0 due 40 silent 0",
+			"a:2 device.changed at 40 seen 40 due 70 silent 0",
+			"a:3 device.sleeping at 40 seen 40 due 75 silent 0",
+			"a:4 device.online at 40 seen 40 due 70 silent 0",
+			"a:5 device.failed at 40 seen 40 due 70 silent 0",
+			"a:6 device.offline bye at 40 seen 40 due 70 silent 0",
+		)
+		if err := r.source.Bye("nobody", r.now()); !errors.Is(err, liveness.ErrUnknownDevice) {
+			r.Errorf("Bye of an unknown device = %v", err)
+		}
+		if _, err := r.source.Beat("\x00", liveness.Policy{}, r.now()); !errors.Is(err, liveness.ErrInvalidID) {
+			r.Errorf("Beat with a bad id = %v", err)
+		}
+		if _, err := r.source.Beat("b", liveness.Policy{Timeout: -1}, r.now()); err == nil || r.registry.Known("b") {
+			r.Errorf("Beat with a bad policy = %v", err)
+		}
+		r.listen(10 * unit)
+		beat(liveness.Policy{})
+		r.listen(30 * unit)
+		r.want("a:7 device.online at 50 seen 50 due 80 silent 0", "a:8 device.offline silence at 80 seen 50 due 80 silent 30")
+	})
+}
+
+// A device that has a session is heard where that is.
+func TestSourceBeatBesideASession(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		http := r.addSource(liveness.SourceConfig{Name: "http"})
+		session := r.open("a")
+		r.listen(20 * unit) // http is not pulsed: what it hears, it heard within a MaxGap of its last pulse
+		if _, err := http.Beat("a", liveness.Policy{}, http.Time(time.Now())); err != nil {
+			r.Error(err)
+		}
+		if v := r.device("a"); v.Source != "edge" || !v.Connected || inUnits(v.HeardSilence) != 0 {
+			r.Errorf("%+v", v)
+		}
+		session.Close(r.now(), liveness.Closed)
+		if _, err := http.Beat("a", liveness.Policy{}, http.Time(time.Now())); err != nil {
+			r.Error(err)
+		}
+		r.want("a:1 device.online at 0 seen 0 due 30 silent 0", "a:2 device.changed at 20 seen 1 due 31 silent 0")
+		if v := r.device("a"); v.Source != "http" || v.Connected || v.Closing != liveness.NoReason {
+			r.Errorf("%+v", v)
+		}
+	})
+}

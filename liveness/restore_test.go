@@ -1,0 +1,412 @@
+package liveness_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// shelf is a sink that keeps what a store keeps.
+type shelf struct {
+	*liveness.Log
+
+	devices map[string]liveness.Record
+	groups  map[string]liveness.GroupRecord
+	sources map[string]liveness.SourceRecord
+	heard   []liveness.Heard
+	names   []string // of the sources of heard
+}
+
+func newShelf(t *testing.T) *shelf {
+	t.Helper()
+	return &shelf{
+		Log: newLog(t, 0), devices: map[string]liveness.Record{}, groups: map[string]liveness.GroupRecord{},
+		sources: map[string]liveness.SourceRecord{},
+	}
+}
+
+func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
+	for _, e := range events {
+		switch e.Type {
+		case liveness.SourceDeaf, liveness.SourceHeard:
+			s := k.sources[e.Subject]
+			s.Name, s.Seq = e.Subject, e.Seq
+			k.sources[e.Subject] = s
+		case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
+			k.groups[e.Subject] = liveness.GroupRecord{
+				Name: e.Subject, Seq: e.Seq, Outage: e.Type == liveness.GroupOutageStarted, Before: e.Before,
+			}
+		case liveness.DeviceForgotten:
+			delete(k.devices, e.Subject)
+		default:
+			k.devices[e.Subject] = *e.Record
+		}
+	}
+	return k.Log.Append(ctx, events)
+}
+
+// checkpoint takes a snapshot.
+func (k *shelf) checkpoint(r *liveness.Registry) {
+	var sources []liveness.SourceRecord
+	sources, k.heard = r.Snapshot(k.heard)
+	k.names = nil
+	for _, s := range sources {
+		k.names = append(k.names, s.Name)
+		s.Seq = k.sources[s.Name].Seq
+		k.sources[s.Name] = s
+	}
+}
+
+// restore gives a registry what was kept.
+func (k *shelf) restore(t *testing.T, r *liveness.Registry) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	for _, s := range k.sources {
+		must(r.RestoreSource(s))
+	}
+	for _, g := range k.groups {
+		r.RestoreGroup(g)
+	}
+	for _, d := range k.devices {
+		if int(d.Num) < len(k.heard) {
+			if h := k.heard[d.Num]; h != 0 && k.names[h.Source()] == d.Source {
+				d.Last = max(d.Last, h.Last())
+			}
+		}
+		must(r.Restore(d))
+	}
+}
+
+// life is a registry from one start of a process to its end.
+type life struct {
+	*rig
+
+	shelf *shelf
+	stop  func()
+}
+
+// begin starts a process on what was kept. late adds the source only after the devices are there.
+func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late bool) *life {
+	t.Helper()
+	if fleet.Policy.Timeout == 0 {
+		fleet.Policy.Timeout = 30 * unit
+	}
+	_, read := k.Bounds()
+	l := &life{rig: &rig{T: t, log: k.Log, start: start0, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
+	var err error
+	if l.registry, err = liveness.New(k, fleet); err != nil {
+		t.Fatal(err)
+	}
+	l.stop = start(t, l.registry)
+	add := func() {
+		if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: unit, Allowance: 10 * unit}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !late {
+		add()
+	}
+	k.restore(t, l.registry)
+	if late {
+		add()
+	}
+	return l
+}
+
+// A restart is deaf time: silence goes on where it was, nothing is announced twice, and numbers and epochs go on.
+func TestRestart(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k, origin := newShelf(t), time.Now()
+				l := begin(t, k, liveness.Config{}, origin, false)
+				l.source.Pulse(time.Now())
+				l.open("silent")
+				alive := l.open("alive")
+				l.open("gone").Bye(l.now())
+				l.open("asleep").Sleep(l.now(), 100*unit)
+				l.listen(12 * unit)
+				alive.Beat(l.now())
+				l.want(
+					"silent:1 device.online at 0 seen 0 due 30 silent 0",
+					"alive:1 device.online at 0 seen 0 due 30 silent 0",
+					"gone:1 device.online at 0 seen 0 due 30 silent 0",
+					"gone:2 device.offline bye at 0 seen 0 due 30 silent 0",
+					"asleep:1 device.online at 0 seen 0 due 30 silent 0",
+					"asleep:2 device.sleeping at 0 seen 0 due 130 silent 0",
+				)
+				k.checkpoint(l.registry)
+				l.listen(3 * unit) // which are forgotten
+				l.stop()
+				time.Sleep(1000*unit - 15*unit)
+
+				l = begin(t, k, liveness.Config{}, origin, late)
+				defer func() { l.stop() }()
+				for id, want := range map[string]liveness.State{
+					"silent": liveness.Unknown, "alive": liveness.Unknown, "gone": liveness.Offline, "asleep": liveness.Sleeping,
+				} {
+					l.wantState(id, want)
+				}
+				l.pulse()
+				l.want("source/edge:1 source.deaf at 12 deaf 988", "source/edge:2 source.heard at 1000 deaf 988")
+				w, err := l.source.Open(new(liveness.Session), "alive", liveness.Hello{}, nil, l.now())
+				if err != nil || w.Epoch != 2 {
+					l.Errorf("Open = %+v, %v, want epoch 2", w, err)
+				}
+				l.want()
+				l.wantState("alive", liveness.Online)
+				l.listen(18 * unit) // 12 of silence before, 18 after
+				l.want("silent:2 device.offline silence at 1018 seen 0 due 1018 silent 30")
+				l.listen(12*unit + step) // heartbeats are rounded up
+				l.want("alive:2 device.offline silence at 1030.25 seen 1000 due 1030 silent 30.25")
+				l.wantState("asleep", liveness.Sleeping)
+				l.open("gone")
+				l.want("gone:3 device.online at 1030.25 seen 1030.25 due 1060.25 silent 0")
+			})
+		})
+	}
+}
+
+// A device has its allowance after each restart, and however often there is one, its silence adds up.
+func TestCrashLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		for life := range 4 {
+			l := begin(t, k, liveness.Config{Policy: liveness.Policy{Interval: unit}}, origin, false)
+			l.pulse()
+			if life == 0 {
+				l.open("dead")
+				k.checkpoint(l.registry)
+			}
+			for range 12 { // a little longer than the allowance
+				l.listen(unit)
+				k.checkpoint(l.registry)
+				v := l.device("dead")
+				silence := inUnits(v.HeardSilence)
+				if silence != 34 && (v.State == liveness.Offline) != (silence > 34) { // at 34 it waits for the timer's rounding
+					t.Errorf("life %d: %v after %g units of silence", life, v.State, silence)
+				}
+			}
+			l.stop()
+		}
+		if d := k.devices["dead"]; d.State != liveness.Offline || d.Seq != 2 {
+			t.Errorf("at the end: %+v", d)
+		}
+	})
+}
+
+// What a crash leaves behind the checkpoint: events that were kept, of heartbeats that it does not know.
+func TestRestartAfterTheCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		l.listen(5 * unit)
+		k.checkpoint(l.registry)
+		l.listen(4 * unit)
+		l.open("late") // kept by its event, at 9; the clock goes on at 5
+		l.stop()
+		l = begin(t, k, liveness.Config{}, origin, false)
+		defer func() { l.stop() }()
+		l.wantState("late", liveness.Unknown)
+		l.pulse()
+		l.listen(30*unit + step)
+		v := l.device("late")
+		if v.State != liveness.Offline || v.Seq != 2 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// Flapping, maintenance, policies and outages go on as they were.
+func TestRestartKeepsAll(t *testing.T) {
+	fleet := liveness.Config{
+		Groups:   []liveness.GroupConfig{{Name: "site", Match: "site/*", Outage: liveness.OutageConfig{Share: 0.5, MinDevices: 2, Window: 100 * unit}}},
+		Flapping: liveness.FlappingConfig{Threshold: 4, Window: 1000 * unit},
+		Devices:  map[string]liveness.Policy{"configured": {Timeout: 7 * unit}},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, fleet, origin, false)
+		l.pulse()
+		for range 3 {
+			l.open("flapper").Bye(l.now())
+		}
+		l.openAs("paced", liveness.Hello{Epoch: 7, Announced: liveness.Policy{Timeout: 500 * unit}}, nil)
+		for i := range 3 {
+			l.open(fmt.Sprint("site/", i))
+		}
+		l.open("own")
+		for _, err := range []error{
+			l.registry.SetPolicy("own", liveness.Policy{Timeout: 300 * unit}),
+			l.registry.SetPolicy("configured", liveness.Policy{Timeout: 8 * unit}), // never seen
+			l.registry.SetMaintenance("own", true),
+			l.registry.SetMaintenance("own", true), // no event
+		} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		l.listen(31 * unit)
+		k.checkpoint(l.registry)
+		views := func() map[string]liveness.View {
+			all := map[string]liveness.View{}
+			views, _ := l.registry.List(nil, 0, 100)
+			for _, v := range views {
+				v.Deaf, v.NotBefore, v.Now, v.HeardSilence, v.Deadline, v.LastSeen, v.Last = nil, 0, 0, 0, time.Time{}, time.Time{}, 0
+				if v.Connected = false; v.State == liveness.Unknown {
+					v.State = liveness.Online
+				}
+				all[v.ID] = v
+			}
+			return all
+		}
+		before, groups, stats := views(), l.registry.Groups(), l.registry.Stats()
+		l.stop()
+
+		l = begin(t, k, fleet, origin, false)
+		defer func() { l.stop() }()
+		after := views()
+		for _, id := range slices.Sorted(maps.Keys(before)) {
+			a, b := fmt.Sprintf("%+v", after[id]), fmt.Sprintf("%+v", before[id])
+			if a != b {
+				t.Errorf("%s is\n%s, was\n%s", id, a, b)
+			}
+		}
+		if len(after) != 7 || !after["flapper"].Flapping || !after["own"].Maintenance || !after["own"].Own || after["paced"].Epoch != 7 ||
+			after["paced"].Policy.Timeout != 500*unit || after["configured"].Policy.Timeout != 8*unit || after["configured"].State != liveness.NeverSeen {
+			t.Errorf("after: %+v", after)
+		}
+		if got := l.registry.Groups(); !slices.Equal(got, groups) || !got[0].Outage || got[0].Members != 3 {
+			t.Errorf("groups %+v, before %+v", got, groups)
+		}
+		if got := l.registry.Stats(); fmt.Sprint(got.States) != fmt.Sprint(stats.States) || got.Flaps != 1 {
+			t.Errorf("stats %+v, before %+v", got, stats)
+		}
+		l.pulse()
+		l.events()
+		l.open("site/0")
+		l.open("site/1")
+		l.open("site/2")
+		if got := l.events(); len(got) != 4 || l.registry.Groups()[0].Outage {
+			t.Errorf("the outage goes on: %v", got)
+		}
+		if k.groups["site"].Seq != 2 {
+			t.Errorf("group: %+v", k.groups["site"])
+		}
+	})
+}
+
+// Many that are due at once are judged one after the other.
+func TestRestoredAreSpread(t *testing.T) {
+	const devices = 50_000
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog(t, 0)
+		r, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, r)
+		defer stop()
+		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now().Add(-time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range devices {
+			err := r.Restore(liveness.Record{Num: uint32(i + 1), ID: fmt.Sprint(i), State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		listen := func(d time.Duration) int {
+			for range d / (100 * time.Millisecond) {
+				time.Sleep(100 * time.Millisecond)
+				source.Watermark(0, source.Pulse(time.Now()))
+				synctest.Wait()
+			}
+			return r.Stats().States[liveness.Offline]
+		}
+		source.Pulse(time.Now())
+		if n := listen(10 * time.Second); n > 100 {
+			t.Errorf("%d are offline before the allowance has passed", n)
+		}
+		if n := listen(time.Second); n < 15_000 || n > 25_000 {
+			t.Errorf("%d are offline a second later, want some 20,000", n)
+		}
+		if n := listen(2 * time.Second); n != devices {
+			t.Errorf("%d are offline in the end", n)
+		}
+	})
+}
+
+func TestRestoreRejects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog(t, 0)
+		r, err := liveness.New(log, liveness.Config{MaxDevices: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, r)
+		defer stop()
+		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		good := liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
+		if err := r.Restore(good); err != nil {
+			t.Fatal(err)
+		}
+		for name, bad := range map[string]func(*liveness.Record){
+			"id twice":     func(rec *liveness.Record) { rec.ID = "a" },
+			"number twice": func(rec *liveness.Record) { rec.Num = 1 },
+			"no number":    func(rec *liveness.Record) { rec.Num = 0 },
+			"huge number":  func(rec *liveness.Record) { rec.Num = 1 << 31 },
+			"no id":        func(rec *liveness.Record) { rec.ID = "" },
+			"no source":    func(rec *liveness.Record) { rec.Source = "" },
+			"other source": func(rec *liveness.Record) { rec.Source = "else" },
+			"unknown":      func(rec *liveness.Record) { rec.State = liveness.Unknown },
+			"reason":       func(rec *liveness.Record) { rec.Reason = 99 },
+			"past":         func(rec *liveness.Record) { rec.Last = -1 },
+			"far future":   func(rec *liveness.Record) { rec.Until = 1<<63 - 1 },
+			"policy":       func(rec *liveness.Record) { rec.Announced.Timeout = -1 },
+			"changes":      func(rec *liveness.Record) { rec.Changes = make([]int64, 65) },
+		} {
+			rec := good
+			rec.ID, rec.Num = "b", 2
+			bad(&rec)
+			if err := r.Restore(rec); err == nil {
+				t.Errorf("%s: Restore = nil", name)
+			}
+		}
+		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Pulse(time.Now())
+		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge"}); err == nil {
+			t.Error("RestoreSource of one that listens = nil")
+		}
+		if err := r.RestoreSource(liveness.SourceRecord{Name: "x", Listened: -1}); err == nil {
+			t.Error("RestoreSource with a negative time = nil")
+		}
+		if err := r.RestoreSource(liveness.SourceRecord{}); err == nil {
+			t.Error("RestoreSource without a name = nil")
+		}
+		if n := r.Stats().Devices; n > 2 {
+			t.Errorf("%d devices", n)
+		}
+	})
+}
