@@ -50,6 +50,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	p := d.rule.Value().Policy
 	next, ok := f.next(p, d.source.notBefore(f.last, p))
+	if ok && d.source.unheard(f.last) {
+		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
+	}
 	if ok {
 		// An error means that the source is closed: nothing is judged any more.
 		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, uint64(d.handle))

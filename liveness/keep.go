@@ -154,9 +154,9 @@ func (s *Source) restore(rec SourceRecord) error {
 	s.deaf = append(s.deaf[:0], rec.Deaf[max(len(rec.Deaf)-deafKept, 0):]...)
 	s.deafTotal = rec.DeafTotal
 	s.clock.Set(rec.Listened)
-	s.resumed.Store(int64(rec.Listened + 1)) // all that was heard was before
+	s.resumed.Store(int64(rec.Listened))
 	for i := range s.marks {
-		s.marks[i] = rec.Listened + 1
+		s.marks[i] = rec.Listened
 	}
 	return nil
 }
@@ -190,8 +190,11 @@ func (g *group) restore(rec GroupRecord) {
 	g.seq, g.outage, g.before = rec.Seq, rec.Outage, rec.Before
 }
 
-// dueRate is how many devices that are due at once are judged per second after a restart.
-const dueRate = 20_000
+// Of the devices that are due at once after a restart, dueBatch are judged every dueEvery.
+const (
+	dueBatch = 1000
+	dueEvery = 50 * time.Millisecond
+)
 
 // Restore makes a device that was kept, as it was; one that is not offline is unknown until it is heard or judged, for which it has the
 // source's allowance. Last is to be that of the latest [Registry.Snapshot], if it is of the same source and later. The source must have
@@ -254,7 +257,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {
-		d.last = min(rec.Last, source.Now()) // what came after the checkpoint came before it listens again
+		d.last = max(min(rec.Last, source.Now()-1), 0) // what came after the checkpoint came before it listens again
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
@@ -274,7 +277,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	notBefore := source.notBefore(f.last, p)
 	spread := time.Duration(0)
 	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {
-		spread = time.Duration(r.due.Add(1)-1) * time.Second / dueRate
+		spread = time.Duration((r.due.Add(1)-1)/dueBatch) * dueEvery
 	}
 	r.armLocked(d, f, spread)
 }

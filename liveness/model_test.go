@@ -3,7 +3,10 @@ package liveness_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,7 +47,7 @@ var modelPolicies = []struct{ interval, timeout, late, grace, limit int }{
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
 		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "repace",
-		"listen", "listen", "listen", "listen", "deaf", "deaf", "back",
+		"listen", "listen", "listen", "listen", "deaf", "deaf", "back", "restart", "restart",
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
 		return modelOp{
@@ -64,7 +67,10 @@ type modelDevice struct {
 	open          bool
 	old           bool // a session that was replaced is there
 	epoch, seq    int
-	due           int // of the verdict; 0 if it said goodbye
+	told          int  // the epoch that its last event spoke of
+	kept          int  // last as of its last event
+	due           int  // of the verdict; 0 if it said goodbye
+	restored      bool // from before a restart, and not heard since
 	events        []string
 }
 
@@ -85,7 +91,7 @@ func (m *model) wall(listened int) int {
 }
 
 func (m *model) notBefore(d *modelDevice) int {
-	if d.last >= m.resumed {
+	if !m.unheard(d) {
 		return 0
 	}
 	return m.resumed + max(modelPolicies[d.policy].interval, modelAllowance)
@@ -106,6 +112,11 @@ func (m *model) verdict(d *modelDevice) (at int, why string) {
 // report notes an event. now is the listening time to which it belongs.
 func (m *model) report(d *modelDevice, kind string, clock, now int) {
 	d.seq++
+	d.told, d.kept = d.epoch, d.last
+	seen := fmt.Sprint(m.wall(d.last))
+	if d.restored {
+		seen = "-" // heard within a checkpoint of the end, it may be told on either side of the deaf time
+	}
 	due, reason := d.due, ""
 	if d.state == "offline" {
 		reason = d.reason
@@ -115,8 +126,8 @@ func (m *model) report(d *modelDevice, kind string, clock, now int) {
 	} else {
 		due, _ = m.verdict(d)
 	}
-	d.events = append(d.events, fmt.Sprintf("%s:%d device.%s %s at %d seen %d due %d silent %d epoch %d",
-		d.id, d.seq, kind, reason, clock, m.wall(d.last), m.wall(due), now-d.last, d.epoch))
+	d.events = append(d.events, fmt.Sprintf("%s:%d device.%s %s at %d seen %s due %d silent %d epoch %d",
+		d.id, d.seq, kind, reason, clock, seen, m.wall(due), now-d.last, d.epoch))
 }
 
 // become changes a device's state and reports it.
@@ -129,7 +140,7 @@ func (m *model) become(d *modelDevice, state string, clock, now int) {
 
 // heard is a sign of life.
 func (m *model) heard(d *modelDevice, clock, now int) {
-	d.last, d.reason, d.until, d.due = now, "", 0, 0
+	d.last, d.reason, d.until, d.due, d.restored = now, "", 0, 0, false
 	m.become(d, "online", clock, now)
 }
 
@@ -170,6 +181,29 @@ func (m *model) pass(d *modelDevice, clock int) {
 	}
 }
 
+// restart is the end of a process, after a checkpoint, and the start of another: no session is left, and what passes is deaf.
+func (m *model) restart(clock int) {
+	for i := range m.devices {
+		d := &m.devices[i]
+		d.open, d.old = false, false
+		d.epoch = d.told
+		d.last, d.restored = min(max(d.last, d.kept), m.listened), true
+		if d.state != "offline" {
+			d.reason = ""
+		}
+		if d.state != "offline" && d.state != "sleeping" {
+			d.until = 0
+		}
+	}
+	m.pulsed, m.resumed = clock, m.listened
+	m.at[m.listened] = clock
+}
+
+// unheard says whether the source was deaf since the device was heard. What was heard just before a restart was heard before it.
+func (m *model) unheard(d *modelDevice) bool {
+	return d.last < m.resumed || d.last == m.resumed && d.restored
+}
+
 // apply does what an operation does, at an instant and the listening time with which it is stamped.
 func (m *model) apply(o modelOp, clock, now int) {
 	d := &m.devices[o.device]
@@ -189,7 +223,7 @@ func (m *model) apply(o modelOp, clock, now int) {
 		m.heard(d, clock, now)
 	case "sleep":
 		until := d.until
-		d.last, d.reason, d.due = now, "", 0
+		d.last, d.reason, d.due, d.restored = now, "", 0, false
 		d.until = now + min(o.n, modelPolicies[d.policy].limit)
 		if d.state != "sleeping" || d.until != until {
 			d.state = "sleeping"
@@ -203,7 +237,7 @@ func (m *model) apply(o modelOp, clock, now int) {
 			m.heard(d, clock, now)
 		}
 		d.open = false
-		d.last, d.reason, d.until, d.due = now, "bye", 0, 0
+		d.last, d.reason, d.until, d.due, d.restored = now, "bye", 0, 0, false
 		m.become(d, "offline", clock, now)
 	case "close", "break":
 		d.open = false
@@ -231,8 +265,10 @@ func (m *model) repace(d *modelDevice, policy, clock, now int, replaced bool) {
 
 // modelRun is a registry beside the model.
 type modelRun struct {
+	shelf    *shelf
 	registry *liveness.Registry
 	source   *liveness.Source
+	stop     func() error // ends the registry
 	start    time.Time
 	current  [modelDevices]*liveness.Session
 	old      [modelDevices]*liveness.Session
@@ -292,7 +328,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 
 // line writes an event as the model does.
 func (r *modelRun) line(e *liveness.Event) string {
-	in := func(d time.Duration) string { return fmt.Sprintf("%g", float64(d)/float64(step)) }
+	in := func(d time.Duration) string { return fmt.Sprintf("%g", math.Round(float64(d)/float64(step)*1000)/1000) }
 	return fmt.Sprintf("%s %v %v at %s seen %s due %s silent %s epoch %d", e.ID(), e.Type, e.Reason, in(e.Time.Sub(r.start)),
 		in(e.LastSeen.Sub(r.start)), in(e.Deadline.Sub(r.start)), in(e.HeardSilence), e.Epoch)
 }
@@ -320,6 +356,16 @@ func drive(m *model, r *modelRun, ops []modelOp) error {
 			if o.policy%2 == 0 {
 				pulse(0)
 			}
+		case "restart":
+			if err := r.end(); err != nil {
+				return err
+			}
+			time.Sleep(time.Duration(o.n) * step)
+			clock += o.n
+			if err := r.begin(); err != nil {
+				return err
+			}
+			m.restart(clock)
 		case "back":
 			if m.pulsed == clock { // it changes nothing
 				r.source.Pulse(time.Now().Add(-time.Duration(o.n) * step))
@@ -338,6 +384,52 @@ func drive(m *model, r *modelRun, ops []modelOp) error {
 	return nil
 }
 
+// begin starts a registry on what was kept.
+func (r *modelRun) begin() error {
+	// A window so short that nothing flaps, and shares so high that no group has an outage: they are tested by themselves.
+	var err error
+	r.registry, err = liveness.New(r.shelf, liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}})
+	if err != nil {
+		return err
+	}
+	r.source, err = r.registry.AddSource(liveness.SourceConfig{
+		Name: "edge", MaxGap: modelMaxGap * step, Allowance: modelAllowance * step,
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.shelf.restore(r.registry); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.registry.Run(ctx) }()
+	r.stop = func() error {
+		cancel()
+		return <-done
+	}
+	r.source.Pulse(time.Now())
+	return nil
+}
+
+// end ends the registry, after a checkpoint.
+func (r *modelRun) end() error {
+	synctest.Wait()
+	r.shelf.checkpoint(r.registry)
+	r.current, r.old = [modelDevices]*liveness.Session{}, [modelDevices]*liveness.Session{}
+	return r.stop()
+}
+
+// sameLine compares an event with that of the model, which may leave open when the device was seen.
+func sameLine(got, want string) bool {
+	if strings.Contains(want, " seen - ") {
+		got = seenAt.ReplaceAllString(got, " seen - ")
+	}
+	return got == want
+}
+
+var seenAt = regexp.MustCompile(` seen \S+ `)
+
 // compare checks the events of each device, and the state that it is left in.
 func (r *modelRun) compare(m *model, log *liveness.Log) error {
 	events, err := log.Read(nil, 0, 1<<20)
@@ -350,7 +442,7 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 	}
 	for i := range m.devices {
 		d := &m.devices[i]
-		if !slices.Equal(got[d.id], d.events) {
+		if !slices.EqualFunc(got[d.id], d.events, sameLine) {
 			return fmt.Errorf("events of %s:\n%q\nwant:\n%q", d.id, got[d.id], d.events)
 		}
 		if d.state == "" {
@@ -361,10 +453,10 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 			return err
 		}
 		want := d.state
-		if (want == "online" || want == "late") && d.last < m.resumed {
+		if (want == "online" || want == "late") && m.unheard(d) {
 			want = "unknown"
 		}
-		if v.State.String() != want || v.Last != time.Duration(d.last)*step || v.Connected != d.open || v.Seq != uint64(d.seq) {
+		if v.State.String() != want || v.Last.Round(step) != time.Duration(d.last)*step || v.Connected != d.open || v.Seq != uint64(d.seq) {
 			return fmt.Errorf("%s is %+v, want %+v", d.id, v, *d)
 		}
 	}
@@ -383,31 +475,17 @@ func newModel() *model {
 func checkModel(t *testing.T, ops []modelOp) (err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		log := newLog(t, 0)
-		r := &modelRun{start: time.Now()}
-		// A window so short that nothing flaps, and shares so high that no group has an outage: they are tested by themselves.
-		r.registry, err = liveness.New(log, liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}})
-		if err != nil {
+		r := &modelRun{shelf: newShelf(t), start: time.Now()}
+		if err = r.begin(); err != nil {
 			return
 		}
-		r.source, err = r.registry.AddSource(liveness.SourceConfig{
-			Name: "edge", MaxGap: modelMaxGap * step, Allowance: modelAllowance * step,
-		})
-		if err != nil {
-			return
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.registry.Run(ctx) }()
-		r.source.Pulse(r.start)
 		m := newModel()
 		err = drive(m, r, ops)
 		synctest.Wait()
 		if err == nil {
-			err = r.compare(m, log)
+			err = r.compare(m, r.shelf.Log)
 		}
-		cancel()
-		if e := <-done; err == nil {
+		if e := r.stop(); err == nil {
 			err = e
 		}
 	})
