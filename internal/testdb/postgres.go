@@ -1,0 +1,71 @@
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+)
+
+type postgres struct{ durable bool }
+
+func (postgres) name() string { return "postgres" }
+
+func (postgres) signal() string { return "QUIT" }
+
+func (postgres) programs() []string { return []string{"postgres", "initdb"} }
+
+func (postgres) install(dir string, command func(string, ...string) *exec.Cmd) error {
+	file := filepath.Join(dir, "password")
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o644); err != nil { //nolint:gosec // of a test's server
+		return err
+	}
+	out, err := command("initdb", "--pgdata="+filepath.Join(dir, "data"), "--username="+user, "--pwfile="+file, "--auth=scram-sha-256",
+		"--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (p postgres) serve(dir string, port int) (program string, args []string) {
+	args = []string{
+		"-D", filepath.Join(dir, "data"), "-k", filepath.Join(dir, "run"), "-p", strconv.Itoa(port),
+		"-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-c", "shared_buffers=128MB", "-c", "max_wal_size=2GB",
+	}
+	if !p.durable {
+		args = append(args, "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off")
+	}
+	return "postgres", args
+}
+
+func (postgres) url(port int, database string) string {
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/%s?sslmode=disable", user, password, port, database)
+}
+
+// with opens a database for a moment.
+func (p postgres) with(port int, do func(db *sql.DB) error) error {
+	db, err := sql.Open("pgx", p.url(port, "postgres"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(db), db.Close())
+}
+
+func (p postgres) ready(ctx context.Context, _ string, port int) error {
+	return p.with(port, func(db *sql.DB) error { return db.PingContext(ctx) })
+}
+
+func (p postgres) create(ctx context.Context, port int, database string) (string, error) {
+	err := p.with(port, func(db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "CREATE DATABASE "+database)
+		return err
+	})
+	return p.url(port, database), err
+}

@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// attempt is a batch whose transaction failed, maybe after it had been committed.
+type attempt struct {
+	events int
+	sum    uint64
+	seed   maphash.Seed
+}
+
+func newAttempt(events []liveness.Event) attempt {
+	a := attempt{events: len(events), seed: maphash.MakeSeed()}
+	a.sum = a.sumOf(events)
+	return a
+}
+
+func (a *attempt) sumOf(events []liveness.Event) uint64 {
+	var h maphash.Hash
+	h.SetSeed(a.seed)
+	for i := range events {
+		maphash.WriteComparable(&h, events[i].Type)
+		maphash.WriteComparable(&h, events[i].Subject)
+		maphash.WriteComparable(&h, events[i].Seq)
+	}
+	return h.Sum64()
+}
+
+// is says whether events begin with those of the attempt.
+func (a *attempt) is(events []liveness.Event) bool {
+	return a.events > 0 && a.events <= len(events) && a.sumOf(events[:a.events]) == a.sum
+}
+
+// errCommitted ends a transaction which finds that an earlier attempt at it was committed.
+var errCommitted = errors.New("store: committed before")
+
+// Append implements liveness.Sink: it writes the events and what they report in one transaction, and only then shows them to readers. It
+// sets each event's Offset, and may change a Message that is no text. After an error the same events may be offered again; should the
+// transaction have been committed in spite of the error, that is noticed. It waits for checkpoints and prunings to get out of the way, not
+// for readers. Errors: ErrNotOpen, ErrFenced, and those of the database.
+func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	begin := time.Now()
+	err := s.appendLocked(ctx, events)
+	if err != nil {
+		err = s.wrap("append", err)
+	}
+	s.record.append(len(events), time.Since(begin), err)
+	return err
+}
+
+func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error {
+	d, err := s.writable()
+	if err != nil {
+		return err
+	}
+	if !s.loaded {
+		return fmt.Errorf("%w: Load comes before Append", ErrNotOpen)
+	}
+	b := s.stageLocked(events)
+	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error { return s.writeBatchLocked(ctx, d, tx, b, events) })
+	switch {
+	case errors.Is(err, errCommitted):
+		n := s.attempt.events
+		s.attempt = attempt{}
+		s.commitLocked(s.stageLocked(events[:n]))
+		_ = s.log.Append(ctx, events[:n]) // never fails
+		if n < len(events) {
+			return s.appendLocked(ctx, events[n:])
+		}
+		return nil
+	case err != nil:
+		if !s.attempt.is(events) { // of a failed attempt and a longer one, the first may be what was committed
+			s.attempt = newAttempt(events)
+		}
+		return err
+	}
+	s.attempt = attempt{}
+	s.commitLocked(b)
+	return s.log.Append(ctx, events) // never fails
+}
+
+// writeBatchLocked writes a batch within a transaction.
+func (s *Store) writeBatchLocked(ctx context.Context, d *database, tx bun.Tx, b *batch, events []liveness.Event) error {
+	if err := s.advanceLocked(ctx, tx, b, events); err != nil {
+		return err
+	}
+	if len(b.names) > 0 {
+		if _, err := tx.NewInsert().Model(&b.names).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	if err := forget(ctx, tx, b); err != nil {
+		return err
+	}
+	if len(b.fresh) > 0 {
+		if err := d.insertDevices(ctx, tx.Tx, b.fresh); err != nil {
+			return err
+		}
+	}
+	if len(b.states) > 0 {
+		if err := d.putStates(ctx, tx.Tx, b.states); err != nil {
+			return err
+		}
+	}
+	if err := insertEvents(ctx, d, tx, b.events); err != nil {
+		return err
+	}
+	return s.putSeqs(ctx, d, tx, b)
+}
+
+// advanceLocked moves the last offset on, which only the writer with our fence can do, and only once.
+func (s *Store) advanceLocked(ctx context.Context, tx bun.Tx, b *batch, events []liveness.Event) error {
+	before := b.first - 1
+	res, err := tx.NewRaw("UPDATE meta SET last_offset = ? WHERE id = 1 AND fence = ? AND last_offset = ?",
+		before+uint64(len(events)), s.fence, before).Exec(ctx)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 1 {
+		return err
+	}
+	var meta metaRow
+	if err := tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+		return err
+	}
+	if meta.Fence != s.fence {
+		return s.checkFence(0)
+	}
+	if s.attempt.is(events) && meta.LastOffset == before+uint64(s.attempt.events) {
+		return errCommitted
+	}
+	return fmt.Errorf("the latest event in the database is %d, and %d was expected: it was changed behind our back; restart to go on from what it has",
+		meta.LastOffset, before)
+}
+
+// forgottenRow is a row of forgotten.
+type forgottenRow struct {
+	bun.BaseModel `bun:"table:forgotten"`
+
+	ID   string `bun:"id,pk"`
+	Head uint64 `bun:"head"`
+}
+
+// forget removes the devices of a batch that are gone, and notes where their events are.
+func forget(ctx context.Context, tx bun.Tx, b *batch) error {
+	for nums := range slices.Chunk(slices.Sorted(maps.Keys(b.gone)), 1000) {
+		for _, table := range []string{"devices", "device_states"} {
+			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.forgotten)), 1000) {
+		if _, err := tx.NewRaw("DELETE FROM forgotten WHERE id IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+			return err
+		}
+		rows := make([]forgottenRow, len(ids))
+		for i, id := range ids {
+			rows[i] = forgottenRow{ID: id, Head: b.forgotten[id]}
+		}
+		if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func insertEvents(ctx context.Context, d *database, tx bun.Tx, rows []eventRow) error {
+	devices := rows
+	if slices.ContainsFunc(rows, func(r eventRow) bool { return rare(r.event.Type) }) {
+		devices = nil
+		for i := range rows {
+			if !rare(rows[i].event.Type) {
+				devices = append(devices, rows[i])
+			} else if err := insertRare(ctx, tx, &rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if len(devices) == 0 {
+		return nil
+	}
+	return d.insertEvents(ctx, tx.Tx, devices)
+}
+
+// insertRare inserts an event of a source or a group.
+func insertRare(ctx context.Context, tx bun.Tx, r *eventRow) error {
+	ints := r.ints()
+	ev := r.event
+	args := append(appendInts(nil, ints[:]), ev.Subject, ev.Message, int64(ev.Deaf), ev.Members, ev.Silent, ev.Before)
+	_, err := tx.NewRaw("INSERT INTO events ("+eventColumns+", "+rareColumns+") VALUES ("+marks(len(args))+")", args...).Exec(ctx)
+	return err
+}
+
+// putSeqs writes down the numbers of the latest events of sources and groups, and makes rows for new sources.
+func (s *Store) putSeqs(ctx context.Context, d *database, tx bun.Tx, b *batch) error {
+	for _, name := range slices.Sorted(maps.Keys(b.sources)) {
+		seq := b.sources[name]
+		end := d.upsert("name", "seq")
+		if seq == 0 { // nothing to change if the row is there
+			end = d.upsert("name", "name")
+		}
+		_, err := tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, ?, 0, 0, '', 0)"+end, name, seq).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.outages)) {
+		ev := b.outages[name]
+		outage := flag(ev.Type == liveness.GroupOutageStarted, 1)
+		_, err := tx.NewRaw("INSERT INTO outages (name, seq, outage, silent_before) VALUES (?, ?, ?, ?)"+
+			d.upsert("name", "seq", "outage", "silent_before"), name, ev.Seq, outage, ev.Before).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// batch is what a batch of events comes to: rows to be written, and what is to be remembered once they are.
+type batch struct {
+	first     uint64 // offset of the first event
+	events    []eventRow
+	states    []stateRow      // the last of each device, by number
+	fresh     []stateRow      // those of them that have no row yet
+	gone      map[uint32]bool // numbers whose rows go before others come
+	names     []nameRow
+	sources   map[string]uint64 // seq; 0 for one that is only to have a row
+	outages   map[string]*liveness.Event
+	forgotten map[string]uint64 // by id, offset of the last event
+	heads     map[uint32]uint64
+	known     map[string]bool // sources that have a row
+}
+
+// stage makes a batch of events. It changes nothing but messages that no database would take. Call it with writing held.
+func (s *Store) stageLocked(events []liveness.Event) *batch {
+	b := &batch{
+		first:     s.last.Load() + 1,
+		events:    make([]eventRow, len(events)),
+		sources:   make(map[string]uint64),
+		outages:   make(map[string]*liveness.Event),
+		forgotten: make(map[string]uint64),
+		heads:     make(map[uint32]uint64, len(events)),
+		gone:      make(map[uint32]bool),
+		known:     s.sources,
+	}
+	name := s.names.naming()
+	last := make(map[uint32]*liveness.Record, len(events)) // nil for one that is forgotten
+	for i := range events {
+		ev := &events[i]
+		ev.Message = cleanText(ev.Message)
+		row := &b.events[i]
+		*row = eventRow{
+			event: ev, pos: b.first + uint64(i),
+			source: name.number(ev.Source), group: name.number(ev.Group), policy: name.number(ev.Policy),
+		}
+		switch {
+		case ev.Record != nil:
+			row.prev = b.head(s, ev.Record.Num)
+			b.device(s, ev.Record, row.pos)
+			last[ev.Record.Num] = ev.Record
+		case ev.Type == liveness.SourceDeaf || ev.Type == liveness.SourceHeard:
+			b.sources[ev.Subject] = max(b.sources[ev.Subject], ev.Seq)
+		case ev.Type == liveness.GroupOutageStarted || ev.Type == liveness.GroupOutageEnded:
+			b.outages[ev.Subject] = ev
+		}
+	}
+	for num, rec := range last {
+		if rec.Forgotten {
+			continue
+		}
+		known := s.headLocked(num) != 0 && !b.gone[num]
+		b.states = append(b.states, stateRow{record: rec, source: name.number(rec.Source), head: b.heads[num], known: known})
+	}
+	slices.SortFunc(b.states, func(a, b stateRow) int { return cmp.Compare(a.record.Num, b.record.Num) })
+	for _, r := range b.states {
+		if !r.known {
+			b.fresh = append(b.fresh, r)
+		}
+	}
+	b.names = name.fresh
+	return b
+}
+
+// head returns the offset of the latest event of a device number, 0 if it has none.
+func (b *batch) head(s *Store, num uint32) uint64 {
+	if head, ok := b.heads[num]; ok {
+		return head
+	}
+	return s.headLocked(num)
+}
+
+// device notes a device's event.
+func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
+	if name := rec.Source; name != "" && !b.known[name] {
+		b.sources[name] += 0
+	}
+	if !rec.Forgotten {
+		b.heads[rec.Num] = pos
+		return
+	}
+	b.forgotten[rec.ID] = pos
+	if s.headLocked(rec.Num) != 0 {
+		b.gone[rec.Num] = true
+	}
+	b.heads[rec.Num] = 0
+}
+
+// headLocked returns the offset of the latest event of a device that has a row, 0 for one that has none.
+func (s *Store) headLocked(num uint32) uint64 {
+	if int(num) < len(s.heads) {
+		return s.heads[num]
+	}
+	return 0
+}
+
+// commitLocked remembers what was written.
+func (s *Store) commitLocked(b *batch) {
+	for num, head := range b.heads {
+		for int(num) >= len(s.heads) {
+			s.heads = append(s.heads, 0)
+		}
+		s.heads[num] = head
+	}
+	for name := range b.sources {
+		s.sources[name] = true
+	}
+	s.names.add(b.names)
+	s.devices.Add(int64(len(b.fresh) - len(b.gone)))
+	s.last.Store(b.first + uint64(len(b.events)) - 1)
+}

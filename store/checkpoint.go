@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// checkpointer knows what the last checkpoint wrote.
+type checkpointer struct {
+	number uint64 // of the last checkpoint
+	pages  []writtenPage
+	heard  []liveness.Heard // memory for the next snapshot
+	seed   maphash.Seed
+}
+
+// writtenPage is what was written of a page last. Pages have two slots, and a new version goes into that which the last one is not in: if
+// it is damaged, there is still the one before.
+type writtenPage struct {
+	slot  int
+	sum   uint64
+	known bool // sum is that of what was written
+}
+
+// pageRow is a row of pages to be.
+type pageRow struct {
+	page int
+	slot int
+	sum  uint64
+	data []byte
+}
+
+// Checkpoint writes down the listening clocks and what was heard of each device. Run does so again and again; call it for a last time when
+// the registry's Run has ended.
+func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	st, err := s.checkpointLocked(ctx, r)
+	if err != nil {
+		err = s.wrap("write a checkpoint", err)
+	}
+	if err == nil || ctx.Err() == nil {
+		s.record.checkpoint(st, err)
+	}
+	return err
+}
+
+func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (CheckpointStats, error) {
+	d, err := s.writable()
+	if err != nil {
+		return CheckpointStats{}, err
+	}
+	fence, storeID, loaded := s.identity()
+	if !loaded {
+		return CheckpointStats{}, fmt.Errorf("%w: Load comes before Checkpoint", ErrNotOpen)
+	}
+	runtime.LockOSThread() // so that its CPU time can be told
+	defer runtime.UnlockOSThread()
+	begin, cpu := time.Now(), threadTime()
+	c := &s.checkpoint
+	sources, heard := r.Snapshot(c.heard)
+	c.heard = heard
+	rows := c.pack(storeID, sources, heard)
+	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		if err := putPages(ctx, d, tx, c.number+1, rows); err != nil {
+			return err
+		}
+		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
+		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ? WHERE id = 1 AND fence = ?",
+			c.number+1, begin.UnixNano(), fence).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if err := s.checkFence(n); err != nil {
+			return err
+		}
+		return putClocks(ctx, d, tx, sources)
+	})
+	if err != nil {
+		return CheckpointStats{}, err
+	}
+	c.number++
+	st := CheckpointStats{Pages: len(rows)}
+	for _, row := range rows {
+		c.pages[row.page] = writtenPage{slot: row.slot, sum: row.sum, known: true}
+		st.Bytes += len(row.data)
+	}
+	st.At, st.Duration, st.CPU = time.Now(), time.Since(begin), threadTime()-cpu
+	return st, nil
+}
+
+func (s *Store) identity() (fence int64, storeID string, loaded bool) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.fence, s.storeID, s.loaded
+}
+
+// pack returns the pages that have changed.
+func (c *checkpointer) pack(storeID string, sources []liveness.SourceRecord, heard []liveness.Heard) []pageRow {
+	if c.seed == (maphash.Seed{}) {
+		c.seed = maphash.MakeSeed()
+	}
+	names := make([]string, len(sources))
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	for i := range sources {
+		names[i] = sources[i].Name
+		maphash.WriteComparable(&h, names[i])
+	}
+	ofNames := h.Sum64()
+	id := storeBytes(storeID)
+	var rows []pageRow
+	for n := 0; n*pageLen < len(heard); n++ {
+		if n == len(c.pages) {
+			c.pages = append(c.pages, writtenPage{})
+		}
+		part := heard[n*pageLen : min((n+1)*pageLen, len(heard))]
+		sum := ofNames ^ maphash.Bytes(c.seed, unsafe.Slice((*byte)(unsafe.Pointer(&part[0])), 8*len(part)))
+		if was := c.pages[n]; was.known && was.sum == sum {
+			continue
+		}
+		p := page{store: id, page: uint32(n), number: c.number + 1, heard: part}
+		rows = append(rows, pageRow{page: n, slot: 1 - c.pages[n].slot, sum: sum, data: appendPage(nil, &p, names)})
+	}
+	return rows
+}
+
+func storeBytes(storeID string) (id [16]byte) {
+	_, _ = hex.Decode(id[:], []byte(storeID)[:min(len(storeID), 32)]) // of another length it is damaged, and the pages with it
+	return id
+}
+
+func putPages(ctx context.Context, d *database, tx bun.Tx, number uint64, rows []pageRow) error {
+	query := fmt.Sprintf("INSERT INTO pages (page, slot, number, data) VALUES (%s, %s, %s, %s)", d.bindVar(1), d.bindVar(2), d.bindVar(3), d.bindVar(4)) +
+		d.upsert("page, slot", "number", "data")
+	return eachRow(ctx, tx.Tx, query, len(rows), func(args []any, i int) []any {
+		return append(args, rows[i].page, rows[i].slot, int64(number), rows[i].data)
+	})
+}
+
+// deafEntry is a deaf interval as it is kept: Unix times and listening time, in ns.
+type deafEntry [3]int64
+
+// putClocks writes down where the sources' clocks are. The numbers of their events are not its business.
+func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.SourceRecord) error {
+	for _, src := range sources {
+		if src.At.IsZero() {
+			continue
+		}
+		entries := make([]deafEntry, len(src.Deaf))
+		for i, f := range src.Deaf {
+			entries[i] = deafEntry{nanos(f.From), nanos(f.To), int64(f.Listened)}
+		}
+		deaf, err := json.Marshal(entries)
+		if err != nil {
+			return err
+		}
+		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, 0, ?, ?, ?, ?)"+
+			d.upsert("name", "listened", "at", "deaf", "deaf_total"),
+			src.Name, int64(src.Listened), nanos(src.At), string(deaf), int64(src.DeafTotal)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sourceOf turns a row of sources into what a registry takes.
+func sourceOf(name string, seq, listened, at int64, deaf string, total int64) (liveness.SourceRecord, error) {
+	rec := liveness.SourceRecord{
+		Name: name, Seq: uint64(seq), Listened: time.Duration(listened), At: timeOf(at), DeafTotal: time.Duration(total),
+	}
+	if deaf == "" {
+		return rec, nil
+	}
+	var entries []deafEntry
+	if err := json.Unmarshal([]byte(deaf), &entries); err != nil {
+		return rec, fmt.Errorf("deaf intervals of source %q: %w", name, err)
+	}
+	for _, e := range entries {
+		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: timeOf(e[0]), To: timeOf(e[1]), Listened: time.Duration(e[2])})
+	}
+	return rec, nil
+}

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// The numbers below are in databases: they never change their meaning.
+
+func typeCode(t liveness.Type) int64 {
+	switch t {
+	case liveness.DeviceOnline:
+		return 1
+	case liveness.DeviceLate:
+		return 2
+	case liveness.DeviceOffline:
+		return 3
+	case liveness.DeviceSleeping:
+		return 4
+	case liveness.DeviceFailed:
+		return 5
+	case liveness.DeviceSessionReplaced:
+		return 6
+	case liveness.DeviceFlappingStarted:
+		return 7
+	case liveness.DeviceFlappingStopped:
+		return 8
+	case liveness.DeviceChanged:
+		return 9
+	case liveness.DeviceMaintenanceStarted:
+		return 10
+	case liveness.DeviceMaintenanceStopped:
+		return 11
+	case liveness.DeviceForgotten:
+		return 12
+	case liveness.SourceDeaf:
+		return 13
+	case liveness.SourceHeard:
+		return 14
+	case liveness.GroupOutageStarted:
+		return 15
+	case liveness.GroupOutageEnded:
+		return 16
+	}
+	return 0
+}
+
+func stateCode(s liveness.State) int64 {
+	switch s {
+	case liveness.NeverSeen, liveness.Unknown: // Unknown is never in a record
+		return 0
+	case liveness.Online:
+		return 1
+	case liveness.Late:
+		return 2
+	case liveness.Sleeping:
+		return 3
+	case liveness.Offline:
+		return 4
+	}
+	return 0
+}
+
+func reasonCode(r liveness.Reason) int64 {
+	switch r {
+	case liveness.NoReason:
+		return 0
+	case liveness.Silence:
+		return 1
+	case liveness.Bye:
+		return 2
+	case liveness.Closed:
+		return 3
+	case liveness.Protocol:
+		return 4
+	}
+	return 0
+}
+
+// decoder turns the numbers back.
+type decoder struct {
+	types   map[int64]liveness.Type
+	states  map[int64]liveness.State
+	reasons map[int64]liveness.Reason
+}
+
+func newDecoder() decoder {
+	d := decoder{make(map[int64]liveness.Type), make(map[int64]liveness.State), make(map[int64]liveness.Reason)}
+	for t := range liveness.Type(255) {
+		if code := typeCode(t); code != 0 {
+			d.types[code] = t
+		}
+	}
+	for s := range liveness.Unknown {
+		d.states[stateCode(s)] = s
+	}
+	for r := liveness.Reason(255); r > 0; r-- {
+		d.reasons[reasonCode(r)] = r
+	}
+	d.reasons[0] = liveness.NoReason
+	return d
+}
+
+const (
+	eventFlapping = 1 << iota
+	eventOutage
+	eventMaintenance
+)
+
+const (
+	deviceFlapping = 1 << iota
+	deviceMaintenance
+)
+
+// flag returns a bit if it is set.
+func flag(set bool, bit int64) int64 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+// nanos returns a time as it is kept: 0 for the zero time.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func timeOf(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+// policyText returns a policy as text, such as "interval=30s timeout=1m30s"; empty for the zero policy.
+func policyText(p liveness.Policy) string {
+	if p == (liveness.Policy{}) {
+		return ""
+	}
+	var b strings.Builder
+	add := func(key string, d time.Duration) {
+		if d == 0 {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(d.String())
+	}
+	add("interval", p.Interval)
+	add("timeout", p.Timeout)
+	add("late", p.LateAfter)
+	add("close_grace", p.CloseGrace)
+	add("sleep_limit", p.SleepLimit)
+	return b.String()
+}
+
+// parsePolicy reads what policyText wrote.
+func parsePolicy(text string) (liveness.Policy, error) {
+	var p liveness.Policy
+	for field := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(field, "=")
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return p, fmt.Errorf("policy %q: %w", text, err)
+		}
+		switch key {
+		case "interval":
+			p.Interval = d
+		case "timeout":
+			p.Timeout = d
+		case "late":
+			p.LateAfter = d
+		case "close_grace":
+			p.CloseGrace = d
+		case "sleep_limit":
+			p.SleepLimit = d
+		default:
+			return p, fmt.Errorf("policy %q: what is %q?", text, key)
+		}
+	}
+	return p, nil
+}
+
+// maxChanges is how many changes a record may have.
+const maxChanges = 64
+
+// packChanges returns a flapping history as bytes: the differences, as variable-length numbers. It is never nil.
+func packChanges(changes []int64) []byte {
+	b := make([]byte, 0, 4*len(changes))
+	before := int64(0)
+	for _, at := range changes[max(len(changes)-maxChanges, 0):] {
+		b = binary.AppendVarint(b, at-before)
+		before = at
+	}
+	return b
+}
+
+func unpackChanges(b []byte) ([]int64, error) {
+	var changes []int64
+	before := int64(0)
+	for len(b) > 0 {
+		d, n := binary.Varint(b)
+		if n <= 0 || len(changes) == maxChanges {
+			return nil, errors.New("flapping history is damaged")
+		}
+		before += d
+		changes = append(changes, before)
+		b = b[n:]
+	}
+	return changes, nil
+}
+
+// maxMessage is how many bytes of a device's message are kept.
+const maxMessage = 4096
+
+// cleanText returns text as every database takes it: valid UTF-8 without NUL, of bounded length.
+func cleanText(text string) string {
+	if len(text) > maxMessage {
+		text = text[:maxMessage]
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) > maxMessage+3 { // bytes that were no UTF-8 have become longer
+		text = strings.ToValidUTF8(text[:maxMessage], "")
+	}
+	return strings.ReplaceAll(text, "\x00", "\uFFFD")
+}

@@ -1,0 +1,366 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Loaded is what a registry was given.
+type Loaded struct {
+	Devices    int
+	Checkpoint time.Time // of the latest checkpoint; zero if there was none
+	// Corrupt says which pages of heartbeats could not be used, and what was used instead. The devices on them count as heard for the last
+	// time when what was used says, and have their allowance to be heard, as after every restart.
+	Corrupt []error
+}
+
+// loadSpan is how many device numbers one query reads.
+const loadSpan = 1 << 15
+
+// maxNumber bounds what is believed of a device number.
+const maxNumber = 1 << 28
+
+// Load gives a registry all that is kept: sources, groups, devices. The registry must be new, with no source that listens yet; see
+// liveness.Registry.Restore. It comes before Append, Checkpoint and Run. It reads as many devices at a time as there are CPUs.
+func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	loaded, err := s.load(ctx, r)
+	if err != nil {
+		err = s.wrap("load", err)
+	}
+	s.record.outcome(err)
+	return loaded, err
+}
+
+func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
+	var loaded Loaded
+	d, err := s.writable()
+	if err != nil {
+		return loaded, err
+	}
+	known, err := s.restoreSources(ctx, d, r)
+	if err != nil {
+		return loaded, err
+	}
+	if err := s.restoreGroups(ctx, d, r); err != nil {
+		return loaded, err
+	}
+	_, storeID, _ := s.identity()
+	heard, corrupt, err := s.readPages(ctx, d, storeBytes(storeID))
+	if err != nil {
+		return loaded, err
+	}
+	loaded.Corrupt = corrupt
+	heads, n, err := s.restoreDevices(ctx, d, r, heard)
+	if err != nil {
+		return loaded, err
+	}
+	var meta metaRow
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
+	})
+	if err != nil {
+		return loaded, err
+	}
+	loaded.Devices, loaded.Checkpoint = n, timeOf(meta.CheckpointAt)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.heads, s.sources, s.loaded = heads, known, true
+	s.devices.Store(int64(n))
+	return loaded, nil
+}
+
+func (s *Store) restoreSources(ctx context.Context, d *database, r *liveness.Registry) (map[string]bool, error) {
+	known := make(map[string]bool)
+	var records []liveness.SourceRecord
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		records = nil
+		return each(ctx, db, func(rows *sql.Rows) error {
+			var name, deaf string
+			var seq, listened, at, total int64
+			if err := rows.Scan(&name, &seq, &listened, &at, &deaf, &total); err != nil {
+				return err
+			}
+			rec, err := sourceOf(name, seq, listened, at, deaf, total)
+			records = append(records, rec)
+			return err
+		}, "SELECT name, seq, listened, at, deaf, deaf_total FROM sources ORDER BY name")
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		if err := r.RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
+			return nil, err
+		}
+		known[rec.Name] = true
+	}
+	return known, nil
+}
+
+func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry) error {
+	return d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return each(ctx, db, func(rows *sql.Rows) error {
+			var rec liveness.GroupRecord
+			var seq, outage int64
+			if err := rows.Scan(&rec.Name, &seq, &outage, &rec.Before); err != nil {
+				return err
+			}
+			rec.Seq, rec.Outage = uint64(seq), outage != 0
+			r.RestoreGroup(rec)
+			return nil
+		}, "SELECT name, seq, outage, silent_before FROM outages")
+	})
+}
+
+// heartbeats are the last signs of life of all devices, as the pages have them.
+type heartbeats struct {
+	sources map[string]int
+	heard   map[int][]liveness.Heard // by page; with numbers of sources
+}
+
+// last returns when a device was heard last by a source, 0 if that is not known.
+func (h *heartbeats) last(num uint32, source string) time.Duration {
+	part := h.heard[int(num/pageLen)]
+	at := int(num % pageLen)
+	if at >= len(part) {
+		return 0
+	}
+	number, ok := h.sources[source]
+	if part[at] == 0 || !ok || part[at].Source() != number {
+		return 0
+	}
+	return part[at].Last()
+}
+
+// add takes a page in.
+func (h *heartbeats) add(p *page) {
+	numbers := make([]int, len(p.sources))
+	for i, name := range p.sources {
+		n, ok := h.sources[name]
+		if !ok {
+			n = len(h.sources)
+			h.sources[name] = n
+		}
+		numbers[i] = n
+	}
+	for i, one := range p.heard {
+		if one != 0 {
+			p.heard[i] = heardOf(numbers[one.Source()], ticksOf(one))
+		}
+	}
+	h.heard[int(p.page)] = p.heard
+}
+
+// readPages reads the newest good version of each page. It notes where the next ones go. Call it with checkpoints held.
+func (s *Store) readPages(ctx context.Context, d *database, storeID [16]byte) (*heartbeats, []error, error) {
+	var all *heartbeats
+	var bad map[int][]error // by page
+	var slots map[int]int   // by page, of what is used
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]liveness.Heard)}
+		bad, slots = make(map[int][]error), make(map[int]int)
+		return each(ctx, db, func(rows *sql.Rows) error {
+			var n, slot int
+			var number int64
+			var data sql.RawBytes
+			if err := rows.Scan(&n, &slot, &number, &data); err != nil {
+				return err
+			}
+			if _, ok := slots[n]; ok { // there is a newer one
+				return nil
+			}
+			p, err := checkPage(data, storeID, n, uint64(number))
+			if err != nil {
+				bad[n] = append(bad[n], fmt.Errorf("page %d of checkpoint %d: %w", n, number, err))
+				return nil
+			}
+			slots[n] = slot
+			all.add(p)
+			return nil
+		}, "SELECT page, slot, number, data FROM pages ORDER BY page, number DESC")
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var corrupt []error
+	for _, n := range slices.Sorted(maps.Keys(bad)) {
+		instead := "there is no other: its devices count as heard with their latest event"
+		if _, ok := slots[n]; ok {
+			instead = "the version before it was used"
+		}
+		for _, err := range bad[n] {
+			corrupt = append(corrupt, fmt.Errorf("%w; %s", err, instead))
+		}
+	}
+	s.checkpoint.pages = nil
+	for n, slot := range slots {
+		for n >= len(s.checkpoint.pages) {
+			s.checkpoint.pages = append(s.checkpoint.pages, writtenPage{})
+		}
+		s.checkpoint.pages[n].slot = slot
+	}
+	return all, corrupt, nil
+}
+
+// checkPage decodes a page and makes sure that it is the one that it should be.
+func checkPage(data []byte, storeID [16]byte, n int, number uint64) (*page, error) {
+	p, err := decodePage(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.store != storeID:
+		return nil, fmt.Errorf("%w: it is of another database", errPage)
+	case int(p.page) != n || p.number != number:
+		return nil, fmt.Errorf("%w: it is page %d of checkpoint %d", errPage, p.page, p.number)
+	}
+	return p, nil
+}
+
+// restoreDevices reads all devices, several ranges of numbers at a time, and returns where the latest event of each is.
+func (s *Store) restoreDevices(ctx context.Context, d *database, r *liveness.Registry, heard *heartbeats) (heads []uint64, n int, err error) {
+	var top int64
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices").Scan(&top)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if top > maxNumber {
+		return nil, 0, fmt.Errorf("a device has the number %d, which cannot be: the table devices is damaged", top)
+	}
+	heads = make([]uint64, top+1)
+	names := s.names.all()
+	var count, next atomic.Int64
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(runtime.GOMAXPROCS(0), 4) {
+		g.Go(func() error {
+			l := loader{store: s, database: d, registry: r, heard: heard, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
+			for {
+				from := next.Add(loadSpan) - loadSpan
+				if from > top {
+					return nil
+				}
+				n, err := l.load(ctx, from, from+loadSpan)
+				count.Add(int64(n))
+				if err != nil {
+					return err
+				}
+			}
+		})
+	}
+	err = g.Wait()
+	return heads, int(count.Load()), err
+}
+
+// loader restores devices, one range of numbers after the other.
+type loader struct {
+	store    *Store
+	database *database
+	registry *liveness.Registry
+	heard    *heartbeats
+	heads    []uint64 // each loader writes its own places
+	names    map[int64]string
+	policies map[string]liveness.Policy // a fleet has few
+}
+
+const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
+	s.announced, s.own, s.changes, d.id FROM devices d JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
+
+func (l *loader) load(ctx context.Context, from, to int64) (n int, err error) {
+	var ints [stateInts]int64
+	var announced, own, id string
+	var changes []byte
+	dest := make([]any, 0, stateInts+4)
+	for i := range ints {
+		dest = append(dest, &ints[i])
+	}
+	dest = append(dest, &announced, &own, &changes, &id)
+	err = l.database.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return each(ctx, db, func(rows *sql.Rows) error {
+			if err := rows.Scan(dest...); err != nil {
+				return err
+			}
+			if l.heads[ints[0]] != 0 { // the query is made again
+				return nil
+			}
+			rec, err := l.record(&ints, announced, own, changes)
+			if err == nil {
+				rec.ID = id
+				err = l.registry.Restore(rec)
+			}
+			if err != nil {
+				return l.explain(id, err)
+			}
+			l.heads[rec.Num] = uint64(ints[10])
+			n++
+			return nil
+		}, loadRange, from, to)
+	})
+	return n, err
+}
+
+func (l *loader) explain(id string, err error) error {
+	if errors.Is(err, liveness.ErrFull) {
+		return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
+	}
+	return fmt.Errorf("the row of device %q cannot be used: %w", id, err)
+}
+
+// record makes a record of a row.
+func (l *loader) record(ints *[stateInts]int64, announced, own string, changes []byte) (rec liveness.Record, err error) {
+	state, ok := l.store.decoder.states[ints[1]]
+	reason, is := l.store.decoder.reasons[ints[2]]
+	if !ok || !is {
+		return rec, fmt.Errorf("state %d, reason %d", ints[1], ints[2])
+	}
+	rec = liveness.Record{
+		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
+		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: timeOf(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
+		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0,
+	}
+	if rec.Source != "" {
+		rec.Last = max(rec.Last, l.heard.last(rec.Num, rec.Source))
+	}
+	if rec.Announced, err = l.policy(announced); err != nil {
+		return rec, err
+	}
+	if rec.Own, err = l.policy(own); err != nil {
+		return rec, err
+	}
+	if len(changes) > 0 {
+		rec.Changes, err = unpackChanges(changes)
+	}
+	return rec, err
+}
+
+// maxPolicies bounds how many policies a loader remembers.
+const maxPolicies = 4096
+
+func (l *loader) policy(text string) (liveness.Policy, error) {
+	if text == "" {
+		return liveness.Policy{}, nil
+	}
+	p, ok := l.policies[text]
+	if ok {
+		return p, nil
+	}
+	p, err := parsePolicy(text)
+	if err == nil && len(l.policies) < maxPolicies {
+		l.policies[text] = p
+	}
+	return p, err
+}

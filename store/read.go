@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept, the oldest is the next one.
+func (s *Store) Bounds() (oldest, latest uint64) {
+	latest = s.last.Load()
+	return min(max(s.oldest.Load(), 1), latest+1), latest
+}
+
+// maxRead is how many events one Read gives from the database.
+const maxRead = 10_000
+
+// Read appends at most limit events after an offset to buffer, from memory if they are there, otherwise from the database, and then
+// maybe fewer than there are. After 0 it begins with the oldest that is kept. If events right after that offset are gone, or it was not
+// given yet (then it is of another database, or of what was lost with an old backup), it returns an error that wraps liveness.ErrMissed.
+func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	oldest, latest := s.Bounds()
+	if after == 0 {
+		after = oldest - 1
+	}
+	switch {
+	case after > latest:
+		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", liveness.ErrMissed, after, latest)
+	case after+1 < oldest:
+		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", liveness.ErrMissed, oldest-after-1, after, oldest)
+	case after == latest || limit <= 0:
+		return buffer, nil
+	case after > 0: // Log takes 0 for its own beginning
+		got, err := s.log.Read(buffer, after, limit)
+		if err == nil {
+			return got, nil
+		}
+	}
+	got, err := s.readRange(ctx, buffer, after, min(after+uint64(min(limit, maxRead)), latest))
+	if err != nil {
+		return buffer, s.wrap("read events", err)
+	}
+	if len(got) == len(buffer) || got[len(buffer)].Offset != after+1 { // pruned meanwhile
+		return buffer, fmt.Errorf("%w: those after offset %d are no longer kept", liveness.ErrMissed, after)
+	}
+	return got, nil
+}
+
+// Wait is like Read, but waits until there is an event or ctx is done.
+func (s *Store) Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	if limit <= 0 {
+		return buffer, nil
+	}
+	for {
+		if after == 0 {
+			oldest, _ := s.Bounds()
+			after = oldest - 1
+		}
+		got, err := s.Read(ctx, buffer, after, limit)
+		if err != nil || len(got) > len(buffer) {
+			return got, err
+		}
+		got, err = s.log.Wait(ctx, buffer, after, limit)
+		if err == nil || !errors.Is(err, liveness.ErrMissed) {
+			return got, err
+		}
+		if err := ctx.Err(); err != nil {
+			return buffer, context.Cause(ctx)
+		}
+	}
+}
+
+// readRange reads the events after an offset up to another.
+func (s *Store) readRange(ctx context.Context, buffer []liveness.Event, after, to uint64) ([]liveness.Event, error) {
+	return s.query(ctx, buffer, "pos > ? AND pos <= ?", after, to)
+}
+
+// query reads the events that a condition picks, by offset.
+func (s *Store) query(ctx context.Context, buffer []liveness.Event, where string, args ...any) ([]liveness.Event, error) {
+	d, err := s.opened()
+	if err != nil {
+		return buffer, err
+	}
+	kept := len(buffer)
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		buffer = buffer[:kept]
+		scan := s.scanner(&buffer)
+		return each(ctx, db, scan, "SELECT "+eventColumns+", "+rareColumns+" FROM events WHERE "+where+" ORDER BY pos", args...)
+	})
+	if err != nil {
+		return buffer[:kept], err
+	}
+	return buffer, nil
+}
+
+// scanner returns what scans an event and appends it to buffer.
+func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
+	names := s.names.all()
+	var ints [eventInts]int64
+	var subject, message string
+	var deaf, members, silent, before sql.NullInt64
+	dest := make([]any, 0, eventInts+6)
+	for i := range ints {
+		dest = append(dest, &ints[i])
+	}
+	dest = append(dest, &subject, &message, &deaf, &members, &silent, &before)
+	return func(rows *sql.Rows) error {
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		t, ok := s.decoder.types[ints[3]]
+		if !ok {
+			return fmt.Errorf("event %d is of type %d, which is not known", ints[0], ints[3])
+		}
+		*buffer = append(*buffer, liveness.Event{
+			Offset: uint64(ints[0]), Type: t, Reason: s.decoder.reasons[ints[4]], Subject: subject,
+			Seq: uint64(ints[5]), Epoch: uint64(ints[6]), Time: timeOf(ints[2]),
+			Source: names[ints[7]], Group: names[ints[8]], Policy: names[ints[9]],
+			LastSeen: timeOf(ints[10]), Deadline: timeOf(ints[11]),
+			HeardSilence: time.Duration(ints[12]), Timeout: time.Duration(ints[13]),
+			Message: message, Flapping: ints[14]&eventFlapping != 0, Outage: ints[14]&eventOutage != 0,
+			Maintenance: ints[14]&eventMaintenance != 0,
+			Deaf:        time.Duration(deaf.Int64), Members: int(members.Int64), Silent: int(silent.Int64), Before: int(before.Int64),
+		})
+		return nil
+	}
+}
+
+// DeviceEvents returns at most limit events of a device with a Seq greater than afterSeq, in their order, as far back as events are
+// kept; also of a device that was forgotten, if no other has its id now. It returns none for a device that is not known. It costs a look-up
+// for each event of the device after afterSeq.
+func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, limit int) ([]liveness.Event, error) {
+	d, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	if liveness.ValidateID(id) != nil { // nobody has such an id
+		limit = 0
+	}
+	var events []liveness.Event
+	var places []uint64
+	if limit = min(limit, maxRead); limit > 0 {
+		places, err = chain(ctx, d, id, afterSeq, limit)
+	}
+	for chunk := range slices.Chunk(places, 500) {
+		if err == nil {
+			events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk))
+		}
+	}
+	if err != nil {
+		return nil, s.wrap("read the events of a device", err)
+	}
+	return events, nil
+}
+
+// step is how many events one query follows a chain for; servers bound how deep a query may go.
+const step = 500
+
+const followChain = `WITH RECURSIVE chain (pos, prev, seq, depth) AS (
+	SELECT pos, prev, seq, 1 FROM events WHERE pos = ?
+	UNION ALL
+	SELECT e.pos, e.prev, e.seq, c.depth + 1 FROM chain c JOIN events e ON e.pos = c.prev WHERE c.depth < ? AND c.seq > ?
+) SELECT pos, prev, seq FROM chain ORDER BY pos DESC`
+
+// chain returns the offsets of the first events of a device after a Seq. Each event knows the one before it, so it goes through them all
+// from the latest on.
+func chain(ctx context.Context, d *database, id string, afterSeq uint64, limit int) ([]uint64, error) {
+	var head int64
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		err := db.QueryRowContext(ctx, "SELECT s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.id = ?", id).Scan(&head)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = db.QueryRowContext(ctx, "SELECT head FROM forgotten WHERE id = ?", id).Scan(&head)
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	var places []uint64 // descending
+	for head != 0 && err == nil {
+		from, kept := head, len(places)
+		err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+			places = places[:kept]
+			head = 0
+			return each(ctx, db, func(rows *sql.Rows) error {
+				var pos, prev, seq int64
+				if err := rows.Scan(&pos, &prev, &seq); err != nil {
+					return err
+				}
+				if head = prev; uint64(seq) <= afterSeq+1 {
+					head = 0
+				}
+				if uint64(seq) > afterSeq {
+					places = append(places, uint64(pos))
+				}
+				return nil
+			}, followChain, from, step, afterSeq+1)
+		})
+		if len(places) > 2*limit+step { // only the last ones count
+			places = append(places[:0], places[len(places)-limit:]...)
+		}
+	}
+	slices.Reverse(places)
+	return places[:min(limit, len(places))], err
+}

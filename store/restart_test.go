@@ -1,0 +1,433 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// life is a program's life: a store, a registry that runs, and a source that listens when it is told to.
+type life struct {
+	*testing.T
+
+	store    *store.Store
+	registry *liveness.Registry
+	source   *liveness.Source
+	loaded   store.Loaded
+	now      time.Time
+	end      func()
+}
+
+// begin begins a life at an instant. The source does not listen yet.
+func begin(t *testing.T, cfg store.Config, now time.Time) *life {
+	t.Helper()
+	l := &life{T: t, store: newStore(t, cfg), now: now}
+	var err error
+	l.registry, err = liveness.New(l.store, liveness.Config{
+		Policy: liveness.Policy{Timeout: 30 * time.Second},
+		Groups: []liveness.GroupConfig{{Name: "site", Match: "dev-*", Outage: liveness.OutageConfig{Share: 0.9, MinDevices: 10}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.store.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.loaded, err = l.store.Load(t.Context(), l.registry); err != nil {
+		t.Fatal(err)
+	}
+	if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "gateway", Allowance: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.registry.Run(ctx) }()
+	l.end = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := l.store.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	return l
+}
+
+// pulse lets the source listen.
+func (l *life) pulse() { l.source.Watermark(0, l.source.Pulse(l.now)) }
+
+// listen lets time pass in which the source listens.
+func (l *life) listen(d time.Duration) {
+	for range d / time.Second {
+		l.now = l.now.Add(time.Second)
+		l.pulse()
+	}
+}
+
+// beat beats for the devices of a range.
+func (l *life) beat(from, to int) {
+	l.Helper()
+	for i := from; i < to; i++ {
+		if _, err := l.source.Beat(name(i), liveness.Policy{}, l.source.Time(l.now)); err != nil {
+			l.Fatal(err)
+		}
+	}
+}
+
+func name(i int) string { return fmt.Sprintf("dev-%03d", i) }
+
+// await waits until there are n events.
+func (l *life) await(n uint64) {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), time.Minute)
+	defer cancel()
+	for {
+		_, latest := l.store.Bounds()
+		if latest >= n {
+			return
+		}
+		if _, err := l.store.Wait(ctx, nil, latest, 1); err != nil {
+			l.Fatalf("waiting for event %d: %v; there are %d", n, err, latest)
+		}
+	}
+}
+
+func (l *life) view(i int) liveness.View {
+	l.Helper()
+	v, err := l.registry.Device(name(i))
+	if err != nil {
+		l.Fatal(err)
+	}
+	return v
+}
+
+func TestRestart(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			cfg := store.Config{URL: url}
+			start := base.Add(-time.Hour)
+
+			first := begin(t, cfg, start)
+			first.pulse()
+			first.beat(0, 100)
+			first.listen(10 * time.Second)
+			first.beat(0, 50) // the checkpoint alone knows of these
+			first.await(100)
+			for _, err := range []error{
+				first.registry.SetPolicy(name(7), liveness.Policy{Timeout: time.Hour}),
+				first.registry.SetMaintenance(name(8), true),
+				first.registry.Forget(name(9)),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			first.await(103)
+			if err := first.store.Checkpoint(t.Context(), first.registry); err != nil {
+				t.Fatal(err)
+			}
+			heard := first.view(3).Last
+			first.listen(5 * time.Second) // lost
+			first.beat(0, 9)
+			first.end()
+
+			second := begin(t, cfg, start.Add(time.Hour))
+			if second.loaded.Devices != 99 || second.loaded.Checkpoint.IsZero() || len(second.loaded.Corrupt) != 0 {
+				t.Errorf("Load = %+v", second.loaded)
+			}
+			if got := second.view(3); got.State != liveness.Unknown || (got.Last-heard).Abs() > 2*time.Millisecond || got.Seq != 1 {
+				t.Errorf("device 3 is %v, heard at %v, seq %d, want unknown, %v, 1", got.State, got.Last, got.Seq, heard)
+			}
+			if got := second.view(7); got.Policy.Timeout != time.Hour || !got.Own {
+				t.Errorf("device 7 has the policy %+v, its own: %v", got.Policy, got.Own)
+			}
+			if !second.view(8).Maintenance {
+				t.Error("device 8 is no longer in maintenance")
+			}
+			if _, err := second.registry.Device(name(9)); !errors.Is(err, liveness.ErrUnknownDevice) {
+				t.Errorf("device 9 was forgotten, and is back: %v", err)
+			}
+			second.pulse()
+			second.await(105) // the source was deaf
+			deaf := second.source.View()
+			if len(deaf.Deaf) != 1 || deaf.DeafTotal < 59*time.Minute || deaf.DeafTotal > time.Hour || deaf.Listened > 11*time.Second {
+				t.Errorf("the source: %+v", deaf)
+			}
+			second.beat(0, 9)
+			second.beat(10, 50)
+			second.listen(29 * time.Second)
+			second.await(105 + 50)
+			for i := range 100 {
+				if i == 9 {
+					continue
+				}
+				want, seq := liveness.Online, uint64(1)
+				if i >= 50 {
+					want, seq = liveness.Offline, 2
+				}
+				if i == 7 || i == 8 {
+					seq = 2
+				}
+				if got := second.view(i); got.State != want || got.Seq != seq {
+					t.Errorf("device %d is %v, seq %d, want %v, %d", i, got.State, got.Seq, want, seq)
+				}
+			}
+			checkSeqs(t, readAll(t, second.store))
+			second.end()
+
+			third := begin(t, cfg, start.Add(2*time.Hour)) // without any checkpoint since
+			third.pulse()
+			third.beat(50, 100)
+			third.await(155 + 2 + 50)
+			all := readAll(t, third.store)
+			checkSeqs(t, all)
+			if last := all[len(all)-1]; last.Seq != 3 || last.Type != liveness.DeviceOnline {
+				t.Errorf("the last event is %v %v", last.ID(), last.Type)
+			}
+			third.end()
+		})
+	}
+}
+
+// checkSeqs checks that the events of each subject are numbered from 1 without gaps; after it is forgotten from 1 again.
+func checkSeqs(t *testing.T, events []liveness.Event) {
+	t.Helper()
+	last := make(map[string]uint64)
+	for i := range events {
+		subject, _, _ := strings.Cut(events[i].ID(), ":")
+		if events[i].Seq != last[subject]+1 {
+			t.Errorf("%s comes after %s:%d", events[i].ID(), subject, last[subject])
+		}
+		last[subject] = events[i].Seq
+		if events[i].Type == liveness.DeviceForgotten {
+			last[subject] = 0
+		}
+	}
+}
+
+func TestOutageAcrossRestart(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			cfg := store.Config{URL: url}
+			first := begin(t, cfg, base)
+			first.pulse()
+			first.beat(0, 20)
+			first.listen(31 * time.Second)
+			first.await(41) // online, offline, and the outage
+			first.end()
+
+			second := begin(t, cfg, base.Add(time.Minute))
+			if g := second.registry.Groups()[0]; !g.Outage || g.Members != 20 || g.Silent != 20 {
+				t.Errorf("the group: %+v, want an outage with 20 of 20 silent", g)
+			}
+			second.pulse()
+			second.beat(0, 20)
+			second.await(41 + 20 + 1)
+			checkSeqs(t, readAll(t, second.store))
+			second.end()
+		})
+	}
+}
+
+func TestCheckpointWritesWhatChanged(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			l := begin(t, store.Config{URL: url}, base)
+			defer l.end()
+			l.pulse()
+			l.beat(0, 10)
+			l.await(10)
+			for i, want := range []int{1, 0, 1, 1} {
+				if i > 1 {
+					l.listen(time.Second)
+					l.beat(0, 1)
+				}
+				if err := l.store.Checkpoint(t.Context(), l.registry); err != nil {
+					t.Fatal(err)
+				}
+				if st := l.store.Stats().Checkpoint; st.Pages != want || st.Written != uint64(i+1) {
+					t.Errorf("checkpoint %d: %+v, want %d pages", i+1, st, want)
+				}
+			}
+		})
+	}
+}
+
+// TestDamagedCheckpoint damages versions of a page of which one says that device 3 was heard at 1 s, and a newer one that it was at 2 s.
+func TestDamagedCheckpoint(t *testing.T) {
+	const newest = "number = (SELECT n FROM (SELECT MAX(number) AS n FROM pages) AS p)"
+	for _, c := range []struct {
+		name   string
+		damage string
+		want   time.Duration
+		errors int
+	}{
+		{"none", "", 2 * time.Second, 0},
+		{"the newest is empty", "UPDATE pages SET data = '' WHERE " + newest, time.Second, 1},
+		{"the newest is gone", "DELETE FROM pages WHERE " + newest, time.Second, 0},
+		{"the newest is of another page", "UPDATE pages SET page = 5 WHERE " + newest, time.Second, 1},
+		{"the newest is of another checkpoint", "UPDATE pages SET number = 99 WHERE " + newest, time.Second, 1},
+		{"both are empty", "UPDATE pages SET data = ''", 0, 2},
+		{"both are gone", "DELETE FROM pages", 0, 0},
+		{"all are of another database", "UPDATE meta SET store_id = '000102030405060708090a0b0c0d0e0f'", 0, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, db := range databases {
+				t.Run("db="+db.name, func(t *testing.T) {
+					url := db.url(t)
+					cfg := store.Config{URL: url}
+					first := begin(t, cfg, base)
+					first.pulse()
+					first.beat(0, 10)
+					first.await(10)
+					for range 2 {
+						first.listen(time.Second)
+						first.beat(0, 10)
+						if err := first.store.Checkpoint(t.Context(), first.registry); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if c.damage != "" {
+						if err := first.store.Exec(t.Context(), c.damage); err != nil {
+							t.Fatal(err)
+						}
+					}
+					first.end()
+
+					second := begin(t, cfg, base.Add(time.Hour))
+					defer second.end()
+					if got := second.view(3).Last.Round(100 * time.Millisecond); got != c.want {
+						t.Errorf("device 3 was heard at %v, want %v", got, c.want)
+					}
+					if len(second.loaded.Corrupt) != c.errors || second.loaded.Devices != 10 {
+						t.Errorf("Load = %+v, want %d errors", second.loaded, c.errors)
+					}
+					second.pulse()
+					second.beat(0, 10)
+					if err := second.store.Checkpoint(t.Context(), second.registry); err != nil {
+						t.Errorf("the next checkpoint: %v", err)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			l := begin(t, store.Config{URL: url, Checkpoint: time.Millisecond, Keep: 5}, base)
+			defer l.end()
+			l.pulse()
+			l.beat(0, 20)
+			l.await(20)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- l.store.Run(ctx, l.registry) }()
+			for oldest := uint64(0); oldest != 16; oldest, _ = l.store.Bounds() {
+				if err := l.store.Append(t.Context(), nil); err != nil { // nothing to do, but it lets others work
+					t.Fatal(err)
+				}
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			if st := l.store.Stats(); st.Pruned != 15 || st.Checkpoint.Written == 0 || st.Failures != 0 {
+				t.Errorf("Stats = %+v", st)
+			}
+			if got := readAll(t, l.store); len(got) != 5 {
+				t.Errorf("%d events are left, want 5", len(got))
+			}
+		})
+	}
+}
+
+func TestPruneByAge(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			s, _ := open(t, store.Config{URL: url, MaxAge: time.Hour})
+			const old, young = 12_000, 10
+			events := make([]liveness.Event, 0, old+young)
+			for i := range old + young {
+				ev := device(uint32(i%100+1), strconv.Itoa(i%100+1), uint64(i/100+1), liveness.DeviceOnline)
+				if ev.Time = base; i >= old {
+					ev.Time = time.Now()
+				}
+				events = append(events, ev)
+			}
+			appendAll(t, s, events[:8000]...)
+			appendAll(t, s, events[8000:]...)
+			if err := s.Prune(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if oldest, latest := s.Bounds(); oldest != old+1 || latest != old+young {
+				t.Errorf("Bounds() = %d, %d, want %d, %d", oldest, latest, old+1, old+young)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			reopen(t, s)
+			if oldest, _ := s.Bounds(); oldest != old+1 {
+				t.Errorf("after a restart the oldest is %d, want %d", oldest, old+1)
+			}
+			if err := s.Exec(t.Context(), "UPDATE events SET at = 1"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Prune(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if oldest, latest := s.Bounds(); oldest != latest+1 {
+				t.Errorf("with nothing left: Bounds() = %d, %d", oldest, latest)
+			}
+			appendAll(t, s, device(1, "1", 999, liveness.DeviceOnline))
+			if got := readAll(t, s); len(got) != 1 {
+				t.Errorf("then one more: %v", summary(got))
+			}
+		})
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	for _, c := range []struct{ name, damage, want string }{
+		{"a state that cannot be", "UPDATE device_states SET state = 77 WHERE num = 2", `the row of device "dev-2" cannot be used`},
+		{"a policy that cannot be", "UPDATE device_states SET own = 'timeout=long' WHERE num = 2", `the row of device "dev-2" cannot be used`},
+		{"a history that cannot be", "UPDATE device_states SET changes = 'zzz\xff' WHERE num = 2", `the row of device "dev-2" cannot be used`},
+		{"no source", "UPDATE device_states SET source = 99 WHERE num = 2", `the row of device "dev-2" cannot be used`},
+		{"a number that cannot be", "UPDATE devices SET num = 999999999999 WHERE num = 2", "devices is damaged"},
+		{"deaf intervals that cannot be", "UPDATE sources SET deaf = '[[1]'", `deaf intervals of source "gateway"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := open(t, store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline))
+			if err := s.Exec(t.Context(), c.damage); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Load(t.Context(), registry(t, s)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Load: %v, want %q", err, c.want)
+			}
+			if err := s.Append(t.Context(), sample()); !errors.Is(err, store.ErrNotOpen) {
+				t.Errorf("Append after a Load that failed: %v", err)
+			}
+		})
+	}
+}

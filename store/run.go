@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Run writes a checkpoint again and again and removes what is too old or too much, until ctx is done. When the database fails it goes on
+// trying. Errors: ErrFenced, ErrNotOpen.
+func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
+	if _, _, loaded := s.identity(); !loaded {
+		return ErrNotOpen
+	}
+	tick := time.NewTicker(s.config.Checkpoint)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		err := s.Checkpoint(ctx, r)
+		if err == nil {
+			err = s.prune(ctx)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, ErrFenced) || errors.Is(err, ErrNotOpen) {
+			return err
+		}
+		s.checkLock(ctx)
+	}
+}
+
+// checkLock makes sure that the lock is still held. That it is not does no harm by itself: the fence protects what is written.
+func (s *Store) checkLock(ctx context.Context) {
+	s.state.RLock()
+	l := s.lock
+	s.state.RUnlock()
+	if l == nil {
+		return
+	}
+	if err := l.check(ctx); err != nil && ctx.Err() == nil {
+		s.record.outcome(s.wrap("hold the lock", err))
+	}
+}
+
+// pruneStep is how many events go in one transaction, so that none takes long.
+const pruneStep = 5000
+
+// prune removes events that are too old or too many.
+func (s *Store) prune(ctx context.Context) error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	for ctx.Err() == nil {
+		removed, err := s.pruneSome(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			err = s.wrap("remove old events", err)
+		}
+		s.record.prune(removed, err)
+		if err != nil || removed == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneSome removes at most pruneStep of the oldest events.
+func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
+	d, err := s.writable()
+	if err != nil {
+		return 0, err
+	}
+	oldest, latest := s.Bounds()
+	end := min(oldest+pruneStep, latest+1)
+	tooMany := uint64(0) // the offset before which there are too many
+	if keep := uint64(s.config.Keep); latest+1 > keep {
+		tooMany = latest + 1 - keep
+	}
+	young, err := firstYoung(ctx, d, oldest, end, time.Now().Add(-s.config.MaxAge).UnixNano())
+	if err != nil {
+		return 0, err
+	}
+	to := min(max(tooMany, young), end)
+	if to <= oldest {
+		return 0, nil
+	}
+	fence, _, _ := s.identity()
+	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE meta SET oldest = ? WHERE id = 1 AND fence = ?", to, fence).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if err := s.checkFence(n); err != nil {
+			return err
+		}
+		if _, err := tx.NewRaw("DELETE FROM events WHERE pos < ?", to).Exec(ctx); err != nil {
+			return err
+		}
+		if to-oldest < pruneStep { // the last piece
+			_, err = tx.NewRaw("DELETE FROM forgotten WHERE head < ?", to).Exec(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	s.oldest.Store(to)
+	return to - oldest, nil
+}
+
+// firstYoung returns the offset of the first event of a range that is not older than an instant, the end of the range if all are. If the
+// last one is too old, so are those before it, or will be in a moment: events are in the order in which they happened, but for some seconds.
+func firstYoung(ctx context.Context, d *database, from, end uint64, cutoff int64) (uint64, error) {
+	if from >= end {
+		return end, nil
+	}
+	young := int64(end)
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ?", end, from, end, cutoff).Scan(&young)
+	})
+	return uint64(young), err
+}

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Stats is a picture of a store at work.
+type Stats struct {
+	Appended uint64 // events
+	Commits  uint64 // transactions that appended
+	Failures uint64 // attempts to open, append, write a checkpoint or prune that failed
+	// LastError is the latest of their errors, nil if there was none; LastErrorAt is when.
+	LastError   error
+	LastErrorAt time.Time
+	// Failing is since when the database has failed; zero if the latest attempt succeeded.
+	Failing time.Time
+	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is their sum.
+	Latency    []uint64
+	LatencySum time.Duration
+	Checkpoint CheckpointStats
+	Pruned     uint64 // events that were removed because of their number or age
+	Oldest     uint64 // see [Store.Bounds]
+	Latest     uint64
+	Devices    int   // that have a row
+	Bytes      int64 // size of the database; 0 if it is not known, as that of a server
+}
+
+// CheckpointStats is about checkpoints since the store was opened.
+type CheckpointStats struct {
+	Written  uint64        // how many
+	At       time.Time     // when the latest one was complete; zero if there was none
+	Duration time.Duration // of the latest
+	CPU      time.Duration // that the latest took in this process; 0 where that is not known
+	Bytes    int           // that the latest wrote of heartbeats
+	Pages    int           // that the latest wrote; those in which nothing had changed were left
+	Total    uint64        // bytes of all of them
+}
+
+// LatencyBounds returns the upper bounds of the classes in which [Stats] counts commits. Beyond the last there is one more class.
+func LatencyBounds() []time.Duration {
+	const ms = time.Millisecond
+	return []time.Duration{ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms, time.Second, 5 * time.Second}
+}
+
+// recorder keeps count.
+type recorder struct {
+	mu    sync.Mutex // guards the field below; the last lock to be taken
+	stats Stats
+}
+
+// outcome notes how an attempt at something ended.
+func (r *recorder) outcome(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomeLocked(err)
+}
+
+func (r *recorder) outcomeLocked(err error) {
+	if err == nil {
+		r.stats.Failing = time.Time{}
+		return
+	}
+	now := time.Now()
+	r.stats.Failures++
+	r.stats.LastError, r.stats.LastErrorAt = err, now
+	if r.stats.Failing.IsZero() {
+		r.stats.Failing = now
+	}
+}
+
+func (r *recorder) append(events int, took time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomeLocked(err)
+	if err != nil {
+		return
+	}
+	r.stats.Appended += uint64(events)
+	r.stats.Commits++
+	r.stats.LatencySum += took
+	bounds := LatencyBounds()
+	if r.stats.Latency == nil {
+		r.stats.Latency = make([]uint64, len(bounds)+1)
+	}
+	class, _ := slices.BinarySearch(bounds, took)
+	r.stats.Latency[class]++
+}
+
+func (r *recorder) checkpoint(c CheckpointStats, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcomeLocked(err)
+	if err != nil {
+		return
+	}
+	c.Written = r.stats.Checkpoint.Written + 1
+	c.Total = r.stats.Checkpoint.Total + uint64(c.Bytes)
+	r.stats.Checkpoint = c
+}
+
+func (r *recorder) prune(events uint64, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Pruned += events
+	if err != nil {
+		r.outcomeLocked(err)
+	}
+}
+
+func (r *recorder) read() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := r.stats
+	st.Latency = slices.Clone(st.Latency)
+	if st.Latency == nil {
+		st.Latency = make([]uint64, len(LatencyBounds())+1)
+	}
+	return st
+}
+
+// Stats returns a picture of the store. It does not ask the database.
+func (s *Store) Stats() Stats {
+	st := s.record.read()
+	st.Oldest, st.Latest = s.Bounds()
+	st.Devices = int(s.devices.Load())
+	st.Bytes = s.backend.size()
+	return st
+}
+
+// Health returns nil, or what is wrong with the database now and since when.
+func (s *Store) Health() error {
+	st := s.record.read()
+	switch {
+	case s.fenced.Load():
+		return fmt.Errorf("%w: this process must be restarted once the other one is gone", ErrFenced)
+	case st.Failing.IsZero() && s.db() == nil:
+		return ErrNotOpen
+	case st.Failing.IsZero():
+		return nil
+	}
+	return fmt.Errorf("the database does not answer as it should since %s: %w; verdicts wait; nothing is lost",
+		st.Failing.Format(time.TimeOnly), st.LastError)
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+var (
+	// ErrLocked is wrapped by what [Store.Open] returns when another process writes to the database.
+	ErrLocked = errors.New("store: the database is held")
+	// ErrFenced is wrapped by what all that writes returns once another Store was opened on the database. It is final.
+	ErrFenced = errors.New("store: another process has taken the database over")
+	// ErrNotOpen is returned by what needs the database before [Store.Open], and [Store.Load] where that is needed, have succeeded, and
+	// after Close.
+	ErrNotOpen = errors.New("store: not open")
+)
+
+// Store keeps a fleet. Make one with [New], then call [Store.Open] and [Store.Load].
+type Store struct {
+	config  Config
+	backend backend
+	decoder decoder
+	log     *liveness.Log
+	names   names
+	record  recorder
+	fenced  atomic.Bool
+	oldest  atomic.Uint64 // offset of the oldest event that is kept
+	last    atomic.Uint64 // offset of the latest event
+	devices atomic.Int64  // that have a row
+
+	opening sync.Mutex // held by Open and Close; taken before all others
+
+	state    sync.RWMutex // guards the pointers below; held for a moment only
+	database *database    // nil while the store is not open
+	lock     lock
+
+	writing sync.Mutex // guards the fields below; held while Append is at work
+	fence   int64      // ours; written by Open while nobody else is at work
+	storeID string     // as fence
+	loaded  bool
+	heads   []uint64        // by device number, the offset of its latest event; 0 if it has no row
+	sources map[string]bool // the sources that have a row
+	attempt attempt         // the batch that failed last
+
+	checkpoints sync.Mutex // guards the field below; held while a checkpoint or a pruning is at work; never taken with writing held
+	checkpoint  checkpointer
+}
+
+// New returns a store. It checks cfg and touches nothing. Errors: ErrBadURL, values that cannot be.
+func New(cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	b, urlErr := backendOf(cfg.URL)
+	if err = errors.Join(urlErr, err); err != nil {
+		return nil, err
+	}
+	log, err := liveness.NewLog(cfg.Cache)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}, nil
+}
+
+// Place says where the store is, for people.
+func (s *Store) Place() string { return s.backend.place() }
+
+// Open takes the database's lock, brings its schema up to date, and makes this store the one that writes to it. After an error it may be
+// called again. Errors: ErrLocked, ErrNewerSchema, and whatever keeps the database from being reached, see [Explain].
+func (s *Store) Open(ctx context.Context) error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.db() != nil {
+		return errors.New("store: open already")
+	}
+	err := s.open(ctx)
+	if err != nil {
+		err = s.wrap("open", err)
+	}
+	s.record.outcome(err)
+	return err
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	var d *database
+	var l lock
+	defer func() {
+		if err == nil {
+			return
+		}
+		if d != nil {
+			err = errors.Join(err, d.close())
+		}
+		if l != nil {
+			err = errors.Join(err, l.release())
+		}
+	}()
+	if file, ok := s.backend.(*sqliteDB); ok {
+		if err := file.prepareDir(); err != nil {
+			return err
+		}
+	}
+	if l, err = s.backend.lock(ctx); err != nil {
+		return err
+	}
+	if d, err = openDatabase(s.backend, patience); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
+	defer cancel()
+	if _, err = migrate(limited, s.backend, d.write.DB, false); err != nil {
+		return err
+	}
+	if err = s.takeOver(ctx, d); err != nil {
+		return err
+	}
+	s.log.Resume(s.last.Load())
+	s.state.Lock()
+	defer s.state.Unlock()
+	s.database, s.lock = d, l
+	return nil
+}
+
+// metaRow is the row of meta.
+type metaRow struct {
+	bun.BaseModel `bun:"table:meta"`
+
+	ID           int64  `bun:"id,pk"`
+	StoreID      string `bun:"store_id"`
+	Fence        int64  `bun:"fence"`
+	LastOffset   uint64 `bun:"last_offset"`
+	Oldest       uint64 `bun:"oldest"`
+	Checkpoint   uint64 `bun:"checkpoint"`
+	CheckpointAt int64  `bun:"checkpoint_at"`
+}
+
+// takeOver raises the fence, and reads what a writer has to know.
+func (s *Store) takeOver(ctx context.Context, d *database) error {
+	var meta metaRow
+	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE meta SET fence = fence + 1 WHERE id = 1").Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil {
+			return err
+		} else if n == 0 {
+			id := make([]byte, 16)
+			_, _ = rand.Read(id) // never fails
+			first := metaRow{ID: 1, StoreID: hex.EncodeToString(id), Fence: 1, Oldest: 1}
+			if _, err := tx.NewInsert().Model(&first).Exec(ctx); err != nil {
+				return err
+			}
+		}
+		return tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.names.load(ctx, d); err != nil {
+		return err
+	}
+	s.writing.Lock()
+	s.fence, s.storeID, s.loaded, s.attempt = meta.Fence, meta.StoreID, false, attempt{}
+	s.writing.Unlock()
+	s.checkpoints.Lock()
+	s.checkpoint = checkpointer{number: meta.Checkpoint}
+	s.checkpoints.Unlock()
+	s.last.Store(meta.LastOffset)
+	s.oldest.Store(meta.Oldest)
+	s.fenced.Store(false)
+	return nil
+}
+
+// Close lets go of the database. Call it after Run and whatever appends have ended. The store may be opened again.
+func (s *Store) Close() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	s.state.Lock()
+	d, l := s.database, s.lock
+	s.database, s.lock = nil, nil
+	s.state.Unlock()
+	if d == nil {
+		return nil
+	}
+	s.writing.Lock() // waits for what is at work
+	defer s.writing.Unlock()
+	s.loaded = false
+	return errors.Join(d.close(), l.release())
+}
+
+// db returns the database, nil while the store is not open.
+func (s *Store) db() *database {
+	s.state.RLock()
+	defer s.state.RUnlock()
+	return s.database
+}
+
+// opened returns the database, or says that there is none.
+func (s *Store) opened() (*database, error) {
+	if d := s.db(); d != nil {
+		return d, nil
+	}
+	return nil, ErrNotOpen
+}
+
+// writable is opened for those who write.
+func (s *Store) writable() (*database, error) {
+	if s.fenced.Load() {
+		return nil, ErrFenced
+	}
+	return s.opened()
+}
+
+// checkFence makes sure within a transaction that a statement which was to change the row of meta, if the fence is ours, did.
+func (s *Store) checkFence(changed int64) error {
+	if changed != 0 {
+		return nil
+	}
+	s.fenced.Store(true)
+	return fmt.Errorf("%w; this one changes nothing any more", ErrFenced)
+}

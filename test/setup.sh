@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. It does nothing for
+# what is there already, never takes longer than some minutes, and never starts a service. What it cannot install it names; the tests
+# then say the same (with HOLTER_TEST_DATABASES=all they fail, otherwise they are skipped).
+set -uo pipefail
+
+limit=300 # seconds for each step with the package manager
+
+# have NAME FOLDER... says whether a program is there, in PATH or in one of the folders.
+have() {
+	local name=$1 folder
+	shift
+	command -v "$name" >/dev/null 2>&1 && return 0
+	for folder in "$@"; do
+		[ -x "$folder/$name" ] && return 0
+	done
+	return 1
+}
+
+have_postgres() { have postgres /usr/lib/postgresql/*/bin && have initdb /usr/lib/postgresql/*/bin; }
+have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have mariadb-install-db /usr/bin /usr/sbin && have my_print_defaults /usr/bin; }
+
+have_promtool() { have promtool /usr/bin; }
+
+packages=()
+have_promtool || packages+=(prometheus)
+have_postgres || packages+=(postgresql)
+have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
+[ ${#packages[@]} -eq 0 ] && exit 0
+
+if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+	echo "test/setup.sh: missing: ${packages[*]} (Debian's names). Install them: only root with apt-get can have it done here." >&2
+	exit 0
+fi
+
+log=$(mktemp)
+policy=/usr/sbin/policy-rc.d
+trap 'rm -f "$log"; [ -n "${placed:-}" ] && rm -f "$policy"' EXIT
+if [ ! -e "$policy" ]; then # no package may start its service
+	printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && placed=1
+fi
+
+export DEBIAN_FRONTEND=noninteractive
+apt() { timeout "$limit" apt-get -qq -o DPkg::Lock::Timeout=120 -o APT::Get::Assume-Yes=true -o Dpkg::Use-Pty=0 "$@" >>"$log" 2>&1; }
+echo "test/setup.sh: installing ${packages[*]}"
+apt install --no-install-recommends "${packages[@]}" || { apt update && apt install --no-install-recommends "${packages[@]}"; }
+
+status=0
+have_promtool || { echo "test/setup.sh: promtool could not be installed" >&2; status=1; }
+have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; status=1; }
+have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; status=1; }
+[ $status -eq 0 ] || tail -n 20 "$log" >&2
+exit $status
