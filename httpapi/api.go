@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -17,21 +19,36 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Config describes an API. The zero Config is a good one.
+// Config describes an API. The zero Config is a good one for an address that only this machine can reach: it asks nobody who he is.
 type Config struct {
 	// Version of the program, shown in /openapi.json, /v1/stats and the metrics. Default: "unknown".
 	Version string
 	// Node is the name under which this process signs events. Default: the host's name.
 	Node string
-	// Logger gets what cannot be answered to a client. Default: nothing is logged.
+	// Logger gets what cannot be answered to a client, and who changed what. Default: nothing is logged.
 	Logger *slog.Logger
-	// MaxConnections is how many connections are served at a time; further ones wait in the listener's backlog. Three quarters of
-	// them may be streams of events; a further stream is refused, so that there is always room for health checks. At least 4,
-	// default: 1,024.
+	// MaxConnections is how many connections are served at a time; further ones wait in the listener's backlog, and the listening
+	// clock of the heartbeats waits with them. Three quarters of them may be streams of events; a further stream is refused, so that
+	// there is always room for health checks. At least 4, default: 1,024.
 	MaxConnections int
+	// Rate is how many requests an address (of IPv6, a network of 64 bits) may make per second, twice that at once; more are refused
+	// with 429, heartbeats among them. Health checks are free. Default: 0, no limit.
+	Rate float64
+	// TLS makes Serve speak HTTPS. Take one from [Certificates.TLS], or your own; anything older than TLS 1.2 is refused in any case.
+	// Default: plain HTTP.
+	TLS *tls.Config
+	// Auth says whose token may do what. Default: everybody may do everything.
+	Auth Auth
+	// Starting says what the process is still waiting for; while it returns an error, everything below /v1 is answered with that and
+	// 503, and no heartbeat is listened to. It is called concurrently and must return at once. Default: always started.
+	Starting func() error
 	// Ready says why the process cannot do its work; its error is shown at /readyz. It is called concurrently and must return
 	// at once. Default: always ready.
 	Ready func() error
+	// NoBeats leaves out the heartbeats by HTTP, and their source.
+	NoBeats bool
+	// BeatSource is the name of the source that heartbeats by HTTP come from. Default: "http".
+	BeatSource string
 	// Collectors are served at /metrics beside the API's own.
 	Collectors []prometheus.Collector
 }
@@ -40,54 +57,86 @@ const (
 	heartbeatEvery = 15 * time.Second
 	writeTimeout   = 10 * time.Second
 	maxBody        = 1 << 20
+	maxBatchBody   = 2 << 20
 )
 
-// API serves a registry and its log. Make one with [New].
+// API serves a registry and its events. Make one with [New].
 type API struct {
 	registry *liveness.Registry
-	log      *liveness.Log
+	events   Events
 	config   Config
 	handler  http.Handler
 	now      func() time.Time
 	seed     maphash.Seed // of the check sums in cursors
+	began    time.Time
+
+	ear     *ear       // nil without heartbeats by HTTP
+	tokens  *tokens    // nil without Auth
+	rates   *addresses // nil without a limit
+	groups  groupCounts
+	sockets *sockets
 
 	streams atomic.Int64  // that are open
 	dropped atomic.Uint64 // streams ended because their reader was too slow
 	refused atomic.Uint64 // streams refused because there were too many
+	limited atomic.Uint64 // requests refused because their address made too many
+	denied  atomic.Uint64 // requests refused for want of a token, or of a role
 }
 
-// New returns an API of a registry and of the log that its events go to. It starts nothing. Errors: a bad config, a collector that
-// collides with another.
-func New(registry *liveness.Registry, log *liveness.Log, cfg Config) (*API, error) {
-	if registry == nil || log == nil {
-		return nil, errors.New("httpapi: New needs a registry and a log")
+// New returns an API of a registry and of the events that it handed over; a [liveness.Log] is one in a [LogEvents]. Unless told
+// otherwise it adds a source of heartbeats to the registry. It starts nothing. Errors: a bad config, a collector that collides with
+// another, a source name that is taken.
+func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
+	if registry == nil || events == nil || events == (LogEvents{}) {
+		return nil, errors.New("httpapi: New needs a registry and its events")
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, log: log, config: cfg, now: time.Now, seed: maphash.MakeSeed()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: newSockets()}
+	if cfg.Auth != nil {
+		a.tokens = newTokens(cfg.Auth)
+	}
+	if cfg.Rate > 0 {
+		a.rates = newAddresses(cfg.Rate, max(1, int(math.Ceil(2*cfg.Rate))))
+	}
 	metrics, err := a.metrics()
 	if err != nil {
 		return nil, err
 	}
+	if !cfg.NoBeats {
+		if a.ear, err = newEar(registry, cfg.BeatSource, a.deaf, a.sockets); err != nil {
+			return nil, err
+		}
+	}
 	mux := http.NewServeMux()
-	description := newDescription(cfg.Version)
-	api := humago.New(routes{mux}, description)
-	a.registerDevices(api)
-	a.registerEvents(api)
-	a.registerOverview(api)
-	a.registerStream(mux, api)
-	a.registerHealth(mux, api, metrics)
-	if err := a.registerDocs(mux, api.OpenAPI()); err != nil {
+	if err := a.register(routes{mux, a}, metrics); err != nil {
 		return nil, err
 	}
-	a.handler = http.MaxBytesHandler(withHeaders(mux), maxBody)
+	a.handler = a.front(mux)
 	return a, nil
 }
 
+// register adds all routes, and what describes them.
+func (a *API) register(mux routes, metrics http.Handler) error {
+	api := humago.New(mux, newDescription(a.config.Version))
+	a.registerDevices(api)
+	a.registerAdmin(api)
+	a.registerEvents(api)
+	a.registerOverview(api)
+	a.registerStream(mux, api)
+	if a.ear != nil {
+		a.registerBeats(mux, api)
+	}
+	a.registerHealth(mux, api, metrics)
+	a.registerProfiles(mux, api)
+	describeTokens(api.OpenAPI())
+	return a.registerDocs(mux, api.OpenAPI())
+}
+
 // Handler returns the API as a handler, for a server of your own. It needs one whose response writers have deadlines, as those of
-// net/http do: they end streams that nobody reads.
+// net/http do: they end streams that nobody reads. Run [API.Listen] beside it.
 func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
@@ -107,34 +156,38 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConnections == 0 {
 		c.MaxConnections = 1024
 	}
-	if c.MaxConnections < 4 {
-		return c, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections)
+	if c.BeatSource == "" {
+		c.BeatSource = "http"
+	}
+	never := func() error { return nil }
+	if c.Starting == nil {
+		c.Starting = never
 	}
 	if c.Ready == nil {
-		c.Ready = func() error { return nil }
+		c.Ready = never
 	}
-	return c, nil
+	var errs []error
+	if c.MaxConnections < 4 {
+		errs = append(errs, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections))
+	}
+	if !(c.Rate >= 0 && c.Rate <= 1e6) { // nor NaN
+		errs = append(errs, fmt.Errorf("httpapi: Rate is %v, want 0 to 1000000 requests per second", c.Rate))
+	}
+	return c, errors.Join(errs...)
 }
 
 // newDescription returns what huma needs to know. The routes that huma would add by itself are left out: its page of documentation
 // loads scripts from the internet, and its description is marshaled by the first requests without a lock.
 func newDescription(version string) huma.Config {
 	cfg := huma.DefaultConfig("Holter", version)
-	cfg.Info.Description = "The state of each device of a fleet, why it is in it, and what happened. Times are RFC 3339 in UTC, " +
-		"durations are milliseconds and may have a fraction. Errors are problem details (RFC 9457)."
+	cfg.Info.Description = "The state of each device of a fleet, why it is in it, and what happened; and heartbeats by HTTP. " +
+		"Times are RFC 3339 in UTC. Durations in JSON are milliseconds and may have a fraction; those in a query, and the ttl of a " +
+		"heartbeat, are written 90s, 10m or 1h30m, or as a number of seconds. Errors are problem details (RFC 9457). " +
+		"A body may have 1 MiB, that of a batch 2 MiB, and the headers of a request 64 KiB."
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
 	cfg.RejectUnknownQueryParameters = true
 	cfg.Transformers = []huma.Transformer{explainProblem}
 	return cfg
-}
-
-// withHeaders adds what each answer carries.
-func withHeaders(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r)
-	})
 }
 
 // milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.

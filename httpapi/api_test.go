@@ -1,10 +1,11 @@
 package httpapi_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,23 +27,28 @@ func TestNewRejects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	events := httpapi.LogEvents{Log: log}
 	twice := prometheus.NewGauge(prometheus.GaugeOpts{Name: "holter_flapping_devices", Help: "another"})
 	tests := []struct {
 		name     string
 		registry *liveness.Registry
-		log      *liveness.Log
+		events   httpapi.Events
 		config   httpapi.Config
 		want     string
 	}{
-		{"no registry", nil, log, httpapi.Config{}, "httpapi: New needs a registry and a log"},
-		{"no log", registry, nil, httpapi.Config{}, "httpapi: New needs a registry and a log"},
-		{"connections", registry, log, httpapi.Config{MaxConnections: 3}, "httpapi: MaxConnections is 3, want 4 or more"},
-		{"negative", registry, log, httpapi.Config{MaxConnections: -1}, "httpapi: MaxConnections is -1, want 4 or more"},
-		{"collector", registry, log, httpapi.Config{Collectors: []prometheus.Collector{twice}}, "httpapi: register a collector: "},
+		{"no registry", nil, events, httpapi.Config{}, "httpapi: New needs a registry and its events"},
+		{"no events", registry, nil, httpapi.Config{}, "httpapi: New needs a registry and its events"},
+		{"no log", registry, httpapi.LogEvents{}, httpapi.Config{}, "httpapi: New needs a registry and its events"},
+		{"rate", registry, events, httpapi.Config{Rate: -1}, "httpapi: Rate is -1, want 0 to 1000000 requests per second"},
+		{"no rate", registry, events, httpapi.Config{Rate: math.NaN()}, "httpapi: Rate is NaN"},
+		{"source", registry, events, httpapi.Config{BeatSource: "a\nb"}, "httpapi: source of heartbeats: "},
+		{"connections", registry, events, httpapi.Config{MaxConnections: 3}, "httpapi: MaxConnections is 3, want 4 or more"},
+		{"negative", registry, events, httpapi.Config{MaxConnections: -1}, "httpapi: MaxConnections is -1, want 4 or more"},
+		{"collector", registry, events, httpapi.Config{Collectors: []prometheus.Collector{twice}}, "httpapi: register a collector: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := httpapi.New(tt.registry, tt.log, tt.config); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			if _, err := httpapi.New(tt.registry, tt.events, tt.config); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 				t.Errorf("New: %v, want %s", err, tt.want)
 			}
 		})
@@ -70,6 +76,28 @@ func TestProblems(t *testing.T) {
 			{"GET", "/v1/devices?after=1", 422, "after: not a cursor"},
 			{"GET", "/v1/devices?page=2", 422, "query.page: unknown query parameter"},
 			{"GET", "/v1/devices?prefix=" + strings.Repeat("x", 129), 422, "query.prefix"},
+			{"GET", "/v1/devices?state=offline&state=gone", 422, "query.state"},
+			{"GET", "/v1/devices?connected=perhaps", 422, "query.connected: expected true or false"},
+			{"GET", "/v1/devices?maintenance=2", 422, "query.maintenance"},
+			{"GET", "/v1/devices?seen_before=yesterday", 422, "query.seen_before: expected an instant like"},
+			{"GET", "/v1/devices?seen_after=-10m", 422, "query.seen_after"},
+			{"GET", "/v1/devices?seen_after=NaN", 422, "query.seen_after"},
+			{"GET", "/v1/devices?group=" + strings.Repeat("&group=g", 101), 422, "query.group: given 101 times"},
+			{"GET", "/v1/devices/nobody/explain", 404, "no device with this id"},
+			{"GET", "/v1/devices/nobody/events", 404, "no device with this id"},
+			{"GET", "/v1/devices/%2F/events", 404, "no device with this id"},
+			{"GET", "/v1/devices/a/events?after=-1", 422, "query.after"},
+			{"GET", "/v1/devices/a/events?limit=1001", 422, "query.limit"},
+			{"DELETE", "/v1/devices/nobody", 404, "no device with this id"},
+			{"DELETE", "/v1/devices/%2F", 404, "no device with this id"},
+			{"DELETE", "/v1/devices/nobody/policy", 404, "no device with this id"},
+			{"DELETE", "/v1/devices/%2F/policy", 404, "no device with this id"},
+			{"PUT", "/v1/devices/nobody/maintenance", 404, "no device with this id"},
+			{"DELETE", "/v1/devices/%FF/maintenance", 404, "no device with this id"},
+			{"DELETE", "/v1/devices/", 404, "write / in its id as %2F"},
+			{"GET", "/v1/events?type=device.gone", 422, "query.type: expected values of: device.online, "},
+			{"GET", "/v1/events/stream?type=device.gone", 422, "query.type: expected values of: device.online, "},
+			{"GET", "/v1/events/stream?device=%zz", 422, "query: invalid URL escape"},
 			{"GET", "/v1/devices/nobody", 404, "no device with this id"},
 			{"GET", "/v1/devices/%FF%00", 404, "no device with this id"},
 			{"GET", "/v1/devices/%2F", 404, "no device with this id"},
@@ -87,28 +115,15 @@ func TestProblems(t *testing.T) {
 			{"GET", "/v1/events/stream?from=1", 422, "query.from: there is no such parameter"},
 			{"GET", "/v1/nothing", 404, "/docs lists what there is"},
 			{"GET", "/", 404, "/docs lists what there is"},
-			{"POST", "/v1/devices", 405, "the API only reads"},
-			{"DELETE", "/v1/devices/a", 405, "the API only reads"},
-			{"PUT", "/v1/events/stream", 405, "the API only reads"},
+			{"POST", "/v1/devices", 405, "this path takes GET, HEAD and nothing else"},
+			{"PATCH", "/v1/devices/a", 405, "this path takes GET, HEAD, DELETE and nothing else"},
+			{"GET", "/v1/devices/a/policy", 405, "this path takes PUT, DELETE and nothing else"},
+			{"PUT", "/v1/events/stream", 405, "this path takes GET, HEAD and nothing else"},
 			{"POST", "/v1/nothing", 404, "/docs lists what there is"},
 			{"GET", "/readyz", 503, "not ready: the disk is full"},
 		}
 		for _, tt := range tests {
-			w := ask(h, tt.method, tt.target)
-			var problem struct {
-				Title, Detail string
-				Status        int
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
-				t.Errorf("%s %s: %v: %s", tt.method, tt.target, err, w.Body)
-				continue
-			}
-			if w.Code != tt.code || problem.Status != tt.code || problem.Title != http.StatusText(tt.code) || !strings.Contains(problem.Detail, tt.detail) {
-				t.Errorf("%s %s = %d %s, want %d with %q", tt.method, tt.target, w.Code, w.Body, tt.code, tt.detail)
-			}
-			if kind := w.Header().Get("Content-Type"); kind != "application/problem+json" {
-				t.Errorf("%s %s: content type %s", tt.method, tt.target, kind)
-			}
+			wantProblem(t, ask(h, tt.method, tt.target), tt.method+" "+tt.target, tt.code, tt.detail)
 		}
 	})
 }
@@ -155,7 +170,10 @@ func TestOverview(t *testing.T) {
 			t.Errorf("source: %+v", s)
 		}
 		groups := getJSON[struct{ Groups []httpapi.Group }](t, h, "/v1/groups").Groups
-		if want := (httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1}); len(groups) != 1 || groups[0] != want {
+		want := httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1, States: map[string]int{
+			"never_seen": 0, "online": 1, "late": 0, "sleeping": 0, "offline": 1, "unknown": 0,
+		}}
+		if len(groups) != 1 || !reflect.DeepEqual(groups[0], want) {
 			t.Errorf("groups: %+v, want %+v", groups, want)
 		}
 		st := getJSON[httpapi.Stats](t, h, "/v1/stats")
@@ -205,7 +223,7 @@ func TestMetrics(t *testing.T) {
 func TestOpenAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
-		h := f.api(httpapi.Config{}).Handler()
+		h := f.beating(httpapi.Config{}).Handler()
 		spec := getJSON[struct {
 			OpenAPI    string
 			Paths      map[string]map[string]any
@@ -215,15 +233,20 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("openapi %s, want 3.1", spec.OpenAPI)
 		}
 		page := get(h, "/docs").Body.String()
-		for _, path := range []string{
-			"/healthz", "/readyz", "/metrics", "/v1/devices", "/v1/devices/{id}", "/v1/events", "/v1/events/stream", "/v1/sources",
-			"/v1/groups", "/v1/stats",
+		for _, operation := range []string{
+			"GET /healthz", "GET /readyz", "GET /metrics", "GET /debug/pprof/", "GET /v1/devices", "GET /v1/devices/{id}",
+			"DELETE /v1/devices/{id}", "GET /v1/devices/{id}/explain", "GET /v1/devices/{id}/events", "PUT /v1/devices/{id}/policy",
+			"DELETE /v1/devices/{id}/policy", "PUT /v1/devices/{id}/maintenance", "DELETE /v1/devices/{id}/maintenance", "GET /v1/events",
+			"GET /v1/events/stream", "GET /v1/sources", "GET /v1/groups", "GET /v1/stats", "POST /v1/beat/{id}", "GET /v1/beat/{id}",
+			"POST /v1/beat/{id}/fail", "POST /v1/beat/{id}/bye", "POST /v1/beat/{id}/sleep", "POST /v1/beats",
 		} {
-			if spec.Paths[path]["get"] == nil {
-				t.Errorf("%s is not described", path)
+			method, path, _ := strings.Cut(operation, " ")
+			described, ok := spec.Paths[path][strings.ToLower(method)].(map[string]any)
+			if !ok || described["summary"] == "" || described["responses"] == nil || described["security"] == nil {
+				t.Errorf("%s is not described whole: %v", operation, described)
 			}
-			if !strings.Contains(page, "<code>GET "+path+"</code>") {
-				t.Errorf("%s is not on the page", path)
+			if !strings.Contains(page, "<code>"+operation+"</code>") {
+				t.Errorf("%s is not on the page", operation)
 			}
 		}
 		raw := get(h, "/openapi.json").Body.String()
@@ -235,7 +258,10 @@ func TestOpenAPI(t *testing.T) {
 		if strings.Contains(page, "http://") || strings.Contains(page, "https://") || strings.Contains(page, "<script") {
 			t.Errorf("the page loads something:\n%s", page)
 		}
-		for _, want := range []string{"heard_silence_ms", "last_seen", "oldest", "never_seen online", "default 100"} {
+		for _, want := range []string{
+			"heard_silence_ms", "last_seen", "oldest", "never_seen online", "default 100", "device.late device.offline", "Needs the role <code>admin</code>", "granted_ms",
+			"string or object", "late_after_ms", "text/plain",
+		} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s is missing from the page", want)
 			}

@@ -8,25 +8,26 @@ import (
 
 // Device is a picture of a device. What does not apply to it is left out.
 type Device struct {
-	ID         string     `json:"id"`
-	State      string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown"`
-	Reason     string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol" doc:"Why it is offline."`
-	Seq        uint64     `json:"seq" doc:"Number of its latest event."`
-	Epoch      uint64     `json:"epoch" doc:"Number of its session."`
-	Source     string     `json:"source,omitempty" doc:"Where it was heard last."`
-	LastSeen   time.Time  `json:"last_seen,omitzero" doc:"When it was heard last."`
-	Silence    float64    `json:"heard_silence_ms" doc:"Time since then for which its source was listening."`
-	Timeout    float64    `json:"timeout_ms" doc:"The heard silence after which it is offline."`
-	Deadline   time.Time  `json:"deadline,omitzero" doc:"When it goes offline if it is not heard and its source goes on listening."`
-	Policy     Policy     `json:"policy"`
-	Group      string     `json:"group,omitempty"`
-	Flapping   bool       `json:"flapping"`
-	Connected  bool       `json:"connected"`
-	Closing    string     `json:"closing,omitempty" doc:"Its connection ended: why it goes offline unless it comes back."`
-	Since      time.Time  `json:"since" doc:"When the state changed last."`
-	SleepUntil time.Time  `json:"sleep_until,omitzero"`
-	Listening  *Listening `json:"listening,omitempty" doc:"What the heard silence is made of; not in lists."`
-	AsOf       time.Time  `json:"as_of" doc:"When the picture was taken, by the server's clock."`
+	ID          string     `json:"id"`
+	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown"`
+	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol" doc:"Why it is offline."`
+	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
+	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
+	Source      string     `json:"source,omitempty" doc:"Where it was heard last."`
+	LastSeen    time.Time  `json:"last_seen,omitzero" doc:"When it was heard last."`
+	Silence     float64    `json:"heard_silence_ms" doc:"Time since then for which its source was listening."`
+	Timeout     float64    `json:"timeout_ms" doc:"The heard silence after which it is offline."`
+	Deadline    time.Time  `json:"deadline,omitzero" doc:"When it goes offline if it is not heard and its source goes on listening."`
+	Policy      Policy     `json:"policy"`
+	Group       string     `json:"group,omitempty"`
+	Flapping    bool       `json:"flapping"`
+	Maintenance bool       `json:"maintenance" doc:"Nobody is to be alarmed by its verdicts."`
+	Connected   bool       `json:"connected"`
+	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: why it goes offline unless it comes back."`
+	Since       time.Time  `json:"since" doc:"When the state changed last."`
+	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
+	Listening   *Listening `json:"listening,omitempty" doc:"What the heard silence is made of; not in lists."`
+	AsOf        time.Time  `json:"as_of" doc:"When the picture was taken, by the server's clock."`
 }
 
 // Policy says how long a device may be silent, in milliseconds.
@@ -37,6 +38,7 @@ type Policy struct {
 	CloseGrace float64 `json:"close_grace_ms"`
 	SleepLimit float64 `json:"sleep_limit_ms"`
 	From       string  `json:"from" doc:"The rule that the timeout is from: device, group NAME, announced or default."`
+	Own        bool    `json:"own" doc:"The device has a policy of its own that was set at run time."`
 }
 
 // Listening is the sum behind a device's heard silence, in its source's listening time.
@@ -59,11 +61,11 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		ID: v.ID, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: milliseconds(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
-		Since: utc(v.Since), SleepUntil: utc(v.Sleep), AsOf: utc(now),
+		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
 	}
 	d.Policy = Policy{
 		Interval: milliseconds(v.Policy.Interval), Timeout: d.Timeout, LateAfter: milliseconds(v.Policy.LateAfter),
-		CloseGrace: milliseconds(v.Policy.CloseGrace), SleepLimit: milliseconds(v.Policy.SleepLimit), From: v.From,
+		CloseGrace: milliseconds(v.Policy.CloseGrace), SleepLimit: milliseconds(v.Policy.SleepLimit), From: v.From, Own: v.Own,
 	}
 	return d
 }

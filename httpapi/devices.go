@@ -3,26 +3,40 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
 )
 
-// maxScan bounds the devices that a request with a filter looks at.
-const maxScan = 10_000
+const (
+	// maxScan bounds the devices or events that a request with a filter looks at.
+	maxScan = 10_000
+	maxPage = 1000
+)
 
 type devicesInput struct {
-	After  string   `query:"after" doc:"Where to go on: next of the page before. Left out: from the beginning."`
-	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most devices of the page."`
-	State  []string `query:"state" enum:"never_seen,online,late,sleeping,offline,unknown" doc:"Only devices in one of these states."`
-	Prefix string   `query:"prefix" maxLength:"128" doc:"Only devices whose id begins so."`
+	After       string   `query:"after" doc:"Where to go on: next of the page before. Left out: from the beginning."`
+	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most devices of the page."`
+	State       []string `query:"state,explode" doc:"Only devices in one of these states, separated by commas or given again."`
+	Group       []string `query:"group,explode" doc:"Only devices of this group; may be given again for others."`
+	Source      []string `query:"source,explode" doc:"Only devices that were heard last at this source; may be given again for others."`
+	Prefix      string   `query:"prefix" maxLength:"128" doc:"Only devices whose id begins so."`
+	SeenBefore  string   `query:"seen_before" doc:"Only devices that were heard, but last before an instant (RFC 3339), or longer ago than a duration, like 10m."`
+	SeenAfter   string   `query:"seen_after" doc:"Only devices that were heard after an instant, or within a duration."`
+	Connected   string   `query:"connected" doc:"true: only devices with a connection; false: only those without."`
+	Maintenance string   `query:"maintenance" doc:"true: only devices in maintenance; false: only those that are not."`
+
+	filter deviceFilter
 }
 
-func (i *devicesInput) matches(v *liveness.View) bool {
-	return strings.HasPrefix(v.ID, i.Prefix) && (len(i.State) == 0 || slices.Contains(i.State, v.State.String()))
+// Resolve implements huma.Resolver.
+func (i *devicesInput) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	var errs []error
+	i.filter, errs = parseDeviceFilter(u.Query(), time.Now())
+	return errs
 }
 
 type devicesOutput struct {
@@ -38,17 +52,47 @@ type deviceInput struct {
 
 type deviceOutput struct{ Body Device }
 
+type deviceEventsInput struct {
+	ID    string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
+	After uint64 `query:"after" default:"0" doc:"Seq after which to read: next of the page before. 0: from the oldest event that is kept."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
+}
+
+type deviceEventsOutput struct {
+	Body struct {
+		Events []Event `json:"events" doc:"In the order of their seq."`
+		Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
+		Missed bool    `json:"missed" doc:"Events right after after are no longer kept."`
+	}
+}
+
 func (a *API) registerDevices(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-devices", Method: http.MethodGet, Path: "/v1/devices", Tags: []string{"devices"},
 		Summary: "Devices, page by page",
 		Description: "In no particular but a stable order. A page with a filter may be short or empty although more follow: " +
-			"go on while there is a next.",
+			"go on while there is a next. Filters are combined: a device has to pass all of them.",
 	}, a.devices)
+	op := api.OpenAPI().Paths["/v1/devices"].Get
+	listOf(op, "state", deviceStates())
+	for _, p := range op.Parameters {
+		if p.Name == "connected" || p.Name == "maintenance" {
+			p.Schema = &huma.Schema{Type: huma.TypeBoolean}
+		}
+	}
 	huma.Register(api, huma.Operation{
 		OperationID: "get-device", Method: http.MethodGet, Path: "/v1/devices/{id}", Tags: []string{"devices"},
 		Summary: "A device, and all that its state follows from", Errors: []int{http.StatusNotFound},
 	}, a.device)
+	huma.Register(api, huma.Operation{
+		OperationID: "explain-device", Method: http.MethodGet, Path: "/v1/devices/{id}/explain", Tags: []string{"devices"},
+		Summary:     "Why a device is in its state: the same as the device itself",
+		Description: "holter explain makes sentences of it.", Errors: []int{http.StatusNotFound},
+	}, a.device)
+	huma.Register(api, huma.Operation{
+		OperationID: "list-device-events", Method: http.MethodGet, Path: "/v1/devices/{id}/events", Tags: []string{"devices", "events"},
+		Summary: "Events of a device after a seq", Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
+	}, a.deviceEvents)
 }
 
 func (a *API) devices(_ context.Context, in *devicesInput) (*devicesOutput, error) {
@@ -63,7 +107,7 @@ func (a *API) devices(_ context.Context, in *devicesInput) (*devicesOutput, erro
 		views, cursor = a.registry.List(views[:0], cursor, in.Limit-len(out.Body.Devices))
 		now := a.now()
 		for i := range views {
-			if in.matches(&views[i]) {
+			if in.filter.matches(&views[i]) {
 				out.Body.Devices = append(out.Body.Devices, deviceOf(&views[i], now))
 			}
 		}
@@ -79,9 +123,29 @@ func (a *API) devices(_ context.Context, in *devicesInput) (*devicesOutput, erro
 func (a *API) device(_ context.Context, in *deviceInput) (*deviceOutput, error) {
 	view, err := a.registry.Device(in.ID)
 	if err != nil {
-		return nil, huma.Error404NotFound("no device with this id was ever seen or configured; /v1/devices?prefix= finds ids by how they begin")
+		return nil, huma.Error404NotFound(unknownDevice)
 	}
 	out := &deviceOutput{Body: deviceOf(&view, a.now())}
 	out.Body.Listening = listeningOf(&view)
+	return out, nil
+}
+
+func (a *API) deviceEvents(ctx context.Context, in *deviceEventsInput) (*deviceEventsOutput, error) {
+	known := a.registry.Known(in.ID) // before: it may be forgotten meanwhile, or made
+	events, err := a.events.DeviceEvents(ctx, in.ID, in.After, in.Limit)
+	if err != nil && !isUnknown(err) {
+		return nil, a.unreadable(ctx, err)
+	}
+	if len(events) == 0 && !known {
+		return nil, huma.Error404NotFound(unknownDevice)
+	}
+	out := &deviceEventsOutput{}
+	out.Body.Events = make([]Event, 0, len(events))
+	out.Body.Next = in.After
+	for i := range events {
+		out.Body.Events = append(out.Body.Events, eventOf(&events[i], a.config.Node))
+		out.Body.Next = events[i].Seq
+	}
+	out.Body.Missed = len(events) > 0 && events[0].Seq != in.After+1
 	return out, nil
 }

@@ -180,7 +180,9 @@ func TestDeviceSleepsAndCloses(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
 		h := f.api(httpapi.Config{}).Handler()
 		now := time.Now().UTC()
-		f.open("sleeper").Sleep(f.source.Time(now), time.Hour)
+		if _, err := f.open("sleeper").Sleep(f.source.Time(now), time.Hour); err != nil {
+			t.Fatal(err)
+		}
 		f.open("closer").Close(f.source.Time(now), liveness.Protocol)
 		if d := getJSON[httpapi.Device](t, h, "/v1/devices/sleeper"); d.State != "sleeping" || !d.SleepUntil.Equal(now.Add(time.Hour)) {
 			t.Errorf("sleeper is %s until %v", d.State, d.SleepUntil)
@@ -210,7 +212,7 @@ func FuzzCursor(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	api, err := httpapi.New(registry, log, httpapi.Config{})
+	api, err := httpapi.New(registry, httpapi.LogEvents{Log: log}, httpapi.Config{NoBeats: true})
 	if err != nil {
 		f.Fatal(err)
 	}

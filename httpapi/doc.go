@@ -1,12 +1,25 @@
 // Package httpapi serves what a liveness registry knows over HTTP: the state of each device with all that it follows from, the events
-// as CloudEvents 1.0 (page by page, or as a stream of server-sent events), health checks, and metrics for Prometheus.
+// as CloudEvents 1.0 (page by page, or as a stream of server-sent events), health checks, metrics for Prometheus, and profiles. It
+// takes heartbeats, one by one or in batches, as a source of its own, and what an operator tells of devices: policies, maintenance, that
+// one is to be forgotten.
 //
-// It only reads. It is not an authority: it knows no users and asks for no token, so whoever can reach the listener can read all of
-// it. The API is described by itself, as OpenAPI 3.1, at /openapi.json, and for people at /docs; neither needs the internet. Errors
+// It keeps nothing: events come from [Events], tokens from [Auth]. Without an Auth whoever can reach the listener may do everything.
+// The API is described by itself, as OpenAPI 3.1, at /openapi.json, and for people at /docs; neither needs the internet. Errors
 // are problem details as of RFC 9457.
+//
+// # Heartbeats
+//
+// A heartbeat that reached the process before a device's deadline keeps it online, however late it is handled. The listening clock sees
+// to that as far as net/http lets it: it does not pass an instant before the kernel said that all connections of then are accepted and all
+// that lay in sockets is read, a byte in a pipe showed that what was read had its turn, and all requests under way have ended. Between
+// the reading of a request and its handler lies a stretch that net/http does not show; for it the clock stays 50 ms behind, and beyond that
+// the promise is as good as the poller and the scheduler of Go are fair. Behind [API.Handler], in a server that is not [API.Serve]'s, that
+// goes for unread sockets, too. The clock stands still while the process starts, while connections wait for a place, and while tokens
+// cannot be checked.
 //
 // # Concurrency and cost
 //
 // All methods may be called concurrently. A request holds no lock of the registry or the log while it writes, so a slow client holds
-// up nobody: its writes have a deadline, and a stream that misses it is ended. Lists come in pages of bounded work.
+// up nobody: its writes have a deadline, and a stream that misses it is ended. Lists come in pages of bounded work, bodies, headers and
+// connections are bounded, and a client that sends the body of a heartbeat slowly holds the listening clock up for 5 s at most.
 package httpapi

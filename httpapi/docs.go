@@ -18,7 +18,7 @@ import (
 var docsHTML string
 
 // registerDocs adds the description of all that was registered before, for programs and for people. Both are made once.
-func (a *API) registerDocs(mux *http.ServeMux, spec *huma.OpenAPI) error {
+func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return fmt.Errorf("httpapi: describe the API: %w", err)
@@ -50,9 +50,17 @@ type docsPage struct {
 }
 
 type docsOperation struct {
-	ID, Path, Summary, Description string
-	Parameters                     []docsField
-	Responses                      []docsResponse
+	ID, Method, Path, Summary, Description, Role string
+
+	Parameters []docsField
+	Bodies     []docsBody
+	Responses  []docsResponse
+}
+
+// docsBody is what a request may carry.
+type docsBody struct {
+	Content, Type string
+	Fields        []docsField
 }
 
 type docsResponse struct {
@@ -69,21 +77,32 @@ type docsField struct {
 func docsOf(spec *huma.OpenAPI) docsPage {
 	page := docsPage{Title: spec.Info.Title, Version: spec.Info.Version, Description: spec.Info.Description}
 	for _, path := range slices.Sorted(maps.Keys(spec.Paths)) {
-		op := spec.Paths[path].Get
-		if op == nil {
-			continue
+		operations := operationsOf(spec.Paths[path])
+		for _, method := range slices.Sorted(maps.Keys(operations)) {
+			page.Operations = append(page.Operations, operationOf(spec, method, path, operations[method]))
 		}
-		shown := docsOperation{ID: op.OperationID, Path: path, Summary: op.Summary, Description: op.Description}
-		for _, p := range op.Parameters {
-			shown.Parameters = append(shown.Parameters,
-				docsField{Name: p.Name, In: p.In, Type: typeOf(spec, p.Schema), Meaning: p.Description})
-		}
-		for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
-			shown.Responses = append(shown.Responses, responseOf(spec, status, op.Responses[status]))
-		}
-		page.Operations = append(page.Operations, shown)
 	}
 	return page
+}
+
+func operationOf(spec *huma.OpenAPI, method, path string, op *huma.Operation) docsOperation {
+	shown := docsOperation{
+		ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description, Role: string(roleFor(method, path)),
+	}
+	for _, p := range op.Parameters {
+		shown.Parameters = append(shown.Parameters,
+			docsField{Name: p.Name, In: p.In, Type: typeOf(spec, p.Schema), Meaning: p.Description})
+	}
+	if op.RequestBody != nil {
+		for _, content := range slices.Sorted(maps.Keys(op.RequestBody.Content)) {
+			schema := op.RequestBody.Content[content].Schema
+			shown.Bodies = append(shown.Bodies, docsBody{Content: content, Type: typeOf(spec, schema), Fields: fieldsOf(spec, schema, 0)})
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
+		shown.Responses = append(shown.Responses, responseOf(spec, status, op.Responses[status]))
+	}
+	return shown
 }
 
 func responseOf(spec *huma.OpenAPI, status string, r *huma.Response) docsResponse {
@@ -100,6 +119,9 @@ func fieldsOf(spec *huma.OpenAPI, s *huma.Schema, depth int) []docsField {
 	s = resolve(spec, s)
 	if s != nil && s.Items != nil {
 		s = resolve(spec, s.Items)
+	}
+	if s != nil && len(s.OneOf) > 0 {
+		s = resolve(spec, s.OneOf[len(s.OneOf)-1])
 	}
 	if s == nil || depth > 3 {
 		return nil
@@ -120,6 +142,13 @@ func typeOf(spec *huma.OpenAPI, s *huma.Schema) string {
 		return ""
 	}
 	text := s.Type
+	if len(s.OneOf) > 0 {
+		var kinds []string
+		for _, one := range s.OneOf {
+			kinds = append(kinds, typeOf(spec, one))
+		}
+		text = strings.Join(kinds, " or ")
+	}
 	if s.Items != nil {
 		text = "list of " + typeOf(spec, s.Items)
 	}

@@ -21,25 +21,27 @@ type Event struct {
 
 // EventData is what an event says. What means nothing for its type is left out.
 type EventData struct {
-	Offset    uint64    `json:"offset" doc:"Its place in the log."`
-	Seq       uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
-	Epoch     uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
-	Reason    string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol"`
-	LastSeen  time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
-	Deadline  time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
-	DecidedAt time.Time `json:"decided_at"`
-	Silence   *float64  `json:"heard_silence_ms,omitempty"`
-	Timeout   *float64  `json:"timeout_ms,omitempty"`
-	Policy    string    `json:"policy,omitempty" doc:"The rule that the timeout is from."`
-	Source    string    `json:"source,omitempty"`
-	Group     string    `json:"group,omitempty"`
-	Node      string    `json:"node"`
-	Message   string    `json:"message,omitempty" doc:"The failure that the device told of."`
-	Flapping  bool      `json:"flapping,omitempty"`
-	Outage    bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event stands for it."`
-	Deaf      *float64  `json:"deaf_ms,omitempty"`
-	Members   *int      `json:"members,omitempty"`
-	Silent    *int      `json:"silent,omitempty"`
+	Offset      uint64    `json:"offset" doc:"Its place in the log."`
+	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
+	Epoch       uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
+	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol"`
+	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
+	Deadline    time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
+	DecidedAt   time.Time `json:"decided_at"`
+	Silence     *float64  `json:"heard_silence_ms,omitempty"`
+	Timeout     *float64  `json:"timeout_ms,omitempty"`
+	Policy      string    `json:"policy,omitempty" doc:"The rule that the timeout is from."`
+	Source      string    `json:"source,omitempty"`
+	Group       string    `json:"group,omitempty"`
+	Node        string    `json:"node"`
+	Message     string    `json:"message,omitempty" doc:"The failure that the device told of."`
+	Flapping    bool      `json:"flapping,omitempty"`
+	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: nobody is to be alarmed."`
+	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event stands for it."`
+	Deaf        *float64  `json:"deaf_ms,omitempty"`
+	Members     *int      `json:"members,omitempty"`
+	Silent      *int      `json:"silent,omitempty" doc:"Of the group's members, those that are offline and did not say goodbye."`
+	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were so before the outage."`
 }
 
 // isDevice says whether an event's subject is a device.
@@ -62,14 +64,14 @@ func eventOf(e *liveness.Event, node string) Event {
 		Time: utc(e.Time), DataContentType: "application/json",
 		Data: EventData{
 			Offset: e.Offset, Seq: e.Seq, Epoch: e.Epoch, Reason: e.Reason.String(), DecidedAt: utc(e.Time), Policy: e.Policy,
-			Source: e.Source, Group: e.Group, Node: node, Message: e.Message, Flapping: e.Flapping, Outage: e.Outage,
+			Source: e.Source, Group: e.Group, Node: node, Message: e.Message, Flapping: e.Flapping, Maintenance: e.Maintenance, Outage: e.Outage,
 		},
 	}
 	switch d := &out.Data; e.Type {
 	case liveness.SourceDeaf, liveness.SourceHeard:
 		d.Deaf = new(milliseconds(e.Deaf))
 	case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		d.Members, d.Silent = new(e.Members), new(e.Silent)
+		d.Members, d.Silent, d.Before = new(e.Members), new(e.Silent), new(e.Before)
 	default:
 		d.LastSeen, d.Deadline = utc(e.LastSeen), utc(e.Deadline)
 		d.Silence, d.Timeout = new(milliseconds(e.HeardSilence)), new(milliseconds(e.Timeout))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -12,13 +13,22 @@ import (
 )
 
 type eventsInput struct {
-	After  uint64 `query:"after" default:"0" doc:"Offset after which to read: next of the page before. 0: from the oldest event that is kept."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
-	Device string `query:"device" maxLength:"128" doc:"Only events of this device."`
+	After  uint64   `query:"after" default:"0" doc:"Offset after which to read: next of the page before. 0: from the oldest event that is kept."`
+	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
+	Device []string `query:"device,explode" doc:"Only events of this device; may be given again for others."`
+	Type   []string `query:"type,explode" doc:"Only events of these types, separated by commas or given again."`
+	Group  []string `query:"group,explode" doc:"Only events of this group and its devices; may be given again for others."`
+	Source []string `query:"source,explode" doc:"Only events of this source and of devices that were heard there; may be given again for others."`
+
+	filter eventFilter
 }
 
-func (i *eventsInput) matches(e *liveness.Event) bool {
-	return i.Device == "" || isDevice(e.Type) && e.Subject == i.Device
+// Resolve implements huma.Resolver.
+func (i *eventsInput) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	var errs []error
+	i.filter, errs = parseEventFilter(u.Query())
+	return errs
 }
 
 type eventsOutput struct {
@@ -32,46 +42,59 @@ func (a *API) registerEvents(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"events"},
 		Summary: "Events after an offset",
-		Description: "Events are kept for a while, the latest of them. 410 says that events after the offset are gone, and in its field " +
-			"oldest what is kept. A page with a filter may be short or empty although more follow: go on while next moves.",
+		Description: "Offsets have no gaps, and go on when the server is restarted. Events are kept for a while, the latest of them. " +
+			"410 says that events after the offset are gone, and in its field oldest what is kept. A page with a filter may be short or " +
+			"empty although more follow: go on while next moves. Filters are combined: an event has to pass all of them.",
+		Errors: []int{http.StatusServiceUnavailable},
 		Responses: map[string]*huma.Response{"410": {
 			Description: "Events were missed",
 			Content: map[string]*huma.MediaType{
 				"application/problem+json": {Schema: huma.SchemaFromType(api.OpenAPI().Components.Schemas, reflect.TypeFor[missedError]())},
 			},
 		}},
-	}, a.events)
+	}, a.listEvents)
+	listOf(api.OpenAPI().Paths["/v1/events"].Get, "type", eventTypes())
 }
 
-func (a *API) events(_ context.Context, in *eventsInput) (*eventsOutput, error) {
+func (a *API) listEvents(ctx context.Context, in *eventsInput) (*eventsOutput, error) {
 	out := &eventsOutput{}
 	out.Body.Events = make([]Event, 0, min(in.Limit, 100))
 	out.Body.Next = in.After
+	atOnce := in.Limit
+	if !in.filter.all() {
+		atOnce = maxPage
+	}
 	var buffer []liveness.Event
 	for scanned := 0; scanned < maxScan && len(out.Body.Events) < in.Limit; scanned += len(buffer) {
 		var err error
-		buffer, err = a.log.Read(buffer[:0], out.Body.Next, in.Limit-len(out.Body.Events))
-		if err != nil && scanned == 0 {
+		buffer, err = a.events.Read(ctx, buffer[:0], out.Body.Next, atOnce)
+		switch {
+		case errors.Is(err, liveness.ErrMissed) && scanned == 0:
 			return nil, a.gone(in.After)
+		case err != nil && !errors.Is(err, liveness.ErrMissed): // else events are gone since: the next request is told
+			return nil, a.unreadable(ctx, err)
 		}
-		if len(buffer) == 0 { // also if the log has overtaken the scan: the next request is told
+		if len(buffer) == 0 {
 			break
 		}
 		for i := range buffer {
-			if in.matches(&buffer[i]) {
+			if len(out.Body.Events) == in.Limit {
+				break
+			}
+			if in.filter.matches(&buffer[i]) {
 				out.Body.Events = append(out.Body.Events, eventOf(&buffer[i], a.config.Node))
 			}
+			out.Body.Next = buffer[i].Offset
 		}
-		out.Body.Next = buffer[len(buffer)-1].Offset
 	}
 	return out, nil
 }
 
 func (a *API) gone(after uint64) error {
-	oldest, latest := a.log.Bounds()
+	oldest, latest := a.events.Bounds()
 	why := fmt.Sprintf("events after offset %d are no longer kept", after)
 	if after > latest {
-		why = fmt.Sprintf("offset %d is ahead of the log, which ends at %d: it began anew when the server was restarted", after, latest)
+		why = fmt.Sprintf("offset %d is ahead of the log, which ends at %d: it is of another database, or this one was restored from before", after, latest)
 	}
 	return &missedError{
 		ErrorModel: huma.ErrorModel{
@@ -80,4 +103,14 @@ func (a *API) gone(after uint64) error {
 		},
 		Oldest: oldest,
 	}
+}
+
+// unreadable is the problem that events cannot be read just now.
+func (a *API) unreadable(ctx context.Context, err error) error {
+	if ctx.Err() == nil { // else the client is gone
+		a.config.Logger.ErrorContext(ctx, "events cannot be read", "error", err)
+	}
+	return huma.ErrorWithHeaders(
+		huma.Error503ServiceUnavailable("events cannot be read from the database just now; try again, and see /readyz"),
+		http.Header{"Retry-After": {"1"}})
 }

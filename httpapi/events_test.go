@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -43,14 +44,25 @@ func TestEventsOfAFleet(t *testing.T) {
 		f := newFleet(t, cfg, 0)
 		h := f.api(httpapi.Config{Node: "node 1/ä"}).Handler()
 		s := f.open("dev ü/1")
-		s.Fail(f.source.Time(time.Now()), `broken "valve"`)
+		if err := s.Fail(f.source.Time(time.Now()), `broken "valve"`); err != nil {
+			t.Fatal(err)
+		}
 		f.listen(11 * time.Second) // late, offline, outage
 		f.open("dev ü/1")
 		f.open("dev ü/1") // replaced
 		s = f.open("dev ü/1")
-		s.Sleep(f.source.Time(time.Now()), time.Minute)
+		if _, err := s.Sleep(f.source.Time(time.Now()), time.Minute); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(5 * time.Second)
 		f.listen(time.Minute)
+		if err := errors.Join(
+			f.registry.SetPolicy("dev ü/1", liveness.Policy{Timeout: time.Hour}), f.registry.SetMaintenance("dev ü/1", true),
+			f.registry.SetMaintenance("dev ü/1", false), f.registry.Forget("dev ü/1"),
+		); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
 
 		page := getJSON[struct{ Events []json.RawMessage }](t, h, "/v1/events")
 		seen := map[string]bool{}
@@ -86,7 +98,7 @@ func checkCloudEvent(t *testing.T, raw []byte) string {
 		must = append(must, "source", "deaf_ms")
 		id = fmt.Sprintf("source/line:%v", data["seq"])
 	case "io.holter.group.outage.started", "io.holter.group.outage.ended":
-		must = append(must, "group", "members", "silent")
+		must = append(must, "group", "members", "silent", "before")
 		source, id = "/holter/node%201%2F%C3%A4", fmt.Sprintf("group/hall 1:%v", data["seq"])
 	default:
 		must = append(must, "epoch", "last_seen", "deadline", "heard_silence_ms", "timeout_ms", "policy", "source", "group")
@@ -187,8 +199,8 @@ func TestEventsMissed(t *testing.T) {
 		for query, detail := range map[string]string{
 			"after=9":           "events after offset 9 are no longer kept; the oldest is 11, read on with after=10",
 			"after=1&device=a":  "events after offset 1 are no longer kept; the oldest is 11, read on with after=10",
-			"after=31":          "offset 31 is ahead of the log, which ends at 30: it began anew when the server was restarted; the oldest is 11, read on with after=10",
-			"after=31&limit=10": "offset 31 is ahead of the log, which ends at 30: it began anew when the server was restarted; the oldest is 11, read on with after=10",
+			"after=31":          "offset 31 is ahead of the log, which ends at 30: it is of another database, or this one was restored from before; the oldest is 11, read on with after=10",
+			"after=31&limit=10": "offset 31 is ahead of the log, which ends at 30: it is of another database, or this one was restored from before; the oldest is 11, read on with after=10",
 		} {
 			w := get(h, "/v1/events?"+query)
 			var problem struct {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,10 +83,17 @@ func (f *fleet) open(id string) *liveness.Session {
 
 func (f *fleet) api(cfg httpapi.Config) *httpapi.API {
 	f.t.Helper()
+	cfg.NoBeats = true // a listening clock reads from a pipe, which no bubble knows
+	return f.beating(cfg)
+}
+
+// beating returns an API with heartbeats by HTTP, whose clock stands until it is pulsed.
+func (f *fleet) beating(cfg httpapi.Config) *httpapi.API {
+	f.t.Helper()
 	if cfg.Node == "" {
 		cfg.Node = "node-1"
 	}
-	api, err := httpapi.New(f.registry, f.log, cfg)
+	api, err := httpapi.New(f.registry, httpapi.LogEvents{Log: f.log}, cfg)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -101,6 +109,36 @@ func ask(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, target, http.NoBody))
 	return w
+}
+
+// send asks with a body; each of the headers is a name and a value.
+func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(context.Background(), method, target, strings.NewReader(body))
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// wantProblem wants a problem with a detail that has a part.
+func wantProblem(t *testing.T, w *httptest.ResponseRecorder, what string, code int, part string) {
+	t.Helper()
+	var problem struct {
+		Title, Detail string
+		Status        int
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil {
+		t.Errorf("%s: %v: %d %s", what, err, w.Code, w.Body)
+		return
+	}
+	if w.Code != code || problem.Status != code || problem.Title != http.StatusText(code) || !strings.Contains(problem.Detail, part) {
+		t.Errorf("%s = %d %s, want %d with %q", what, w.Code, w.Body, code, part)
+	}
+	if kind := w.Header().Get("Content-Type"); kind != "application/problem+json" {
+		t.Errorf("%s: content type %s", what, kind)
+	}
 }
 
 // getJSON wants a 200.
@@ -156,6 +194,7 @@ func (p *pipe) dial() (net.Conn, error) {
 type served struct {
 	pipe   *pipe
 	client *http.Client
+	token  string
 	stop   func() error
 }
 

@@ -3,28 +3,32 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
 // registerHealth adds the routes that are for machines that know no JSON.
-func (a *API) registerHealth(mux *http.ServeMux, api huma.API, metrics http.Handler) {
-	plain(mux, api, &huma.Operation{
-		OperationID: "healthz", Path: "/healthz", Summary: "Whether the process serves", Tags: []string{"health"},
-		Responses: textResponses("ok"),
-	}, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") })
-	plain(mux, api, &huma.Operation{
-		OperationID: "readyz", Path: "/readyz", Summary: "Whether it can do its work", Tags: []string{"health"},
-		Responses: textResponses("ok", "503", "The reason why it cannot"),
-	}, a.ready)
-	plain(mux, api, &huma.Operation{
-		OperationID: "metrics", Path: "/metrics", Summary: "Metrics for Prometheus", Tags: []string{"health"},
-		Responses: textResponses("Text exposition format"),
-	}, metrics.ServeHTTP)
-	mux.HandleFunc("/", fallback(mux))
+func (a *API) registerHealth(mux routes, api huma.API, metrics http.Handler) {
+	operation := func(id, summary string, responses map[string]*huma.Response) *huma.Operation {
+		return &huma.Operation{
+			OperationID: id, Method: http.MethodGet, Path: "/" + id, Summary: summary, Tags: []string{"health"}, Responses: responses,
+		}
+	}
+	mux.describe(api, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") },
+		operation("healthz", "Whether the process serves", textResponses("ok")))
+	mux.describe(api, a.ready,
+		operation("readyz", "Whether it can do its work", textResponses("ok", "503", "The reason why it cannot")))
+	mux.describe(api, metrics.ServeHTTP,
+		operation("metrics", "Metrics for Prometheus", textResponses("Text exposition format")))
+	mux.ServeMux.HandleFunc("/", mux.fallback)
 }
 
 func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
+	if err := a.config.Starting(); err != nil {
+		writeLater(w, http.StatusServiceUnavailable, time.Second, "starting: "+err.Error())
+		return
+	}
 	if err := a.config.Ready(); err != nil {
 		writeProblem(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 		return
@@ -37,10 +41,9 @@ func writeText(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text) // the client may be gone
 }
 
-// plain adds a route that huma does not serve, but describes.
-func plain(mux *http.ServeMux, api huma.API, op *huma.Operation, handler http.HandlerFunc) {
-	op.Method = http.MethodGet
-	mux.HandleFunc("GET "+op.Path, handler)
+// describe adds a route that huma does not serve, but describes.
+func (m routes) describe(api huma.API, handler http.HandlerFunc, op *huma.Operation) {
+	m.HandleFunc(op.Method+" "+op.Path, handler)
 	api.OpenAPI().AddOperation(op)
 }
 
@@ -51,11 +54,12 @@ func textResponses(ok string, problems ...string) map[string]*huma.Response {
 	}
 	for i := 0; i+1 < len(problems); i += 2 {
 		responses[problems[i]] = &huma.Response{
-			Description: problems[i+1],
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}},
-			},
+			Description: problems[i+1], Content: problemContent(),
 		}
 	}
 	return responses
+}
+
+func problemContent() map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{"application/problem+json": {Schema: &huma.Schema{Ref: "#/components/schemas/ErrorModel"}}}
 }

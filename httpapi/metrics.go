@@ -39,6 +39,9 @@ type collector struct {
 
 	build, devices, flapping                   *prometheus.Desc
 	queued, waits, fails, lost                 *prometheus.Desc
+	stalled, verdicts, lag, events             *prometheus.Desc
+	beats, beatsRefused, denied, limited       *prometheus.Desc
+	held, absent                               *prometheus.Desc
 	latest, oldest                             *prometheus.Desc
 	streams, dropped, refused                  *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
@@ -51,27 +54,37 @@ func newCollector(a *API) *collector {
 		return prometheus.NewDesc("holter_"+name, help, labels, nil)
 	}
 	return &collector{
-		api:        a,
-		build:      desc("build_info", "1, with what was built.", "version", "goversion"),
-		devices:    desc("devices", "Devices by state as stored; one that is unknown is counted as what it was.", "state"),
-		flapping:   desc("flapping_devices", "Devices that keep going offline and online."),
-		queued:     desc("outbox_queued", "Events that wait for the sink."),
-		waits:      desc("outbox_waits_total", "Times that somebody was held up because the outbox was full."),
-		fails:      desc("sink_failures_total", "Times that the sink failed to append events."),
-		lost:       desc("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards."),
-		latest:     desc("events_offset", "Offset of the latest event."),
-		oldest:     desc("events_oldest_offset", "Offset of the oldest event that is kept."),
-		streams:    desc("http_streams", "Open streams of events."),
-		dropped:    desc("http_streams_dropped_total", "Streams that were ended because their reader was too slow."),
-		refused:    desc("http_streams_refused_total", "Streams that were refused because there were too many."),
-		listening:  desc("source_listening_seconds_total", "What the source's listening clock reads.", "source"),
-		behind:     desc("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", "source"),
-		deaf:       desc("source_deaf_seconds_total", "Time for which the source heard nothing.", "source"),
-		armed:      desc("timers_armed", "Timers that are armed.", "source"),
-		fired:      desc("timers_fired_total", "Timers that expired.", "source"),
-		timerQueue: desc("timers_queued", "Batches of expired timers that wait for a worker.", "source"),
-		rejected:   desc("timers_rejected_total", "Timers that could not be armed because there were too many.", "source"),
-		panics:     desc("timers_panics_total", "Handlers of expired timers that panicked.", "source"),
+		api:          a,
+		build:        desc("build_info", "1, with what was built.", "version", "goversion"),
+		devices:      desc("devices", "Devices by state as stored; one that is unknown is counted as what it was.", "state"),
+		flapping:     desc("flapping_devices", "Devices that keep going offline and online."),
+		queued:       desc("outbox_queued", "Events that wait for the sink."),
+		waits:        desc("outbox_waits_total", "Times that somebody was held up because the outbox was full."),
+		fails:        desc("sink_failures_total", "Times that the sink failed to append events."),
+		lost:         desc("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards."),
+		stalled:      desc("outbox_stalled_seconds", "How long the outbox has been full without the sink taking anything; all listening clocks stand still."),
+		verdicts:     desc("verdicts_total", "Deadlines that passed and were judged."),
+		lag:          desc("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged."),
+		events:       desc("events_total", "Events that the sink has taken in all its time: changes of state and all others."),
+		beats:        desc("http_beats_total", "Heartbeats that were taken by HTTP."),
+		beatsRefused: desc("http_beats_refused_total", "Heartbeats by HTTP that were refused."),
+		denied:       desc("http_denied_total", "Requests that were refused for want of a token or a role."),
+		limited:      desc("http_limited_total", "Requests that were refused because their address made too many."),
+		held:         desc("source_held", "1 while the listening clock stands still because the sink is stalled.", "source"),
+		absent:       desc("source_absent", "1 for a source that was there before a restart and is no more.", "source"),
+		latest:       desc("events_offset", "Offset of the latest event."),
+		oldest:       desc("events_oldest_offset", "Offset of the oldest event that is kept."),
+		streams:      desc("http_streams", "Open streams of events."),
+		dropped:      desc("http_streams_dropped_total", "Streams that were ended because their reader was too slow."),
+		refused:      desc("http_streams_refused_total", "Streams that were refused because there were too many."),
+		listening:    desc("source_listening_seconds_total", "What the source's listening clock reads.", "source"),
+		behind:       desc("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", "source"),
+		deaf:         desc("source_deaf_seconds_total", "Time for which the source heard nothing.", "source"),
+		armed:        desc("timers_armed", "Timers that are armed.", "source"),
+		fired:        desc("timers_fired_total", "Timers that expired.", "source"),
+		timerQueue:   desc("timers_queued", "Batches of expired timers that wait for a worker.", "source"),
+		rejected:     desc("timers_rejected_total", "Timers that could not be armed because there were too many.", "source"),
+		panics:       desc("timers_panics_total", "Handlers of expired timers that panicked.", "source"),
 		lateness: desc("timer_lateness_seconds",
 			"How long after their deadline timers were found due; the sum is an estimate from the buckets.", "source"),
 	}
@@ -94,7 +107,17 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(out, c.waits, float64(st.Waits))
 	counter(out, c.fails, float64(st.Fails))
 	counter(out, c.lost, float64(st.Lost))
-	oldest, latest := c.api.log.Bounds()
+	gauge(out, c.stalled, st.StalledFor.Seconds())
+	counter(out, c.verdicts, float64(st.Verdicts))
+	out <- lagOf(c.lag, &st)
+	if ear := c.api.ear; ear != nil {
+		counter(out, c.beats, float64(ear.beats.Load()))
+		counter(out, c.beatsRefused, float64(ear.refused.Load()))
+	}
+	counter(out, c.denied, float64(c.api.denied.Load()))
+	counter(out, c.limited, float64(c.api.limited.Load()))
+	oldest, latest := c.api.events.Bounds()
+	counter(out, c.events, float64(latest))
 	gauge(out, c.latest, float64(latest))
 	gauge(out, c.oldest, float64(oldest))
 	gauge(out, c.streams, float64(c.api.streams.Load()))
@@ -109,6 +132,8 @@ func (c *collector) collectSource(out chan<- prometheus.Metric, v liveness.Sourc
 	counter(out, c.listening, v.Listened.Seconds(), v.Name)
 	gauge(out, c.behind, v.Behind.Seconds(), v.Name)
 	counter(out, c.deaf, v.DeafTotal.Seconds(), v.Name)
+	gauge(out, c.held, oneIf(v.Held), v.Name)
+	gauge(out, c.absent, oneIf(v.Absent), v.Name)
 	gauge(out, c.armed, float64(v.Timers.Armed), v.Name)
 	counter(out, c.fired, float64(v.Timers.Fired), v.Name)
 	gauge(out, c.timerQueue, float64(v.Timers.Queued), v.Name)
@@ -138,4 +163,25 @@ func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labe
 
 func counter(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
+}
+
+// lagOf makes the classes of the verdicts' lag cumulative.
+func lagOf(d *prometheus.Desc, st *liveness.Stats) prometheus.Metric {
+	bounds := liveness.LagBounds()
+	buckets := make(map[float64]uint64, len(bounds))
+	var count uint64
+	for i, n := range st.Lag {
+		count += n
+		if i < len(bounds) {
+			buckets[bounds[i].Seconds()] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(d, count, st.LagSum.Seconds(), buckets)
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

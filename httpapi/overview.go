@@ -3,6 +3,8 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,6 +18,8 @@ type Source struct {
 	Name      string  `json:"name"`
 	Listened  float64 `json:"listened_ms" doc:"What its listening clock reads."`
 	Behind    float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
+	Held      bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
+	Absent    bool    `json:"absent" doc:"It was there before a restart, and is no more."`
 	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it heard nothing."`
 	DeafTotal float64 `json:"deaf_total_ms"`
 	Timers    Timers  `json:"timers"`
@@ -47,28 +51,43 @@ type Lateness struct {
 
 // Group is a picture of a group of devices.
 type Group struct {
-	Name    string `json:"name"`
-	Match   string `json:"match" doc:"The pattern that ids of the group match."`
-	Members int    `json:"members"`
-	Silent  int    `json:"silent" doc:"Of them, offline without having said goodbye."`
-	Outage  bool   `json:"outage"`
+	Name    string         `json:"name"`
+	Match   string         `json:"match" doc:"The pattern that ids of the group match."`
+	Members int            `json:"members" doc:"Devices that were seen."`
+	Silent  int            `json:"silent" doc:"Of them, offline without having said goodbye, and not in maintenance."`
+	Outage  bool           `json:"outage"`
+	States  map[string]int `json:"states" doc:"Its devices by state, as of counted_at."`
 }
 
 // Stats is a picture of the whole.
 type Stats struct {
-	Devices int            `json:"devices"`
-	States  map[string]int `json:"states" doc:"Devices by state as stored: one that is unknown is counted as what it was."`
-	Queued  int            `json:"queued" doc:"Events that wait for the log."`
-	Waits   uint64         `json:"waits" doc:"Times that somebody was held up because too many events waited."`
-	Fails   uint64         `json:"fails" doc:"Times that events could not be appended."`
-	Lost    uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
-	Flaps   int            `json:"flaps" doc:"Devices that are flapping."`
-	Oldest  uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
-	Latest  uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
-	Streams int64          `json:"streams" doc:"Open streams of events."`
-	Node    string         `json:"node"`
-	Version string         `json:"version"`
-	AsOf    time.Time      `json:"as_of"`
+	Devices  int            `json:"devices"`
+	States   map[string]int `json:"states" doc:"Devices by state as stored: one that is unknown is counted as what it was."`
+	Queued   int            `json:"queued" doc:"Events that wait for the log."`
+	Stalled  float64        `json:"stalled_ms" doc:"How long too many events have waited without one being stored: all listening clocks stand still. 0 if all is well."`
+	Waits    uint64         `json:"waits" doc:"Times that somebody was held up because too many events waited."`
+	Fails    uint64         `json:"fails" doc:"Times that events could not be appended."`
+	Lost     uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
+	Verdicts uint64         `json:"verdicts" doc:"Deadlines that passed and were judged."`
+	Flaps    int            `json:"flaps" doc:"Devices that are flapping."`
+	Oldest   uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
+	Latest   uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
+	Streams  int64          `json:"streams" doc:"Open streams of events."`
+	Beats    uint64         `json:"beats" doc:"Heartbeats that were taken by HTTP."`
+	Node     string         `json:"node"`
+	Version  string         `json:"version"`
+	Build    Build          `json:"build"`
+	Started  time.Time      `json:"started"`
+	AsOf     time.Time      `json:"as_of"`
+}
+
+// Build is what the program was built from.
+type Build struct {
+	Go       string `json:"go" doc:"Version of Go."`
+	Platform string `json:"platform"`
+	Revision string `json:"revision,omitempty" doc:"Of the source code, if it is known."`
+	Time     string `json:"time,omitempty" doc:"Of the revision."`
+	Modified bool   `json:"modified,omitempty" doc:"The source code was changed since the revision."`
 }
 
 type sourcesOutput struct {
@@ -79,28 +98,34 @@ type sourcesOutput struct {
 
 type groupsOutput struct {
 	Body struct {
-		Groups []Group `json:"groups" doc:"In the order in which they are looked through."`
+		Groups    []Group        `json:"groups" doc:"In the order in which they are looked through."`
+		Others    map[string]int `json:"others" doc:"Devices of no group by state, as of counted_at."`
+		CountedAt time.Time      `json:"counted_at"`
 	}
 }
 
 type statsOutput struct{ Body Stats }
 
 func (a *API) registerOverview(api huma.API) {
-	operation := func(id, path, summary string) huma.Operation {
-		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"overview"}}
+	operation := func(id, path, summary, description string) huma.Operation {
+		return huma.Operation{
+			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
+		}
 	}
-	huma.Register(api, operation("list-sources", "/v1/sources", "Sources of heartbeats and their listening clocks"), a.sources)
-	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices"), a.groups)
-	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events"), a.stats)
+	huma.Register(api, operation("list-sources", "/v1/sources", "Sources of heartbeats and their listening clocks", ""), a.listSources)
+	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices",
+		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
+		a.listGroups)
+	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
-func (a *API) sources(context.Context, *struct{}) (*sourcesOutput, error) {
+func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
 	out := &sourcesOutput{}
 	out.Body.Sources = []Source{}
 	for _, s := range a.registry.Sources() {
 		v := s.View()
 		out.Body.Sources = append(out.Body.Sources, Source{
-			Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind),
+			Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Held: v.Held, Absent: v.Absent,
 			Deaf: deafOf(v.Deaf), DeafTotal: milliseconds(v.DeafTotal), Timers: timersOf(&v.Timers),
 		})
 	}
@@ -116,12 +141,19 @@ func timersOf(st *timer.Stats) Timers {
 	}
 }
 
-func (a *API) groups(context.Context, *struct{}) (*groupsOutput, error) {
+func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
+	counts, at := a.groups.count(a.registry)
+	of := func(group string) map[string]int {
+		if c := counts[group]; c != nil {
+			return c
+		}
+		return statesOf(func(liveness.State) int { return 0 })
+	}
 	out := &groupsOutput{}
-	out.Body.Groups = []Group{}
+	out.Body.Groups, out.Body.Others, out.Body.CountedAt = []Group{}, of(""), utc(at)
 	for _, g := range a.registry.Groups() {
 		out.Body.Groups = append(out.Body.Groups, Group{
-			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage,
+			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name),
 		})
 	}
 	return out, nil
@@ -130,14 +162,37 @@ func (a *API) groups(context.Context, *struct{}) (*groupsOutput, error) {
 func (a *API) stats(context.Context, *struct{}) (*statsOutput, error) {
 	st := a.registry.Stats()
 	out := &statsOutput{Body: Stats{
-		Devices: st.Devices, States: make(map[string]int), Queued: st.Queued, Waits: st.Waits, Fails: st.Fails, Lost: st.Lost, Flaps: st.Flaps,
-		Streams: a.streams.Load(), Node: a.config.Node, Version: a.config.Version, AsOf: utc(a.now()),
+		Devices: st.Devices, States: make(map[string]int), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
+		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
+		Version: a.config.Version, Build: buildOf(), Started: utc(a.began), AsOf: utc(a.now()),
 	}}
 	for state, n := range st.States {
 		if state != liveness.Unknown { // never stored
 			out.Body.States[state.String()] = n
 		}
 	}
-	out.Body.Oldest, out.Body.Latest = a.log.Bounds()
+	if a.ear != nil {
+		out.Body.Beats = a.ear.beats.Load()
+	}
+	out.Body.Oldest, out.Body.Latest = a.events.Bounds()
 	return out, nil
+}
+
+func buildOf() Build {
+	b := Build{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
 }

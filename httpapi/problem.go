@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,19 +11,34 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
+const unknownDevice = "no device with this id was ever seen or configured; /v1/devices?prefix= finds ids by how they begin"
+
 // explainProblem puts what is wrong with a request into the detail of its problem: not every client shows the list of errors.
 func explainProblem(_ huma.Context, _ string, v any) (any, error) {
 	p, ok := v.(*huma.ErrorModel)
 	if !ok || p.Detail != "validation failed" || len(p.Errors) == 0 {
 		return v, nil
 	}
-	said := make([]string, 0, len(p.Errors))
+	errs := make([]error, 0, len(p.Errors))
 	for _, e := range p.Errors {
-		said = append(said, e.Location+": "+e.Message)
+		errs = append(errs, e)
+	}
+	p.Detail = sayAll(errs) + "; /docs lists what is allowed"
+	return p, nil
+}
+
+// sayAll puts what is wrong with a request into one sentence.
+func sayAll(errs []error) string {
+	said := make([]string, 0, len(errs))
+	for _, err := range errs {
+		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
+			said = append(said, detail.Location+": "+detail.Message)
+		} else {
+			said = append(said, err.Error())
+		}
 	}
 	slices.Sort(said)
-	p.Detail = strings.Join(slices.Compact(said), "; ") + "; /docs lists what is allowed"
-	return p, nil
+	return strings.Join(slices.Compact(said), "; ")
 }
 
 // missedError is a problem: events were missed.
@@ -33,49 +50,20 @@ type missedError struct {
 
 // writeProblem answers with a problem outside of huma's operations.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
+	writeJSON(w, status, "application/problem+json", &huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
+}
+
+func writeJSON(w http.ResponseWriter, status int, kind string, v any) {
+	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(&huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
-// routes is a mux for huma. A mux takes a last segment of %2F for the end of a path; here it is the device whose id is a slash.
-type routes struct{ *http.ServeMux }
-
-// HandleFunc adds a route.
-func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
-	m.ServeMux.HandleFunc(pattern, handler)
-	if pattern != "GET /v1/devices/{id}" {
-		return
+// appendJSON appends a text as JSON.
+func appendJSON(to []byte, text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil { // it never fails for a text
+		return append(to, `""`...)
 	}
-	m.ServeMux.HandleFunc("GET /v1/devices/{$}", func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.EscapedPath(), "/") {
-			fallback(m.ServeMux)(w, r)
-			return
-		}
-		r.SetPathValue("id", "/")
-		handler(w, r)
-	})
-}
-
-// fallback answers requests for which there is no route.
-func fallback(mux *http.ServeMux) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead && routed(mux, r):
-			w.Header().Set("Allow", "GET, HEAD")
-			writeProblem(w, http.StatusMethodNotAllowed, "the API only reads: use GET")
-		case strings.HasPrefix(r.URL.Path, "/v1/devices/"):
-			writeProblem(w, http.StatusNotFound, "there is nothing at this path; if it is meant to be a device, write / in its id as %2F")
-		default:
-			writeProblem(w, http.StatusNotFound, "there is nothing at this path; /docs lists what there is")
-		}
-	}
-}
-
-// routed says whether there is a route for the path with GET.
-func routed(mux *http.ServeMux, r *http.Request) bool {
-	get := r.Clone(r.Context())
-	get.Method = http.MethodGet
-	_, pattern := mux.Handler(get)
-	return pattern != "/"
+	return append(to, bytes.TrimSpace(quoted)...)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,24 +21,39 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// Serve serves the API on a listener until ctx is done. Then it accepts nothing more, ends the streams with a comment, waits at most
-// 5 s for what is under way, cuts off what is left, and returns nil. It closes the listener in any case. An error means that the
-// listener failed.
+// Serve serves the API on a listener until ctx is done, and listens to heartbeats meanwhile. Then it accepts nothing more, ends the
+// streams with a comment, waits at most 5 s for what is under way, cuts off what is left, and returns nil. It closes the listener in any
+// case. An error means that the listener failed, or that nothing could be listened to. With [Config.TLS] it speaks HTTPS. It speaks
+// HTTP/1.1 only: there a connection is a request at a time, which is what the limits count. Call it once.
 func (a *API) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler:           a.handler,
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      answerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	heard := make(chan error, 1) // room for the one error; closed after it
+	go func() {
+		defer close(heard)
+		if err := a.Listen(ctx); err != nil {
+			heard <- err
+			stop()
+		}
+	}()
+	err := a.serve(ctx, listener)
+	stop()
+	return errors.Join(err, <-heard)
+}
+
+func (a *API) serve(ctx context.Context, listener net.Listener) error {
+	server := a.server(ctx)
+	limited := limit(listener, a.config.MaxConnections, a.crowd, a.sockets)
+	a.sockets.listen(listener)
+	defer a.sockets.stop()
 	failed := make(chan error, 1) // room for the one error; closed after it
 	go func() {
 		defer close(failed)
-		failed <- server.Serve(limit(listener, a.config.MaxConnections))
+		if server.TLSConfig != nil {
+			failed <- server.ServeTLS(limited, "", "")
+			return
+		}
+		failed <- server.Serve(limited)
 	}()
 	select {
 	case err := <-failed:
@@ -56,23 +72,53 @@ func (a *API) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// limit returns a listener that has at most n connections open at a time; others wait to be accepted.
-func limit(l net.Listener, n int) net.Listener {
-	return &limitListener{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{})}
+// crowd is told whether connections wait because there are too many.
+func (a *API) crowd(waits bool) {
+	if a.ear != nil {
+		a.ear.crowded.Store(waits)
+	}
+}
+
+// server returns a server that is not started.
+func (a *API) server(ctx context.Context) *http.Server {
+	server := &http.Server{
+		Handler:           a.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
+	}
+	server.Protocols = new(http.Protocols)
+	server.Protocols.SetHTTP1(true)
+	if a.config.TLS != nil {
+		server.TLSConfig = a.config.TLS.Clone()
+		server.TLSConfig.MinVersion = max(server.TLSConfig.MinVersion, tls.VersionTLS12)
+	}
+	return server
+}
+
+// limit returns a listener that has at most n connections open at a time; others wait to be accepted. full is told when they begin to,
+// and when they have a place.
+func limit(l net.Listener, n int, full func(waits bool), s *sockets) net.Listener {
+	return &limitListener{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{}), full: full, sockets: s}
 }
 
 type limitListener struct {
 	net.Listener
 
-	places chan struct{} // holds a token for each open connection; never closed
-	closed chan struct{} // closed by Close
-	once   sync.Once
+	places  chan struct{} // holds a token for each open connection; never closed
+	closed  chan struct{} // closed by Close
+	full    func(waits bool)
+	sockets *sockets
+	once    sync.Once
 }
 
 func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
+	if !l.place() {
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
@@ -80,23 +126,48 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		<-l.places
 		return nil, err
 	}
-	return &limitedConn{Conn: c, listener: l}, nil
+	limited := &limitedConn{Conn: c, listener: l}
+	l.sockets.add(limited)
+	return limited, nil
 }
 
+// place waits for a place, and says whether there is one.
+func (l *limitListener) place() bool {
+	select {
+	case l.places <- struct{}{}:
+		return true
+	default:
+	}
+	l.full(true)
+	defer l.full(false)
+	select {
+	case l.places <- struct{}{}:
+		return true
+	case <-l.closed:
+		return false
+	}
+}
+
+// Close closes the listener; the connections stay open.
 func (l *limitListener) Close() error {
+	l.sockets.stop()
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-type limitedConn struct {
-	net.Conn
+type connKey struct{}
 
-	listener *limitListener
-	once     sync.Once
+// withConn lets a request find its connection.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
 }
 
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() { <-c.listener.places })
-	return err
+// hush says that nothing is expected on the connection of a request any more, and nobody reads from it.
+func hush(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*limitedConn); ok {
+		c.quiet.Store(true)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -16,28 +17,35 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// streamBatch is how many events are read from the log at a time, and written under one deadline.
+// streamBatch is how many events are read at a time, and written under one deadline.
 const streamBatch = 100
 
-func (a *API) registerStream(mux *http.ServeMux, api huma.API) {
+func (a *API) registerStream(mux routes, api huma.API) {
 	offset := &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
 	responses := textResponses("Each message: id the offset, event the type, data the event",
-		"422", "A bad offset", "503", "There are too many streams")
+		"422", "A bad offset or filter", "503", "There are too many streams")
 	responses["200"].Content = map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}
-	plain(mux, api, &huma.Operation{
-		OperationID: "stream-events", Path: "/v1/events/stream", Tags: []string{"events"}, Responses: responses,
+	parameters := []*huma.Param{
+		{
+			Name: "after", In: "query", Schema: offset,
+			Description: "Offset after which to begin; 0: with the oldest event that is kept. Left out: only new events.",
+		},
+		{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Stands above after; browsers send it by themselves."},
+	}
+	for _, p := range api.OpenAPI().Paths["/v1/events"].Get.Parameters {
+		if p.Name != "after" && p.Name != "limit" {
+			parameters = append(parameters, p)
+		}
+	}
+	mux.describe(api, a.stream, &huma.Operation{
+		OperationID: "stream-events", Method: http.MethodGet, Path: "/v1/events/stream", Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
 		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
-			"A comment comes every 15 s if there is nothing else. A reader who takes nothing for 10 s is dropped, and may come back " +
-			"with Last-Event-ID.",
-		Parameters: []*huma.Param{
-			{
-				Name: "after", In: "query", Schema: offset,
-				Description: "Offset after which to begin; 0: with the oldest event that is kept. Left out: only new events.",
-			},
-			{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Stands above after; browsers send it by themselves."},
-		},
-	}, a.stream)
+			"A comment comes every 15 s if there is nothing else; with a filter, it moves the reader's place on. A comment says why the " +
+			"server ends a stream. A reader who takes nothing for 10 s is cut off without one, for it would not get through. Whoever comes " +
+			"back with Last-Event-ID misses nothing.",
+		Parameters: parameters,
+	})
 }
 
 // place is where a stream is in the log.
@@ -48,7 +56,7 @@ type place struct {
 }
 
 func (a *API) stream(w http.ResponseWriter, r *http.Request) {
-	at, err := a.startOf(r)
+	at, filter, err := a.startOf(r)
 	if err != nil {
 		writeProblem(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -56,8 +64,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	defer a.streams.Add(-1)
 	if most := int64(a.config.MaxConnections) * 3 / 4; a.streams.Add(1) > most {
 		a.refused.Add(1)
-		w.Header().Set("Retry-After", "10")
-		writeProblem(w, http.StatusServiceUnavailable, fmt.Sprintf("there are %d streams already, and no room for another; "+
+		writeLater(w, http.StatusServiceUnavailable, 10*time.Second, fmt.Sprintf("there are %d streams already, and no room for another; "+
 			"come back later, or read /v1/events page by page", most))
 		return
 	}
@@ -66,20 +73,31 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node}
-	if err := a.follow(r.Context(), s, at); errors.Is(err, os.ErrDeadlineExceeded) {
+	hush(r.Context())
+	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node, filter: filter, checked: time.Now()}
+	s.allowed = func() bool { return a.stillAllowed(r) }
+	err = a.follow(r.Context(), s, at)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		a.dropped.Add(1)
 		a.config.Logger.Info("event stream dropped: its reader is too slow", "remote", r.RemoteAddr)
+	case errors.Is(err, errUnreadable):
+		a.config.Logger.Error("event stream ended: events cannot be read", "error", err)
 	}
 }
 
-// startOf says where a request wants to begin.
-func (a *API) startOf(r *http.Request) (place, error) {
-	query := r.URL.Query()
-	for name := range query {
-		if name != "after" {
-			return place{}, fmt.Errorf("query.%s: there is no such parameter; after is the only one", name)
-		}
+// startOf says where a request wants to begin, and what it wants to read.
+func (a *API) startOf(r *http.Request) (place, eventFilter, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return place{}, eventFilter{}, fmt.Errorf("query: %w; percent-encode what is not a letter or a digit", err)
+	}
+	if err := onlyKnown(query, []string{"after", "device", "type", "group", "source"}); err != nil {
+		return place{}, eventFilter{}, err
+	}
+	filter, errs := parseEventFilter(query)
+	if len(errs) > 0 {
+		return place{}, filter, errors.New(sayAll(errs))
 	}
 	after, header := query.Get("after"), r.Header.Get("Last-Event-ID")
 	text, name := header, "the header Last-Event-ID"
@@ -87,15 +105,18 @@ func (a *API) startOf(r *http.Request) (place, error) {
 		text, name = after, "query.after"
 	}
 	if text == "" {
-		_, latest := a.log.Bounds()
-		return place{after: latest}, nil
+		_, latest := a.events.Bounds()
+		return place{after: latest}, filter, nil
 	}
 	offset, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return place{}, fmt.Errorf("%s: %q is not an offset; want a whole number, or nothing for new events only", name, text)
+		return place{}, filter, fmt.Errorf("%s: %.40q is not an offset; want a whole number, or nothing for new events only", name, text)
 	}
-	return place{after: offset, fromOldest: offset == 0 && header == ""}, nil
+	return place{after: offset, fromOldest: offset == 0 && header == ""}, filter, nil
 }
+
+// errUnreadable is wrapped by what ends a stream if events cannot be read.
+var errUnreadable = errors.New("httpapi: events cannot be read")
 
 // follow writes events until ctx is done, which is no error, or a write fails.
 func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
@@ -104,22 +125,30 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	}
 	var events []liveness.Event
 	for ctx.Err() == nil {
-		wait, cancel := context.WithTimeout(ctx, heartbeatEvery)
+		if s.recheck() {
+			return s.comment("the token was revoked")
+		}
+		wait, cancel := context.WithDeadline(ctx, s.wrote.Add(heartbeatEvery))
 		var err error
-		events, err = a.log.Wait(wait, events[:0], at.after, streamBatch)
+		events, err = a.events.Wait(wait, events[:0], at.after, streamBatch)
+		quiet := wait.Err() != nil
 		cancel()
 		switch {
 		case errors.Is(err, liveness.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
-			oldest, _ := a.log.Bounds()
+			oldest, _ := a.events.Bounds()
 			at.after = oldest - 1
 			err = s.missed(oldest)
 		case err == nil:
 			at = place{after: events[len(events)-1].Offset}
-			err = s.events(events)
-		case ctx.Err() == nil:
-			err = s.comment("still here")
-		default:
+			if err = s.events(events); err == nil && time.Since(s.wrote) >= heartbeatEvery { // the filter lets nothing through
+				err = s.heartbeat(at)
+			}
+		case ctx.Err() != nil:
 			err = nil
+		case quiet:
+			err = s.heartbeat(at)
+		default:
+			return errors.Join(fmt.Errorf("%w: %w", errUnreadable, err), s.comment("events cannot be read just now, come back later"))
 		}
 		if err != nil {
 			return err
@@ -128,12 +157,26 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	return s.comment("the server stops, come back later")
 }
 
+// stillAllowed says whether the token that a stream began with is still good.
+func (a *API) stillAllowed(r *http.Request) bool {
+	if a.tokens == nil || !a.config.Auth.Required() {
+		return true
+	}
+	who, err := a.tokens.lookup(r.Context(), bearer(r), addressOf(r), a.now())
+	return err == nil && who.role.may(RoleRead) || err != nil && !errors.Is(err, errWrongToken)
+}
+
 // streamWriter writes server-sent events. Each method fails if the reader does not take what it writes in time.
 type streamWriter struct {
 	control *http.ResponseController
 	out     io.Writer
 	node    string
+	filter  eventFilter
+	allowed func() bool
+	checked time.Time // when allowed was asked last
 	buffer  []byte
+	wrote   time.Time // when something was written last
+	told    uint64    // the place that the reader knows of
 }
 
 // hello names the place at which the stream begins, so that a reader who comes back before the first event misses none.
@@ -143,25 +186,56 @@ func (s *streamWriter) hello(at place) error {
 		s.buffer = fmt.Appendf(s.buffer, "id: %d\n", at.after)
 	}
 	s.buffer = append(s.buffer, '\n')
+	s.told = at.after
 	return s.flush()
 }
 
+// events writes those that pass the filter, if any.
 func (s *streamWriter) events(events []liveness.Event) error {
 	s.buffer = s.buffer[:0]
 	for i := range events {
+		if !s.filter.matches(&events[i]) {
+			continue
+		}
 		e := eventOf(&events[i], s.node)
 		data, err := json.Marshal(e)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", events[i].Offset, err)
 		}
 		s.buffer = fmt.Appendf(s.buffer, "id: %d\nevent: %s\ndata: %s\n\n", e.Data.Offset, e.Type, data)
+		s.told = e.Data.Offset
+	}
+	if len(s.buffer) == 0 {
+		return nil
 	}
 	return s.flush()
 }
 
 // missed moves the reader's place to before the oldest event.
 func (s *streamWriter) missed(oldest uint64) error {
+	s.told = oldest - 1
 	s.buffer = fmt.Appendf(s.buffer[:0], "id: %d\nevent: missed\ndata: {\"oldest\":%d}\n\n", oldest-1, oldest)
+	return s.flush()
+}
+
+// recheck says, now and then, whether the reader may not read any more.
+func (s *streamWriter) recheck() bool {
+	now := time.Now()
+	if now.Sub(s.checked) < heartbeatEvery {
+		return false
+	}
+	s.checked = now
+	return !s.allowed()
+}
+
+// heartbeat says that the stream is still there, and where, if the reader does not know.
+func (s *streamWriter) heartbeat(at place) error {
+	s.buffer = append(s.buffer[:0], ": still here\n"...)
+	if at.after != s.told {
+		s.told = at.after
+		s.buffer = fmt.Appendf(s.buffer, "id: %d\n", at.after)
+	}
+	s.buffer = append(s.buffer, '\n')
 	return s.flush()
 }
 
@@ -171,7 +245,8 @@ func (s *streamWriter) comment(text string) error {
 }
 
 func (s *streamWriter) flush() error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every writer has deadlines, see Handler
+	s.wrote = time.Now()
+	_ = s.control.SetWriteDeadline(s.wrote.Add(writeTimeout)) // not every writer has deadlines, see Handler
 	if _, err := s.out.Write(s.buffer); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

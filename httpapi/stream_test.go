@@ -36,6 +36,9 @@ func (s *served) follow(t *testing.T, query, lastEventID string) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.token != "" {
+		request.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}

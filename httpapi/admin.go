@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// PolicyChange is a policy for one device. What is left out, or 0, is left to its group, to what it announces, and to the default.
+type PolicyChange struct {
+	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How often the device means to be heard."`
+	Timeout    float64 `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
+	LateAfter  float64 `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
+	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it has to come back when its connection ended."`
+	SleepLimit float64 `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
+}
+
+type policyInput struct {
+	ID   string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
+	Body PolicyChange
+}
+
+func (c *PolicyChange) policy() liveness.Policy {
+	of := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	return liveness.Policy{
+		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
+	}
+}
+
+func (a *API) registerAdmin(api huma.API) {
+	operation := func(id, method, path, summary, description string) huma.Operation {
+		return huma.Operation{
+			OperationID: id, Method: method, Path: "/v1/devices/{id}" + path, Tags: []string{"administration"}, Summary: summary,
+			Description: description, Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
+		}
+	}
+	huma.Register(api, operation("forget-device", http.MethodDelete, "", "Forget a device",
+		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device; a device of the "+
+			"configuration is there again after a restart."), a.forget)
+	huma.Register(api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
+		"It stands above all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
+	huma.Register(api, operation("remove-policy", http.MethodDelete, "/policy", "Take a device's own policy back", ""), a.removePolicy)
+	huma.Register(api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
+		"It is judged as ever, but its events say that nobody is to be alarmed, and its silence is no outage of its group."), a.startMaintenance)
+	huma.Register(api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""), a.stopMaintenance)
+}
+
+func (a *API) forget(ctx context.Context, in *deviceInput) (*struct{}, error) {
+	if err := a.registry.Forget(in.ID); err != nil {
+		return nil, adminError(err)
+	}
+	a.changed(ctx, "forgotten", in.ID)
+	return nil, nil
+}
+
+func (a *API) setPolicy(ctx context.Context, in *policyInput) (*deviceOutput, error) {
+	p := in.Body.policy()
+	if p == (liveness.Policy{}) {
+		return nil, huma.Error422UnprocessableEntity("body: the policy says nothing; give it a field, for instance timeout_ms, or use DELETE to take one back")
+	}
+	if err := a.registry.SetPolicy(in.ID, p); err != nil {
+		return nil, adminError(err)
+	}
+	a.changed(ctx, "policy set", in.ID)
+	return a.device(ctx, &deviceInput{ID: in.ID})
+}
+
+func (a *API) removePolicy(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
+	if err := a.registry.SetPolicy(in.ID, liveness.Policy{}); err != nil {
+		return nil, adminError(err)
+	}
+	a.changed(ctx, "policy removed", in.ID)
+	return a.device(ctx, in)
+}
+
+func (a *API) startMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
+	return a.maintain(ctx, in, true)
+}
+
+func (a *API) stopMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
+	return a.maintain(ctx, in, false)
+}
+
+func (a *API) maintain(ctx context.Context, in *deviceInput, on bool) (*deviceOutput, error) {
+	if err := a.registry.SetMaintenance(in.ID, on); err != nil {
+		return nil, adminError(err)
+	}
+	what := "maintenance stopped"
+	if on {
+		what = "maintenance started"
+	}
+	a.changed(ctx, what, in.ID)
+	return a.device(ctx, in)
+}
+
+// adminError makes a problem of what a registry says.
+func adminError(err error) error {
+	status, detail := problemOf(err)
+	problem := huma.NewError(status, detail)
+	if status == http.StatusServiceUnavailable {
+		return huma.ErrorWithHeaders(problem, http.Header{"Retry-After": {"1"}})
+	}
+	return problem
+}
+
+// isUnknown says whether an error is that a device is not known.
+func isUnknown(err error) bool { return errors.Is(err, liveness.ErrUnknownDevice) }

@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Role says what the bearer of a token may do.
+type Role string
+
+const (
+	// RoleRead may ask for everything but profiles.
+	RoleRead Role = "read"
+	// RoleBeat may send heartbeats, and nothing else.
+	RoleBeat Role = "beat"
+	// RoleAdmin may do everything.
+	RoleAdmin Role = "admin"
+)
+
+// may says whether the role includes another. The empty one is everybody's.
+func (r Role) may(need Role) bool { return need == "" || r == need || r == RoleAdmin }
+
+// Auth knows tokens. Its methods are called concurrently.
+type Auth interface {
+	// Lookup returns the role and the name of the token with a secret, and false if there is none. An error means that it cannot be told
+	// now. It should take the same time for every secret that it does not know. The API asks for the same secret every few seconds at
+	// most, and goes on with what it was told last while Lookup fails.
+	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
+	// Required says whether a token is needed at all. It must return at once.
+	Required() bool
+}
+
+// authorize says whether a request may do what needs a role, and in whose name; it answers it if not. The secret may be in the query if
+// inQuery is set.
+func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQuery bool) (name string, ok bool) {
+	if need == "" || a.tokens == nil || !a.config.Auth.Required() {
+		return "", true
+	}
+	secret := bearer(r)
+	if secret == "" && inQuery {
+		secret = r.URL.Query().Get("token")
+	}
+	if secret == "" {
+		a.denied.Add(1)
+		w.Header().Set("WWW-Authenticate", `Bearer realm="holter"`)
+		writeProblem(w, http.StatusUnauthorized, fmt.Sprintf("this needs a token with the role %s; send the header Authorization: Bearer TOKEN", need))
+		return "", false
+	}
+	who, err := a.tokens.lookup(r.Context(), secret, addressOf(r), a.now())
+	switch {
+	case errors.Is(err, errGuessing):
+		a.denied.Add(1)
+		writeLater(w, http.StatusTooManyRequests, guessEvery, "too many wrong tokens came from this address; wait, and check the token")
+	case errors.Is(err, errWrongToken):
+		a.denied.Add(1)
+		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
+		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
+		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter token create")
+	case err != nil:
+		if need == RoleBeat {
+			a.tokens.failed.Store(a.now().UnixNano())
+		}
+		a.config.Logger.Error("tokens cannot be checked", "error", err)
+		writeLater(w, http.StatusServiceUnavailable, time.Second, "tokens cannot be checked just now; try again")
+	case !who.role.may(need):
+		a.denied.Add(1)
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="holter", error="insufficient_scope", scope="%s"`, need))
+		writeProblem(w, http.StatusForbidden, fmt.Sprintf("this needs a token with the role %s; the role of %q is %s", need, who.name, who.role))
+	default:
+		return who.name, true
+	}
+	return "", false
+}
+
+// guard lets only those through to a route who may use it.
+func (a *API) guard(need Role, next http.HandlerFunc) http.HandlerFunc {
+	if need == "" || a.tokens == nil {
+		return next
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		name, ok := a.authorize(w, r, need, false)
+		if !ok {
+			return
+		}
+		if need == RoleAdmin {
+			r = r.WithContext(context.WithValue(r.Context(), whoKey{}, name))
+		}
+		next(w, r)
+	}
+}
+
+// whoKey is the key of the name of the token that a request came with.
+type whoKey struct{}
+
+// changed notes who changed something.
+func (a *API) changed(ctx context.Context, what, device string) {
+	name, _ := ctx.Value(whoKey{}).(string)
+	a.config.Logger.InfoContext(ctx, "changed through the API", "what", what, "device", device, "token", name)
+}
+
+// bearer returns the secret in a request's header, or nothing.
+func bearer(r *http.Request) string {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(secret)
+}

@@ -1,0 +1,246 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// maxBatch bounds the heartbeats of a batch.
+const maxBatch = 10_000
+
+// announcement is what a heartbeat says of the device's policy.
+type announcement struct {
+	TTL      span `json:"ttl"`
+	Interval span `json:"interval"`
+}
+
+// policy returns what is announced. A device that only says how often it is heard may miss two heartbeats.
+func (a announcement) policy() liveness.Policy {
+	p := liveness.Policy{Timeout: time.Duration(a.TTL), Interval: time.Duration(a.Interval)}
+	if p.Timeout == 0 {
+		p.Timeout = min(3*p.Interval, maxDuration)
+	}
+	return p
+}
+
+// span is a duration in JSON: a text as parseDuration understands it, or a number of seconds.
+type span time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *span) UnmarshalJSON(text []byte) error {
+	var said any
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	var d time.Duration
+	var err error
+	switch v := said.(type) {
+	case nil:
+	case string:
+		d, err = parseDuration(v)
+	case float64:
+		d, err = durationOf(v, time.Second)
+	default:
+		err = errors.New("a duration is a text like \"10m\", or a number of seconds")
+	}
+	*s = span(d)
+	return err
+}
+
+// set takes a duration from a parameter, if there is one.
+func (s *span) set(name, text string) error {
+	if text == "" {
+		return nil
+	}
+	d, err := parseDuration(text)
+	if err != nil {
+		return &requestError{http.StatusUnprocessableEntity, name + ": " + err.Error()}
+	}
+	*s = span(d)
+	return nil
+}
+
+// decodeStrict decodes a JSON value, and nothing beside it.
+func decodeStrict(body []byte, into any) error {
+	if !utf8.Valid(body) {
+		return errors.New("it is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return explainJSON(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something after the JSON value")
+	}
+	return nil
+}
+
+// explainJSON says what is wrong in words that are not Go's.
+func explainJSON(err error) error {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%s must not be a %s", kind.Field, kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Errorf("it must not be a %s", kind.Value)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the JSON ends too early")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// batchBeat is a heartbeat of a batch.
+type batchBeat struct {
+	id     string
+	policy liveness.Policy
+	err    error // it is none
+}
+
+// decodeBatch decodes a JSON array of ids, or of objects with an id. What is wrong with one of them is in its err; an error means that
+// none can be told from the others.
+func decodeBatch(body []byte) ([]batchBeat, error) {
+	if !utf8.Valid(body) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if begin, err := d.Token(); err != nil {
+		return nil, explainJSON(err)
+	} else if begin != json.Delim('[') {
+		return nil, errors.New("it is not an array")
+	}
+	var beats []batchBeat
+	var raw json.RawMessage
+	for d.More() {
+		if len(beats) == maxBatch {
+			return nil, fmt.Errorf("it has more than %d heartbeats", maxBatch)
+		}
+		if err := d.Decode(&raw); err != nil {
+			return nil, explainJSON(err)
+		}
+		beats = append(beats, decodeBeat(raw))
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, explainJSON(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is something after the array")
+	}
+	return beats, nil
+}
+
+func decodeBeat(raw json.RawMessage) batchBeat {
+	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
+		return batchBeat{id: string(raw[1 : len(raw)-1])}
+	}
+	var said struct {
+		announcement
+
+		ID string `json:"id"`
+	}
+	var err error
+	if raw[0] == '"' {
+		err = json.Unmarshal(raw, &said.ID)
+	} else {
+		err = decodeStrict(raw, &said)
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf(`%w; a heartbeat is an id, or {"id": "a", "ttl": "10m"}`, explainJSON(err))
+	case strings.ContainsRune(said.ID, utf8.RuneError) && bytes.Contains(raw, []byte(`\u`)):
+		err = errors.New("the id has an escape that is no character")
+	}
+	return batchBeat{id: said.ID, policy: said.policy(), err: err}
+}
+
+// BatchError says why a heartbeat of a batch was not taken.
+type BatchError struct {
+	Index  int    `json:"index" doc:"Its place in the batch, from 0."`
+	ID     string `json:"id,omitempty"`
+	Status int    `json:"status" doc:"What it would have been answered with by itself."`
+	Detail string `json:"detail"`
+}
+
+// BatchAnswer says what became of a batch of heartbeats.
+type BatchAnswer struct {
+	Accepted int          `json:"accepted"`
+	Rejected int          `json:"rejected"`
+	Errors   []BatchError `json:"errors" doc:"Of those that were rejected, in order."`
+}
+
+// busyBatchError is a problem: some of a batch could not be taken yet.
+type busyBatchError struct {
+	huma.ErrorModel
+
+	Accepted int          `json:"accepted"`
+	Rejected int          `json:"rejected"`
+	Errors   []BatchError `json:"errors" doc:"Of those that were rejected, in order."` // and none of the model's
+}
+
+// beats takes a batch of heartbeats.
+func (a *API) beats(w http.ResponseWriter, r *http.Request) {
+	_, err := parseQuery(r.URL.RawQuery)
+	var body []byte
+	if err == nil {
+		body, err = readBeat(w, r)
+	}
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	batch, err := decodeBatch(body)
+	if err != nil {
+		a.refuse(w, &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+			`body: %v; send ["a", "b"] or [{"id": "a", "ttl": "10m"}], of at most %d heartbeats`, err, maxBatch)})
+		return
+	}
+	answer, busy := a.takeBatch(batch)
+	if busy {
+		_, detail := problemOf(liveness.ErrBusy)
+		w.Header().Set("Retry-After", "1")
+		writeJSON(w, http.StatusServiceUnavailable, "application/problem+json", &busyBatchError{
+			ErrorModel: huma.ErrorModel{
+				Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
+				Detail: detail + "; all of the batch may be sent again",
+			},
+			Accepted: answer.Accepted, Rejected: answer.Rejected, Errors: answer.Errors,
+		})
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", &answer)
+}
+
+// takeBatch passes the heartbeats on, and says whether some could not be taken yet.
+func (a *API) takeBatch(batch []batchBeat) (answer BatchAnswer, busy bool) {
+	answer.Errors = []BatchError{}
+	now := a.ear.now()
+	for i := range batch {
+		b := &batch[i]
+		err := b.err
+		if err == nil {
+			_, err = a.ear.source.Beat(b.id, b.policy, now)
+		}
+		if err == nil {
+			answer.Accepted++
+			continue
+		}
+		status, detail := problemOf(err)
+		busy = busy || status == http.StatusServiceUnavailable
+		answer.Errors = append(answer.Errors, BatchError{Index: i, ID: b.id, Status: status, Detail: detail})
+	}
+	answer.Rejected = len(answer.Errors)
+	a.ear.beats.Add(uint64(answer.Accepted))
+	a.ear.refused.Add(uint64(answer.Rejected))
+	return answer, busy
+}

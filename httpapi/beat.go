@@ -1,0 +1,294 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	beatPath  = "/v1/beat/"
+	beatsPath = "/v1/beats"
+	// bodyTimeout is how long a body with heartbeats may take to arrive: the listening clock waits for it.
+	bodyTimeout = 5 * time.Second
+	maxMessage  = 1024
+)
+
+// registerBeats adds the heartbeats. huma describes them, and is left out of the way.
+func (a *API) registerBeats(mux routes, api huma.API) {
+	mux.ServeMux.HandleFunc(beatPath, a.hearing(func(w http.ResponseWriter, r *http.Request) { a.beatRoute(mux, w, r) }))
+	mux.ServeMux.HandleFunc(strings.TrimSuffix(beatPath, "/"), mux.fallback) // else it leads there
+	mux.ServeMux.HandleFunc("POST "+beatsPath, a.hearing(a.beats))
+	describeBeats(api.OpenAPI())
+}
+
+// hearing keeps the listening clock from overtaking a heartbeat that is being handled, and refuses those who may not send one.
+func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		defer a.ear.flights.leave(a.ear.flights.enter())
+		if _, ok := a.authorize(w, r, RoleBeat, r.Method == http.MethodGet); ok {
+			next(w, r)
+		}
+	}
+}
+
+// beatRoute finds out what a request below /v1/beat/ wants. A mux cannot: it takes the id / for the end of a path.
+func (a *API) beatRoute(mux routes, w http.ResponseWriter, r *http.Request) {
+	id, action, ok := beatTarget(r.URL)
+	post := r.Method == http.MethodPost
+	switch {
+	case !ok:
+		mux.fallback(w, r)
+	case action == "" && (post || r.Method == http.MethodGet):
+		a.beat(w, r, id)
+	case action == "":
+		notAllowed(w, "GET, POST")
+	case action != "fail" && action != "bye" && action != "sleep":
+		mux.fallback(w, r)
+	case !post:
+		notAllowed(w, "POST")
+	case action == "fail":
+		a.beatFail(w, r, id)
+	case action == "bye":
+		a.beatBye(w, r, id)
+	default:
+		a.beatSleep(w, r, id)
+	}
+}
+
+// beatTarget returns the id and the action, if any, in a path below /v1/beat/.
+func beatTarget(u *url.URL) (id, action string, ok bool) {
+	path := u.Path
+	if u.RawPath != "" {
+		path = u.EscapedPath()
+	}
+	rest, ok := strings.CutPrefix(path, beatPath)
+	id, action, more := strings.Cut(rest, "/")
+	if !ok || id == "" || more && action == "" {
+		return "", "", false
+	}
+	if u.RawPath != "" {
+		var err error
+		if id, err = url.PathUnescape(id); err != nil {
+			return "", "", false
+		}
+	}
+	return id, action, true
+}
+
+// beat takes a heartbeat.
+func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
+	policy, err := beatPolicy(w, r)
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	welcome, err := a.ear.source.Beat(id, policy, a.ear.now())
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	a.ear.beats.Add(1)
+	answer := make([]byte, 0, 128)
+	answer = append(answer, `{"timeout_ms":`...)
+	answer = appendMilliseconds(answer, welcome.Policy.Timeout)
+	answer = append(answer, `,"interval_ms":`...)
+	answer = appendMilliseconds(answer, welcome.Policy.Interval)
+	answer = append(answer, `,"policy":`...)
+	answer = append(appendJSON(answer, welcome.From), "}\n"...)
+	w.Header()["Content-Type"] = []string{"application/json"}
+	_, _ = w.Write(answer) // the client may be gone
+}
+
+// beatPolicy returns what a heartbeat announces, in its query or its body.
+func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error) {
+	var said announcement
+	if r.URL.RawQuery != "" {
+		query, err := parseQuery(r.URL.RawQuery, "ttl", "interval", "token")
+		if err != nil {
+			return liveness.Policy{}, err
+		}
+		if err := errors.Join(said.TTL.set("query.ttl", query.Get("ttl")), said.Interval.set("query.interval", query.Get("interval"))); err != nil {
+			return liveness.Policy{}, err
+		}
+	}
+	body, err := readBeat(w, r)
+	if err != nil {
+		return liveness.Policy{}, err
+	}
+	if len(body) > 0 {
+		if err := decodeStrict(body, &said); err != nil {
+			return liveness.Policy{}, &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+				`body: %v; send nothing, or {"ttl": "10m"}`, err)}
+		}
+	}
+	return said.policy(), nil
+}
+
+// beatFail takes a failure that a device tells of.
+func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
+	body, err := readBeat(w, r)
+	if err == nil {
+		_, err = parseQuery(r.URL.RawQuery)
+	}
+	var message string
+	if err == nil {
+		message, err = messageOf(r, body)
+	}
+	if err == nil {
+		err = a.ear.source.Fail(id, a.ear.now(), message)
+	}
+	a.done(w, err)
+}
+
+// messageOf returns the message in a body: a text, or an object with a field message.
+func messageOf(r *http.Request, body []byte) (string, error) {
+	message := string(body)
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
+		var said struct {
+			Message string `json:"message"`
+		}
+		if err := decodeStrict(body, &said); err != nil {
+			return "", &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(`body: %v; send a text, or {"message": "what is wrong"}`, err)}
+		}
+		message = said.Message
+	}
+	message = strings.TrimSpace(message)
+	control := func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t' }
+	if len(message) > maxMessage || !utf8.ValidString(message) || strings.ContainsFunc(message, control) {
+		return "", &requestError{http.StatusUnprocessableEntity, fmt.Sprintf(
+			"body: the message must be UTF-8 without control characters, of at most %d bytes; this has %d", maxMessage, len(message))}
+	}
+	return message, nil
+}
+
+// beatBye takes a goodbye.
+func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
+	_, err := parseQuery(r.URL.RawQuery)
+	if err == nil {
+		err = a.ear.source.Bye(id, a.ear.now())
+	}
+	a.done(w, err)
+}
+
+// beatSleep takes the announcement of a sleep.
+func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
+	query, err := parseQuery(r.URL.RawQuery, "for")
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	length, err := parseDuration(query.Get("for"))
+	if err != nil {
+		a.refuse(w, &requestError{http.StatusUnprocessableEntity, "query.for: " + err.Error()})
+		return
+	}
+	granted, err := a.ear.source.Sleep(id, a.ear.now(), length)
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	a.ear.beats.Add(1)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(appendMilliseconds([]byte(`{"granted_ms":`), granted), "}\n"...)) // the client may be gone
+}
+
+// done answers what has no answer but that it was done.
+func (a *API) done(w http.ResponseWriter, err error) {
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	a.ear.beats.Add(1)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// requestError is a mistake of the client, and how to say so.
+type requestError struct {
+	status int
+	detail string
+}
+
+func (e *requestError) Error() string { return e.detail }
+
+// refuse answers a heartbeat that was not taken.
+func (a *API) refuse(w http.ResponseWriter, err error) {
+	a.ear.refused.Add(1)
+	status, detail := problemOf(err)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	writeProblem(w, status, detail)
+}
+
+// problemOf says what is wrong, and what to do.
+func problemOf(err error) (status int, detail string) {
+	var bad *requestError
+	switch {
+	case errors.As(err, &bad):
+		return bad.status, bad.detail
+	case errors.Is(err, liveness.ErrBusy):
+		return http.StatusServiceUnavailable, "too many events wait to be stored; try again in a second"
+	case errors.Is(err, liveness.ErrUnknownDevice):
+		return http.StatusNotFound, unknownDevice
+	case errors.Is(err, liveness.ErrFull):
+		return http.StatusInsufficientStorage, "there is no room for another device; delete some, or raise the most there may be"
+	case errors.Is(err, liveness.ErrInvalidID):
+		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ") +
+			"; an id is 1 to 128 bytes of UTF-8 without control characters"
+	default: // what is left is a bad policy
+		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ")
+	}
+}
+
+// readBeat reads a body, which may not take long.
+func readBeat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // not every writer has deadlines, see Handler
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &requestError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body has more than %d bytes; send less at a time", large.Limit)}
+	case err != nil:
+		return nil, &requestError{http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive whole within %v; send it again", bodyTimeout)}
+	}
+	return body, nil
+}
+
+// parseQuery understands a query that may have some parameters.
+func parseQuery(raw string, names ...string) (url.Values, error) {
+	if raw == "" {
+		return nil, nil
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, &requestError{http.StatusUnprocessableEntity, fmt.Sprintf("query: %v; percent-encode what is not a letter or a digit", err)}
+	}
+	if err := onlyKnown(query, names); err != nil {
+		return nil, &requestError{http.StatusUnprocessableEntity, err.Error()}
+	}
+	return query, nil
+}
+
+// appendMilliseconds appends a duration as JSON.
+func appendMilliseconds(to []byte, d time.Duration) []byte {
+	if d%time.Millisecond == 0 {
+		return strconv.AppendInt(to, d.Milliseconds(), 10)
+	}
+	return strconv.AppendFloat(to, milliseconds(d), 'f', -1, 64)
+}

@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"maps"
+	"net/http"
+	"reflect"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	ttlMeans = "The device is offline once it was not heard for so long; 10m, or a number of seconds. Left out: three times the interval, " +
+		"or what was said before. It yields to the configured policy."
+	intervalMeans = "How often the device means to be heard."
+)
+
+// describeBeats adds the heartbeats to the description; huma does not serve them.
+func describeBeats(spec *huma.OpenAPI) {
+	id := &huma.Param{
+		Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString, MaxLength: new(liveness.MaxID)},
+		Description: "The device's id, percent-encoded: / is %2F.",
+	}
+	query := func(name, meaning string) *huma.Param {
+		return &huma.Param{Name: name, In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: meaning}
+	}
+	says := strict(map[string]string{"ttl": ttlMeans, "interval": intervalMeans})
+	welcome := object(map[string]string{
+		"timeout_ms": "The heard silence after which the device is offline.", "interval_ms": "How often it is expected to be heard.",
+		"policy": "The rule that the timeout is from: device, group NAME, announced or default.",
+	})
+	add := func(id, method, path, summary, description string, parameters []*huma.Param, body *huma.RequestBody, answer *huma.Response) {
+		responses := beatProblems()
+		code := "200"
+		if answer.Content == nil {
+			code = "204"
+		}
+		responses[code] = answer
+		spec.AddOperation(&huma.Operation{
+			OperationID: id, Method: method, Path: path, Tags: []string{"heartbeats"}, Summary: summary, Description: description,
+			Parameters: parameters, RequestBody: body, Responses: responses,
+		})
+	}
+	beat := jsonResponse("What holds for the device", welcome)
+	add("beat", http.MethodPost, "/v1/beat/{id}", "A heartbeat", "It makes the device if it is new.",
+		[]*huma.Param{id, query("ttl", ttlMeans), query("interval", intervalMeans)}, jsonBody(says, false), beat)
+	add("beat-get", http.MethodGet, "/v1/beat/{id}", "A heartbeat, for curl and cron",
+		"The token may be in the query, for those who cannot send a header. That is a compromise: addresses end up in the logs of proxies. "+
+			"Use a token that may do nothing else.",
+		[]*huma.Param{id, query("ttl", ttlMeans), query("interval", intervalMeans), query("token", "A token with the role beat.")}, nil, beat)
+	message := jsonBody(strict(map[string]string{"message": "At most 1,024 bytes."}), false)
+	message.Content["text/plain"] = &huma.MediaType{Schema: textOf("At most 1,024 bytes.")}
+	add("beat-fail", http.MethodPost, "/v1/beat/{id}/fail", "A device tells of a failure of its own",
+		"A sign of life, and an event device.failed with the message.", []*huma.Param{id}, message, &huma.Response{Description: "Taken"})
+	add("beat-bye", http.MethodPost, "/v1/beat/{id}/bye", "A device says goodbye", "It is offline at once.",
+		[]*huma.Param{id}, nil, &huma.Response{Description: "Taken"})
+	length := query("for", "How long: 1h, or a number of seconds.")
+	length.Required = true
+	add("beat-sleep", http.MethodPost, "/v1/beat/{id}/sleep", "A device will be silent for a while",
+		"A sign of life. The silence does not count against it; the policy's sleep limit bounds it.", []*huma.Param{id, length}, nil,
+		jsonResponse("How long it may sleep", object(map[string]string{"granted_ms": "What was granted."})))
+	add("beats", http.MethodPost, "/v1/beats", "Heartbeats of up to 10,000 devices",
+		"A heartbeat is an id, or an object with one. Those that are wrong are named in the answer, and the others are taken. "+
+			"503 says that some must be sent again; to send all again does no harm.",
+		nil, jsonBody(batchSchema(), true),
+		jsonResponse("What became of them", huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[BatchAnswer]())))
+	spec.Paths["/v1/beats"].Post.Responses["503"].Content = map[string]*huma.MediaType{
+		"application/problem+json": {Schema: huma.SchemaFromType(spec.Components.Schemas, reflect.TypeFor[busyBatchError]())},
+	}
+}
+
+func batchSchema() *huma.Schema {
+	item := strict(map[string]string{"id": "The device's id.", "ttl": ttlMeans, "interval": intervalMeans})
+	item.Required = []string{"id"}
+	return &huma.Schema{Type: huma.TypeArray, MaxItems: new(maxBatch), Items: &huma.Schema{
+		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: new(liveness.MaxID)}, item},
+	}}
+}
+
+func textOf(meaning string) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Description: meaning}
+}
+
+// strict describes an object of texts, and of nothing else.
+func strict(meanings map[string]string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: make(map[string]*huma.Schema)}
+	for name, meaning := range meanings {
+		s.Properties[name] = textOf(meaning)
+	}
+	return s
+}
+
+// object describes an object of numbers, and of texts where the name does not end in _ms.
+func object(meanings map[string]string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeObject, Properties: make(map[string]*huma.Schema), Required: slices.Sorted(maps.Keys(meanings))}
+	for name, meaning := range meanings {
+		p := &huma.Schema{Type: huma.TypeString, Description: meaning}
+		if len(name) > 3 && name[len(name)-3:] == "_ms" {
+			p.Type = huma.TypeNumber
+		}
+		s.Properties[name] = p
+	}
+	return s
+}
+
+func jsonBody(s *huma.Schema, required bool) *huma.RequestBody {
+	return &huma.RequestBody{Required: required, Content: map[string]*huma.MediaType{"application/json": {Schema: s}}}
+}
+
+func jsonResponse(description string, s *huma.Schema) *huma.Response {
+	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: s}}}
+}
+
+// beatProblems describes what a heartbeat may be refused with.
+func beatProblems() map[string]*huma.Response {
+	responses := make(map[string]*huma.Response)
+	for status, meaning := range map[string]string{
+		"404": "The device is not known", "408": "The body took longer than 5 s", "413": "The body is too long",
+		"422": "What was sent makes no sense", "503": "Too many events wait to be stored: try again", "507": "There are too many devices",
+	} {
+		responses[status] = &huma.Response{Description: meaning, Content: problemContent()}
+	}
+	return responses
+}
+
+// describeTokens says which role each operation needs.
+func describeTokens(spec *huma.OpenAPI) {
+	if spec.Components.SecuritySchemes == nil {
+		spec.Components.SecuritySchemes = make(map[string]*huma.SecurityScheme)
+	}
+	spec.Components.SecuritySchemes["token"] = &huma.SecurityScheme{
+		Type: "http", Scheme: "bearer",
+		Description: "Needed if the server was told of tokens. One with the role read may ask for everything but profiles, one with the " +
+			"role beat may send heartbeats and nothing else, one with the role admin may do everything.",
+	}
+	for path, item := range spec.Paths {
+		for method, op := range operationsOf(item) {
+			need := roleFor(method, path)
+			if need == "" {
+				op.Security = []map[string][]string{}
+				continue
+			}
+			op.Security = []map[string][]string{{"token": {string(need)}}}
+			op.Responses["401"] = &huma.Response{Description: "A token is missing or wrong", Content: problemContent()}
+			op.Responses["403"] = &huma.Response{Description: "The token's role may not do this", Content: problemContent()}
+			op.Responses["429"] = &huma.Response{Description: "Too many requests, or too many wrong tokens", Content: problemContent()}
+		}
+	}
+}
+
+// operationsOf returns the operations of a path by method.
+func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
+	all := map[string]*huma.Operation{
+		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+	}
+	maps.DeleteFunc(all, func(_ string, op *huma.Operation) bool { return op == nil })
+	return all
+}

@@ -1,0 +1,37 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// maxDuration bounds the durations that are understood, so that no sum of them overflows.
+const maxDuration = 366 * 24 * time.Hour
+
+// parseDuration understands Go's notation, or a number of seconds.
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		var seconds float64
+		if seconds, err = strconv.ParseFloat(text, 64); err == nil {
+			return durationOf(seconds, time.Second)
+		}
+	}
+	if err != nil || d <= 0 || d > maxDuration {
+		return 0, fmt.Errorf("%.40q is not a duration above 0 and up to 366 days; write 90s, 10m, 1h30m, or a number of seconds", text)
+	}
+	return d, nil
+}
+
+// durationOf returns a number of units.
+func durationOf(n float64, unit time.Duration) (time.Duration, error) {
+	d := time.Duration(0)
+	if n > 0 && n <= float64(maxDuration)/float64(unit) {
+		d = time.Duration(n * float64(unit))
+	}
+	if d <= 0 {
+		return 0, fmt.Errorf("%v is not a number of seconds above 0 and up to 366 days", n)
+	}
+	return min(d, maxDuration), nil
+}

@@ -1,0 +1,196 @@
+package httpapi
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// maxValues bounds how often a parameter may be given.
+const maxValues = 100
+
+// eventFilter chooses events. An empty field chooses all.
+type eventFilter struct {
+	devices, groups, sources []string
+	types                    []liveness.Type
+}
+
+func parseEventFilter(query url.Values) (eventFilter, []error) {
+	p := filterParser{query: query}
+	f := eventFilter{devices: p.all("device"), groups: p.all("group"), sources: p.all("source")}
+	for _, name := range p.list("type", eventTypes()) {
+		f.types = append(f.types, liveness.Type(slices.Index(eventTypes(), name)))
+	}
+	return f, p.errs
+}
+
+// all says whether the filter chooses everything.
+func (f *eventFilter) all() bool {
+	return len(f.devices) == 0 && len(f.groups) == 0 && len(f.sources) == 0 && len(f.types) == 0
+}
+
+func (f *eventFilter) matches(e *liveness.Event) bool {
+	return (len(f.types) == 0 || slices.Contains(f.types, e.Type)) &&
+		(len(f.devices) == 0 || isDevice(e.Type) && slices.Contains(f.devices, e.Subject)) &&
+		(len(f.groups) == 0 || slices.Contains(f.groups, e.Group)) &&
+		(len(f.sources) == 0 || slices.Contains(f.sources, e.Source))
+}
+
+// eventTypes returns the names of the types, in their order.
+func eventTypes() []string {
+	var names []string
+	for t := liveness.DeviceOnline; t <= liveness.GroupOutageEnded; t++ {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// deviceFilter chooses devices. An empty field chooses all.
+type deviceFilter struct {
+	prefix                 string
+	states                 []string
+	groups, sources        []string
+	before, after          time.Time // of the last sign of life
+	connected, maintenance *bool
+}
+
+func parseDeviceFilter(query url.Values, now time.Time) (deviceFilter, []error) {
+	p := filterParser{query: query}
+	f := deviceFilter{
+		prefix: query.Get("prefix"), states: p.list("state", deviceStates()), groups: p.all("group"), sources: p.all("source"),
+		before: p.instant("seen_before", now), after: p.instant("seen_after", now),
+		connected: p.bool("connected"), maintenance: p.bool("maintenance"),
+	}
+	return f, p.errs
+}
+
+func (f *deviceFilter) matches(v *liveness.View) bool {
+	return strings.HasPrefix(v.ID, f.prefix) &&
+		(len(f.states) == 0 || slices.Contains(f.states, v.State.String())) &&
+		(len(f.groups) == 0 || slices.Contains(f.groups, v.Group)) &&
+		(len(f.sources) == 0 || slices.Contains(f.sources, v.Source)) &&
+		(f.before.IsZero() || !v.LastSeen.IsZero() && v.LastSeen.Before(f.before)) &&
+		(f.after.IsZero() || v.LastSeen.After(f.after)) &&
+		(f.connected == nil || v.Connected == *f.connected) &&
+		(f.maintenance == nil || v.Maintenance == *f.maintenance)
+}
+
+// deviceStates returns the names of the states.
+func deviceStates() []string {
+	var names []string
+	for s := liveness.NeverSeen; s <= liveness.Unknown; s++ {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+// filterParser reads parameters, and notes what is wrong with them.
+type filterParser struct {
+	query url.Values
+	errs  []error
+}
+
+func (p *filterParser) wrong(name, value, format string, args ...any) {
+	p.errs = append(p.errs, &huma.ErrorDetail{Location: "query." + name, Message: fmt.Sprintf(format, args...), Value: value})
+}
+
+// all returns the values of a parameter that are not empty.
+func (p *filterParser) all(name string) []string {
+	var values []string
+	for _, v := range p.query[name] {
+		if v != "" {
+			values = append(values, v)
+		}
+	}
+	if len(values) > maxValues {
+		p.wrong(name, "", "given %d times, want at most %d", len(values), maxValues)
+		return nil
+	}
+	return values
+}
+
+// list is like all, for values that are separated by commas, too, and that can be listed.
+func (p *filterParser) list(name string, allowed []string) []string {
+	var values []string
+	for v := range strings.SplitSeq(strings.Join(p.query[name], ","), ",") {
+		switch {
+		case v == "":
+		case !slices.Contains(allowed, v):
+			p.wrong(name, v, "expected values of: %s", strings.Join(allowed, ", "))
+			return nil
+		case !slices.Contains(values, v):
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
+// instant reads an instant, or how long ago it was.
+func (p *filterParser) instant(name string, now time.Time) time.Time {
+	text := p.query.Get(name)
+	if text == "" {
+		return time.Time{}
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at
+	}
+	ago, err := parseDuration(text)
+	if err != nil {
+		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, or how long ago it was, like 10m")
+		return time.Time{}
+	}
+	return now.Add(-ago)
+}
+
+func (p *filterParser) bool(name string) *bool {
+	text := p.query.Get(name)
+	if text == "" {
+		return nil
+	}
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		p.wrong(name, text, "expected true or false")
+		return nil
+	}
+	return &v
+}
+
+// onlyKnown refuses parameters that are not among those with a name.
+func onlyKnown(query url.Values, names []string) error {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(names, name) {
+			known := "none"
+			if len(names) > 0 {
+				known = strings.Join(names, ", ")
+			}
+			return fmt.Errorf("query.%.40s: there is no such parameter; there is %s", name, known)
+		}
+	}
+	return nil
+}
+
+// listOf makes the parameters of an operation that are lists say which values they have, for whom reads the description; the filters
+// check them.
+func listOf(op *huma.Operation, name string, values []string) {
+	for _, p := range op.Parameters {
+		if p.Name == name {
+			p.Schema = enumOf(values)
+		}
+	}
+}
+
+func enumOf(values []string) *huma.Schema {
+	items := &huma.Schema{Type: huma.TypeString}
+	for _, v := range values {
+		items.Enum = append(items.Enum, v)
+	}
+	return &huma.Schema{Type: huma.TypeArray, Items: items}
+}

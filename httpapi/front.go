@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// front is what each request passes before its route is looked for.
+func (a *API) front(next http.Handler) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("X-Content-Type-Options", "nosniff")
+		if !a.admit(w, r) {
+			return
+		}
+		if err := crossOrigin.Check(r); err != nil {
+			writeProblem(w, http.StatusForbidden, "a page of another site asked the browser for this; ask without one, or from a page of this address")
+			return
+		}
+		if r.Body != nil && r.Body != http.NoBody {
+			most := int64(maxBody)
+			if r.URL.Path == beatsPath {
+				most = maxBatchBody
+			}
+			r.Body = http.MaxBytesReader(w, r.Body, most)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit refuses what comes too early or too often.
+func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
+	if path := r.URL.Path; path == "/healthz" || path == "/readyz" {
+		return true
+	}
+	if a.rates != nil && !a.rates.allow(addressOf(r), a.now()) {
+		a.limited.Add(1)
+		writeLater(w, http.StatusTooManyRequests, time.Second, "this address makes more requests than it may; "+
+			"make fewer, put heartbeats together in POST /v1/beats, or raise the limit")
+		return false
+	}
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		if err := a.config.Starting(); err != nil {
+			writeLater(w, http.StatusServiceUnavailable, time.Second, "starting: "+err.Error())
+			return false
+		}
+	}
+	return true
+}
+
+// writeLater answers with a problem that is over after a while.
+func writeLater(w http.ResponseWriter, status int, after time.Duration, detail string) {
+	w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
+	writeProblem(w, status, detail)
+}

@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// countedFor is how long counts are given out again, and countShare, of the time, what counting may take at most.
+	countedFor = time.Second
+	countShare = 20
+	countBatch = 512
+)
+
+// groupCounts are the devices of each group by state, counted when somebody asks.
+type groupCounts struct {
+	mu     sync.Mutex // guards the fields below; held while counting: who comes meanwhile wants the same
+	counts map[string]map[string]int
+	at     time.Time
+	until  time.Time
+}
+
+// count returns the devices by group and state, as of an instant not long ago. They are not to be changed.
+func (g *groupCounts) count(registry *liveness.Registry) (map[string]map[string]int, time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.counts != nil && time.Now().Before(g.until) {
+		return g.counts, g.at
+	}
+	g.at = time.Now()
+	counts := make(map[string]*[int(liveness.Unknown) + 1]int)
+	var views []liveness.View
+	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
+		views, cursor = registry.List(views[:0], cursor, countBatch)
+		for i := range views {
+			of := counts[views[i].Group]
+			if of == nil {
+				of = new([int(liveness.Unknown) + 1]int)
+				counts[views[i].Group] = of
+			}
+			of[views[i].State]++
+		}
+	}
+	g.counts = make(map[string]map[string]int, len(counts))
+	for group, of := range counts {
+		g.counts[group] = statesOf(func(s liveness.State) int { return of[s] })
+	}
+	took := time.Since(g.at)
+	g.until = g.at.Add(took + max(countedFor, countShare*took))
+	return g.counts, g.at
+}
+
+// statesOf names the counts of all states.
+func statesOf(count func(liveness.State) int) map[string]int {
+	states := make(map[string]int)
+	for s := liveness.NeverSeen; s <= liveness.Unknown; s++ {
+		states[s.String()] = count(s)
+	}
+	return states
+}

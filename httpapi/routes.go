@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// routes is a mux for huma, and for what huma does not serve. Each route is only for those who have the role that it needs.
+type routes struct {
+	*http.ServeMux
+
+	api *API
+}
+
+// roleFor returns the role that a route needs, none for health checks.
+func roleFor(method, path string) Role {
+	switch {
+	case path == "/healthz" || path == "/readyz":
+		return ""
+	case strings.HasPrefix(path, beatPath) || path == beatsPath:
+		return RoleBeat
+	case method == http.MethodGet && !strings.HasPrefix(path, "/debug/"):
+		return RoleRead
+	default:
+		return RoleAdmin
+	}
+}
+
+// HandleFunc adds a route. A mux takes a segment of %2F for the end of a path; here it is the device whose id is a slash.
+func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	method, path, _ := strings.Cut(pattern, " ")
+	guarded := m.api.guard(roleFor(method, path), handler)
+	m.ServeMux.HandleFunc(pattern, guarded)
+	before, after, ok := strings.Cut(pattern, "{id}")
+	if !ok {
+		return
+	}
+	slash := "%2F"
+	if after == "" {
+		slash = "{$}"
+	}
+	m.ServeMux.HandleFunc(before+slash+after, func(w http.ResponseWriter, r *http.Request) {
+		if after == "" && strings.HasSuffix(r.URL.EscapedPath(), "/") {
+			m.fallback(w, r)
+			return
+		}
+		r.SetPathValue("id", "/")
+		guarded(w, r)
+	})
+}
+
+// fallback answers requests for which there is no route.
+func (m routes) fallback(w http.ResponseWriter, r *http.Request) {
+	allowed := m.allowed(r)
+	switch {
+	case len(allowed) > 0:
+		notAllowed(w, strings.Join(allowed, ", "))
+	case strings.HasPrefix(r.URL.Path, "/v1/devices/") || strings.HasPrefix(r.URL.Path, beatPath):
+		writeProblem(w, http.StatusNotFound, "there is nothing at this path; if it is meant to be a device, write / in its id as %2F")
+	default:
+		writeProblem(w, http.StatusNotFound, "there is nothing at this path; /docs lists what there is")
+	}
+}
+
+// allowed returns the methods that there is a route with for the path.
+func (m routes) allowed(r *http.Request) []string {
+	var found []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		_, pattern := m.Handler(other)
+		if !strings.HasPrefix(beatPath, pattern) && !strings.HasSuffix(pattern, "{$}") {
+			found = append(found, method)
+		}
+	}
+	if slices.Contains(found, r.Method) { // it was the route that found nothing
+		return nil
+	}
+	return found
+}
+
+func notAllowed(w http.ResponseWriter, methods string) {
+	w.Header().Set("Allow", methods)
+	writeProblem(w, http.StatusMethodNotAllowed, "this path takes "+methods+" and nothing else; /docs lists what there is")
+}

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Events is where the API reads what happened. All methods are called concurrently.
+type Events interface {
+	// Bounds returns the offsets of the oldest event that is kept and of the latest, latest+1 and latest if there are none.
+	Bounds() (oldest, latest uint64)
+	// Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest that is kept. Its error wraps
+	// [liveness.ErrMissed] if events right after the offset are gone, or the offset was not given yet.
+	Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
+	// Wait is like Read, but waits until there is an event or ctx is done.
+	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
+	// DeviceEvents returns at most limit of the kept events of a device whose Seq is greater than after, in order. Events of a device
+	// with the same id that was forgotten before are not among them.
+	DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error)
+}
+
+// LogEvents makes a log in memory [Events]. The log must not be nil.
+type LogEvents struct{ *liveness.Log }
+
+// Read implements [Events].
+func (l LogEvents) Read(_ context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	return l.Log.Read(buffer, after, limit)
+}
+
+// DeviceEvents implements [Events]. It looks through the whole log.
+func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error) {
+	var found, buffer []liveness.Event
+	oldest, latest := l.Bounds()
+	for at := oldest - 1; at < latest; at = buffer[len(buffer)-1].Offset {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("events of device %q: %w", id, err)
+		}
+		var err error
+		if buffer, err = l.Log.Read(buffer[:0], at, maxPage); err != nil { // the log moved on meanwhile
+			at, latest = l.skip()
+			if buffer, err = l.Log.Read(buffer[:0], at, maxPage); err != nil {
+				return nil, fmt.Errorf("events of device %q: %w", id, err)
+			}
+		}
+		if len(buffer) == 0 {
+			break
+		}
+		for i := range buffer {
+			if e := &buffer[i]; isDevice(e.Type) && e.Subject == id {
+				if len(found) > 0 && e.Seq <= found[len(found)-1].Seq {
+					found = found[:0] // it was forgotten, and is another
+				}
+				found = append(found, *e)
+			}
+		}
+	}
+	from := 0
+	for from < len(found) && found[from].Seq <= after {
+		from++
+	}
+	return found[from:min(from+limit, len(found))], nil
+}
+
+// skip returns the place before the oldest event, and the latest.
+func (l LogEvents) skip() (at, latest uint64) {
+	oldest, latest := l.Bounds()
+	return oldest - 1, latest
+}
