@@ -36,6 +36,15 @@ type Config struct {
 	SourceIPs []netip.Addr
 	// Rate is the greatest number of new connections a second. Default 10,000.
 	Rate int
+	// RetryMin and RetryMax make a device dial again by itself when the peer
+	// ended its connection, or its dial failed, until it is ordered to stop:
+	// after RetryMin at first, then after twice as long each time, up to
+	// RetryMax; chance shortens each wait by up to a half. Default: none does.
+	RetryMin, RetryMax time.Duration
+	// Seed makes the chance above the same in each run.
+	Seed uint64
+	// Journal keeps each sign of life in [Device].Signs; it costs 16 bytes each.
+	Journal bool
 }
 
 // withDefaults returns a copy of c with its zero fields filled, and the parsed
@@ -79,6 +88,8 @@ func (c Config) problems() (netip.AddrPort, error) {
 	bad(c.TTL < 0, "TTL %v: negative", c.TTL)
 	bad(c.Interval <= 0 || c.Interval >= c.TTL, "Interval %v: want more than 0 and less than TTL %v", c.Interval, c.TTL)
 	bad(c.Rate < 0, "Rate %d: negative", c.Rate)
+	bad(c.RetryMin < 0 || c.RetryMax < c.RetryMin || (c.RetryMax > 0 && c.RetryMin == 0),
+		"RetryMin %v, RetryMax %v: want none, or both and the first not greater", c.RetryMin, c.RetryMax)
 	for _, ip := range c.SourceIPs {
 		bad(!ip.Is4(), "SourceIPs: %v is not IPv4", ip)
 	}

@@ -40,6 +40,8 @@ func TestConfigErrors(t *testing.T) {
 		"space":           {func(c *Config) { c.Prefix = "dev %d" }, "white space"},
 		"token":           {func(c *Config) { c.Token = "a\n" }, "white space"},
 		"interval":        {func(c *Config) { c.Interval, c.TTL = time.Second, time.Second }, "Interval"},
+		"retry":           {func(c *Config) { c.RetryMin = time.Second }, "RetryMax"},
+		"retry at once":   {func(c *Config) { c.RetryMax = time.Second }, "RetryMin"},
 		"rate":            {func(c *Config) { c.Rate = -1 }, "Rate"},
 		"source":          {func(c *Config) { c.SourceIPs = []netip.Addr{netip.MustParseAddr("::1")} }, "SourceIPs"},
 	} {

@@ -38,6 +38,8 @@ type dev struct {
 	cur, next *conn
 	queued    bool // waits for its turn to dial
 	quiet     bool // ordered to send no more
+	on        bool // ordered to be connected, or to become so
+	retry     retry
 	orphan    bool // cur was lost while a Duplicate waited for OK
 }
 
@@ -57,6 +59,13 @@ func (d *dev) sent(now time.Time, planned bool) {
 		d.LongestGap = gap
 	}
 	d.LastHeartbeat = now
+}
+
+// sign notes a sign of life in the journal, if there is one.
+func (f *Fleet) sign(d *dev, s Sign) {
+	if f.cfg.Journal {
+		d.Signs = append(d.Signs, s)
+	}
 }
 
 // show copies the state of c to the device, unless an older connection counts.
@@ -127,8 +136,11 @@ func (f *Fleet) promote(c *conn, a answer, now time.Time) {
 	d.show(c, ConnOpen)
 	d.Epoch, d.TTL, d.ConnectedAt = a.epoch, a.ttl, now
 	d.sent(c.hello, planned)
+	f.sign(d, Sign{At: c.hello.UnixNano(), Granted: now.UnixNano()})
+	d.retry.tries = 0
 	if c.step != noStep {
-		d.Steps[c.step].Hello, d.Steps[c.step].Answered = c.hello, now
+		s := &d.Steps[c.step]
+		s.Hello, s.Answered, s.Err = c.hello, now, ""
 	}
 }
 
@@ -148,6 +160,7 @@ func (f *Fleet) refuse(c *conn, cause string, now time.Time) {
 		d.End = Ending{At: now, Cause: cause, LastLine: string(c.last)}
 	}
 	f.reset(c)
+	f.again(d, c.step, now)
 }
 
 // lost notes that the peer ended a connection.
@@ -168,6 +181,7 @@ func (f *Fleet) lost(c *conn, cause string, now time.Time) {
 			d.State = ConnLost
 			if !d.quiet {
 				d.drop(now)
+				f.comeBack(d, now)
 			}
 		}
 	}
@@ -222,6 +236,7 @@ func (f *Fleet) counted(c *conn, beat bool, now time.Time) {
 	c.dev.Heartbeats++
 	if c.dev.cur == c {
 		c.dev.sent(now, !c.dev.quiet)
+		f.sign(c.dev, Sign{At: now.UnixNano()})
 	}
 }
 

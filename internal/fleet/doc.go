@@ -19,8 +19,8 @@
 // # What it is not
 //
 // It is a test client and no load generator: one goroutine, one epoll instance,
-// one interval for all devices, no TLS, no IPv6, and no re-dialling by itself.
-// It ignores a gateway's order to change the pace (TTL).
+// one interval for all devices, no TLS, no IPv6, and re-dialling by itself only
+// if asked for ([Config].RetryMax). It ignores a gateway's order to change the pace (TTL).
 //
 // # Concurrency and cost
 //

@@ -9,6 +9,10 @@ const (
 	TypeOffline = "offline"
 )
 
+// TypeHeard is the type of the event that ends a time in which a source of
+// heartbeats was deaf.
+const TypeHeard = "source.heard"
+
 // The reasons of an offline event that a Fleet can bring about.
 const (
 	ReasonSilence = "silence"
@@ -18,7 +22,8 @@ const (
 
 // Event is one event of a gateway. Fields that a gateway left out are zero.
 type Event struct {
-	ID string // "DEVICE:SEQ"
+	Offset uint64 // the place in the gateway's log
+	ID     string // "DEVICE:SEQ"
 	// Type is the CloudEvents type without "io.holter.device.", such as
 	// "offline"; of an event that is not about a device, without "io.holter.".
 	Type   string
@@ -30,4 +35,5 @@ type Event struct {
 
 	LastSeen, Deadline, DecidedAt time.Time
 	HeardSilence, Timeout         time.Duration
+	Deaf                          time.Duration // of a source
 }

@@ -24,6 +24,7 @@ type cloudEvent struct {
 	Subject string    `json:"subject"`
 	Time    time.Time `json:"time"`
 	Data    struct {
+		Offset       uint64    `json:"offset"`
 		Seq          uint64    `json:"seq"`
 		Epoch        uint64    `json:"epoch"`
 		Reason       string    `json:"reason"`
@@ -32,6 +33,7 @@ type cloudEvent struct {
 		DecidedAt    time.Time `json:"decided_at"`
 		HeardSilence float64   `json:"heard_silence_ms"`
 		Timeout      float64   `json:"timeout_ms"`
+		Deaf         float64   `json:"deaf_ms"`
 	} `json:"data"`
 }
 
@@ -52,21 +54,42 @@ func Events(ctx context.Context, apiURL string) ([]Event, error) {
 	client := &http.Client{Transport: transport}
 	var events []Event
 	for after := uint64(0); ; {
-		p, err := readPage(ctx, client, strings.TrimSuffix(apiURL, "/"), after)
+		page, next, err := EventsAfter(ctx, client, apiURL, after)
 		if err != nil {
-			return nil, fmt.Errorf("read events after %d: %w", after, err)
+			return nil, err
 		}
-		if len(p.Events) == 0 {
+		if len(page) == 0 {
 			return events, nil
 		}
-		for i := range p.Events {
-			events = append(events, p.Events[i].event())
-		}
-		if p.Next <= after {
-			return nil, fmt.Errorf("read events after %d: next is %d", after, p.Next)
-		}
-		after = p.Next
+		events = append(events, page...)
+		after = next
 	}
+}
+
+// EventsAfter reads one page of the event feed, of up to 1,000 events after an
+// offset, and returns the offset after which the next page begins. An empty
+// page is the end. Errors are those of [Events].
+func EventsAfter(ctx context.Context, client *http.Client, apiURL string, after uint64) (events []Event, next uint64, err error) {
+	p, err := readPage(ctx, client, strings.TrimSuffix(apiURL, "/"), after)
+	if err == nil && len(p.Events) > 0 && p.Next <= after {
+		err = fmt.Errorf("next is %d", p.Next)
+	}
+	if err != nil {
+		return nil, after, fmt.Errorf("read events after %d: %w", after, err)
+	}
+	for i := range p.Events {
+		events = append(events, p.Events[i].event())
+	}
+	return events, max(p.Next, after), nil
+}
+
+// ParseEvent reads one event in the JSON format of CloudEvents.
+func ParseEvent(data []byte) (Event, error) {
+	var c cloudEvent
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Event{}, fmt.Errorf("event %.200q: %w", data, err)
+	}
+	return c.event(), nil
 }
 
 // readPage reads one page.
@@ -103,6 +126,7 @@ func (c *cloudEvent) event() Event {
 		kind, device = strings.TrimPrefix(c.Type, "io.holter."), ""
 	}
 	return Event{
+		Offset:       c.Data.Offset,
 		ID:           c.ID,
 		Type:         kind,
 		Device:       device,
@@ -115,6 +139,7 @@ func (c *cloudEvent) event() Event {
 		DecidedAt:    c.Data.DecidedAt,
 		HeardSilence: millis(c.Data.HeardSilence),
 		Timeout:      millis(c.Data.Timeout),
+		Deaf:         millis(c.Data.Deaf),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"slices"
@@ -50,6 +51,7 @@ type Fleet struct {
 	orders orders
 	dials  dials
 	rounds rounds
+	waits  waits
 	scrap  []byte // a line being written
 	stats  Stats
 }
@@ -93,6 +95,7 @@ func New(cfg Config) (*Fleet, error) {
 		dials:  dials{gap: time.Second / time.Duration(cfg.Rate)},
 		rounds: rounds{interval: cfg.Interval, n: cfg.Devices},
 		stats:  Stats{RTT: micros(), Lateness: micros()},
+		waits:  waits{shortest: cfg.RetryMin, longest: cfg.RetryMax, chance: rand.New(rand.NewPCG(cfg.Seed, 1))},
 	}
 	for i := range f.devs {
 		f.devs[i].Index, f.devs[i].ID = i, fmt.Sprintf(cfg.Prefix, i)
@@ -123,7 +126,8 @@ func (f *Fleet) Connect(ctx context.Context) error {
 	f.begin()
 	f.mu.Lock()
 	for i := range f.devs {
-		if d := &f.devs[i]; d.cur == nil && d.next == nil && !d.queued {
+		if d := &f.devs[i]; d.cur == nil && d.next == nil && !d.queued && !d.retry.waiting {
+			d.on = true
 			f.dials.add(d, noStep)
 		}
 	}

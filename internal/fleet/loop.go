@@ -54,6 +54,9 @@ func (f *Fleet) work(done func() bool) (wait int, finished bool, err error) {
 	for o, ok := f.orders.due(now); ok; o, ok = f.orders.due(now) {
 		f.execute(o)
 	}
+	for _, d := range f.waits.due(now) {
+		f.dials.add(d, d.retry.step)
+	}
 	for q, ok := f.dials.due(now); ok; q, ok = f.dials.due(now) {
 		f.dial(q.dev, q.step)
 	}
@@ -62,7 +65,7 @@ func (f *Fleet) work(done func() bool) (wait int, finished bool, err error) {
 		return 0, true, nil
 	}
 	at := now.Add(maxWait)
-	for _, t := range []time.Time{f.rounds.planned(), f.orders.next(at), f.dials.next(at)} {
+	for _, t := range []time.Time{f.rounds.planned(), f.orders.next(at), f.dials.next(at), f.waits.next(at)} {
 		if t.Before(at) {
 			at = t
 		}

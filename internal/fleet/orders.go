@@ -14,6 +14,7 @@ var (
 	errNoConn  = errors.New("no open connection")
 	errPending = errors.New("a dial is under way")
 	errBlocked = errors.New("the socket is full")
+	errTrying  = errors.New("it is about to dial again by itself")
 )
 
 // order is an action to come.
@@ -60,7 +61,7 @@ func (o *orders) due(now time.Time) (order, bool) {
 // connection is open is two steps.
 func (f *Fleet) execute(o order) {
 	d := &f.devs[o.device]
-	if o.action == Reconnect && d.next != nil {
+	if o.action == Reconnect && d.next != nil && !f.waits.enabled() {
 		f.refuse(d.next, "given up for a reconnect", time.Now())
 	}
 	if o.action == Reconnect && d.cur != nil && d.cur.state == ConnOpen && !d.queued {
@@ -79,7 +80,11 @@ func (f *Fleet) act(d *dev, a Action) error {
 	if d.queued || d.next != nil {
 		return errPending
 	}
+	if d.retry.waiting {
+		return f.actWaiting(d, a)
+	}
 	if a == Reconnect {
+		d.on = true
 		if d.cur != nil { // its FIN is not answered yet
 			f.reset(d.cur)
 			d.cur = nil
@@ -107,8 +112,23 @@ func (f *Fleet) act(d *dev, a Action) error {
 		return nil
 	case Reconnect, Dropped:
 	}
-	d.quiet = true
+	d.quiet, d.on = true, false
 	return nil
+}
+
+// actWaiting does an action of a device that waits before it dials again by
+// itself: it can only fall silent, that is give up.
+func (f *Fleet) actWaiting(d *dev, a Action) error {
+	switch a {
+	case Silent:
+		f.waits.remove(d)
+		d.quiet, d.on = true, false
+		return nil
+	case Reconnect:
+		return errTrying
+	default:
+		return errNoConn
+	}
 }
 
 // bye says goodbye and ends the connection, or does neither.
@@ -137,7 +157,7 @@ func (f *Fleet) finish(d *dev) error {
 	if err := watch(f.ep, unix.EPOLL_CTL_MOD, d.cur, unix.EPOLLIN); err != nil {
 		return err
 	}
-	d.quiet = true
+	d.quiet, d.on = true, false
 	d.show(d.cur, ConnClosed)
 	return nil
 }

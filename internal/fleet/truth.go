@@ -28,7 +28,7 @@ const (
 	Duplicate
 	// Dropped is no order: it notes that the gateway, or whatever stands
 	// between, ended the connection of a device that had done nothing to
-	// deserve it.
+	// deserve it. If devices dial again by themselves, a Reconnect follows it.
 	Dropped
 )
 
@@ -75,8 +75,17 @@ type Step struct {
 	// said OK: when HELLO was sent and when the OK was read.
 	Hello, Answered time.Time
 	// Err says why the action could not be done, or why its dial or HELLO
-	// failed.
+	// failed; of a device that dials again by itself, the latest of them, until
+	// one succeeds.
 	Err string
+}
+
+// Sign is a sign of life, in Unix time in nanoseconds.
+type Sign struct {
+	// At is the instant just before the system call that handed it over.
+	At int64
+	// Granted is when the gateway's OK to a HELLO was read; 0 for a heartbeat.
+	Granted int64
 }
 
 // Gap is a time between two heartbeats that followed one another.
@@ -115,6 +124,8 @@ type Device struct {
 	LongestGap Gap
 	// Steps is all that was done, in the order in which it happened.
 	Steps []Step
+	// Signs are all signs of life, in order, if the fleet keeps a journal.
+	Signs []Sign
 	// End is the ending of the newest connection as the device saw it: the
 	// peer's FIN or RST, also after an ordered Close, or the cause of a failed
 	// dial. Of an open connection it has only the last line.
@@ -127,6 +138,7 @@ type Device struct {
 func (d *Device) clone() Device {
 	c := *d
 	c.Steps = slices.Clone(d.Steps)
+	c.Signs = slices.Clone(d.Signs)
 	c.Replaced = slices.Clone(d.Replaced)
 	return c
 }

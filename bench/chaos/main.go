@@ -1,0 +1,152 @@
+// Command chaos proves that holter serve judges its devices rightly whatever happens to it: it runs the program with some thousand
+// scripted devices, kills, stops and restarts it, fills its disk or takes its database away at random instants, and checks the complete
+// log of events against the truth, which it knows since it caused it. See package internal/fleet/chaos for what is checked.
+//
+//	go run ./bench/chaos -for 5m -devices 3000 -seed 7
+//	go run ./bench/chaos -database postgres -md docs/reliability.md
+//
+// The plan of the faults follows from the seed, and is printed. The exit status is 0 only if no promise was broken. A full disk needs the
+// right to mount (root); without it that fault is left out, and the report says so. Linux only.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet/chaos"
+)
+
+var errViolated = errors.New("promises were broken")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench/chaos:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	chaos    chaos.Config
+	program  string
+	json     bool
+	keep     bool
+	markdown string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "holter-chaos-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if o.keep {
+			_, _ = fmt.Fprintf(stderr, "logs are in %s\n", dir)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	if o.program == "" {
+		if o.program, err = build(ctx, dir); err != nil {
+			return err
+		}
+	}
+	o.chaos.Dir = filepath.Join(dir, "run")
+	if err := errors.Join(os.Chmod(dir, 0o711), os.Mkdir(o.chaos.Dir, 0o711)); err != nil {
+		return err
+	}
+	o.chaos.Log = stderr
+	o.chaos.Command = func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, o.program, args...)
+		cmd.Dir = o.chaos.Dir
+		return cmd
+	}
+	report, err := chaos.Run(ctx, o.chaos)
+	if err != nil {
+		o.keep = true
+		return err
+	}
+	return finish(report, &o, args, stdout)
+}
+
+// finish shows the report. Its error says whether the proof has failed.
+func finish(report *chaos.Report, o *options, args []string, stdout io.Writer) error {
+	write := report.WriteText
+	if o.json {
+		write = report.WriteJSON
+	}
+	err := write(stdout)
+	if err == nil && o.markdown != "" {
+		err = writeSection(o.markdown, report.Database, "`go run ./bench/chaos "+strings.Join(args, " ")+"`:\n\n"+report.Markdown())
+	}
+	if err == nil && !report.Clean() {
+		o.keep = true
+		err = fmt.Errorf("%w: %d violations", errViolated, len(report.Violations))
+	}
+	return err
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	c := &o.chaos
+	flags := flag.NewFlagSet("bench/chaos", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.DurationVar(&c.For, "for", 5*time.Minute, "how long faults go on; up to a minute for settling follows")
+	flags.IntVar(&c.Devices, "devices", 3000, "devices")
+	flags.Uint64Var(&c.Seed, "seed", 1, "what the faults and the devices' mischief follow from")
+	flags.StringVar(&c.Database, "database", chaos.SQLite, "sqlite; postgres, a server of our own that is stopped and killed, too; memory, which is stopped only;\n"+
+		"or the `URL` of an empty database, which is left in peace")
+	flags.DurationVar(&c.Rules.Timeout, "timeout", 6*time.Second, "silence after which a device is offline")
+	flags.DurationVar(&c.Rules.Allowance, "allowance", 0, "time that devices get after a restart (default a third of the timeout)")
+	flags.DurationVar(&c.Rules.Checkpoint, "checkpoint", 0, "time between checkpoints (default 1s or an eighth of the timeout)")
+	flags.DurationVar(&c.Rules.Epsilon, "epsilon", 0, "how late the server may be (default 2s)")
+	flags.IntVar(&c.DiskSize, "disk", 0, "size of the disk that is filled, in `MiB` (default 128)")
+	faults := flags.String("faults", "", "only these faults, with commas between; default all of\n"+names())
+	flags.StringVar(&o.program, "program", "", "the program, ready built (default: it is built from ./cmd/holter)")
+	flags.BoolVar(&o.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&o.keep, "keep", false, "keep data and logs; they are kept anyway if a promise was broken")
+	flags.StringVar(&o.markdown, "md", "", "write the report into a section of this Markdown `file`")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	c.Faults = chaos.ParseFaults(*faults)
+	return o, nil
+}
+
+func names() string {
+	var all []string
+	for _, kind := range chaos.AllFaults() {
+		all = append(all, string(kind))
+	}
+	return strings.Join(all, ",")
+}
+
+// build builds the program.
+func build(ctx context.Context, dir string) (string, error) {
+	program := filepath.Join(dir, "holter")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/holter-iot/holter/cmd/holter").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build holter: %w\n%s", err, out)
+	}
+	return program, nil
+}

@@ -1,0 +1,127 @@
+package chaos
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet"
+)
+
+// absence is a time in which a device was to be judged.
+type absence struct {
+	from   time.Duration // when it fell silent, or ended its connection
+	end    time.Duration // the HELLO that ended it; never if none did
+	action fleet.Action  // what began it
+}
+
+// absences reads the device's history. That the server ended a connection is
+// none: the device goes on trying.
+func (j *judge) absences() []absence {
+	var list []absence
+	for _, s := range j.device.Steps {
+		if s.Err != "" {
+			continue
+		}
+		switch s.Action {
+		case fleet.Silent, fleet.Close, fleet.Reset, fleet.Bye:
+		default:
+			continue
+		}
+		at := j.history.when(s.At)
+		if n := len(list); n > 0 && list[n-1].end > at {
+			continue // it was silent already
+		}
+		a := absence{from: at, end: never, action: s.Action}
+		if back := j.after(at + 1); back < len(j.device.Signs) {
+			a.end = j.sign(back)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// deadline is when the device must be offline at the latest.
+func (j *judge) deadline(a *absence) time.Duration {
+	need := j.rules.Timeout
+	switch a.action {
+	case fleet.Close, fleet.Reset:
+		need = j.rules.CloseGrace
+	case fleet.Bye:
+		need = 0
+	default:
+	}
+	if soon := a.from + need + j.rules.Epsilon; quiet(j.outages, a.from-j.rules.Epsilon, soon) {
+		return soon
+	}
+	return deadline(j.outages, a.from, j.rules.Timeout, j.rules)
+}
+
+// absence checks that the device was judged in time, and stayed offline.
+func (j *judge) absence(a *absence) {
+	due := j.deadline(a)
+	if due >= min(a.end, j.evidence.Until) {
+		return
+	}
+	j.Due++
+	online, late := false, time.Duration(0)
+	var last *fleet.Event
+	for i := range j.events {
+		e := &j.events[i]
+		if e.Type != fleet.TypeOnline && e.Type != fleet.TypeOffline {
+			continue
+		}
+		t := j.history.when(e.Time)
+		if t <= due {
+			online, last = e.Type == fleet.TypeOnline, e
+			continue
+		}
+		if e.Type == fleet.TypeOnline && t < a.end {
+			j.violation(WrongState, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
+				clock(t), a.action, clock(a.from), clock(a.end), j.context(t))
+			return
+		}
+		if online && late == 0 && e.Type == fleet.TypeOffline && t < a.end {
+			late = t
+		}
+	}
+	if !online {
+		return
+	}
+	told := "it never was"
+	if late > 0 {
+		told = "it was at " + clock(late)
+	}
+	j.violation(MissedOffline, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+}
+
+// final checks the state in the end.
+func (j *judge) final(away []absence) {
+	if len(j.device.Signs) == 0 {
+		return // nobody knows it
+	}
+	want := fleet.TypeOnline
+	if n := len(away); n > 0 && away[n-1].end == never {
+		want = fleet.TypeOffline
+		if j.deadline(&away[n-1]) > j.evidence.Until {
+			return
+		}
+	}
+	logged, seq := "", uint64(0)
+	for i := range j.events {
+		e := &j.events[i]
+		if e.Type == fleet.TypeOnline || e.Type == fleet.TypeOffline {
+			logged = e.Type
+		}
+		seq = max(seq, e.Seq)
+	}
+	api := j.evidence.States[j.device.ID]
+	if logged != want {
+		j.violation(WrongState, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
+	}
+	if api.State != want {
+		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(api.State, "unknown"), api.Reason, want, j.context(j.evidence.Until))
+	}
+	if api.Seq != seq {
+		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, api.Seq)
+	}
+}

@@ -1,0 +1,87 @@
+package chaos_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet/chaos"
+)
+
+func TestPlan(t *testing.T) {
+	r := chaos.Rules{Timeout: 6 * time.Second, Interval: time.Second, Allowance: 2 * time.Second, Checkpoint: time.Second}
+	for seed := range uint64(50) {
+		plan := chaos.Plan(seed, chaos.AllFaults(), 10*time.Minute, &r)
+		if again := chaos.Plan(seed, chaos.AllFaults(), 10*time.Minute, &r); !reflect.DeepEqual(plan, again) {
+			t.Fatalf("seed %d: another plan the second time", seed)
+		}
+		if reflect.DeepEqual(plan, chaos.Plan(seed+1, chaos.AllFaults(), 10*time.Minute, &r)) {
+			t.Errorf("seeds %d and %d: the same plan", seed, seed+1)
+		}
+		kinds := map[chaos.FaultKind]int{}
+		for _, f := range plan {
+			kinds[f.Kind]++
+			for _, life := range f.Lives {
+				if life <= r.Allowance+r.Checkpoint || life >= r.Timeout {
+					t.Errorf("seed %d: a life of %v in a crash loop", seed, life)
+				}
+			}
+			if f.Down > 10*r.Timeout || f.Length > 3*r.Timeout || f.Wait <= 0 {
+				t.Errorf("seed %d: %v", seed, f)
+			}
+		}
+		if len(plan) >= len(chaos.AllFaults()) && len(kinds) < len(chaos.AllFaults()) {
+			t.Errorf("seed %d: %d faults, and only %v", seed, len(plan), kinds)
+		}
+	}
+	if plan := chaos.Plan(1, nil, time.Hour, &r); plan != nil {
+		t.Errorf("a plan without faults has %v", plan)
+	}
+}
+
+func TestSet(t *testing.T) {
+	var c chaos.Config
+	for _, word := range []string{
+		"devices=7", "for=3s", "seed=9", "database=postgres", "faults=kill, stop", "disk=64", "timeout=2s", "allowance=1s", "checkpoint=1ms", "epsilon=4s",
+	} {
+		if err := c.Set(word); err != nil {
+			t.Error(err)
+		}
+	}
+	want := chaos.Config{
+		Devices: 7, For: 3 * time.Second, Seed: 9, Database: chaos.Postgres, Faults: []chaos.FaultKind{chaos.Kill, chaos.Stop}, DiskSize: 64,
+		Rules: chaos.Rules{Timeout: 2 * time.Second, Allowance: time.Second, Checkpoint: time.Millisecond, Epsilon: 4 * time.Second},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("Set gave %+v, want %+v", c, want)
+	}
+	for _, word := range []string{"", "devices", "devices=x", "for=5", "colour=red"} {
+		if err := c.Set(word); err == nil {
+			t.Errorf("Set(%q) takes it", word)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := chaos.Report{
+		Database: "sqlite", Plan: []chaos.Fault{{Kind: chaos.Kill}, {Kind: chaos.Disk}, {Kind: chaos.Kill}}, Verdicts: map[string]int{"silence": 3, "bye": 1},
+	}
+	for range 12 {
+		r.Violations = append(r.Violations, chaos.Violation{Kind: chaos.LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"})
+	}
+	var text, js builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WriteJSON(&js); err != nil {
+		t.Fatal(err)
+	}
+	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "lost event                 12\n", "false offline              0\n", "dev-1 offset 7: gone")
+	js.has(t, `"kind": "lost event"`, `"database": "sqlite"`)
+	markdown := builder{}
+	_, _ = markdown.WriteString(r.Markdown())
+	markdown.has(t, "| lost event | 12 |", "| database | sqlite |")
+	if r.Clean() || r.Count(chaos.LostEvent) != 12 {
+		t.Errorf("Clean() = %v with 12 violations", r.Clean())
+	}
+}

@@ -1,0 +1,112 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet"
+)
+
+const (
+	readEvery  = 500 * time.Millisecond
+	readWithin = 5 * time.Second
+	maxAnswer  = 64 << 20 // bytes of a page
+)
+
+// reader reads the log page by page while the run lasts: what is new, and now
+// and then an old page again.
+type reader struct {
+	api    string
+	client *http.Client
+	chance *rand.Rand
+
+	mu     sync.Mutex // guards the fields below
+	after  uint64
+	events []fleet.Event
+}
+
+// run reads until ctx is done. A page that cannot be read is read later.
+func (r *reader) run(ctx context.Context) {
+	for pause(ctx, readEvery) == nil {
+		for full := true; full && ctx.Err() == nil; {
+			full = r.read(ctx, r.after)
+		}
+		if r.after > 0 && r.chance.IntN(10) == 0 {
+			r.read(ctx, r.chance.Uint64N(r.after))
+		}
+	}
+}
+
+// read reads the page after an offset, and reports whether it was full.
+func (r *reader) read(ctx context.Context, after uint64) bool {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	page, next, err := fleet.EventsAfter(ctx, r.client, r.api, after)
+	if err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, page...)
+	r.after = max(r.after, next)
+	return len(page) == 1000
+}
+
+// states reads the state of each device.
+func states(ctx context.Context, client *http.Client, api string) (map[string]State, error) {
+	all := map[string]State{}
+	for after := ""; ; {
+		var page struct {
+			Devices []struct {
+				ID, State, Reason string
+				Seq               uint64
+			}
+			Next string
+		}
+		if err := getJSON(ctx, client, api+"/v1/devices?limit=1000&after="+url.QueryEscape(after), &page); err != nil {
+			return nil, err
+		}
+		for _, d := range page.Devices {
+			all[d.ID] = State{State: d.State, Reason: d.Reason, Seq: d.Seq}
+		}
+		if page.Next == "" {
+			return all, nil
+		}
+		after = page.Next
+	}
+}
+
+// getJSON reads an answer of the API.
+func getJSON(ctx context.Context, client *http.Client, where string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*readWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s: %.300s", where, answer.Status, body)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return nil
+}

@@ -1,0 +1,426 @@
+package chaos_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/fleet"
+	"github.com/holter-iot/holter/internal/fleet/chaos"
+)
+
+// world is a made-up run, in seconds from its origin.
+type world struct {
+	chaos.Evidence
+
+	seq map[string]uint64
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Microsecond)
+}
+
+func (w *world) time(s float64) time.Time { return w.History.Origin.Add(seconds(s)) }
+
+// after is an instant that has not come when the world ends.
+const after = time.Duration(1 << 61)
+
+// newWorld has one life from 1 on, and lasts until 300.
+func newWorld() *world {
+	w := &world{seq: map[string]uint64{}}
+	w.Rules = chaos.Rules{
+		Timeout: 10 * time.Second, CloseGrace: 5 * time.Second, Interval: 2 * time.Second, Allowance: 3 * time.Second,
+		MaxGap: time.Second, Checkpoint: time.Second, Epsilon: time.Second,
+	}
+	w.History.Origin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	w.History.Breaks = []chaos.Break{{Kind: chaos.Start, Asked: -after, Began: -after, Ending: seconds(0.5), Over: seconds(1)}}
+	w.Until = seconds(300)
+	return w
+}
+
+// brk adds a break: asked for at from, begun 0.1 later; ending at to, over 0.5 later.
+func (w *world) brk(kind chaos.BreakKind, from, to float64) {
+	w.History.Breaks = append(w.History.Breaks, chaos.Break{
+		Kind: kind, Asked: seconds(from), Began: seconds(from + 0.1), Ending: seconds(to), Over: seconds(to + 0.5),
+	})
+}
+
+// device adds a device, without signs.
+func (w *world) device(id string) *fleet.Device {
+	w.Devices = append(w.Devices, fleet.Device{Index: len(w.Devices), ID: id})
+	return &w.Devices[len(w.Devices)-1]
+}
+
+// on is a connection, greeted at from, with heartbeats every 2 s before to.
+func (w *world) on(d *fleet.Device, from, to float64) {
+	hello := w.time(from).UnixNano()
+	d.Signs = append(d.Signs, fleet.Sign{At: hello, Granted: hello + int64(10*time.Millisecond)})
+	for t := from + 2; t < to; t += 2 {
+		d.Signs = append(d.Signs, fleet.Sign{At: w.time(t).UnixNano()})
+	}
+}
+
+func (w *world) step(d *fleet.Device, a fleet.Action, at float64) {
+	d.Steps = append(d.Steps, fleet.Step{Action: a, At: w.time(at)})
+}
+
+// says adds an event to the log.
+func (w *world) says(id, kind, reason string, at float64) *fleet.Event {
+	w.seq[id]++
+	e := fleet.Event{
+		Offset: uint64(len(w.Events) + 1), ID: fmt.Sprintf("%s:%d", id, w.seq[id]), Type: kind, Reason: reason,
+		Seq: w.seq[id], Epoch: 1, Time: w.time(at),
+	}
+	if !strings.HasPrefix(id, "source/") {
+		e.Device = id
+	}
+	w.Events = append(w.Events, e)
+	return &w.Events[len(w.Events)-1]
+}
+
+// told lets the readers see the log, and the API say what it says.
+func (w *world) told() {
+	w.Followed, w.Seen = slices.Clone(w.Events), slices.Clone(w.Events)
+	w.States = map[string]chaos.State{}
+	for _, e := range w.Events {
+		if e.Device == "" {
+			continue
+		}
+		s := w.States[e.Device]
+		if e.Type == "online" || e.Type == "offline" {
+			s.State, s.Reason = e.Type, e.Reason
+		}
+		s.Seq = e.Seq
+		w.States[e.Device] = s
+	}
+}
+
+// scenario is a device's life, and what a server says of it; want is what is to be found, "" for nothing.
+type scenario struct {
+	name  string
+	build func(w *world, d *fleet.Device)
+	want  chaos.ViolationKind
+	say   string // in the detail
+}
+
+func TestVerdicts(t *testing.T) {
+	silentAt := func(at, verdict float64, reason string) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			w.on(d, 1, at)
+			w.step(d, fleet.Silent, at)
+			w.says(d.ID, "online", "", 1)
+			if verdict > 0 {
+				w.says(d.ID, "offline", reason, verdict)
+			}
+		}
+	}
+	endAt := func(a fleet.Action, at, verdict float64, reason string) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			w.on(d, 1, at)
+			w.step(d, a, at)
+			w.says(d.ID, "online", "", 1)
+			w.says(d.ID, "offline", reason, verdict)
+		}
+	}
+	healthy := func(w *world, d *fleet.Device) {
+		w.on(d, 1, 300)
+		w.says(d.ID, "online", "", 1)
+	}
+	back := func(w *world, d *fleet.Device, at float64) {
+		w.on(d, at, 300)
+		w.says(d.ID, "online", "", at+0.01)
+	}
+	tests := []scenario{
+		{"healthy", healthy, "", ""},
+		{"healthy and judged", func(w *world, d *fleet.Device) {
+			healthy(w, d)
+			w.says(d.ID, "offline", "silence", 50.5)
+			w.says(d.ID, "online", "", 51.01)
+		}, chaos.FalseOffline, "silent for 1.5s"},
+		{"judged for no reason", endAt(fleet.Silent, 50, 59, "protocol"), chaos.FalseOffline, "no device did anything"},
+		{"silent", silentAt(50, 59.3, "silence"), "", ""}, // heard last at 49
+		{"silent, judged too early", silentAt(50, 58.9, "silence"), chaos.FalseOffline, "silent for 9.9s"},
+		{"silent, judged late", silentAt(50, 61.1, "silence"), chaos.MissedOffline, "it was at +61.1"},
+		{"silent, never judged", func(w *world, d *fleet.Device) {
+			silentAt(50, 0, "")(w, d)
+			w.on(d, 100, 300)
+		}, chaos.MissedOffline, "it never was"},
+		{"never judged, but not due", silentAt(290, 0, ""), "", ""},
+		{"silent, judged as closed", silentAt(50, 59.3, "closed"), chaos.FalseOffline, "nothing of the kind"},
+		{"silent for a while", func(w *world, d *fleet.Device) {
+			silentAt(50, 0, "")(w, d)
+			w.on(d, 55, 300)
+		}, "", ""},
+		{"silent for a while, and judged", func(w *world, d *fleet.Device) {
+			silentAt(50, 57, "silence")(w, d)
+			back(w, d, 58)
+		}, chaos.FalseOffline, "silent for 8s"},
+		{"judged, and back", func(w *world, d *fleet.Device) {
+			silentAt(50, 59.3, "silence")(w, d)
+			back(w, d, 80)
+		}, "", ""},
+		{"judged just before it was read that it is back", func(w *world, d *fleet.Device) {
+			silentAt(50, 59.005, "silence")(w, d)
+			back(w, d, 59.002)
+		}, "", ""},
+		{"judged long after it was back", func(w *world, d *fleet.Device) {
+			silentAt(50, 64, "silence")(w, d)
+			w.on(d, 59.5, 300)
+			w.says(d.ID, "online", "", 64.1)
+		}, chaos.FalseOffline, "silent for"},
+		{"online while it is dead", func(w *world, d *fleet.Device) {
+			silentAt(50, 59.3, "silence")(w, d)
+			w.says(d.ID, "online", "", 100)
+			w.says(d.ID, "offline", "silence", 110)
+		}, chaos.WrongState, "it fell silent"},
+		{"never online again", func(w *world, d *fleet.Device) {
+			silentAt(50, 59.3, "silence")(w, d)
+			w.on(d, 80, 300)
+		}, chaos.WrongState, "offline by its events, want online"},
+		{"closed", endAt(fleet.Close, 50, 55.1, "closed"), "", ""},
+		{"reset", endAt(fleet.Reset, 50, 55.1, "closed"), "", ""},
+		{"closed, judged too early", endAt(fleet.Close, 50, 54.9, "closed"), chaos.FalseOffline, "the grace is 5s"},
+		{"closed, judged late", endAt(fleet.Close, 50, 56.2, "closed"), chaos.MissedOffline, "it was at"},
+		{"closed, and back in time", func(w *world, d *fleet.Device) {
+			endAt(fleet.Close, 50, 55, "closed")(w, d)
+			back(w, d, 53)
+		}, chaos.FalseOffline, "within 3.01s"},
+		{"closed, and judged twice", func(w *world, d *fleet.Device) {
+			endAt(fleet.Close, 50, 55.1, "closed")(w, d)
+			back(w, d, 60)
+			w.says(d.ID, "offline", "closed", 64)
+			w.says(d.ID, "online", "", 64.01)
+		}, chaos.FalseOffline, "judged already"},
+		{"bye", endAt(fleet.Bye, 50, 50.01, "bye"), "", ""},
+		{"bye before it was said", endAt(fleet.Bye, 50, 49.9, "bye"), chaos.FalseOffline, "nothing of the kind"},
+		{"bye, judged late", endAt(fleet.Bye, 50, 51.2, "bye"), chaos.MissedOffline, "to be offline by +51"},
+		{"offline twice", func(w *world, d *fleet.Device) {
+			silentAt(50, 59.3, "silence")(w, d)
+			w.says(d.ID, "offline", "silence", 70)
+		}, chaos.Disorder, "offline again"},
+	}
+	tests = append(tests, broken()...)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld()
+			tt.build(w, w.device("dev-1"))
+			w.told()
+			expect(t, chaos.Score(&w.Evidence), tt.want, tt.say)
+		})
+	}
+}
+
+// broken are scenarios with breaks of the server.
+func broken() []scenario {
+	// beats until a kill at 100, or a stop; the server is back at 104.5.
+	until := func(kind chaos.BreakKind, build func(w *world, d *fleet.Device)) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			w.brk(kind, 100, 104)
+			w.on(d, 1, 100)
+			w.says(d.ID, "online", "", 1)
+			build(w, d)
+		}
+	}
+	dies := func(kind chaos.BreakKind, at, verdict float64) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			w.brk(kind, 100, 104)
+			w.on(d, 1, min(at, 99.9))
+			w.step(d, fleet.Silent, at)
+			w.says(d.ID, "online", "", 1)
+			if verdict > 0 {
+				w.says(d.ID, "offline", "silence", verdict)
+			}
+		}
+	}
+	return []scenario{
+		{"killed, and all is well", until(chaos.Killed, func(w *world, d *fleet.Device) { w.on(d, 104.7, 300) }), "", ""},
+		{"killed, and a healthy device is judged", until(chaos.Killed, func(w *world, d *fleet.Device) {
+			w.on(d, 104.7, 300)
+			w.says(d.ID, "offline", "silence", 106.5)
+			w.says(d.ID, "online", "", 106.71)
+		}), chaos.FalseOffline, "timeout is 10s"},
+		{"killed, and judged at once", dies(chaos.Killed, 97, 104.2), chaos.FalseOffline, "silent for"},
+		{"silent before, judged within the allowance", dies(chaos.Killed, 92, 106.9), chaos.FalseOffline, "the allowance is 3s"},
+		{"silent before, judged after the allowance", dies(chaos.Killed, 92, 107.5), "", ""},
+		{"silent before, judged late", dies(chaos.Killed, 92, 109.6), chaos.MissedOffline, "it was at"},
+		{"silent before, never judged", func(w *world, d *fleet.Device) {
+			dies(chaos.Killed, 92, 0)(w, d)
+			w.on(d, 120, 300)
+		}, chaos.MissedOffline, "it never was"},
+		{"dies while the server is away", dies(chaos.Killed, 102, 112), "", ""},
+		{"dies while the server is away, judged late", dies(chaos.Killed, 102, 115.6), chaos.MissedOffline, "it was at"},
+		{"its last heartbeat was not saved", dies(chaos.Killed, 100, 111.1), "", ""},
+		{"its silence began anew with the new life", dies(chaos.Killed, 94.9, 114.6), chaos.MissedOffline, "it was at"},
+		{"judged while no server lived", dies(chaos.Killed, 90, 102), chaos.FalseOffline, "no server was alive"},
+		{"closed in the life before", until(chaos.Killed, func(w *world, d *fleet.Device) {
+			w.step(d, fleet.Close, 99)
+			w.says(d.ID, "offline", "closed", 108)
+		}), chaos.FalseOffline, "nothing of the kind"},
+		{"closed in the life before, judged for silence", until(chaos.Killed, func(w *world, d *fleet.Device) {
+			w.step(d, fleet.Close, 99)
+			w.says(d.ID, "offline", "silence", 113)
+		}), "", ""},
+		{"stopped, and all is well", until(chaos.Stopped, func(w *world, d *fleet.Device) { w.on(d, 100.5, 300) }), "", ""},
+		{"stopped, and judged at once", dies(chaos.Stopped, 94.5, 104.2), chaos.FalseOffline, "silent for"},
+		{"was due before the stop, told after it", dies(chaos.Stopped, 89.5, 104.1), "", ""},
+		{"stopped, judged within the allowance", dies(chaos.Stopped, 92, 106.5), chaos.FalseOffline, "the allowance is 3s"},
+		{"stopped, judged after the allowance", dies(chaos.Stopped, 92, 107.5), "", ""},
+		{"stopped, judged late", dies(chaos.Stopped, 92, 108.6), chaos.MissedOffline, "it was at"},
+		{"crash loop, never judged", func(w *world, d *fleet.Device) {
+			for at := 100.0; at < 150; at += 6 {
+				w.brk(chaos.Killed, at, at+0.5) // lives of 5 s, each of which proves 4 s of silence
+			}
+			w.on(d, 1, 99)
+			w.step(d, fleet.Silent, 99)
+			w.says(d.ID, "online", "", 1)
+			w.says(d.ID, "offline", "silence", 122.2)
+		}, chaos.MissedOffline, "it was at"},
+		{"crash loop, judged", func(w *world, d *fleet.Device) {
+			for at := 100.0; at < 150; at += 6 {
+				w.brk(chaos.Killed, at, at+0.5)
+			}
+			w.on(d, 1, 99)
+			w.step(d, fleet.Silent, 99)
+			w.says(d.ID, "online", "", 1)
+			w.says(d.ID, "offline", "silence", 116.5)
+		}, "", ""},
+		{"a full disk delays a verdict", func(w *world, d *fleet.Device) {
+			w.History.Troubles = []chaos.Trouble{{Kind: chaos.Disk, From: seconds(100), To: seconds(120)}}
+			dies(chaos.Stopped, 98, 127)(w, d)
+		}, "", ""},
+		{"the server says that it was deaf", func(w *world, d *fleet.Device) {
+			w.says("source/gateway", "source.deaf", "", 50)
+			e := w.says("source/gateway", "source.heard", "", 57)
+			e.Deaf = 7 * time.Second
+			w.on(d, 1, 50)
+			w.step(d, fleet.Silent, 50)
+			w.says(d.ID, "online", "", 1)
+			w.says(d.ID, "offline", "silence", 66)
+		}, "", ""},
+	}
+}
+
+// expect checks that there is a violation of a kind, and none of another; none at all if want is "".
+func expect(t *testing.T, f chaos.Findings, want chaos.ViolationKind, say string) {
+	t.Helper()
+	found := false
+	for _, v := range f.Violations {
+		if v.Kind != want {
+			t.Errorf("%s: %s offset %d: %s", v.Kind, v.Subject, v.Offset, v.Detail)
+		}
+		found = found || (v.Kind == want && strings.Contains(v.Detail, say))
+	}
+	if want != "" && !found {
+		t.Errorf("no %s with %q among %+v", want, say, f.Violations)
+	}
+}
+
+// TestPlanted plants faults in the log of a run that is clean, and in what the readers saw.
+func TestPlanted(t *testing.T) {
+	clean := func() *world {
+		w := newWorld()
+		w.brk(chaos.Killed, 100, 104)
+		for i := range 3 {
+			d := w.device(fmt.Sprintf("dev-%d", i))
+			w.on(d, 1, 50)
+			w.step(d, fleet.Silent, 50)
+			w.on(d, 80, 300)
+		}
+		w.Devices = slices.Clone(w.Devices)
+		for _, at := range []float64{1, 59.3, 80} {
+			for i := range 3 {
+				kind, reason := "online", ""
+				if at == 59.3 {
+					kind, reason = "offline", "silence"
+				}
+				w.says(fmt.Sprintf("dev-%d", i), kind, reason, at+float64(i)/100)
+			}
+		}
+		w.says("source/gateway", "source.deaf", "", 100)
+		w.says("source/gateway", "source.heard", "", 104.4).Deaf = 4400 * time.Millisecond
+		w.told()
+		return w
+	}
+	renumber := func(w *world) {
+		for i := range w.Events {
+			w.Events[i].Offset = uint64(i + 1)
+		}
+		w.Followed, w.Seen = slices.Clone(w.Events), slices.Clone(w.Events)
+	}
+	tests := []struct {
+		name  string
+		plant func(w *world)
+		want  []chaos.ViolationKind
+	}{
+		{"nothing", func(*world) {}, nil},
+		{"the last event is gone", func(w *world) { w.Events = w.Events[:10] }, []chaos.ViolationKind{chaos.LostEvent}},
+		{
+			"an event in the middle is gone", func(w *world) { w.Events = slices.Delete(w.Events, 9, 10) },
+			[]chaos.ViolationKind{chaos.LostEvent, chaos.OffsetGap, chaos.SequenceGap},
+		},
+		{"only the reader saw it", func(w *world) { w.Events, w.Followed = w.Events[:10], w.Followed[:10] }, []chaos.ViolationKind{chaos.LostEvent}},
+		{"only the follower saw it", func(w *world) { w.Events, w.Seen = w.Events[:10], w.Seen[:10] }, []chaos.ViolationKind{chaos.LostEvent}},
+		{"an event is another one now", func(w *world) { w.Events[4].Time = w.Events[4].Time.Add(time.Microsecond) }, []chaos.ViolationKind{chaos.LostEvent}},
+		{"a number is missing", func(w *world) {
+			w.Events = slices.Delete(w.Events, 9, 10)
+			renumber(w)
+		}, []chaos.ViolationKind{chaos.SequenceGap}},
+		{"a number is there twice", func(w *world) {
+			e := w.Events[7]
+			w.Events = append(w.Events, e)
+			renumber(w)
+		}, []chaos.ViolationKind{chaos.Disorder}},
+		{"numbers change places", func(w *world) {
+			w.Events[0].Seq, w.Events[3].Seq = 2, 1
+			renumber(w)
+		}, []chaos.ViolationKind{chaos.SequenceGap, chaos.Disorder}},
+		{"numbers begin anew after the restart", func(w *world) {
+			w.Events[9].Seq, w.Events[10].Seq = 5, 6
+			renumber(w)
+		}, []chaos.ViolationKind{chaos.SequenceGap}},
+		{"an epoch goes back", func(w *world) {
+			w.Events[1].Epoch = 3
+			renumber(w)
+		}, []chaos.ViolationKind{chaos.Disorder}},
+		{"an offset is missing", func(w *world) {
+			for i := range w.Events[6:] {
+				w.Events[6+i].Offset++
+			}
+			w.Followed, w.Seen = nil, slices.Clone(w.Events)
+			w.Followed = slices.Clone(w.Events)
+		}, []chaos.ViolationKind{chaos.OffsetGap, chaos.WrongStream}},
+		{
+			"the log has forgotten its beginning", func(w *world) { w.Events = w.Events[3:] },
+			[]chaos.ViolationKind{chaos.OffsetGap, chaos.SequenceGap, chaos.LostEvent},
+		},
+		{"the follower is told twice", func(w *world) { w.Followed = slices.Insert(w.Followed, 5, w.Followed[4]) }, []chaos.ViolationKind{chaos.WrongStream}},
+		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []chaos.ViolationKind{chaos.WrongStream}},
+		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []chaos.ViolationKind{chaos.WrongStream}},
+		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []chaos.ViolationKind{chaos.WrongStream}},
+		{"the API has another state", func(w *world) { w.States["dev-1"] = chaos.State{State: "unknown", Seq: 3} }, []chaos.ViolationKind{chaos.WrongState}},
+		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []chaos.ViolationKind{chaos.WrongState, chaos.SequenceGap}},
+		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = chaos.State{State: "online", Seq: 4} }, []chaos.ViolationKind{chaos.SequenceGap}},
+		{"a stranger", func(w *world) { w.says("dev-9", "online", "", 200); renumber(w) }, []chaos.ViolationKind{chaos.WrongState}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := clean()
+			tt.plant(w)
+			found := map[chaos.ViolationKind]bool{}
+			f := chaos.Score(&w.Evidence)
+			for _, v := range f.Violations {
+				found[v.Kind] = true
+				if !slices.Contains(tt.want, v.Kind) {
+					t.Errorf("%s: %s offset %d: %s", v.Kind, v.Subject, v.Offset, v.Detail)
+				}
+			}
+			for _, kind := range tt.want {
+				if !found[kind] {
+					t.Errorf("no %s among %+v", kind, f.Violations)
+				}
+			}
+		})
+	}
+}
