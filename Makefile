@@ -64,7 +64,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (5s)
 .PHONY: test
 test: ## Check all that CI checks: go.mod, lint, tests, rivals, fuzz targets
 	@rm -rf $(REPORTS)
-	@$(MAKE) -k tidy-check lint race rivals fuzz; status=$$?; $(MAKE) totals; exit $$status
+	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint race rivals fuzz || status=1; $(MAKE) totals; exit $$status
 
 .PHONY: bench
 bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
@@ -81,6 +81,16 @@ bench-gateway: ## Measure the gateway beside bare gnet, into docs/benchmarks.md 
 .PHONY: fleet
 fleet: ## Play 15,000 devices against holter serve and score every verdict, three times
 	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./cmd/holter
+
+CHAOS ?= 5m
+.PHONY: chaos
+chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
+	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -md docs/reliability.md
+	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -database postgres -md docs/reliability.md
+
+.PHONY: bench-store
+bench-store: ## Measure the store on all its databases (5 minutes)
+	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

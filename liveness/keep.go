@@ -146,17 +146,14 @@ func (s *Source) restore(rec SourceRecord) error {
 	if s.latest.Load() != nil {
 		return fmt.Errorf("liveness: source %q listens already", s.name)
 	}
-	s.seq = rec.Seq
-	if rec.At.IsZero() {
-		return nil
-	}
-	s.past = rec.At
+	s.seq, s.past = rec.Seq, rec.At
 	s.deaf = append(s.deaf[:0], rec.Deaf[max(len(rec.Deaf)-deafKept, 0):]...)
 	s.deafTotal = rec.DeafTotal
-	s.clock.Set(rec.Listened)
-	s.resumed.Store(int64(rec.Listened))
+	listened := max(rec.Listened, 1) // so that all was heard before, even if there never was a checkpoint
+	s.clock.Set(listened)
+	s.resumed.Store(int64(listened))
 	for i := range s.marks {
-		s.marks[i] = rec.Listened
+		s.marks[i] = listened
 	}
 	return nil
 }

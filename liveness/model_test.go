@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,7 +114,7 @@ func (m *model) verdict(d *modelDevice) (at int, why string) {
 func (m *model) report(d *modelDevice, kind string, clock, now int) {
 	d.seq++
 	d.told, d.kept = d.epoch, d.last
-	seen := fmt.Sprint(m.wall(d.last))
+	seen := strconv.Itoa(m.wall(d.last))
 	if d.restored {
 		seen = "-" // heard within a checkpoint of the end, it may be told on either side of the deaf time
 	}

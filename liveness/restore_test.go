@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,30 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 	})
 }
 
+// A process that dies before its first checkpoint leaves devices behind, which have their allowance.
+func TestRestartBeforeTheCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		k.sources["edge"] = liveness.SourceRecord{Name: "edge"}
+		fleet := liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit, Interval: unit}}
+		l := begin(t, k, fleet, origin, false)
+		l.pulse()
+		l.open("a")
+		synctest.Wait()
+		l.stop()
+		l = begin(t, k, fleet, origin, false)
+		defer func() { l.stop() }()
+		l.pulse()
+		l.wantState("a", liveness.Unknown)
+		l.listen(10 * unit)
+		if v := l.device("a"); v.State != liveness.Unknown || v.Seq != 1 {
+			t.Errorf("%+v", v)
+		}
+		l.listen(step)
+		l.wantState("a", liveness.Offline)
+	})
+}
+
 // Flapping, maintenance, policies and outages go on as they were.
 func TestRestartKeepsAll(t *testing.T) {
 	fleet := liveness.Config{
@@ -327,7 +352,7 @@ func TestRestoredAreSpread(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range devices {
-			err := r.Restore(liveness.Record{Num: uint32(i + 1), ID: fmt.Sprint(i), State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1})
+			err := r.Restore(liveness.Record{Num: uint32(i + 1), ID: strconv.Itoa(i), State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -21,8 +20,9 @@ Example: holter serve --listen 127.0.0.1:7700`
 
 // commandLine is what a user may type.
 type commandLine struct {
-	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
-	Explain explainCommand `cmd:"" help:"Say why a device is in the state that it is in."`
+	Serve  serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
+	Client clientCommands `embed:""`
+
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -161,36 +161,6 @@ func (s *secretFlag) Decode(ctx *kong.DecodeContext) error {
 	}
 	*s = secretFlag(fmt.Sprint(ctx.Scan.Pop().Value))
 	return nil
-}
-
-type explainCommand struct {
-	Device string `arg:"" help:"Id of the device."`
-	API    string `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
-}
-
-// Help is the text below the usage line.
-func (*explainCommand) Help() string {
-	return `It prints the state, the policy and where it comes from, and the sum of the silence that was heard.
-
-Example:
-
-    holter explain site-7/pump-3 --api http://10.0.0.5:8080`
-}
-
-// Run asks the API and prints the answer.
-func (c *explainCommand) Run(ctx context.Context, out output) error {
-	api := c.API
-	if api == "" {
-		api = "http://" + config.DefaultHTTP
-	}
-	u, err := url.Parse(api)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return usageError{fmt.Errorf("--api: %q is not a URL; write http://HOST:PORT", api)}
-	}
-	if c.Device == "" {
-		return usageError{errors.New("the device id is empty")}
-	}
-	return explain(ctx, api, c.Device, out.stdout)
 }
 
 type versionCommand struct{}

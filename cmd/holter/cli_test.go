@@ -67,6 +67,14 @@ func TestPrecedence(t *testing.T) {
 			"data: file", "file", "HOLTER_DATA", "env", "env", "--data=flag", "flag",
 		},
 		{
+			"database", func(c config.Config) any { return c.Database.Reveal() }, "",
+			"database: sqlite:file", "sqlite:file", "HOLTER_DATABASE", "sqlite:env", "sqlite:env", "--database=sqlite:flag", "sqlite:flag",
+		},
+		{
+			"certificate", func(c config.Config) any { return c.TLS.Cert }, "",
+			"tls: {cert: file, key: k}", "file", "HOLTER_TLS_CERT", "env", "env", "--tls-cert=flag", "flag",
+		},
+		{
 			"open", func(c config.Config) any { return c.Open }, false,
 			"open: true", true, "HOLTER_OPEN", "false", false, "--open", true,
 		},

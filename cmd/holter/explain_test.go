@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/liveness"
 )
 
 // deviceOf returns the device that the tests begin with: online, heard 35.05 s ago, of which its source was deaf for 5.5 s.
@@ -33,13 +32,26 @@ func deviceOf() httpapi.Device {
 	}
 }
 
+// explainAt asks the API at a URL.
+func explainAt(ctx context.Context, apiURL, device string, stdout io.Writer) error {
+	api, err := (&apiFlags{API: apiURL}).client()
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	return explainWith(ctx, api, device, stdout)
+}
+
 func TestExplain(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*httpapi.Device)
 		want   []string // lines that are in the answer
+
+		source  httpapi.Source
+		started time.Time
 	}{
-		{"online", func(*httpapi.Device) {}, []string{
+		{name: "online", change: func(*httpapi.Device) {}, want: []string{
 			"site-7/pump 3",
 			"",
 			"  state           online",
@@ -62,10 +74,10 @@ func TestExplain(t *testing.T) {
 			"  group           pumps",
 			"  session         connected, epoch 2, event 4",
 		}},
-		{"offline", func(d *httpapi.Device) {
+		{name: "offline", change: func(d *httpapi.Device) {
 			d.State, d.Reason, d.Deadline, d.Connected, d.Flapping, d.Group, d.Policy.LateAfter = "offline", "silence", time.Time{}, false, true, "", 0
 			d.Listening.Deaf, d.Silence, d.AsOf = nil, 91_000, d.LastSeen.Add(91*time.Second)
-		}, []string{
+		}, want: []string{
 			"  state           offline",
 			"  because         nothing was heard of it for 1m30s for which its source was listening",
 			"  silence             1m31s  since the last heartbeat",
@@ -76,51 +88,80 @@ func TestExplain(t *testing.T) {
 			"  session         not connected, epoch 2, event 4",
 			"  flapping        it keeps going offline and coming back",
 		}},
-		{"unknown", func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 138_000 }, []string{
+		{name: "unknown", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 138_000 }, want: []string{
 			"  because         its source was deaf since the last heartbeat, and it was not heard again yet",
 			"  allowance       not judged for another 8.5s of listening, because the source was deaf",
 		}},
-		{"allowance over", func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, []string{
+		{name: "allowance over", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, want: []string{
 			"  allowance       passed: the source listened long enough after it was deaf",
 		}},
-		{"never seen", func(d *httpapi.Device) {
+		{name: "never seen", change: func(d *httpapi.Device) {
 			*d = httpapi.Device{ID: "x", State: "never_seen", Since: d.Since, AsOf: d.AsOf, Policy: d.Policy}
-		}, []string{
+		}, want: []string{
 			"  because         it is configured, and was never heard",
 			"  session         not connected, epoch 0, event 0",
 		}},
-		{"sleeping", func(d *httpapi.Device) { d.State, d.SleepUntil = "sleeping", d.AsOf.Add(time.Hour) }, []string{
+		{name: "sleeping", change: func(d *httpapi.Device) { d.State, d.SleepUntil = "sleeping", d.AsOf.Add(time.Hour) }, want: []string{
 			"  because         it said that it would be silent until 2026-01-02T04:04:40.050Z (in 1h0m0s)",
 		}},
-		{"late", func(d *httpapi.Device) { d.State = "late" }, []string{
+		{name: "late", change: func(d *httpapi.Device) { d.State = "late" }, want: []string{
 			"  because         nothing was heard of it for 45s, and not yet for 1m30s",
 		}},
-		{"closing", func(d *httpapi.Device) { d.Closing = "closed" }, []string{
+		{name: "closing", change: func(d *httpapi.Device) { d.Closing = "closed" }, want: []string{
 			"  because         its connection ended (closed), and it has 10s to come back",
 		}},
-		{"bye", func(d *httpapi.Device) { d.State, d.Reason = "offline", "bye" }, []string{"  because         it said goodbye"}},
-		{"closed", func(d *httpapi.Device) { d.State, d.Reason = "offline", "closed" }, []string{
+		{name: "bye", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "bye" }, want: []string{"  because         it said goodbye"}},
+		{name: "closed", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "closed" }, want: []string{
 			"  because         its connection ended, and it was not back within 10s",
 		}},
-		{"protocol", func(d *httpapi.Device) { d.State, d.Reason = "offline", "protocol" }, []string{
+		{name: "protocol", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "protocol" }, want: []string{
 			"  because         it broke its protocol and was cut off, and was not back within 10s",
 		}},
+		{
+			name: "restarted", change: func(d *httpapi.Device) { d.State = "unknown" }, started: deviceOf().LastSeen.Add(2 * time.Second),
+			want: []string{
+				"  because         holter was restarted since the last heartbeat, and it was not heard again yet",
+				"                  -      5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z, when holter was restarted",
+				"                  -   500ms  source deaf from 2026-01-02T03:04:13.000Z to 2026-01-02T03:04:13.500Z",
+			},
+		},
+		{
+			name: "held", change: func(*httpapi.Device) {}, source: httpapi.Source{Name: "line", Held: true},
+			want: []string{`  clock           stands still: events cannot be kept, so nobody is judged; "holter doctor" looks for the reason`},
+		},
+		{
+			name: "absent", change: func(*httpapi.Device) {}, source: httpapi.Source{Name: "line", Absent: true},
+			want: []string{"  clock           stands still: the source is gone since a restart; it is judged again once it is heard elsewhere"},
+		},
+		{
+			name: "administered", change: func(d *httpapi.Device) { d.Maintenance, d.Policy.Own, d.Policy.From = true, true, "device" },
+			want: []string{
+				`  policy          timeout from device; it has a policy of its own, set with "holter device policy"`,
+				"  maintenance     somebody works on it: it is judged, but nobody is to be alarmed",
+			},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := deviceOf()
 			tt.change(&d)
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.EscapedPath() != "/v1/devices/site-7%2Fpump%203" {
+				bodies := map[string]any{
+					"/v1/devices/site-7%2Fpump%203": d,
+					"/v1/stats":                     httpapi.Stats{Started: tt.started},
+					"/v1/sources":                   map[string]any{"sources": []httpapi.Source{{Name: "other"}, tt.source}},
+				}
+				body, ok := bodies[r.URL.EscapedPath()]
+				if !ok {
 					t.Errorf("asked for %s", r.URL.EscapedPath())
 				}
-				if err := json.NewEncoder(w).Encode(d); err != nil {
+				if err := json.NewEncoder(w).Encode(body); err != nil {
 					t.Error(err)
 				}
 			}))
 			defer server.Close()
 			var out strings.Builder
-			if err := explain(t.Context(), server.URL+"/", "site-7/pump 3", &out); err != nil {
+			if err := explainAt(t.Context(), server.URL+"/", "site-7/pump 3", &out); err != nil {
 				t.Fatal(err)
 			}
 			all := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
@@ -140,13 +181,6 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainErrors(t *testing.T) {
-	answer := func(code int, kind, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(code)
-			_, _ = io.WriteString(w, body)
-		}
-	}
 	tests := []struct {
 		name    string
 		handler http.HandlerFunc
@@ -156,12 +190,12 @@ func TestExplainErrors(t *testing.T) {
 			"unknown", answer(404, "application/problem+json", `{"status":404,"detail":"it was never seen"}`),
 			`unknown device "a": it was never seen`,
 		},
-		{"no such page", answer(404, "text/html", "<h1>Not found</h1>"), "URL answers (404 Not Found, text/html), but not as the API of holter does; is --api right?"},
-		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL answers (404 Not Found, application/json), but not as the API of holter does; is --api right?"},
+		{"no such page", answer(404, "text/html", "<h1>Not found</h1>"), "URL: not an answer of holter's API (404 Not Found, text/html); is --api right?"},
+		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL: not an answer of holter's API (404 Not Found, application/json); is --api right?"},
 		{"refused", answer(503, "application/problem+json", `{"status":503,"detail":"too much to do"}`), "URL answers 503 Service Unavailable: too much to do"},
-		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL answers (200 OK, text/html), but not as the API of holter does; is --api right?"},
-		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL answers (200 OK, application/json), but not as the API of holter does; is --api right?"},
-		{"empty JSON", answer(200, "application/json", `{}`), "URL answers (200 OK, application/json), but not as the API of holter does; is --api right?"},
+		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL: not an answer of holter's API (200 OK, text/html); is --api right?"},
+		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
+		{"empty JSON", answer(200, "application/json", `{}`), "URL: not an answer of holter's API; is --api right?"},
 		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"id":`)
@@ -172,7 +206,7 @@ func TestExplainErrors(t *testing.T) {
 			server := httptest.NewServer(tt.handler)
 			defer server.Close()
 			var out strings.Builder
-			err := explain(t.Context(), server.URL, "a", &out)
+			err := explainAt(t.Context(), server.URL, "a", &out)
 			if want := strings.ReplaceAll(tt.want, "URL", server.URL); err == nil || err.Error() != want {
 				t.Errorf("explain: %v, want %s", err, want)
 			}
@@ -191,60 +225,24 @@ func TestExplainUnreachable(t *testing.T) {
 	}
 	api := "http://" + l.Addr().String()
 	l.Close()
-	err = explain(t.Context(), api, "a", &strings.Builder{})
+	err = explainAt(t.Context(), api, "a", &strings.Builder{})
 	want := "the API at " + api + " does not answer: "
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), `Start it with "holter serve", or say where it is with --api URL`) {
 		t.Errorf("explain: %v, want %s", err, want)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := explain(canceled, api, "a", &strings.Builder{}); !errors.Is(err, context.Canceled) {
+	if err := explainAt(canceled, api, "a", &strings.Builder{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("explain: %v, want the context's error", err)
 	}
 }
 
 // TestExplainAsksTheAPI asks a real one.
 func TestExplainAsksTheAPI(t *testing.T) {
-	log, err := liveness.NewLog(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := registry.AddSource(liveness.SourceConfig{Name: "line"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- registry.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
-	now := time.Now().Add(-20 * time.Second)
-	source.Pulse(now)
-	for _, id := range []string{"site-7/pump 3", "..", "/", "100%"} {
-		if _, err := source.Open(&liveness.Session{}, id, liveness.Hello{}, nil, source.Time(now)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, after := range []time.Duration{time.Second, 11 * time.Second, 12 * time.Second} { // deaf for 9 s
-		source.Watermark(0, source.Pulse(now.Add(after)))
-	}
-	api, err := httpapi.New(registry, log, httpapi.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(api.Handler())
-	defer server.Close()
-	for _, id := range []string{"site-7/pump 3", "..", "/", "100%"} {
+	url := realAPI(t, realIDs()...)
+	for _, id := range realIDs() {
 		var out strings.Builder
-		if err := explain(t.Context(), server.URL, id, &out); err != nil {
+		if err := explainAt(t.Context(), url, id, &out); err != nil {
 			t.Errorf("explain %q: %v", id, err)
 		}
 		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "3s  heard silence", "timeout from default", "allowance "} {
@@ -253,7 +251,7 @@ func TestExplainAsksTheAPI(t *testing.T) {
 			}
 		}
 	}
-	if err := explain(t.Context(), server.URL, "nobody", &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), `unknown device "nobody": `) {
+	if err := explainAt(t.Context(), url, "nobody", &strings.Builder{}); err == nil || !strings.HasPrefix(err.Error(), `unknown device "nobody": `) {
 		t.Errorf("explain: %v, want an unknown device", err)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,28 +13,43 @@ import (
 // row is a line of an explanation: a label, an amount with its sign, and what it is.
 type row struct{ label, sign, amount, text string }
 
+// surroundings are what bears on a device's state beside it.
+type surroundings struct {
+	source  *httpapi.Source // where it was heard last; nil if it is not known
+	started time.Time       // when the server did; zero if it is not known
+}
+
+// restart says whether the server was started within a time in which a source was deaf.
+func (s surroundings) restart(deaf httpapi.Deaf) bool {
+	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
+}
+
 // explanation says why a device is in its state.
-func explanation(d *httpapi.Device) string {
+func explanation(d *httpapi.Device, around surroundings) string {
 	lines := []row{
 		{label: "state", text: d.State},
-		{label: "because", text: because(d)},
+		{label: "because", text: because(d, around)},
 		{label: "since", text: instant(d, d.Since)},
 	}
 	if d.Listening != nil {
-		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + d.Source})
-		lines = append(lines, silence(d)...)
+		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + printable(d.Source)})
+		lines = append(lines, silence(d, around)...)
 	}
+	lines = append(lines, standstill(around)...)
 	lines = append(lines, outlook(d)...)
 	lines = append(lines, rules(d)...)
 	lines = append(lines, row{label: "session", text: session(d)})
 	if d.Flapping {
 		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})
 	}
-	return d.ID + "\n\n" + table(lines)
+	if d.Maintenance {
+		lines = append(lines, row{label: "maintenance", text: "somebody works on it: it is judged, but nobody is to be alarmed"})
+	}
+	return printable(d.ID) + "\n\n" + table(lines)
 }
 
 // because puts the state's reason into words.
-func because(d *httpapi.Device) string {
+func because(d *httpapi.Device, around surroundings) string {
 	switch {
 	case d.State == "never_seen":
 		return "it is configured, and was never heard"
@@ -49,6 +65,8 @@ func because(d *httpapi.Device) string {
 		return "it said that it would be silent until " + instant(d, d.SleepUntil)
 	case d.Closing != "":
 		return "its connection ended (" + d.Closing + "), and it has " + length(d.Policy.CloseGrace) + " to come back"
+	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
+		return "holter was restarted since the last heartbeat, and it was not heard again yet"
 	case d.State == "unknown":
 		return "its source was deaf since the last heartbeat, and it was not heard again yet"
 	case d.State == "late":
@@ -61,13 +79,17 @@ func because(d *httpapi.Device) string {
 
 // silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
 // adds up to the millisecond.
-func silence(d *httpapi.Device) []row {
+func silence(d *httpapi.Device, around surroundings) []row {
 	wall := milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := math.Round(wall) - math.Round(d.Silence)
 	lines := []row{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
 	for _, deaf := range d.Listening.Deaf {
 		unread -= math.Round(deaf.Length)
-		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)})
+		text := "source deaf from " + stamp(deaf.From) + " to " + stamp(deaf.To)
+		if around.restart(deaf) {
+			text += ", when holter was restarted"
+		}
+		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: text})
 	}
 	lines = append(lines,
 		row{sign: "-", amount: length(unread), text: "not processed yet"},
@@ -77,6 +99,19 @@ func silence(d *httpapi.Device) []row {
 		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
 	}
 	return append(lines, left)
+}
+
+// standstill says why a device is not judged at all for now.
+func standstill(around surroundings) []row {
+	switch {
+	case around.source == nil:
+		return nil
+	case around.source.Absent:
+		return []row{{label: "clock", text: "stands still: the source is gone since a restart; it is judged again once it is heard elsewhere"}}
+	case around.source.Held:
+		return []row{{label: "clock", text: "stands still: events cannot be kept, so nobody is judged; \"holter doctor\" looks for the reason"}}
+	}
+	return nil
 }
 
 // outlook says when the device goes offline.
@@ -102,8 +137,12 @@ func rules(d *httpapi.Device) []row {
 	if p.LateAfter == 0 || p.LateAfter >= p.Timeout {
 		late = "off"
 	}
+	from := "timeout from " + printable(p.From)
+	if p.Own {
+		from += "; it has a policy of its own, set with \"holter device policy\""
+	}
 	lines := []row{
-		{label: "policy", text: "timeout from " + p.From},
+		{label: "policy", text: from},
 		{amount: length(p.Interval), text: "interval"},
 		{amount: length(p.Timeout), text: "timeout"},
 		{amount: late, text: "late after"},
@@ -111,7 +150,7 @@ func rules(d *httpapi.Device) []row {
 		{amount: length(p.SleepLimit), text: "sleep limit"},
 	}
 	if d.Group != "" {
-		lines = append(lines, row{label: "group", text: d.Group})
+		lines = append(lines, row{label: "group", text: printable(d.Group)})
 	}
 	return lines
 }

@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { ended = true }),
 		kong.Bind(output{stdout, stderr}),
+		kong.Bind(tokenOpener(openTokens)),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

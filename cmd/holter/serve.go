@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,17 +21,20 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
 )
 
 // server is what holter serve is made of.
 type server struct {
 	config   config.Config
 	log      *slog.Logger
-	events   *liveness.Log
+	store    *store.Store
 	registry *liveness.Registry
 	gateway  *gateway.Gateway
 	api      *httpapi.API
+	auth     *tokenAuth
 	http     net.Listener
+	starting atomic.Pointer[string] // what is waited for; nil once the server is at work
 }
 
 // serve runs the whole of Holter until ctx is done.
@@ -38,22 +44,26 @@ func serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	if err := s.build(ctx); err != nil {
 		return err
 	}
-	if isTerminal(stdout) {
-		s.summary(stdout)
-	}
-	s.log.Info("holter is watching", "devices", addresses(s.gateway.Addrs()), "http", s.http.Addr().String())
-	s.warn()
-	err := s.run(ctx)
+	err := s.run(ctx, func() {
+		if isTerminal(stdout) {
+			s.summary(stdout)
+		}
+	})
 	s.log.Info("holter has stopped", "error", err)
 	return err
 }
 
 // build makes the parts and binds the addresses; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
-	if s.events, err = liveness.NewLog(s.config.Events.Keep); err != nil {
+	s.wait("the database is being opened")
+	if s.store, err = store.New(storeConfig(s.config)); err != nil {
 		return err
 	}
-	if s.registry, err = liveness.New(s.events, fleetConfig(s.config)); err != nil {
+	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
+		return err
+	}
+	certificates, err := s.certificates()
+	if err != nil {
 		return err
 	}
 	var lc net.ListenConfig
@@ -63,10 +73,15 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.gateway, err = gateway.New(ctx, s.registry, gatewayConfig(s.config, s.log)); err != nil {
 		return errors.Join(explainBind(err, "--listen"), s.http.Close())
 	}
-	s.api, err = httpapi.New(s.registry, s.events, httpapi.Config{
+	s.auth = newTokenAuth(s.store, s.config)
+	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:    version(),
 		Logger:     s.log,
-		Collectors: []prometheus.Collector{newGatewayCollector(s.gateway)},
+		TLS:        certificates,
+		Auth:       s.auth,
+		Starting:   s.waiting,
+		Ready:      s.ready,
+		Collectors: []prometheus.Collector{newGatewayCollector(s.gateway), newStoreCollector(s.store)},
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())
@@ -74,42 +89,58 @@ func (s *server) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// run runs the parts. The registry outlives the gateway, which outlives nobody: what the last connections do is still judged, and
-// told to those who listen.
-func (s *server) run(ctx context.Context) error {
-	registryCtx, endRegistry := context.WithCancel(context.WithoutCancel(ctx))
-	defer endRegistry()
-	var group errgroup.Group
-	group.Go(func() error { return s.registry.Run(registryCtx) })
+// certificates reads those of the API, if it has any.
+func (s *server) certificates() (*tls.Config, error) {
+	files := s.config.TLS
+	if files.Cert == "" {
+		return nil, nil
+	}
+	c, err := httpapi.NewCertificates(files.Cert, files.Key, s.log)
+	if err != nil {
+		return nil, err
+	}
+	return c.TLS(), nil
+}
+
+// run runs the parts until ctx is done or one of them fails. The API is there first, to say what is waited for; devices are let in when
+// what was known of them is known again. At the end the registry outlives the edges, and the store all: what the last connections do is
+// still judged, kept, and told to those who listen.
+func (s *server) run(ctx context.Context, ready func()) error {
+	ctx, endEdges := context.WithCancel(ctx)
+	defer endEdges()
 	edges, ctx := errgroup.WithContext(ctx)
-	edges.Go(func() error { return s.gateway.Run(ctx) })
 	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
+	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
+	if err := s.restore(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = nil // an orderly end, or what ended the API
+		}
+		endEdges()
+		return errors.Join(err, edges.Wait(), s.store.Close())
+	}
+	servicesCtx, endServices := context.WithCancel(context.WithoutCancel(ctx))
+	defer endServices()
+	services, servicesCtx := errgroup.WithContext(servicesCtx)
+	services.Go(func() error { return s.registry.Run(servicesCtx) })
+	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
+	edges.Go(func() error { return s.auth.run(ctx) })
+	edges.Go(func() error { return s.gateway.Run(ctx) })
+	s.auth.look(ctx)
+	s.starting.Store(nil)
+	s.log.Info("holter is watching", "devices", addresses(s.gateway.Addrs()), "http", s.http.Addr().String())
+	s.warn()
+	ready()
 	err := edges.Wait()
-	endRegistry()
-	return errors.Join(err, group.Wait())
+	s.lastCheckpoint(ctx)
+	endServices()
+	return errors.Join(err, services.Wait(), s.store.Close())
 }
 
 // warn says what an operator should know about the way it was started.
 func (s *server) warn() {
-	if s.config.Open && !s.config.Token.IsSet() {
-		s.log.Warn("open to everybody who can reach it: no token is set", "help", "set --token, or listen on 127.0.0.1 only")
+	if s.config.Open {
+		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter token create")
 	}
-	if err := writable(s.config.Data); err != nil {
-		s.log.Warn("the data directory cannot be written; devices and events are kept in memory only", "error", err,
-			"help", "choose another one with --data, or mend its permissions")
-	}
-}
-
-// writable makes the directory if need be, and tries to write in it.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".writable-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // summary tells a person at a terminal what to do next.
@@ -124,7 +155,7 @@ func (s *server) summary(out io.Writer) {
 
     devices   %s
     API       http://%s/docs
-    state     in memory: a restart begins with no devices
+    state     %s
 
   Try it, in other terminals:
 
@@ -132,7 +163,7 @@ func (s *server) summary(out io.Writer) {
     curl -N http://%s/v1/events/stream?after=0
     %s explain sensor-1%s
 
-`, addresses(s.gateway.Addrs()), s.http.Addr(), host, device.Port, s.http.Addr(), programName(), s.apiFlag())
+`, addresses(s.gateway.Addrs()), s.http.Addr(), s.store.Place(), host, device.Port, s.http.Addr(), programName(), s.apiFlag())
 }
 
 // programName is how this program was called.
@@ -170,6 +201,14 @@ func explainBind(err error, flag string) error {
 		return fmt.Errorf("%w: ports below 1024 need privileges; choose another with %s", err, flag)
 	}
 	return err
+}
+
+func storeConfig(c config.Config) store.Config {
+	url := c.Database.Reveal()
+	if url == "" {
+		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
+	}
+	return store.Config{URL: url, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
 }
 
 func fleetConfig(c config.Config) liveness.Config {

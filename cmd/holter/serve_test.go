@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,14 +39,27 @@ type program struct {
 	devices string // HOST:PORT
 	api     string // URL
 
-	mu  sync.Mutex // guards log
-	log bytes.Buffer
+	mu    sync.Mutex // guards the fields below
+	said  sync.Cond  // signalled when log has grown, or the program has ended
+	log   bytes.Buffer
+	ended bool
 }
 
 // startServe runs holter serve on free ports, with further arguments, and waits until it is ready.
 func startServe(t *testing.T, args ...string) *program {
 	t.Helper()
-	p := &program{t: t}
+	p, ready := launch(t, args...)
+	if !<-ready {
+		t.Fatalf("holter serve did not start:\n%s", p.logged())
+	}
+	return p
+}
+
+// launch runs holter serve on free ports. ready receives true when devices are let in, and is closed when the program ends.
+func launch(t *testing.T, args ...string) (p *program, ready <-chan bool) {
+	t.Helper()
+	p = &program{t: t}
+	p.said.L = &p.mu
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json"}, args...)
 	p.cmd = command(t, args...)
 	stderr, err := p.cmd.StderrPipe()
@@ -59,12 +73,41 @@ func startServe(t *testing.T, args ...string) *program {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
-	ready := make(chan bool)
-	go p.read(stderr, ready)
-	if !<-ready {
-		t.Fatalf("holter serve did not start:\n%s", p.logged())
+	started := make(chan bool, 1) // nobody may be waiting
+	go p.read(stderr, started)
+	return p, started
+}
+
+// until waits until the log has a text.
+func (p *program) until(text string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !strings.Contains(p.log.String(), text) {
+		if p.ended {
+			p.t.Fatalf("the program ended and did not say %s:\n%s", text, p.log.String())
+		}
+		p.said.Wait()
 	}
-	return p
+}
+
+// do sends a request, and wants it to succeed.
+func (p *program) do(method, path, body string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(response.Body)
+		p.t.Errorf("%s %s = %d %s", method, path, response.StatusCode, text)
+	}
 }
 
 func command(t *testing.T, args ...string) *exec.Cmd {
@@ -83,14 +126,22 @@ func (p *program) read(stderr io.Reader, ready chan<- bool) {
 	for lines.Scan() {
 		p.mu.Lock()
 		p.log.WriteString(lines.Text() + "\n")
-		p.mu.Unlock()
 		var entry struct{ Msg, Devices, HTTP string }
-		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "holter is watching" {
-			p.devices = strings.TrimPrefix(entry.Devices, "line://")
+		_ = json.Unmarshal(lines.Bytes(), &entry)
+		switch entry.Msg {
+		case "holter is starting":
 			p.api = "http://" + entry.HTTP
+		case "holter is watching":
+			p.devices = strings.TrimPrefix(entry.Devices, "line://")
 			ready <- true
 		}
+		p.said.Broadcast()
+		p.mu.Unlock()
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.said.Broadcast()
 	close(ready)
 }
 
@@ -270,6 +321,10 @@ func TestServeRefusesToStart(t *testing.T) {
 		{"bad config", []string{"--config", config}, config + ":2:3"},
 		{"no config", []string{"--config", config + ".not"}, "no such file"},
 		{"open to all", []string{"--listen", "0.0.0.0:0"}, "--open"},
+		{"database of no kind", []string{"--database", "oracle://x/y"}, "oracle"},
+		{"database without a name", []string{"--database", "postgres://user:hunter2@127.0.0.1"}, "names no database"},
+		{"certificate without a key", []string{"--tls-cert", config}, "--tls-key"},
+		{"certificate that is none", []string{"--tls-cert", config, "--tls-key", config}, config},
 		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
 		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},
 	}
@@ -290,21 +345,84 @@ func TestServeRefusesToStart(t *testing.T) {
 	}
 }
 
-// What cannot be written is not needed yet: the gateway serves, and says what is wrong.
-func TestServeReadOnlyData(t *testing.T) {
+// While the database cannot be opened, the API says why and nobody is let in; then all is well without a restart.
+func TestServeWaitsForTheDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := startServe(t, "--data", filepath.Join(file, "data"))
+	p, ready := launch(t, "--data", filepath.Join(file, "data"))
+	p.until(`"msg":"the database cannot be opened`)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/devices": 503, "/v1/beat/d": 503} {
+		code, answer := p.get(path)
+		if code != want || code == 503 && !strings.Contains(answer, "not a directory") {
+			t.Errorf("GET %s = %d %s, want %d and why", path, code, answer, want)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if !<-ready {
+		t.Fatalf("it did not start:\n%s", p.logged())
+	}
 	if _, answer := p.say("HELLO d\n"); answer != "OK 1 ttl=90" {
 		t.Errorf("answer = %q", answer)
+	}
+	if code, answer := p.get("/readyz"); code != http.StatusOK {
+		t.Errorf("GET /readyz = %d %s", code, answer)
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if !strings.Contains(p.logged(), "data directory cannot be written") {
-		t.Errorf("the log does not say that the data directory is not writable:\n%s", p.logged())
+}
+
+// A server that waits for its database can be stopped.
+func TestServeStopsWhileItWaits(t *testing.T) {
+	p, _ := launch(t, "--data", filepath.Join(os.Args[0], "data"))
+	p.until(`"msg":"the database cannot be opened`)
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// What was known is known after a crash: devices, events, policies, who needs a token. A second server on the same data is refused.
+func TestServeRestarts(t *testing.T) {
+	data := t.TempDir()
+	p := startServe(t, "--data", data)
+	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 1 ttl=60" {
+		t.Errorf("answer = %q", answer)
+	}
+	p.do(http.MethodPut, "/v1/devices/site%2Fa/policy", `{"timeout_ms":300000}`)
+	p.do(http.MethodPost, "/v1/beat/b", "")
+	p.do(http.MethodPost, "/v1/beat/b/bye", "")
+	second, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !strings.Contains(string(second), fmt.Sprint("pid ", p.cmd.Process.Pid)) {
+		t.Errorf("a second server on the same data: %v\n%s", err, second)
+	}
+	_, before := p.get("/v1/events")
+	if err := p.stop(syscall.SIGKILL); err == nil {
+		t.Error("it was killed and ended well")
+	}
+
+	p = startServe(t, "--data", data)
+	if _, after := p.get("/v1/events?limit=" + strconv.Itoa(strings.Count(before, "specversion"))); after != before {
+		t.Errorf("events after the restart:\n%s\nbefore:\n%s", after, before)
+	}
+	if _, answer := p.get("/v1/devices/site%2Fa"); !strings.Contains(answer, `"state":"unknown"`) || !strings.Contains(answer, `"timeout_ms":300000`) {
+		t.Errorf("after the restart: %s", answer)
+	}
+	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 2 ttl=300" {
+		t.Errorf("answer = %q", answer)
+	}
+	if out, err := command(t, "token", "create", "--role", "read", "--name", "test", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("token create: %v\n%s", err, out)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.logged())
+	}
+	p = startServe(t, "--data", data)
+	if code, answer := p.get("/v1/devices"); code != http.StatusUnauthorized {
+		t.Errorf("without the token: %d %s", code, answer)
 	}
 }
 

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	// firstRetry and lastRetry are the pauses between attempts to open the database.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 5 * time.Second
+	// lastWords bounds the checkpoint at the end.
+	lastWords = 10 * time.Second
+)
+
+// wait notes what is waited for.
+func (s *server) wait(what string) { s.starting.Store(&what) }
+
+// waiting says what is waited for.
+func (s *server) waiting() error {
+	if what := s.starting.Load(); what != nil {
+		return errors.New("starting: " + *what)
+	}
+	return nil
+}
+
+// ready says what keeps the server from its work.
+func (s *server) ready() error {
+	if err := s.waiting(); err != nil {
+		return err
+	}
+	err := s.store.Health()
+	if d := s.registry.Stats().StalledFor; d > 0 && err != nil {
+		return fmt.Errorf("no verdicts for %v, all clocks stand still: %w", d.Round(time.Second), err)
+	}
+	return err
+}
+
+// restore opens the store and gives the registry what was kept. A database that cannot be reached is waited for. It fails when ctx ends.
+func (s *server) restore(ctx context.Context) error {
+	began := time.Now()
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	s.wait("devices are being restored")
+	loaded, err := s.store.Load(ctx, s.registry)
+	if err != nil {
+		return fmt.Errorf("restore what was kept: %w", err)
+	}
+	for _, bad := range loaded.Corrupt {
+		s.log.Error("part of a checkpoint is damaged", "error", bad)
+	}
+	what := []any{"devices", loaded.Devices, "took", time.Since(began)}
+	if !loaded.Checkpoint.IsZero() {
+		what = append(what, "checkpoint", loaded.Checkpoint)
+	}
+	s.log.Info("restored", what...)
+	return nil
+}
+
+// openStore opens the store, and tries again and again while that may help.
+func (s *server) openStore(ctx context.Context) error {
+	said := ""
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := s.store.Open(ctx)
+		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) {
+			return err
+		}
+		if why := store.Explain(err); why != said {
+			s.wait("the database cannot be opened: " + why)
+			s.log.Error("the database cannot be opened; it is tried again and again, and devices are let in once it can", "error", err, "why", why)
+			said = why
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastCheckpoint keeps the heartbeats up to now, so that an orderly end forgets no silence.
+func (s *server) lastCheckpoint(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if err := s.store.Checkpoint(ctx, s.registry); err != nil {
+		s.log.Error("no last checkpoint; the next start goes on from the one before", "error", err)
+	}
+}
