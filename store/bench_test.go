@@ -31,18 +31,25 @@ func fill(b *testing.B, s *store.Store, devices int) {
 	}
 }
 
-// BenchmarkAppend appends batches of transitions of devices that exist, picked at random. The servers wait for the disk as they do by
-// default.
-func BenchmarkAppend(b *testing.B) {
-	const devices = 500_000
-	for _, db := range []struct {
-		name string
-		url  func(b *testing.B) string
-	}{
+// durableDB makes databases of a kind.
+type durableDB struct {
+	name string
+	url  func(b *testing.B) string
+}
+
+// durable lists the kinds of databases, whose servers wait for the disk as they do by default.
+func durable() []durableDB {
+	return []durableDB{
 		{"sqlite", func(b *testing.B) string { b.Helper(); return "sqlite:" + b.TempDir() + "/holter.db" }},
 		{"postgres", func(b *testing.B) string { b.Helper(); return testdb.NewPostgres(b, true).Database(b) }},
 		{"mariadb", func(b *testing.B) string { b.Helper(); return testdb.NewMariaDB(b, true).Database(b) }},
-	} {
+	}
+}
+
+// BenchmarkAppend appends batches of transitions of devices that exist, picked at random.
+func BenchmarkAppend(b *testing.B) {
+	const devices = 500_000
+	for _, db := range durable() {
 		b.Run("db="+db.name, func(b *testing.B) {
 			s, _ := open(b, store.Config{URL: db.url(b)})
 			fill(b, s, devices)

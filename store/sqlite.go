@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,7 +41,10 @@ func (b *sqliteDB) prepare() error {
 }
 
 func (b *sqliteDB) prepareDir() error {
-	return os.MkdirAll(filepath.Dir(b.path), 0o700)
+	if err := os.Mkdir(filepath.Dir(b.path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // pools: one connection writes, as SQLite lets no more than one. A commit is on the disk when it returns. The log grows to some 32 MB
