@@ -27,11 +27,30 @@ type rig struct {
 
 func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
 	t.Helper()
+	return startGated(t, fleet, cfg, nil)
+}
+
+// gatedLog is a log that takes events only once its gate, if it has one, is closed.
+type gatedLog struct {
+	*liveness.Log
+
+	gate chan struct{}
+}
+
+func (l gatedLog) Append(ctx context.Context, events []liveness.Event) error {
+	if l.gate != nil {
+		<-l.gate
+	}
+	return l.Log.Append(ctx, events)
+}
+
+func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate chan struct{}) *rig {
+	t.Helper()
 	log, err := liveness.NewLog(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := liveness.New(log, fleet)
+	registry, err := liveness.New(gatedLog{log, gate}, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,6 +99,33 @@ func TestHowItEnds(t *testing.T) {
 	}
 }
 
+// While events cannot be stored, heartbeats count, and what would cause more of them is refused. No event loop waits.
+func TestSinkBlocks(t *testing.T) {
+	gate := make(chan struct{})
+	r := startGated(t, liveness.Config{Outbox: 1}, gateway.Config{Loops: 1}, gate)
+	var devices []*device
+	for i := range 2 {
+		d := r.dial()
+		d.say(fmt.Sprintf("HELLO d%d\n", i))
+		d.expect("OK 1 …")
+		devices = append(devices, d)
+	}
+	refused := r.dial()
+	refused.say("HELLO d2\n")
+	refused.expect("ERR busy …")
+	refused.expect("EOF")
+	d := devices[0]
+	d.say("SLEEP 60\nFAIL pump\nTTL 5s\nHELLO d0 ttl=7s\nPING\n")
+	for range 4 {
+		d.expect("ERR busy …")
+	}
+	d.expect("PONG")
+	close(gate)
+	if got, want := r.story(2), "d0:1 device.online; d1:1 device.online"; got != want {
+		t.Errorf("story = %s, want %s", got, want)
+	}
+}
+
 // The end of a connection that was replaced says nothing of the device.
 func TestReplaced(t *testing.T) {
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Millisecond}}, gateway.Config{})

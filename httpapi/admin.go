@@ -32,6 +32,13 @@ func (c *PolicyChange) policy() liveness.Policy {
 	}
 }
 
+func changeOf(p liveness.Policy) PolicyChange {
+	return PolicyChange{
+		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
+		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
+	}
+}
+
 func (a *API) registerAdmin(api huma.API) {
 	operation := func(id, method, path, summary, description string) huma.Operation {
 		return huma.Operation{

@@ -147,7 +147,7 @@ func TestHealth(t *testing.T) {
 
 func TestOverview(t *testing.T) {
 	cfg := liveness.Config{
-		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*"}},
+		Groups:  []liveness.GroupConfig{{Name: "site", Match: "site/*", Policy: liveness.Policy{Timeout: 90 * time.Second}}},
 		Devices: map[string]liveness.Policy{"never": {}},
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -168,6 +168,14 @@ func TestOverview(t *testing.T) {
 		s := sources[0]
 		if s.Name != "line" || s.Listened != 94_000 || s.Behind != 250 || s.DeafTotal != 2500 || len(s.Deaf) != 1 || s.Timers.Armed != 1 || s.Timers.Fired == 0 {
 			t.Errorf("source: %+v", s)
+		}
+		policies := getJSON[struct {
+			Groups  []httpapi.GroupPolicy
+			Default httpapi.Policy
+		}](t, h, "/v1/policies")
+		if len(policies.Groups) != 1 || policies.Groups[0] != (httpapi.GroupPolicy{Name: "site", Match: "site/*", Policy: httpapi.PolicyChange{Timeout: 90_000}}) ||
+			policies.Default.Timeout != 90_000 || policies.Default.SleepLimit != 86_400_000 || policies.Default.From != "default" {
+			t.Errorf("policies: %+v", policies)
 		}
 		groups := getJSON[struct{ Groups []httpapi.Group }](t, h, "/v1/groups").Groups
 		want := httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1, States: map[string]int{

@@ -56,6 +56,7 @@ func TestRoles(t *testing.T) {
 		{"HEAD", "/v1/events/stream", "read"},
 		{"GET", "/v1/stats", "read"},
 		{"GET", "/v1/groups", "read"},
+		{"GET", "/v1/policies", "read"},
 		{"GET", "/v1/sources", "read"},
 		{"POST", "/v1/beat/dev", "beat"},
 		{"GET", "/v1/beat/dev", "beat"},

@@ -63,11 +63,15 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
 	}
-	d.Policy = Policy{
-		Interval: milliseconds(v.Policy.Interval), Timeout: d.Timeout, LateAfter: milliseconds(v.Policy.LateAfter),
-		CloseGrace: milliseconds(v.Policy.CloseGrace), SleepLimit: milliseconds(v.Policy.SleepLimit), From: v.From, Own: v.Own,
-	}
+	d.Policy = policyOf(v.Policy, v.From, v.Own)
 	return d
+}
+
+func policyOf(p liveness.Policy, from string, own bool) Policy {
+	return Policy{
+		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
+		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
+	}
 }
 
 // listeningOf returns nil for a device that was never heard.

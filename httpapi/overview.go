@@ -104,6 +104,20 @@ type groupsOutput struct {
 	}
 }
 
+// GroupPolicy is the policy of a group's devices.
+type GroupPolicy struct {
+	Name   string       `json:"name"`
+	Match  string       `json:"match" doc:"The pattern that ids of the group match."`
+	Policy PolicyChange `json:"policy" doc:"What is left out is left to what the device announces, and to the default."`
+}
+
+type policiesOutput struct {
+	Body struct {
+		Groups  []GroupPolicy `json:"groups" doc:"In the order in which they are looked through: a device has that of the first which matches."`
+		Default Policy        `json:"default" doc:"What holds where no other rule says otherwise."`
+	}
+}
+
 type statsOutput struct{ Body Stats }
 
 func (a *API) registerOverview(api huma.API) {
@@ -116,6 +130,8 @@ func (a *API) registerOverview(api huma.API) {
 	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices",
 		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
 		a.listGroups)
+	huma.Register(api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
+		"A device's own policy stands above them; /v1/devices/{id} shows what holds for it, and from where."), a.listPolicies)
 	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
@@ -155,6 +171,15 @@ func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
 		out.Body.Groups = append(out.Body.Groups, Group{
 			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name),
 		})
+	}
+	return out, nil
+}
+
+func (a *API) listPolicies(context.Context, *struct{}) (*policiesOutput, error) {
+	out := &policiesOutput{}
+	out.Body.Groups, out.Body.Default = []GroupPolicy{}, policyOf(a.registry.Policy(), "default", false)
+	for _, g := range a.registry.Groups() {
+		out.Body.Groups = append(out.Body.Groups, GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)})
 	}
 	return out, nil
 }

@@ -182,6 +182,7 @@ type GroupView struct {
 	Members int
 	Silent  int
 	Outage  bool
+	Policy  Policy // as configured: a zero field leaves the matter to the next rule
 }
 
 // Groups returns a picture of the groups, in the order in which they are looked through.
@@ -189,7 +190,7 @@ func (r *Registry) Groups() []GroupView {
 	views := make([]GroupView, 0, len(r.groups))
 	for _, g := range r.groups {
 		g.mu.Lock()
-		views = append(views, GroupView{g.Name, g.Match, g.members, g.silent, g.outage})
+		views = append(views, GroupView{g.Name, g.Match, g.members, g.silent, g.outage, g.Policy})
 		g.mu.Unlock()
 	}
 	return views

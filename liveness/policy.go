@@ -85,6 +85,9 @@ type rule struct {
 	own       bool // set at run time
 }
 
+// Policy returns the fleet's default, complete.
+func (r *Registry) Policy() Policy { return r.fleet.filled() }
+
 // resolveLocked finds the rule for a device: its own, then that of the first group whose pattern matches, then what its protocol
 // announced, then the fleet's default; field by field. A policy that was set at run time stands above the configured one.
 func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
