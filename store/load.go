@@ -24,6 +24,9 @@ type Loaded struct {
 	// Corrupt says which pages of heartbeats could not be used, and what was used instead. The devices on them count as heard for the last
 	// time when what was used says, and have their allowance to be heard, as after every restart.
 	Corrupt []error
+	// Unsaved is how long the process before lived without being able to write a checkpoint, 0 if it was. Heartbeats of that time are not
+	// known; so that no device is judged for them, all count as heard at the latest checkpoint.
+	Unsaved time.Duration
 }
 
 // loadSpan is how many device numbers one query reads.
@@ -51,9 +54,13 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	known, err := s.restoreSources(ctx, d, r)
+	clocks, err := s.restoreSources(ctx, d, r)
 	if err != nil {
 		return loaded, err
+	}
+	known := make(map[string]bool, len(clocks))
+	for name := range clocks {
+		known[name] = true
 	}
 	if err := s.restoreGroups(ctx, d, r); err != nil {
 		return loaded, err
@@ -63,11 +70,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Corrupt = corrupt
-	heads, n, err := s.restoreDevices(ctx, d, r, heard)
-	if err != nil {
-		return loaded, err
-	}
+	loaded.Corrupt, heard.clocks = corrupt, clocks
 	var meta metaRow
 	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
 		return db.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
@@ -75,7 +78,14 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Devices, loaded.Checkpoint = n, timeOf(meta.CheckpointAt)
+	loaded.Checkpoint = timeOf(meta.CheckpointAt)
+	loaded.Unsaved = s.unsaved(loaded.Checkpoint)
+	heard.all = loaded.Unsaved > 0
+	heads, n, err := s.restoreDevices(ctx, d, r, heard)
+	if err != nil {
+		return loaded, err
+	}
+	loaded.Devices = n
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.heads, s.sources, s.loaded = heads, known, true
@@ -83,8 +93,9 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	return loaded, nil
 }
 
-func (s *Store) restoreSources(ctx context.Context, d *database, r *liveness.Registry) (map[string]bool, error) {
-	known := make(map[string]bool)
+// restoreSources returns what the sources' clocks read.
+func (s *Store) restoreSources(ctx context.Context, d *database, r *liveness.Registry) (map[string]time.Duration, error) {
+	clocks := make(map[string]time.Duration)
 	var records []liveness.SourceRecord
 	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
 		records = nil
@@ -106,9 +117,9 @@ func (s *Store) restoreSources(ctx context.Context, d *database, r *liveness.Reg
 		if err := r.RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
 			return nil, err
 		}
-		known[rec.Name] = true
+		clocks[rec.Name] = rec.Listened
 	}
-	return known, nil
+	return clocks, nil
 }
 
 func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry) error {
@@ -130,10 +141,15 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 type heartbeats struct {
 	sources map[string]int
 	heard   map[int][]liveness.Heard // by page; with numbers of sources
+	clocks  map[string]time.Duration // what the sources' clocks read
+	all     bool                     // all devices count as heard then
 }
 
 // last returns when a device was heard last by a source, 0 if that is not known.
 func (h *heartbeats) last(num uint32, source string) time.Duration {
+	if h.all {
+		return h.clocks[source]
+	}
 	part := h.heard[int(num/pageLen)]
 	at := int(num % pageLen)
 	if at >= len(part) {

@@ -2,8 +2,12 @@ package store_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -429,5 +433,74 @@ func TestLoadErrors(t *testing.T) {
 				t.Errorf("Append after a Load that failed: %v", err)
 			}
 		})
+	}
+}
+
+// A process that could write no checkpoint for a while before it died may have heard everybody meanwhile: nobody is judged for that time.
+func TestUnsavedHeartbeats(t *testing.T) {
+	dir := t.TempDir()
+	for _, tt := range []struct {
+		name         string
+		began, lived time.Duration // after the checkpoint
+		want         time.Duration
+		offline      bool // after 21 s more of silence
+	}{
+		{"no longer than between two checkpoints", -time.Hour, 2 * time.Second, 0, true},
+		{"a minute", -time.Hour, time.Minute, time.Minute, false},
+		{"a short life long after the checkpoint", time.Hour, time.Hour + 2*time.Second, 0, true},
+		{"a long one", time.Hour, time.Hour + time.Minute, time.Minute, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := store.Config{URL: "sqlite:" + filepath.Join(dir, strings.ReplaceAll(tt.name, " ", "-"), "holter.db"), Checkpoint: time.Second}
+			l := begin(t, cfg, time.Now())
+			l.pulse()
+			l.beat(0, 1)
+			l.listen(10 * time.Second)
+			l.await(1)
+			at := time.Now()
+			if err := l.store.Checkpoint(t.Context(), l.registry); err != nil {
+				t.Fatal(err)
+			}
+			l.end()
+			note := binary.LittleEndian.AppendUint64(nil, uint64(at.Add(tt.began).UnixNano()))
+			note = binary.LittleEndian.AppendUint64(note, uint64(at.Add(tt.lived).UnixNano()))
+			if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(tt.name, " ", "-"), "alive"), note, 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			l = begin(t, cfg, l.now.Add(time.Hour))
+			defer func() { l.end() }()
+			if got := l.loaded.Unsaved.Round(time.Second); got != tt.want {
+				t.Errorf("Unsaved = %v, want %v", got, tt.want)
+			}
+			l.pulse()
+			l.listen(21 * time.Second) // of 30, 10 of which were heard before
+			if tt.offline {
+				l.await(4) // source.deaf and heard, and the verdict
+			}
+			if v := l.view(0); (v.State == liveness.Offline) != tt.offline {
+				t.Errorf("%v after %v of silence, offline: %v", v.State, v.HeardSilence, tt.offline)
+			}
+		})
+	}
+}
+
+// Run notes that the process lives.
+func TestAlive(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	l := begin(t, store.Config{URL: "sqlite:" + dir + "/holter.db", Checkpoint: time.Millisecond}, time.Now())
+	defer func() { l.end() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.store.Run(ctx, l.registry) }()
+	for first, note := []byte(nil), []byte(nil); first == nil || string(note) == string(first); runtime.Gosched() {
+		note, _ = os.ReadFile(filepath.Join(dir, "alive"))
+		if len(note) == 16 && first == nil {
+			first = note
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v", err)
 	}
 }

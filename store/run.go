@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -16,6 +17,11 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	if _, _, loaded := s.identity(); !loaded {
 		return ErrNotOpen
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	var living sync.WaitGroup
+	living.Go(func() { s.keepAlive(ctx) })
+	defer living.Wait()
+	defer cancel()
 	tick := time.NewTicker(s.config.Checkpoint)
 	defer tick.Stop()
 	for {

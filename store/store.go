@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -61,6 +62,9 @@ func New(cfg Config) (*Store, error) {
 	b, urlErr := backendOf(cfg.URL)
 	if err = errors.Join(urlErr, err); err != nil {
 		return nil, err
+	}
+	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
+		cfg.Dir = filepath.Dir(file.path)
 	}
 	log, err := liveness.NewLog(cfg.Cache)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/holter-iot/holter/store"
@@ -46,10 +47,16 @@ func (s *server) restore(ctx context.Context) error {
 	if err := s.openStore(ctx); err != nil {
 		return err
 	}
+	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
+		s.log.Warn("the data directory cannot be made; with a database elsewhere, that matters after a crash without it", "error", err)
+	}
 	s.wait("devices are being restored")
 	loaded, err := s.store.Load(ctx, s.registry)
 	if err != nil {
 		return fmt.Errorf("restore what was kept: %w", err)
+	}
+	if loaded.Unsaved > 0 {
+		s.log.Warn("the process before could write no checkpoint at its end: the silence that it had heard is forgiven", "for", loaded.Unsaved)
 	}
 	for _, bad := range loaded.Corrupt {
 		s.log.Error("part of a checkpoint is damaged", "error", bad)

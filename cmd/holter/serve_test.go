@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -359,7 +360,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 			t.Errorf("GET %s = %d %s, want %d and why", path, code, answer, want)
 		}
 	}
-	if err := os.Remove(file); err != nil {
+	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	if !<-ready {

@@ -111,6 +111,7 @@ func (h *History) life(t time.Duration) (int, bool) {
 type outage struct {
 	from, to time.Duration
 	restart  bool
+	forgets  bool // the life that ends could keep nothing at its end
 }
 
 // outages returns breaks and troubles in order of time.
@@ -118,7 +119,8 @@ func (h *History) outages() []outage {
 	var list []outage
 	for i := range h.Breaks {
 		b := &h.Breaks[i]
-		list = append(list, outage{b.Asked, b.Over, b.Restart()})
+		troubled := slices.ContainsFunc(h.Troubles, func(t Trouble) bool { return t.From < b.Asked && t.To >= b.Asked })
+		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart(), forgets: b.Restart() && troubled})
 	}
 	for _, t := range h.Troubles {
 		list = append(list, outage{from: t.From, to: t.To})
@@ -152,6 +154,9 @@ func deadline(outages []outage, from, need time.Duration, r *Rules) time.Duratio
 		}
 		if p.restart {
 			silence = max(silence-r.Checkpoint, 0)
+		}
+		if p.forgets { // heartbeats of it may be lost, so all silence up to then may be forgiven
+			silence = 0
 		}
 		listening = max(listening, p.to)
 		hold = max(hold, p.to+r.allowance())
