@@ -107,7 +107,7 @@ func (p *postgres) url() string {
 func (p *postgres) start(ctx context.Context) error {
 	p.cmd = exec.CommandContext(ctx, filepath.Join(p.bin, "postgres"), "-D", p.dir, "-p", strconv.Itoa(p.port),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB")
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Pdeathsig: syscall.SIGQUIT}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Pdeathsig: syscall.SIGQUIT, Setpgid: true}
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.dir, p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start PostgreSQL: %w", err)

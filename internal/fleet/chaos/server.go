@@ -68,6 +68,11 @@ func (s *server) start(ctx context.Context) error {
 		ended: make(chan struct{}), ready: make(chan struct{}), asked: make(chan struct{}),
 	}
 	l.cmd.Stderr, l.cmd.Stdout = s.log, s.log
+	if l.cmd.SysProcAttr == nil {
+		l.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	// In a group of its own: the kernel continues the stopped processes of a group whose leader's parent, a shell, ends (_exit(2)).
+	l.cmd.SysProcAttr.Setpgid = true
 	s.mu.Lock()
 	at := len(s.history.Breaks) - 1
 	s.history.Breaks[at].Ending = s.now()
