@@ -12,12 +12,14 @@ func (s *Source) Beat(id string, announced Policy, now time.Duration) (Welcome, 
 	var welcome Welcome
 	c := beat(now)
 	c.then = func(d *device) { welcome = d.welcomeLocked() }
-	return welcome, s.sign(id, announced, c)
+	err := s.sign(id, announced, c)
+	return welcome, err
 }
 
 // Sleep is like [Source.Beat] and [Session.Sleep].
 func (s *Source) Sleep(id string, now, length time.Duration) (granted time.Duration, err error) {
-	return granted, s.sign(id, Policy{}, sleep(now, length, &granted))
+	err = s.sign(id, Policy{}, sleep(now, length, &granted))
+	return granted, err
 }
 
 // Fail is like [Source.Beat] and [Session.Fail].
@@ -25,7 +27,7 @@ func (s *Source) Fail(id string, now time.Duration, message string) error {
 	return s.sign(id, Policy{}, fail(now, message))
 }
 
-// Bye says that the device goes offline at once. One that is offline already stays so, for the reason that it has. Errors:
+// Bye says that the device goes offline at once. One that is offline already, or was never seen, stays so. Errors:
 // ErrUnknownDevice.
 func (s *Source) Bye(id string, now time.Duration) error {
 	sh, d, err := s.registry.find(id)
@@ -61,7 +63,7 @@ func (s *Source) signLocked(sh *deviceShard, d *device, c change) error {
 		if c.announced != nil {
 			rule = r.resolveLocked(sh, d.id, *c.announced)
 		}
-		if r.outbox.busy() {
+		if d.state != NeverSeen && r.outbox.busy() {
 			return ErrBusy
 		}
 		s.attachLocked(sh, d, nil, rule, c.now)

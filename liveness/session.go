@@ -62,7 +62,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, err
 	}
 	rule := r.resolveLocked(sh, id, h.Announced)
-	if s.newsLocked(d, session, rule.Value()) && r.outbox.busy() {
+	if d.state != NeverSeen && s.newsLocked(d, session, rule.Value()) && r.outbox.busy() {
 		return Welcome{}, ErrBusy
 	}
 	d.epoch, session.epoch, session.peer = epoch, epoch, peer
@@ -70,7 +70,8 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	return d.welcomeLocked(), nil
 }
 
-// meet finds the device with an id, or makes it, and locks its shard unless it fails.
+// meet finds the device with an id, or makes it, and locks its shard unless it fails. For one that was never seen it has asked whether there is
+// room for an event.
 func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
@@ -82,11 +83,13 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 	sh.mu.Lock()
 	d := sh.findLocked(id, hash)
 	switch {
-	case d != nil:
+	case d != nil && d.state != NeverSeen:
 		return sh, d, nil
 	case r.outbox.busy():
 		sh.mu.Unlock()
 		return nil, nil, ErrBusy
+	case d != nil:
+		return sh, d, nil
 	}
 	d, err := r.addLocked(sh, id, hash)
 	if err != nil {
@@ -170,7 +173,8 @@ func (s *Session) Beat(now time.Duration) bool {
 // Sleep says that the device will be silent for a while, which does not count against it; the policy's SleepLimit bounds it.
 // It returns the time that was granted. Errors: ErrReplaced, ErrBusy.
 func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, err error) {
-	return granted, s.apply(sleep(now, length, &granted))
+	err = s.apply(sleep(now, length, &granted))
+	return granted, err
 }
 
 // Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message. Errors: ErrReplaced,
@@ -203,7 +207,8 @@ func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
 	var p Policy
 	c := beat(now)
 	c.announced, c.late, c.quick, c.then = &announced, nil, false, func(d *device) { p = d.rule.Value().Policy }
-	return p, s.apply(c)
+	err := s.apply(c)
+	return p, err
 }
 
 // open says whether the session is its device's.

@@ -11,10 +11,12 @@ import (
 // A file beside the database says from when until when a process was at work. It is overwritten in place, so it tells the truth on a full
 // disk and while a server is away, when no checkpoint can be written: then the next process knows that heartbeats were lost for longer than
 // between two checkpoints, and forgives the silence that it knows of.
-const (
-	aliveName = "alive"
-	aliveLen  = 16 // began, lived: Unix times in ns, little endian
-)
+const aliveLen = 16 // began, lived: Unix times in ns, little endian
+
+// alivePath returns where the note is; several databases may share a directory.
+func (s *Store) alivePath(storeID string) string {
+	return filepath.Join(s.config.Dir, "alive-"+storeID[:min(len(storeID), 8)])
+}
 
 // aliveEvery is the time between two writes.
 func (s *Store) aliveEvery() time.Duration { return min(s.config.Checkpoint, time.Second) }
@@ -24,7 +26,8 @@ func (s *Store) keepAlive(ctx context.Context) {
 	if s.config.Dir == "" {
 		return
 	}
-	f, err := os.OpenFile(filepath.Join(s.config.Dir, aliveName), os.O_RDWR|os.O_CREATE, 0o600)
+	_, storeID, _ := s.identity()
+	f, err := os.OpenFile(s.alivePath(storeID), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		s.record.outcome(s.wrap("note that it is alive", err))
 		return
@@ -51,9 +54,12 @@ func (s *Store) keepAlive(ctx context.Context) {
 
 // unsaved returns for how long the process before lived after a checkpoint, 0 if that is not known or no more than there may be between
 // two of them.
-func (s *Store) unsaved(checkpoint time.Time) time.Duration {
-	b, err := os.ReadFile(filepath.Join(s.config.Dir, aliveName))
-	if s.config.Dir == "" || err != nil || len(b) != aliveLen || checkpoint.IsZero() {
+func (s *Store) unsaved(storeID string, checkpoint time.Time) time.Duration {
+	if s.config.Dir == "" || checkpoint.IsZero() {
+		return 0
+	}
+	b, err := os.ReadFile(s.alivePath(storeID))
+	if err != nil || len(b) != aliveLen {
 		return 0
 	}
 	began, lived := timeOf(int64(binary.LittleEndian.Uint64(b))), timeOf(int64(binary.LittleEndian.Uint64(b[8:])))

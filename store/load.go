@@ -79,7 +79,7 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	loaded.Checkpoint = timeOf(meta.CheckpointAt)
-	loaded.Unsaved = s.unsaved(loaded.Checkpoint)
+	loaded.Unsaved = s.unsaved(storeID, loaded.Checkpoint)
 	heard.all = loaded.Unsaved > 0
 	heads, n, err := s.restoreDevices(ctx, d, r, heard)
 	if err != nil {

@@ -461,10 +461,11 @@ func TestUnsavedHeartbeats(t *testing.T) {
 			if err := l.store.Checkpoint(t.Context(), l.registry); err != nil {
 				t.Fatal(err)
 			}
+			path := store.AlivePath(l.store)
 			l.end()
 			note := binary.LittleEndian.AppendUint64(nil, uint64(at.Add(tt.began).UnixNano()))
 			note = binary.LittleEndian.AppendUint64(note, uint64(at.Add(tt.lived).UnixNano()))
-			if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(tt.name, " ", "-"), "alive"), note, 0o600); err != nil {
+			if err := os.WriteFile(path, note, 0o600); err != nil {
 				t.Fatal(err)
 			}
 
@@ -493,8 +494,9 @@ func TestAlive(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- l.store.Run(ctx, l.registry) }()
+	path := store.AlivePath(l.store)
 	for first, note := []byte(nil), []byte(nil); first == nil || string(note) == string(first); runtime.Gosched() {
-		note, _ = os.ReadFile(filepath.Join(dir, "alive"))
+		note, _ = os.ReadFile(path)
 		if len(note) == 16 && first == nil {
 			first = note
 		}
