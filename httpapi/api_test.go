@@ -209,7 +209,7 @@ func TestMetrics(t *testing.T) {
 		}
 		text := w.Body.String()
 		for _, want := range []string{
-			`holter_devices{state="online"} 0`, `holter_devices{state="offline"} 2`, `holter_events_offset 4`, `holter_events_oldest_offset 1`,
+			`holter_devices{state="online"} 0`, `holter_devices{state="offline"} 2`, `holter_events_total 4`, `holter_memory_per_device_bytes `, `holter_events_oldest_offset 1`,
 			`holter_outbox_queued 0`, `holter_outbox_waits_total 0`, `holter_sink_failures_total 0`, `holter_flapping_devices 0`,
 			`holter_source_listening_seconds_total{source="line"} 91`, `holter_source_behind_seconds{source="line"} 0`,
 			`holter_source_deaf_seconds_total{source="line"} 0`, `holter_timers_armed{source="line"} 0`,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"runtime/metrics"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,7 +43,7 @@ type collector struct {
 	stalled, verdicts, lag, events             *prometheus.Desc
 	beats, beatsRefused, denied, limited       *prometheus.Desc
 	held, absent                               *prometheus.Desc
-	latest, oldest                             *prometheus.Desc
+	memory, oldest                             *prometheus.Desc
 	streams, dropped, refused                  *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
 	armed, fired, timerQueue, rejected, panics *prometheus.Desc
@@ -59,20 +60,20 @@ func newCollector(a *API) *collector {
 		devices:      desc("devices", "Devices by state as stored; one that is unknown is counted as what it was.", "state"),
 		flapping:     desc("flapping_devices", "Devices that keep going offline and online."),
 		queued:       desc("outbox_queued", "Events that wait for the sink."),
-		waits:        desc("outbox_waits_total", "Times that somebody was held up because the outbox was full."),
+		waits:        desc("outbox_waits_total", "Times that a verdict was held up because the outbox was full."),
 		fails:        desc("sink_failures_total", "Times that the sink failed to append events."),
 		lost:         desc("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards."),
 		stalled:      desc("outbox_stalled_seconds", "How long the outbox has been full without the sink taking anything; all listening clocks stand still."),
 		verdicts:     desc("verdicts_total", "Deadlines that passed and were judged."),
 		lag:          desc("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged."),
-		events:       desc("events_total", "Events that the sink has taken in all its time: changes of state and all others."),
+		events:       desc("events_total", "Events that the sink has taken in all its time, which is the offset of the latest: changes of state and all others."),
 		beats:        desc("http_beats_total", "Heartbeats that were taken by HTTP."),
 		beatsRefused: desc("http_beats_refused_total", "Heartbeats by HTTP that were refused."),
 		denied:       desc("http_denied_total", "Requests that were refused for want of a token or a role."),
 		limited:      desc("http_limited_total", "Requests that were refused because their address made too many."),
 		held:         desc("source_held", "1 while the listening clock stands still because the sink is stalled.", "source"),
 		absent:       desc("source_absent", "1 for a source that was there before a restart and is no more.", "source"),
-		latest:       desc("events_offset", "Offset of the latest event."),
+		memory:       desc("memory_per_device_bytes", "Heap and stacks of the process by the number of devices; 0 without any."),
 		oldest:       desc("events_oldest_offset", "Offset of the oldest event that is kept."),
 		streams:      desc("http_streams", "Open streams of events."),
 		dropped:      desc("http_streams_dropped_total", "Streams that were ended because their reader was too slow."),
@@ -108,6 +109,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(out, c.fails, float64(st.Fails))
 	counter(out, c.lost, float64(st.Lost))
 	gauge(out, c.stalled, st.StalledFor.Seconds())
+	gauge(out, c.memory, memoryPer(st.Devices))
 	counter(out, c.verdicts, float64(st.Verdicts))
 	out <- lagOf(c.lag, &st)
 	if ear := c.api.ear; ear != nil {
@@ -118,7 +120,6 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	counter(out, c.limited, float64(c.api.limited.Load()))
 	oldest, latest := c.api.events.Bounds()
 	counter(out, c.events, float64(latest))
-	gauge(out, c.latest, float64(latest))
 	gauge(out, c.oldest, float64(oldest))
 	gauge(out, c.streams, float64(c.api.streams.Load()))
 	counter(out, c.dropped, float64(c.api.dropped.Load()))
@@ -126,6 +127,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, s := range c.api.registry.Sources() {
 		c.collectSource(out, s.View())
 	}
+}
+
+// memoryPer returns the bytes of heap and stacks in use for each of n devices.
+func memoryPer(n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	used := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(used)
+	return float64(used[0].Value.Uint64()+used[1].Value.Uint64()) / float64(n)
 }
 
 func (c *collector) collectSource(out chan<- prometheus.Metric, v liveness.SourceView) {

@@ -65,7 +65,7 @@ type Stats struct {
 	States   map[string]int `json:"states" doc:"Devices by state as stored: one that is unknown is counted as what it was."`
 	Queued   int            `json:"queued" doc:"Events that wait for the log."`
 	Stalled  float64        `json:"stalled_ms" doc:"How long too many events have waited without one being stored: all listening clocks stand still. 0 if all is well."`
-	Waits    uint64         `json:"waits" doc:"Times that somebody was held up because too many events waited."`
+	Waits    uint64         `json:"waits" doc:"Times that a verdict was held up because too many events waited."`
 	Fails    uint64         `json:"fails" doc:"Times that events could not be appended."`
 	Lost     uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
 	Verdicts uint64         `json:"verdicts" doc:"Deadlines that passed and were judged."`

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +19,7 @@ type tokenAuth struct {
 }
 
 func newTokenAuth(s *store.Store, c config.Config) *tokenAuth {
-	host, _, _ := net.SplitHostPort(c.HTTP)
-	addr, err := netip.ParseAddr(host)
-	a := &tokenAuth{store: s, open: c.Open, local: host == "localhost" || err == nil && addr.Unmap().IsLoopback()}
+	a := &tokenAuth{store: s, open: c.Open, local: config.Loopback(c.HTTP)}
 	a.some.Store(true)
 	return a
 }

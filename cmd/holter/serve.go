@@ -120,7 +120,7 @@ func (s *server) run(ctx context.Context, ready func()) error {
 	}
 	servicesCtx, endServices := context.WithCancel(context.WithoutCancel(ctx))
 	defer endServices()
-	services, servicesCtx := errgroup.WithContext(servicesCtx)
+	var services errgroup.Group
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.auth.run(ctx) })

@@ -101,9 +101,9 @@ func validHost(host string, bracketed bool) bool {
 	return true
 }
 
-// loopback reports whether only this machine reaches a valid address. A name
+// Loopback reports whether only this machine reaches a valid address. A name
 // other than localhost is taken to be reachable from elsewhere.
-func loopback(address string) bool {
+func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false

@@ -201,7 +201,7 @@ func (r *resolver) checkAddresses() {
 	}
 	for i, l := range r.cfg.Listen {
 		once(l.Address, r.listenAt[i])
-		if !loopback(l.Address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
+		if !Loopback(l.Address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
 			r.errs = append(r.errs, r.listenAt[i](fmt.Sprintf("other machines reach %s, and there is no token: "+
 				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in", l.Address)))
 		}
