@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/fleet/chaos"
+	"github.com/holter-iot/holter/internal/section"
 )
 
 var errViolated = errors.New("promises were broken")
@@ -94,7 +95,9 @@ func finish(report *chaos.Report, o *options, args []string, stdout io.Writer) e
 	}
 	err := write(stdout)
 	if err == nil && o.markdown != "" {
-		err = writeSection(o.markdown, report.Database, "`go run ./bench/chaos "+strings.Join(args, " ")+"`:\n\n"+report.Markdown())
+		name, _, _ := strings.Cut(report.Database, ":")
+		chaos := section.Section{Title: "## Chaos: " + name, Name: "chaos " + name}
+		err = chaos.Write(o.markdown, "`go run ./bench/chaos "+strings.Join(args, " ")+"`:\n\n"+report.Markdown())
 	}
 	if err == nil && !report.Clean() {
 		o.keep = true

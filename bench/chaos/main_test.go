@@ -10,28 +10,6 @@ import (
 	"github.com/holter-iot/holter/internal/fleet/chaos"
 )
 
-func TestReplaceSection(t *testing.T) {
-	const section = "<!-- chaos sqlite:begin -->\nnew\n<!-- chaos sqlite:end -->"
-	tests := []struct {
-		name, document, want string
-		fails                bool
-	}{
-		{name: "no file", want: "## Chaos: sqlite\n\n" + section + "\n"},
-		{name: "other sections", document: "# R\n\n<!-- chaos postgres:begin -->\n<!-- chaos postgres:end -->\n", want: "# R\n\n<!-- chaos postgres:begin -->\n<!-- chaos postgres:end -->\n\n## Chaos: sqlite\n\n" + section + "\n"},
-		{name: "old section", document: "a\n<!-- chaos sqlite:begin -->\nold\n<!-- chaos sqlite:end -->\nb\n", want: "a\n" + section + "\nb\n"},
-		{name: "no end", document: "a\n<!-- chaos sqlite:begin -->\nold\n", fails: true},
-		{name: "no begin", document: "a\n<!-- chaos sqlite:end -->\n", fails: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := replaceSection(tt.document, "sqlite", "new\n")
-			if got != tt.want || (err != nil) != tt.fails {
-				t.Errorf("replaceSection(%q) = %q, %v, want %q", tt.document, got, err, tt.want)
-			}
-		})
-	}
-}
-
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"-faults", "kill, db stop", "-seed", "9", "-database", "postgres"}, os.Stderr)
 	if err != nil || o.chaos.Seed != 9 || o.chaos.Database != chaos.Postgres || len(o.chaos.Faults) != 2 || o.chaos.Faults[1] != chaos.Freeze {

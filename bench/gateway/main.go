@@ -24,6 +24,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/holter-iot/holter/internal/section"
 )
 
 func main() {
@@ -74,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if cfg.markdown == "" {
 		return nil
 	}
-	return writeSection(cfg.markdown, text)
+	return section.Section{Title: "## Gateway", Name: "gateway"}.Write(cfg.markdown, text)
 }
 
 func parse(args []string, stderr io.Writer) (config, error) {

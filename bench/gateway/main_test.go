@@ -6,32 +6,6 @@ import (
 	"time"
 )
 
-func TestReplaceSection(t *testing.T) {
-	const section = "<!-- gateway:begin -->\nnew\n<!-- gateway:end -->"
-	tests := []struct {
-		name, document, want string
-		fails                bool
-	}{
-		{name: "no file", want: "## Gateway\n\n" + section + "\n"},
-		{name: "no section", document: "# B\n\n## Timers\n", want: "# B\n\n## Timers\n\n## Gateway\n\n" + section + "\n"},
-		{
-			name:     "old section",
-			document: "a\n<!-- gateway:begin -->\nold\n<!-- gateway:end -->\nb\n",
-			want:     "a\n" + section + "\nb\n",
-		},
-		{name: "no end", document: "a\n<!-- gateway:begin -->\nold\n", fails: true},
-		{name: "no begin", document: "a\n<!-- gateway:end -->\n", fails: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := replaceSection(tt.document, "new\n")
-			if got != tt.want || (err != nil) != tt.fails {
-				t.Errorf("replaceSection(%q) = %q, %v, want %q", tt.document, got, err, tt.want)
-			}
-		})
-	}
-}
-
 func TestAppendPongs(t *testing.T) {
 	out, rest := appendPongs(nil, []byte("PING 1\nHELLO x\nPING 22\nPIN"))
 	if got, want := string(out), "PONG 1\nPONG 22\n"; got != want {

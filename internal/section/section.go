@@ -1,4 +1,5 @@
-package main
+// Package section keeps a part of a Markdown file that a program writes anew.
+package section
 
 import (
 	"errors"
@@ -9,14 +10,20 @@ import (
 	"strings"
 )
 
-// writeSection puts text between the markers of a database's section in a file, at one stroke; the rest of the file stays as it is. If
-// there are no markers, they are added at the end.
-func writeSection(path, database, text string) error {
+// Section is a part of a file, between markers.
+type Section struct {
+	Title string // the heading that it gets when it is added
+	Name  string // in the markers
+}
+
+// Write puts text between the section's markers in a file, at one stroke; the rest of the file stays as it is. If there are no markers, they
+// are added at the end, below the title.
+func (s Section) Write(path, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	document, err := replaceSection(string(old), database, text)
+	document, err := s.Replace(string(old), text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -34,20 +41,20 @@ func writeSection(path, database, text string) error {
 	return nil
 }
 
-func replaceSection(document, database, text string) (string, error) {
-	name, _, _ := strings.Cut(database, ":")
-	begin, end := fmt.Sprintf("<!-- chaos %s:begin -->", name), fmt.Sprintf("<!-- chaos %s:end -->", name)
-	section := begin + "\n" + text + end
+// Replace returns a document with text in the section.
+func (s Section) Replace(document, text string) (string, error) {
+	begin, end := "<!-- "+s.Name+":begin -->", "<!-- "+s.Name+":end -->"
+	whole := begin + "\n" + text + end
 	before, rest, begins := strings.Cut(document, begin)
 	_, after, ends := strings.Cut(rest, end)
 	switch {
 	case begins && ends:
-		return before + section + after, nil
+		return before + whole + after, nil
 	case begins || strings.Contains(document, end):
 		return "", fmt.Errorf("want both or none of %s and %s", begin, end)
 	}
 	if document = strings.TrimRight(document, "\n"); document != "" {
 		document += "\n\n"
 	}
-	return document + "## Chaos: " + name + "\n\n" + section + "\n", nil
+	return document + s.Title + "\n\n" + whole + "\n", nil
 }
