@@ -10,6 +10,7 @@ type change struct {
 	// is refused.
 	late      func(facts) facts
 	announced *Policy // the protocol announced it
+	epoch     uint64  // of the session that it was in, if that is not one of the registry's
 	quick     bool    // it is no more than a heartbeat
 	end       bool    // the session ends
 	failed    bool    // the device told of a failure
@@ -49,7 +50,7 @@ func bye(now time.Duration) change {
 
 // applyLocked applies a change.
 func (r *Registry) applyLocked(sh *deviceShard, d *device, c change) error {
-	if c.quick && d.touched && d.source.engine.Touch(d.timer, c.now) {
+	if c.quick && c.epoch <= d.epoch && d.touched && d.source.engine.Touch(d.timer, c.now) {
 		c.outcome(d)
 		return nil
 	}
@@ -59,17 +60,20 @@ func (r *Registry) applyLocked(sh *deviceShard, d *device, c change) error {
 	}
 	f, known := d.factsLocked()
 	next := c.to(f, rule.Value().Policy)
-	if (next.news(f) || c.failed || rule != d.rule) && r.outbox.busy() {
+	if (next.news(f) || c.failed || rule != d.rule || c.epoch > d.epoch) && r.outbox.busy() {
 		if c.late == nil {
 			return ErrBusy
 		}
-		next = c.late(f)
+		next, c.epoch = c.late(f), 0
 	}
 	if c.end && d.session != nil {
 		d.session.timer.Store(0)
 		d.session = nil
 	}
 	changed, seq := rule.Value().announced != d.rule.Value().announced, d.seq
+	told := c.epoch > d.epoch
+	replaced := told && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !next.ending()
+	d.epoch = max(d.epoch, c.epoch)
 	if d.rule = rule; !known && next.state == f.state && next.last == f.last {
 		d.reason, d.until = next.reason, next.until // the verdict that is on its way takes it into account
 	} else {
@@ -78,7 +82,10 @@ func (r *Registry) applyLocked(sh *deviceShard, d *device, c change) error {
 	if c.failed {
 		r.emitLocked(sh, d, DeviceFailed, c.message, c.now)
 	}
-	if changed && d.seq == seq {
+	if replaced && d.seq == seq {
+		r.emitLocked(sh, d, DeviceSessionReplaced, "", c.now)
+	}
+	if (changed || told) && d.seq == seq {
 		r.emitLocked(sh, d, DeviceChanged, "", c.now)
 	}
 	c.outcome(d)

@@ -58,6 +58,12 @@ func (s *Source) sign(id string, announced Policy, c change) error {
 // signLocked applies a sign of life of a device.
 func (s *Source) signLocked(sh *deviceShard, d *device, c change) error {
 	r := s.registry
+	if d.session != nil {
+		c.epoch = 0 // its sessions are numbered by another
+	}
+	if c.epoch != 0 && c.epoch < d.epoch {
+		return fmt.Errorf("%w: %d, the device has %d", ErrStaleEpoch, c.epoch, d.epoch)
+	}
 	if d.source != s && d.session == nil { // it comes over
 		rule := d.rule
 		if c.announced != nil {
@@ -66,6 +72,7 @@ func (s *Source) signLocked(sh *deviceShard, d *device, c change) error {
 		if d.state != NeverSeen && r.outbox.busy() {
 			return ErrBusy
 		}
+		d.epoch = max(d.epoch, c.epoch)
 		s.attachLocked(sh, d, nil, rule, c.now)
 	} else if d.source != s {
 		c.now = d.source.Time(time.Now())

@@ -27,7 +27,7 @@ const (
 	DeviceFlappingStarted
 	// DeviceFlappingStopped ends what DeviceFlappingStarted began.
 	DeviceFlappingStopped
-	// DeviceChanged: its policy or its source changed, and its state did not.
+	// DeviceChanged: its policy, its source or its session changed, and its state did not.
 	DeviceChanged
 	// DeviceMaintenanceStarted and DeviceMaintenanceStopped: somebody said that its verdicts are not to alarm anybody.
 	DeviceMaintenanceStarted

@@ -51,7 +51,7 @@ func TestNames(t *testing.T) {
 	for i := liveness.NeverSeen; i <= liveness.Unknown+1; i++ {
 		check(i.String(), i <= liveness.Unknown)
 	}
-	for i := liveness.NoReason; i <= liveness.Protocol+1; i++ {
-		check(i.String(), i <= liveness.Protocol)
+	for i := liveness.NoReason; i <= liveness.Will+1; i++ {
+		check(i.String(), i <= liveness.Will)
 	}
 }

@@ -73,15 +73,8 @@ func (g *group) inOutage() bool {
 	return g.outage
 }
 
-// join counts a member.
-func (g *group) join() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.members++
-}
-
-// joinRestored counts a member of before a restart.
-func (g *group) joinRestored(silent bool) {
+// join counts a member. One that is silent already has not fallen silent now.
+func (g *group) join(silent bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members++
@@ -161,7 +154,9 @@ func (r *Registry) regroupLocked(d *device, before State, since int64) {
 		return
 	}
 	if before == NeverSeen {
-		g.join()
+		d.counted = d.silent()
+		g.join(d.counted)
+		return
 	}
 	if d.silent() {
 		d.counted = true

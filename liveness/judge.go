@@ -69,7 +69,7 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 
 // changedLocked reports a change of state.
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
-	crossed := (d.state == Offline) != (before == Offline)
+	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
 		d.crossedLocked(r.flapping.Threshold)
 	}
@@ -111,9 +111,12 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	}
 	if s := d.source; s != nil {
 		f, _ := d.factsLocked()
-		verdict, _ := f.verdict(rule.Policy, s.notBefore(f.last, rule.Policy))
 		e.Source = s.name
-		e.LastSeen, e.Deadline = s.wall(f.last), s.wall(verdict)
+		e.LastSeen = s.wall(f.last)
+		if f.awaited(rule.Policy) {
+			verdict, _ := f.verdict(rule.Policy, s.notBefore(f.last, rule.Policy))
+			e.Deadline = s.wall(verdict)
+		}
 		e.HeardSilence = max(now-f.last, 0)
 	}
 	if d.state == Offline {

@@ -134,7 +134,7 @@ func (r *Registry) RestoreSource(rec SourceRecord) error {
 		if s, err = r.addSourceLocked(cfg); err != nil {
 			return err
 		}
-		s.absent = true
+		s.absent.Store(true)
 	}
 	return s.restore(rec)
 }
@@ -232,7 +232,7 @@ func (rec *Record) validate() error {
 	err := errors.Join(ValidateID(rec.ID), rec.Announced.validate(), rec.Own.validate())
 	switch {
 	case err != nil:
-	case rec.State >= Unknown || rec.Reason > Protocol:
+	case rec.State >= Unknown || int(rec.Reason) >= reasons:
 		err = fmt.Errorf("state %d, reason %d", rec.State, rec.Reason)
 	case rec.Last < 0 || rec.Last > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
 		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
@@ -264,7 +264,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	sh.counts[d.state]++
 	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
 		d.counted = d.silent()
-		g.joinRestored(d.counted)
+		g.join(d.counted)
 	}
 	if source == nil {
 		return

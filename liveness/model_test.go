@@ -2,6 +2,7 @@ package liveness_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -48,6 +49,7 @@ var modelPolicies = []struct{ interval, timeout, late, grace, limit int }{
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
 		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "repace",
+		"lost", "lost old", "seed", "greet", "greet old",
 		"listen", "listen", "listen", "listen", "deaf", "deaf", "back", "restart", "restart",
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
@@ -217,6 +219,7 @@ func (m *model) apply(o modelOp, clock, now int) {
 		return
 	}
 	if !d.open {
+		m.told(o, d, clock, now)
 		return
 	}
 	switch o.kind {
@@ -248,6 +251,39 @@ func (m *model) apply(o modelOp, clock, now int) {
 		}
 	case "repace":
 		m.repace(d, o.policy, clock, now, false)
+	}
+}
+
+// told is what a broker says of a device, which counts while it has no session of its own.
+func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
+	lost := d.state == "offline" && d.reason != "silence" && d.reason != "protocol"
+	switch {
+	case o.kind == "greet old" || o.kind == "lost old":
+	case o.kind == "greet":
+		known, ending := d.state == "online" || d.state == "late", d.reason != ""
+		d.epoch++
+		seq := d.seq
+		if d.state == "" {
+			d.policy = o.policy
+		}
+		m.heard(d, clock, now)
+		if d.seq == seq && known && !ending && d.epoch > 1 {
+			m.report(d, "session_replaced", clock, now)
+		} else if d.seq == seq {
+			m.report(d, "changed", clock, now)
+		}
+	case o.kind == "seed" && d.state == "":
+		d.policy = o.policy
+		m.heard(d, clock, now)
+	case o.kind == "seed" && lost:
+		m.heard(d, clock, now)
+	case o.kind == "seed" && d.state != "offline" && d.reason != "":
+		d.reason, d.until = "", 0
+	case o.kind == "lost" && d.state == "":
+		d.policy, d.last, d.reason = o.policy, now, "will"
+		m.become(d, "offline", clock, now)
+	case o.kind == "lost" && (d.state == "online" || d.state == "late"):
+		d.reason, d.until = "will", now+modelPolicies[d.policy].grace
 	}
 }
 
@@ -302,7 +338,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 		}
 	}
 	if session == nil {
-		return nil
+		return r.told(o, now)
 	}
 	switch o.kind {
 	case "beat":
@@ -323,6 +359,40 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 	}
 	if o.kind == "bye" || o.kind == "close" || o.kind == "break" {
 		r.current[o.device] = nil
+	}
+	return nil
+}
+
+// told passes on what a broker says of a device without a session.
+func (r *modelRun) told(o modelOp, now time.Duration) error {
+	id := fmt.Sprint("d", o.device)
+	v, err := r.registry.Device(id)
+	var announced liveness.Policy
+	if err != nil || v.State == liveness.NeverSeen {
+		announced = modelPolicy(o.policy)
+	}
+	switch o.kind {
+	case "greet":
+		_, err := r.source.Greet(id, liveness.Hello{Epoch: v.Epoch + 1, Announced: announced}, now)
+		return err
+	case "lost":
+		return r.source.Lost(id, v.Epoch, announced, now, liveness.Will)
+	case "seed":
+		return r.source.Seed(id, announced, now)
+	}
+	if v.Epoch < 2 {
+		return nil
+	}
+	switch o.kind {
+	case "greet old":
+		_, err = r.source.Greet(id, liveness.Hello{Epoch: v.Epoch - 1}, now)
+	case "lost old":
+		err = r.source.Lost(id, v.Epoch-1, announced, now, liveness.Will)
+	default:
+		return nil
+	}
+	if !errors.Is(err, liveness.ErrStaleEpoch) {
+		return fmt.Errorf("%v = %w", o, err)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 
 // Policy says how long a device may be silent. In a rule, a zero field leaves the matter to the next rule.
 type Policy struct {
-	// Interval is how often the device means to be heard. Default: a third of Timeout.
+	// Interval is how often the device means to be heard. Default: a third of Timeout, 30 s if that is [Never].
 	Interval time.Duration
-	// Timeout is the heard silence after which the device is offline. Default: 90 s.
+	// Timeout is the heard silence after which the device is offline; of a device with [Never], silence means nothing. Default: 90 s.
 	Timeout time.Duration
 	// LateAfter is the heard silence after which the device is late; off if it is not less than Timeout. Default: off.
 	LateAfter time.Duration
@@ -29,6 +29,10 @@ const (
 	// maxSpan bounds every duration of a policy, so that no sum of them overflows a clock.
 	maxSpan = 366 * 24 * time.Hour
 )
+
+// Never is the longest Timeout there is, and means none: a broker vouches for the device, and says when its connection ended. It is a year
+// of listening; whoever is still waiting then gets a verdict.
+const Never time.Duration = maxSpan
 
 // validate reports the fields that no rule may have.
 func (p Policy) validate() error {
@@ -66,8 +70,12 @@ func (p Policy) or(q Policy) Policy {
 // filled returns p with the defaults in its zero fields.
 func (p Policy) filled() Policy {
 	p = p.or(Policy{Timeout: defaultTimeout, SleepLimit: defaultSleepLimit})
+	interval := max(p.Timeout/3, 1)
+	if p.Timeout == Never {
+		interval = defaultTimeout / 3
+	}
 	return p.or(Policy{
-		Interval:   max(p.Timeout/3, 1),
+		Interval:   interval,
 		CloseGrace: max(min(p.Timeout/2, maxDefaultCloseGrace), 1),
 	})
 }

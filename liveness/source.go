@@ -16,6 +16,8 @@ import (
 type SourceConfig struct {
 	// Name identifies the source in events and views, as [ValidateID] allows. Required.
 	Name string
+	// Note says for people what kind of source it is, and what its watermark rests on; see also [Source.SetNote].
+	Note string
 	// Parts is the number of independent inputs that the source's watermark is the least of, for instance event loops. Default: 1.
 	Parts int
 	// MaxGap is the longest time between two pulses that counts as listening; what exceeds it is deaf time. Default: 1 s.
@@ -60,13 +62,15 @@ type Source struct {
 	deafTotal time.Duration
 	seq       uint64
 	past      time.Time // of one that was restored: until when it listened
-	absent    bool      // restored, but not added; guarded by the registry's mu
+
+	absent atomic.Bool // restored, but not added; changed under the registry's mu
 }
 
 // pulse ties an instant to the listening time at it.
 type pulse struct {
 	at       time.Time
 	listened time.Duration
+	deaf     bool // the source has not listened since
 }
 
 // AddSource adds a source, which begins to listen with its first pulse. Errors: a bad config, a name that is taken, [ErrClosed].
@@ -77,7 +81,7 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s := r.sourceLocked(cfg.Name); s != nil && s.absent {
+	if s := r.sourceLocked(cfg.Name); s != nil && s.absent.Load() {
 		s.adopt(cfg)
 		return s, nil
 	}
@@ -86,7 +90,7 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 
 // adopt makes a source that was restored one that listens.
 func (s *Source) adopt(cfg SourceConfig) {
-	s.absent = false
+	s.absent.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.config = cfg
@@ -139,6 +143,13 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	return c, errors.Join(errs...)
 }
 
+// SetNote replaces SourceConfig.Note.
+func (s *Source) SetNote(note string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Note = note
+}
+
 // Name returns the source's name.
 func (s *Source) Name() string { return s.name }
 
@@ -159,6 +170,10 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	}
 	gap := now.Sub(last.at)
 	if gap <= 0 || s.registry.outbox.stalled() > 0 {
+		return last.listened
+	}
+	if last.deaf {
+		s.hearLocked(last, now)
 		return last.listened
 	}
 	counts := min(gap, s.config.MaxGap)
@@ -185,18 +200,54 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 	return listened
 }
 
+// deafLocked reports a deaf interval that has come to its end.
 func (s *Source) deafLocked(d DeafInterval) {
+	s.emitLocked(SourceDeaf, d.From, d.To.Sub(d.From))
+	s.heardLocked(d)
+}
+
+// heardLocked reports the end of a deaf interval.
+func (s *Source) heardLocked(d DeafInterval) {
 	if len(s.deaf) == deafKept {
 		s.deaf = append(s.deaf[:0], s.deaf[1:]...)
 	}
 	s.deaf = append(s.deaf, d)
 	s.deafTotal += d.To.Sub(d.From)
 	s.resumed.Store(int64(d.Listened))
-	s.seq += 2
-	deaf := Event{Type: SourceDeaf, Subject: s.name, Source: s.name, Seq: s.seq - 1, Time: d.From, Deaf: d.To.Sub(d.From)}
-	heard := deaf
-	heard.Type, heard.Seq, heard.Time = SourceHeard, s.seq, d.To
-	s.registry.outbox.put(deaf, heard)
+	s.emitLocked(SourceHeard, d.To, d.To.Sub(d.From))
+}
+
+func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
+	s.seq++
+	s.registry.outbox.put(Event{Type: t, Subject: s.name, Source: s.name, Seq: s.seq, Time: at, Deaf: deaf})
+}
+
+// Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is
+// lost. The source is deaf from there to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices that it heard last are
+// unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or never listened it does
+// nothing.
+func (s *Source) Deafen(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.latest.Load()
+	if last == nil || last.deaf {
+		return
+	}
+	listened := last.listened + min(at.Sub(last.at), s.config.MaxGap)
+	listened = max(listened, s.clock.Now())
+	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, which are rounded up
+	s.latest.Store(&pulse{at: at, listened: listened, deaf: true})
+	s.emitLocked(SourceDeaf, at.Round(0), 0)
+}
+
+// hearLocked is the first pulse after the source was deaf.
+func (s *Source) hearLocked(last *pulse, now time.Time) {
+	from, to := last.at.Round(0), now.Round(0)
+	if to.Before(from) {
+		to = from.Add(now.Sub(last.at)) // the wall clock was set back
+	}
+	s.latest.Store(&pulse{at: now, listened: last.listened})
+	s.heardLocked(DeafInterval{From: from, To: to, Listened: last.listened})
 }
 
 // Watermark says that all that had reached a part of the source (0 to Parts-1) before the instant of a pulse is processed; the pulse
@@ -220,6 +271,9 @@ func (s *Source) Time(now time.Time) time.Duration {
 	if p == nil {
 		return 0
 	}
+	if p.deaf {
+		return p.listened
+	}
 	return p.listened + min(max(now.Sub(p.at), 0), s.config.MaxGap)
 }
 
@@ -242,7 +296,10 @@ func (s *Source) notBefore(last time.Duration, p Policy) time.Duration {
 }
 
 // unheard says whether the source was deaf after a device was heard last.
-func (s *Source) unheard(last time.Duration) bool { return last < time.Duration(s.resumed.Load()) }
+func (s *Source) unheard(last time.Duration) bool {
+	p := s.latest.Load()
+	return p != nil && p.deaf || last < time.Duration(s.resumed.Load())
+}
 
 // wall returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered.
 func (s *Source) wall(listened time.Duration) time.Time {
@@ -262,9 +319,11 @@ func (s *Source) wall(listened time.Duration) time.Time {
 // SourceView is a picture of a source.
 type SourceView struct {
 	Name      string
+	Note      string
 	Listened  time.Duration  // what the listening clock reads
 	Behind    time.Duration  // how far the clock is behind the last pulse: unread input
 	Held      bool           // the clock stands still because the sink is stalled
+	DeafSince time.Time      // when the source stopped listening; zero while it listens
 	Absent    bool           // the source was kept from before a restart and was not added since
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
@@ -273,17 +332,18 @@ type SourceView struct {
 
 // View returns a picture of the source.
 func (s *Source) View() SourceView {
-	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0}
-	s.registry.mu.Lock()
-	v.Absent = s.absent
-	s.registry.mu.Unlock()
+	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0, Absent: s.absent.Load()}
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)
+		if p.deaf {
+			v.DeafSince, v.Behind = p.at.Round(0), 0
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Deaf = append(v.Deaf, s.deaf...)
 	v.DeafTotal = s.deafTotal
+	v.Note = s.config.Note
 	return v
 }
 

@@ -53,6 +53,11 @@ const (
 	Closed
 	// Protocol: the device broke its protocol and was cut off.
 	Protocol
+	// Will: a broker published the device's last will, so its connection ended, and the device did not come back within the policy's
+	// CloseGrace.
+	Will
+
+	reasons = int(Will) + 1
 )
 
 func (r Reason) String() string {
@@ -67,6 +72,8 @@ func (r Reason) String() string {
 		return "closed"
 	case Protocol:
 		return "protocol"
+	case Will:
+		return "will"
 	}
 	return "invalid"
 }

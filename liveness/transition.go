@@ -39,6 +39,18 @@ func (f facts) closed(now time.Duration, why Reason, p Policy) facts {
 	return f
 }
 
+// seeded returns the facts after a word from before that the device was online.
+func (f facts) seeded(now time.Duration, p Policy) facts {
+	lost := f.state == Offline && f.reason != Silence && f.reason != Protocol
+	switch {
+	case f.state == NeverSeen || p.Timeout >= Never || lost:
+		return f.heard(now)
+	case f.ending():
+		f.reason, f.until = NoReason, 0
+	}
+	return f
+}
+
 // touched returns the facts after a sign of life that nobody can be told of now.
 func (f facts) touched(now time.Duration) facts {
 	f.last = max(f.last, now)
@@ -77,6 +89,11 @@ func (f facts) verdict(p Policy, notBefore time.Duration) (at time.Duration, why
 		at, why = f.until, f.reason
 	}
 	return max(at, notBefore), why
+}
+
+// awaited says whether there is a verdict to come that anybody waits for.
+func (f facts) awaited(p Policy) bool {
+	return p.Timeout < Never || f.ending() || f.state == Offline && f.until != 0
 }
 
 // late returns when the device becomes late, and false if it is to be judged before, or is not to become late. Like the verdict,

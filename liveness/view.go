@@ -93,9 +93,11 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 		v.State = Unknown
 	}
 	v.Closing = f.reason
-	v.NotBefore = s.notBefore(f.last, p)
-	at, _ := f.verdict(p, v.NotBefore)
-	v.Deadline = s.wall(at)
+	if f.awaited(p) {
+		v.NotBefore = s.notBefore(f.last, p)
+		at, _ := f.verdict(p, v.NotBefore)
+		v.Deadline = s.wall(at)
+	}
 }
 
 // deafSince returns the deaf intervals after an instant of listening time.

@@ -78,6 +78,8 @@ func reasonCode(r liveness.Reason) int64 {
 		return 3
 	case liveness.Protocol:
 		return 4
+	case liveness.Will:
+		return 5
 	}
 	return 0
 }
