@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,5 +307,56 @@ func TestRunEndsWithVerdicts(t *testing.T) {
 	})
 	if len(k.kept) != 2000 {
 		t.Errorf("the sink has %d events, want 2000", len(k.kept))
+	}
+}
+
+// A sink that takes ten seconds for a batch delays no heartbeat and loses nothing; verdicts wait for room.
+func TestSlowSink(t *testing.T) {
+	const devices, pulses = 40, 1200
+	k := &sink{append: func([]liveness.Event) error { time.Sleep(10 * time.Second); return nil }}
+	withSink(t, k, 16, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		sessions := make([]liveness.Session, devices)
+		for i := range sessions {
+			for {
+				_, err := s.Open(&sessions[i], strconv.Itoa(i), liveness.Hello{}, nil, s.Time(time.Now()))
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, liveness.ErrBusy) {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				s.Watermark(0, s.Pulse(time.Now()))
+			}
+		}
+		slowest := time.Duration(0)
+		for range pulses { // half of them fall silent
+			time.Sleep(time.Second)
+			s.Watermark(0, s.Pulse(time.Now()))
+			began := time.Now()
+			for i := range devices / 2 {
+				sessions[i].Beat(s.Time(time.Now()))
+			}
+			slowest = max(slowest, time.Since(began))
+		}
+		if slowest > 0 { // the bubble's clock moves only while all wait
+			t.Errorf("heartbeats waited for %v", slowest)
+		}
+		st := r.Stats()
+		if st.States[liveness.Online] != devices/2 || st.States[liveness.Offline] != devices/2 || st.Lost != 0 {
+			t.Errorf("Stats = %+v, want half of the devices offline", st)
+		}
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+	verdicts := 0
+	for _, id := range k.kept {
+		if strings.HasSuffix(id, ":2") && !strings.HasPrefix(id, "source/") {
+			verdicts++
+		}
+	}
+	if verdicts != devices/2 {
+		t.Errorf("%d verdicts were kept, want %d: %v", verdicts, devices/2, k.kept)
 	}
 }
