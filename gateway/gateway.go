@@ -49,7 +49,8 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		return nil, err
 	}
 	g.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
-		Name: cfg.Name, Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
+		Name: cfg.Name, Note: "device connections over TCP; its clock follows a probe through each event loop",
+		Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
 	})
 	if err != nil {
 		g.closeListeners()

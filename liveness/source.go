@@ -269,7 +269,7 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 func (s *Source) Time(now time.Time) time.Duration {
 	p := s.latest.Load()
 	if p == nil {
-		return 0
+		return max(time.Duration(s.resumed.Load()), 0)
 	}
 	if p.deaf {
 		return p.listened

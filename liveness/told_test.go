@@ -229,3 +229,27 @@ func TestLostElsewhere(t *testing.T) {
 		}
 	})
 }
+
+// What is heard of a source that was restored, before it listens for sure, is heard after what it had heard before.
+func TestHeardBeforePulse(t *testing.T) {
+	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never}}, liveness.SourceConfig{}, func(r *rig) {
+		err := r.registry.RestoreSource(liveness.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "other", Last: 100 * unit, Since: time.Now(), Seq: 1}
+		if err := r.registry.Restore(rec); err != nil {
+			t.Fatal(err)
+		}
+		s, err := r.registry.AddSource(liveness.SourceConfig{Name: "other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.wantState("a", liveness.Unknown)
+		if err := s.Seed("a", liveness.Policy{}, s.Time(time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		s.Pulse(time.Now())
+		r.wantState("a", liveness.Online)
+	})
+}
