@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where this may install anything: as root on Debian or one of its kin. It does nothing for
 # what is there already, never takes longer than some minutes, and never starts a service. What it cannot install it names; the tests
-# then say the same (with HOLTER_TEST_DATABASES=all they fail, otherwise they are skipped).
+# then say the same (with HOLTER_TEST_DATABASES=all and HOLTER_TEST_TOOLS=all they fail, otherwise they are skipped).
 set -uo pipefail
 
 limit=300 # seconds for each step with the package manager
@@ -21,16 +21,44 @@ have_postgres() { have postgres /usr/lib/postgresql/*/bin && have initdb /usr/li
 have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have mariadb-install-db /usr/bin /usr/sbin && have my_print_defaults /usr/bin; }
 
 have_promtool() { have promtool /usr/bin; }
+have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
+have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
+
+# An MQTT 5 client from npm. A machine without node has it not; that is said, and no more.
+mqttjs_version=5.15.1
+mqttjs=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools/mqttjs-$mqttjs_version
+
+install_mqttjs() {
+	[ -e "$mqttjs/node_modules/mqtt/package.json" ] && return 0
+	if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
+		echo "test/setup.sh: missing: node and npm, so the tests with an MQTT 5 client cannot run. Install node 16 or later." >&2
+		return 0
+	fi
+	echo "test/setup.sh: installing mqtt.js $mqttjs_version into $mqttjs"
+	local new=$mqttjs.$$ said
+	mkdir -p "$new" || return 1
+	if ! said=$(timeout "$limit" npm install --prefix "$new" --no-audit --no-fund --ignore-scripts "mqtt@$mqttjs_version" 2>&1 </dev/null); then
+		printf 'test/setup.sh: mqtt.js could not be installed:\n%s\n' "$said" | tail -n 20 >&2
+		rm -rf "$new"
+		return 1
+	fi
+	rm -rf "$mqttjs" && mv "$new" "$mqttjs"
+}
+
+status=0
+install_mqttjs || status=1
 
 packages=()
 have_promtool || packages+=(prometheus)
 have_postgres || packages+=(postgresql)
 have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
-[ ${#packages[@]} -eq 0 ] && exit 0
+have_mosquitto || packages+=(mosquitto)
+have_mosquitto_clients || packages+=(mosquitto-clients)
+[ ${#packages[@]} -eq 0 ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
 	echo "test/setup.sh: missing: ${packages[*]} (Debian's names). Install them: only root with apt-get can have it done here." >&2
-	exit 0
+	exit $status
 fi
 
 log=$(mktemp)
@@ -45,9 +73,11 @@ apt() { timeout "$limit" apt-get -qq -o DPkg::Lock::Timeout=120 -o APT::Get::Ass
 echo "test/setup.sh: installing ${packages[*]}"
 apt install --no-install-recommends "${packages[@]}" || { apt update && apt install --no-install-recommends "${packages[@]}"; }
 
-status=0
-have_promtool || { echo "test/setup.sh: promtool could not be installed" >&2; status=1; }
-have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; status=1; }
-have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; status=1; }
-[ $status -eq 0 ] || tail -n 20 "$log" >&2
+failed=0
+have_promtool || { echo "test/setup.sh: promtool could not be installed" >&2; failed=1; }
+have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; failed=1; }
+have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; failed=1; }
+have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }
+have_mosquitto_clients || { echo "test/setup.sh: mosquitto-clients could not be installed" >&2; failed=1; }
+[ $failed -eq 0 ] || { tail -n 20 "$log" >&2; status=1; }
 exit $status

@@ -1,0 +1,8 @@
+// Package testmqtt is what tests of MQTT need: a real mosquitto in a temporary directory, on free ports (see [Mosquitto]), a network in
+// front of it that can be cut (see [Proxy]), and a load of simulated devices that publish through it (see [Fleet]).
+//
+// Brokers end with the test, also if the test binary is killed: each is started by a shell that waits for a pipe to be closed.
+//
+// A test whose broker is not installed is skipped, unless HOLTER_TEST_TOOLS=all is set: then it fails and says what is missing.
+// test/setup.sh installs the programs where that is possible.
+package testmqtt

@@ -1,0 +1,200 @@
+package testmqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+// step is how long beats wait for others to be sent together with.
+const step = 5 * time.Millisecond
+
+// schedule is whose turn it is: the devices beat in the order of their phases, again and again.
+type schedule struct {
+	start    time.Time
+	interval time.Duration
+	devices  []*device
+	next     int           // the index of the next device
+	lap      time.Duration // when its lap began, after start
+}
+
+func (s *schedule) due() time.Time { return s.start.Add(s.lap + s.devices[s.next].phase) }
+
+// take appends the beats that are due to buffer and those who send them to who, each at most once: who missed a beat, because the
+// connection was away or did not take more, does not send it later.
+func (s *schedule) take(now time.Time, buffer []byte, who []*device) ([]byte, []*device) {
+	elapsed := now.Sub(s.start)
+	if behind := elapsed - s.lap - s.devices[s.next].phase; behind >= s.interval {
+		s.lap += behind.Truncate(s.interval)
+	}
+	for range s.devices {
+		d := s.devices[s.next]
+		if s.lap+d.phase > elapsed {
+			break
+		}
+		if d.killed.Load() == 0 {
+			buffer = append(buffer, d.packet...)
+			who = append(who, d)
+		}
+		if s.next++; s.next == len(s.devices) {
+			s.next = 0
+			s.lap += s.interval
+		}
+	}
+	return buffer, who
+}
+
+// run keeps the link connected and its devices beating until ctx is done or it has ended.
+func (l *link) run(ctx context.Context, start time.Time) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.end(nil) })
+	defer stop()
+	s := &schedule{start: start, interval: l.fleet.cfg.Interval, devices: l.devices}
+	for first := true; ; {
+		c, err := l.connect(ctx)
+		if err == nil {
+			if first {
+				first = false
+				if l.fleet.waiting.Add(-1) == 0 {
+					close(l.fleet.ready)
+				}
+			} else {
+				l.fleet.reconnects.Add(1)
+			}
+			l.beat(ctx, c, s)
+		}
+		retry := l.fleet.cfg.Retry
+		if !l.wait(ctx, retry/2+rand.N(retry)) { //nolint:gosec // jitter
+			return
+		}
+	}
+}
+
+// wait waits, and reports whether the link goes on.
+func (l *link) wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-l.ended:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// connect opens a session. The connection is the link's when it returns without an error.
+func (l *link) connect(ctx context.Context) (net.Conn, error) {
+	select {
+	case l.fleet.dialing <- struct{}{}:
+		defer func() { <-l.fleet.dialing }()
+	case <-l.ended:
+		return nil, net.ErrClosed
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", l.fleet.cfg.Broker)
+	if err != nil {
+		return nil, err
+	}
+	if !l.adopt(c) {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	if err := l.greet(c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (l *link) greet(c net.Conn) error {
+	cfg := &l.fleet.cfg
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	hello := appendConnect(nil, connect{
+		id: l.id, keepAlive: uint16(cfg.KeepAlive / time.Second), user: cfg.User, password: cfg.Password, will: l.will, //nolint:gosec // tests use less
+	})
+	if _, err := c.Write(hello); err != nil {
+		return err
+	}
+	var ack [4]byte
+	if _, err := io.ReadFull(c, ack[:]); err != nil {
+		return err
+	}
+	if ack[0] != 0x20 || ack[3] != 0 {
+		return fmt.Errorf("the broker answered % x", ack)
+	}
+	c.SetDeadline(time.Time{})
+	_, err := c.Write(l.birth)
+	return err
+}
+
+// beat lets the devices beat until the connection ends, and closes it.
+func (l *link) beat(ctx context.Context, c net.Conn, s *schedule) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		l.read(c)
+	}()
+	defer func() {
+		c.Close()
+		<-gone
+	}()
+	keepAlive := l.fleet.cfg.KeepAlive
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var buffer []byte
+	var who []*device
+	for pinged := time.Now(); ; {
+		select {
+		case <-timer.C:
+		case <-gone:
+			return
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		buffer, who = s.take(now, buffer[:0], who[:0])
+		if now.Sub(pinged) >= keepAlive/2 {
+			buffer, pinged = append(buffer, pingRequest...), now
+		}
+		if len(buffer) > 0 {
+			c.SetWriteDeadline(now.Add(keepAlive))
+			if _, err := c.Write(buffer); err != nil {
+				return
+			}
+			sent(who, now)
+		}
+		timer.Reset(max(min(time.Until(s.due()), keepAlive/2), step))
+	}
+}
+
+// sent notes beats that were handed to a socket.
+func sent(who []*device, begun time.Time) {
+	last := time.Now().UnixNano()
+	for _, d := range who {
+		d.begun.Store(begun.UnixNano())
+		d.last.Store(last)
+		d.beats.Add(1)
+	}
+}
+
+// read reads until the connection ends, or until the broker has been silent for so long that it did not answer a ping either.
+func (l *link) read(c net.Conn) {
+	buffer := make([]byte, 64)
+	for {
+		c.SetReadDeadline(time.Now().Add(l.fleet.cfg.KeepAlive * 3 / 2))
+		if _, err := c.Read(buffer); err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				c.Close()
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package testmqtt
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Have skips the test if mosquitto is missing, or fails it if it must not be.
+func Have(tb testing.TB) {
+	tb.Helper()
+	Program(tb, "mosquitto")
+}
+
+// Program returns the path of a program, mosquitto_pub for instance. Without it the test is skipped, or fails if nothing may be missing.
+func Program(tb testing.TB, name string) string {
+	tb.Helper()
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, folder := range []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/sbin", "/opt/homebrew/bin"} {
+		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return path
+		}
+	}
+	missing(tb, "the program "+name+" is neither in PATH nor where it usually is")
+	return ""
+}
+
+// MQTTJS returns the path of node, and the folder with mqtt.js in it that node is to be given as NODE_PATH. Without one of them the test
+// is skipped, or fails if nothing may be missing.
+func MQTTJS(tb testing.TB) (node, nodePath string) {
+	tb.Helper()
+	node = Program(tb, "node")
+	cache := os.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		cache = filepath.Join(home, ".cache")
+	}
+	found, err := filepath.Glob(filepath.Join(cache, "holter-tools", "mqttjs-*", "node_modules"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, folder := range found {
+		if _, err := os.Stat(filepath.Join(folder, "mqtt", "package.json")); err == nil {
+			return node, folder
+		}
+	}
+	missing(tb, "mqtt.js is not in "+filepath.Join(cache, "holter-tools"))
+	return "", ""
+}
+
+func missing(tb testing.TB, what string) {
+	tb.Helper()
+	if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
+		tb.Fatalf("%s; run test/setup.sh, or install it (HOLTER_TEST_TOOLS=all asks for it)", what)
+	}
+	tb.Skipf("NOT TESTED: %s; run test/setup.sh, or install it", what)
+}

@@ -1,0 +1,279 @@
+package mqttbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// Bridge hears devices through one broker. Make one with [New], and keep [Bridge.Run] running. Its methods may be called concurrently.
+type Bridge struct {
+	config   Config
+	registry *liveness.Registry
+	clock    *clock
+	queue    *queue
+	counts   counts
+	base     time.Time
+	heard    atomic.Int64 // when the broker sent something last, since base
+	answers  atomic.Bool  // watermarks are answers
+
+	mu     sync.Mutex // guards the fields below
+	status status
+	extra  map[string]byte // filters that conventions asked for in addition
+}
+
+// status is how the connection is.
+type status struct {
+	connected bool
+	since     time.Time
+	err       error
+	filters   []string
+}
+
+// New returns a bridge, and adds its source to the registry. It connects nowhere yet. Errors: what is wrong with the configuration, a name
+// that a source has already.
+func New(registry *liveness.Registry, cfg Config) (*Bridge, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	b := &Bridge{config: cfg, registry: registry, queue: newQueue(cfg.Queue), base: time.Now(), extra: make(map[string]byte)}
+	if b.clock, err = newClock(registry, &b.config); err != nil {
+		return nil, err
+	}
+	b.answers.Store(cfg.answersOnly)
+	b.note()
+	b.status.since = b.base
+	return b, nil
+}
+
+// Run connects, again and again if need be, and applies what comes, until ctx is done. It returns nil. Call it once.
+func (b *Bridge) Run(ctx context.Context) error {
+	workCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var working sync.WaitGroup
+	working.Go(func() { b.work(workCtx) })
+	defer working.Wait()
+	defer stop()
+	said := ""
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, b.config.ReconnectMax) {
+		began := time.Now()
+		proved, err := b.visit(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if proved {
+			pause, said = firstPause, ""
+		}
+		b.lost(err, began)
+		if text := err.Error(); text != said {
+			b.config.Logger.Error("no connection to the broker; it is tried again and again", "bridge", b.config.Name, "error", err)
+			said = text
+		}
+		b.wait(ctx, pause/2+rand.N(pause/2+1))
+	}
+	return nil
+}
+
+const firstPause = 500 * time.Millisecond
+
+func (*Bridge) wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// lost notes that there is no connection.
+func (b *Bridge) lost(err error, at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.status.connected {
+		at = time.Now()
+	}
+	if b.status.connected || b.status.err == nil {
+		b.status.since = at
+	}
+	b.status.connected, b.status.err, b.status.filters = false, err, nil
+}
+
+// visit is one connection, from its beginning to its end. It says whether it ever worked.
+func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
+	if err := b.config.checkPassword(); err != nil {
+		return false, err
+	}
+	if b.answers.Load() && !b.config.answersOnly {
+		b.answers.Store(false)
+		b.note()
+	}
+	connCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	o, err := b.config.clientOptions(connCtx, &b.heard, b.base)
+	if err != nil {
+		return false, err
+	}
+	l, err := dialBroker(ctx, o, b.config.ConnectTimeout, b.receive)
+	if err != nil {
+		return false, err
+	}
+	b.queue.put(item{kind: connected, link: l})
+	ctx, cancel := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer l.close()
+	defer cancel()
+	qos, err := b.subscribeAll(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	s := sender{
+		link: l, watermark: b.config.Watermark, qos: qos, answers: b.answers.Load, failed: b.askedInVain,
+		answered: func(n uint64) {
+			b.queue.put(item{kind: watermark, probe: n, message: convention.Message{Time: time.Now()}})
+		},
+		subscribe: func(filters map[string]byte) error { return b.subscribeMore(ctx, l, filters) },
+	}
+	sending.Go(func() { s.run(ctx) })
+	proved, err = b.listen(ctx, l)
+	b.clock.lost(b.lastHeard())
+	return proved, err
+}
+
+// lastHeard returns when the broker was heard last.
+func (b *Bridge) lastHeard() time.Time {
+	at := b.base.Add(time.Duration(b.heard.Load()))
+	if latest := b.queue.last(); latest.After(at) {
+		return latest
+	}
+	return at
+}
+
+// subscribeAll asks for all filters, and returns the quality of service of the watermark: the best of all, so that it is not sent past
+// a message that waits to be acknowledged.
+func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
+	filters := b.config.filters()
+	b.mu.Lock()
+	maps.Copy(filters, b.extra)
+	b.mu.Unlock()
+	best := b.config.QoS
+	for _, qos := range filters {
+		best = max(best, qos)
+	}
+	if !b.answers.Load() {
+		if err := l.subscribe(ctx, map[string]byte{b.config.Watermark: best}); errors.Is(err, errRefused) {
+			b.weaken(err)
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	if err := l.subscribe(ctx, filters); err != nil {
+		return 0, err
+	}
+	b.mu.Lock()
+	b.status = status{connected: true, since: time.Now(), filters: sortedKeys(filters)}
+	b.mu.Unlock()
+	b.config.Logger.Info("connected to the broker", "bridge", b.config.Name, "url", b.config.URL, "subscriptions", len(filters))
+	return best, nil
+}
+
+// subscribeMore asks for filters in addition, now and on later connections.
+func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]byte) error {
+	more := make(map[string]byte)
+	b.mu.Lock()
+	for name, qos := range filters {
+		name = b.config.shared(name)
+		if _, known := b.extra[name]; !known {
+			more[name] = min(max(qos, b.config.QoS), 1)
+		}
+	}
+	b.mu.Unlock()
+	if len(more) == 0 {
+		return nil
+	}
+	if err := l.subscribe(ctx, more); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.Copy(b.extra, more)
+	b.status.filters = append(b.status.filters, sortedKeys(more)...)
+	return nil
+}
+
+func (b *Bridge) askedInVain(err error) {
+	b.counts.reject("subscription")
+	b.config.Logger.Warn("a subscription that a message asked for was not had", "bridge", b.config.Name, "error", err)
+}
+
+// weaken makes answers the watermark.
+func (b *Bridge) weaken(why error) {
+	b.answers.Store(true)
+	b.note()
+	b.config.Logger.Warn("the bridge does not get its own messages back; answers of the broker take their place, which show less",
+		"bridge", b.config.Name, "topic", b.config.Watermark, "error", why,
+		"help", "let this user publish and subscribe to that topic")
+}
+
+// note says of the source what its clock stands on.
+func (b *Bridge) note() {
+	text := "a bridge to " + b.config.URL + "; its clock follows the bridge's messages to itself"
+	if b.answers.Load() {
+		text = "a bridge to " + b.config.URL + "; its clock follows the broker's answers, and an empty queue"
+	}
+	b.clock.main.source.SetNote(text)
+}
+
+var errNoWatermark = errors.New("the watermark did not come back")
+
+// listen keeps the clock until the connection is lost or ctx is done. It says whether a watermark ever came back.
+func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	for {
+		select {
+		case <-alarm.C:
+		case <-b.clock.returned:
+			proved = true
+		case <-b.clock.main.source.Sooner():
+		case err := <-l.lost:
+			return proved, fmt.Errorf("connection lost: %w", explain(err))
+		case <-ctx.Done():
+			return proved, nil
+		}
+		now := time.Now()
+		if b.clock.waits(now) > b.config.ProbeTimeout {
+			if b.answers.Load() {
+				return proved, errNoAnswer
+			}
+			b.weaken(errNoWatermark)
+			b.clock.forget()
+		}
+		b.clock.tick(now, b.lastHeard())
+		if n, due := b.clock.probe(now); due {
+			select {
+			case l.probes <- n:
+			default: // one could not be written yet
+			}
+		}
+		alarm.Reset(b.clock.pause(now))
+	}
+}
+
+// receive puts a message into the queue. It never blocks: the client would miss the broker's answers.
+func (b *Bridge) receive(l *link, m convention.Message) {
+	if m.Topic == b.config.Watermark {
+		if n, err := strconv.ParseUint(string(m.Payload), 10, 64); err == nil {
+			b.queue.put(item{kind: watermark, probe: n, message: convention.Message{Time: m.Time}, link: l})
+		}
+		return
+	}
+	b.queue.put(item{message: m, listened: b.clock.main.source.Time(m.Time), link: l})
+}

@@ -1,0 +1,279 @@
+package mqttbridge
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// idlePause is the time between watermarks while no deadline is near, nearPause the least there is.
+	idlePause = 200 * time.Millisecond
+	nearPause = 10 * time.Millisecond
+	// leastLag is how far the clock stays behind what a watermark has shown, at least; lagFor is how long a slow one counts.
+	leastLag = 50 * time.Millisecond
+	lagFor   = 10 * time.Second
+	// maxProbes is how many watermarks may be under way.
+	maxProbes = 64
+	// maxGateways bounds the sources behind gateways; the devices behind more of them count as the bridge's own.
+	maxGateways = 4096
+)
+
+// clock drives the listening clocks of the bridge's source, and of the sources of what stands behind gateways.
+type clock struct {
+	registry *liveness.Registry
+	config   *Config
+	returned chan struct{} // room for one; never closed; receives when a watermark came back
+
+	mu       sync.Mutex // guards the fields below; taken before a source's
+	main     *ear
+	gateways map[string]*ear
+	proved   bool // the connection has returned a watermark
+	silent   bool // and nothing comes from it since
+	gap      bool // a message was dropped
+	pulsed   time.Time
+	number   uint64 // of the latest watermark
+	probes   []probe
+	slow     time.Duration // the longest time that a watermark took of late
+	slowAt   time.Time
+}
+
+// ear is a source, and how far it has listened.
+type ear struct {
+	source   *liveness.Source
+	deaf     bool // its gateway is
+	listened time.Duration
+}
+
+// probe is a watermark that is under way.
+type probe struct {
+	number uint64
+	sent   time.Time
+	shows  []mark
+}
+
+// mark is what a watermark shows: that a source has heard all before an instant of its listening time.
+type mark struct {
+	ear      *ear
+	listened time.Duration
+}
+
+func newClock(registry *liveness.Registry, cfg *Config) (*clock, error) {
+	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear)}
+	main, err := c.add(cfg.Name)
+	c.main = main
+	return c, err
+}
+
+func (c *clock) add(name string) (*ear, error) {
+	source, err := c.registry.AddSource(liveness.SourceConfig{Name: name, MaxGap: c.config.MaxGap, Allowance: c.config.Allowance})
+	if err != nil {
+		return nil, fmt.Errorf("mqttbridge: %w", err)
+	}
+	return &ear{source: source}, nil
+}
+
+// sourceOf returns the source of what stands behind a gateway; that of the bridge if there is none or if it cannot be had.
+func (c *clock) sourceOf(gateway string) *liveness.Source { return c.earOf(gateway).source }
+
+func (c *clock) earOf(gateway string) *ear {
+	if gateway == "" {
+		return c.main
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.gateways[gateway]
+	if e == nil && len(c.gateways) < maxGateways {
+		var err error
+		if e, err = c.add(c.config.Name + "/" + gateway); err == nil {
+			c.gateways[gateway] = e
+			if c.listeningLocked() {
+				e.listened = e.source.Pulse(time.Now())
+			}
+		}
+	}
+	if e == nil {
+		return c.main
+	}
+	return e
+}
+
+// cover says whether what stands behind a gateway can be heard through it.
+func (c *clock) cover(gateway string, deaf bool, at time.Time) {
+	e := c.earOf(gateway)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e == c.main || e.deaf == deaf {
+		return
+	}
+	e.deaf = deaf
+	if deaf {
+		e.source.Deafen(at)
+	}
+}
+
+func (c *clock) listeningLocked() bool { return c.proved && !c.silent && !c.gap }
+
+// eachLocked calls f with the sources that listen as far as the broker goes.
+func (c *clock) eachLocked(f func(*ear)) {
+	f(c.main)
+	for _, e := range c.gateways {
+		if !e.deaf {
+			f(e)
+		}
+	}
+}
+
+func (c *clock) deafenLocked(at time.Time) {
+	c.eachLocked(func(e *ear) { e.source.Deafen(at) })
+}
+
+// lost says that there is no connection since an instant.
+func (c *clock) lost(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deafenLocked(at)
+	c.proved, c.silent, c.probes = false, false, nil
+}
+
+// gapped says that messages were dropped, since an instant.
+func (c *clock) gapped(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gap {
+		c.gap, c.probes = true, nil // what is under way shows nothing
+		c.deafenLocked(since)
+	}
+}
+
+// whole says that no message was dropped since the queue was emptied before.
+func (c *clock) whole() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gap = false
+}
+
+// tick moves the clocks on to an instant if that is due, and notices when nothing has come since heard although a watermark is under way.
+func (c *clock) tick(now, heard time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waited := len(c.probes) > 0 && now.Sub(c.probes[0].sent) > c.config.ProbeTimeout
+	if c.proved && !c.silent && waited && now.Sub(heard) > c.config.ProbeTimeout {
+		c.silent = true
+		c.deafenLocked(heard)
+	}
+	if c.listeningLocked() && now.Sub(c.pulsed) >= c.pauseLocked() {
+		c.pulseLocked(now)
+	}
+}
+
+func (c *clock) pulseLocked(now time.Time) {
+	c.pulsed = now
+	c.eachLocked(func(e *ear) { e.listened = e.source.Pulse(now) })
+}
+
+// overdueLocked says whether the latest watermark should be back by now.
+func (c *clock) overdueLocked(now time.Time) bool {
+	n := len(c.probes)
+	return n > 0 && now.Sub(c.probes[n-1].sent) >= c.config.ProbeTimeout
+}
+
+// probe begins a watermark if one is due: when the one before is back, and when it should be.
+func (c *clock) probe(now time.Time) (number uint64, due bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.probes) > 0 && !c.overdueLocked(now) || len(c.probes) == 0 && c.listeningLocked() && !c.pulsed.Equal(now) {
+		return 0, false
+	}
+	if len(c.probes) == maxProbes {
+		c.probes = append(c.probes[:0], c.probes[1:]...)
+	}
+	c.number++
+	p := probe{number: c.number, sent: now}
+	if c.listeningLocked() {
+		lag := c.lagLocked(now)
+		c.eachLocked(func(e *ear) { p.shows = append(p.shows, mark{e, e.listened - lag}) })
+	}
+	c.probes = append(c.probes, p)
+	return p.number, true
+}
+
+func (c *clock) lagLocked(now time.Time) time.Duration {
+	if now.Sub(c.slowAt) > lagFor {
+		c.slow = 0
+	}
+	return max(leastLag, 2*c.slow)
+}
+
+// back says that a watermark came back at an instant, and that all that came before it has been applied.
+func (c *clock) back(number uint64, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := -1
+	for i := range c.probes {
+		if c.probes[i].number == number {
+			found = i
+		}
+	}
+	if found < 0 {
+		return // of a connection before, or given up
+	}
+	p := c.probes[found]
+	c.probes = append(c.probes[:0], c.probes[found+1:]...)
+	c.proved, c.silent = true, false
+	if took := min(at.Sub(p.sent), c.config.ProbeTimeout); took > c.slow || at.Sub(c.slowAt) > lagFor {
+		c.slow, c.slowAt = took, at
+	}
+	for _, m := range p.shows {
+		m.ear.source.Watermark(0, m.listened)
+	}
+	select {
+	case c.returned <- struct{}{}:
+	default:
+	}
+}
+
+// listening says whether the clock moves.
+func (c *clock) listening() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listeningLocked()
+}
+
+// forget gives up the watermarks that are under way.
+func (c *clock) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probes = nil
+}
+
+// waits says whether a watermark was sent and the connection has not returned any yet, for how long.
+func (c *clock) waits(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.proved || len(c.probes) == 0 {
+		return 0
+	}
+	return now.Sub(c.probes[0].sent)
+}
+
+// pause returns how long to wait before the next tick.
+func (c *clock) pause(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return max(c.pulsed.Add(c.pauseLocked()).Sub(now), nearPause)
+}
+
+// pauseLocked returns how long after the latest pulse the next is due.
+func (c *clock) pauseLocked() time.Duration {
+	pause := idlePause
+	lag := max(leastLag, 2*c.slow)
+	c.eachLocked(func(e *ear) {
+		if next, ok := e.source.Next(); ok {
+			pause = min(pause, next+lag-e.listened)
+		}
+	})
+	return max(pause, nearPause)
+}

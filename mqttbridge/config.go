@@ -1,0 +1,170 @@
+package mqttbridge
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// Config describes a connection to a broker, and what is heard there.
+type Config struct {
+	// Name is that of the bridge and of its source; it has no /. Default: mqtt: and the broker's host.
+	Name string
+	// URL is the broker's address: tcp:// or mqtt://, tls://, ssl:// or mqtts://, ws:// or wss://. Ports that are left out are 1883, 8883,
+	// 80 and 443. It holds no password. Required.
+	URL string
+	// ClientID is the client identifier. Default: holter- and a random text, chosen by New.
+	ClientID string
+	Username string
+	// Password is called for each connect, so that a password can be changed without a restart. nil: none.
+	Password func() (string, error)
+	// TLS is used by the schemes that need it. nil: the system's roots.
+	TLS *tls.Config
+	// Conventions say what messages mean. At least one.
+	Conventions []convention.Convention
+	// Share makes all subscriptions members of a group ($share/GROUP/...). A message goes to one member only, so a second member takes
+	// heartbeats away from this bridge: this is for brokers that allow nothing else.
+	Share string
+	// QoS is the least quality of service of the subscriptions, 0 or 1. With 1 the broker keeps what the bridge cannot take at once.
+	QoS byte
+	// Watermark is the topic of the bridge's messages to itself; "off" for none. Default: holter/watermark/CLIENT_ID.
+	Watermark string
+	// Queue is how many messages may wait to be applied. Default: 65,536, and no more than 64 MiB.
+	Queue int
+	// MaxPayload is the size of the largest payload that is looked at; what is larger is not held in memory. Default: 256 KiB.
+	MaxPayload int
+	// Ignore are the first letters of topics that are not looked at. holter/ always is.
+	Ignore []string
+
+	// KeepAlive is MQTT's. Default: 30 s.
+	KeepAlive time.Duration
+	// ConnectTimeout bounds a connect, with TLS and CONNACK, and the acknowledgement of subscriptions. Default: 10 s.
+	ConnectTimeout time.Duration
+	// ReconnectMax is the longest pause between two attempts to connect; pauses grow from half a second, with jitter. Default: 30 s.
+	ReconnectMax time.Duration
+	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before the source is deaf. Default: 5 s.
+	ProbeTimeout time.Duration
+	// MaxGap and Allowance are those of liveness.SourceConfig.
+	MaxGap, Allowance time.Duration
+	// Logger receives what happens to the connection. Default: nothing is logged.
+	Logger *slog.Logger
+
+	answersOnly bool // Watermark was off
+}
+
+const (
+	ownTopics     = "holter/"
+	noWatermark   = "off"
+	maxQueueBytes = 64 << 20
+	// maxPacket is the most that MQTT can hold.
+	maxPacket = 256 << 20
+)
+
+// ErrURL is wrapped by what New returns for an address that is none.
+var ErrURL = errors.New("mqttbridge: not a broker's address")
+
+// withDefaults fills in the defaults and reports what cannot be.
+func (c Config) withDefaults() (Config, error) {
+	u, err := parseURL(c.URL)
+	if err != nil {
+		return c, err
+	}
+	c.URL = u.String()
+	text := func(s *string, or string) {
+		if *s == "" {
+			*s = or
+		}
+	}
+	span := func(d *time.Duration, or time.Duration) {
+		if *d == 0 {
+			*d = or
+		}
+	}
+	number := func(n *int, or int) {
+		if *n == 0 {
+			*n = or
+		}
+	}
+	text(&c.Name, "mqtt:"+u.Hostname())
+	text(&c.ClientID, "holter-"+strings.ToLower(rand.Text()[:10]))
+	if c.answersOnly = c.Watermark == noWatermark; c.answersOnly {
+		c.Watermark = ""
+	}
+	text(&c.Watermark, ownTopics+"watermark/"+c.ClientID)
+	number(&c.Queue, 1<<16)
+	number(&c.MaxPayload, 256<<10)
+	span(&c.KeepAlive, 30*time.Second)
+	span(&c.ConnectTimeout, 10*time.Second)
+	span(&c.ReconnectMax, 30*time.Second)
+	span(&c.ProbeTimeout, 5*time.Second)
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Ignore = append(slices.Clone(c.Ignore), ownTopics)
+	return c, c.validate()
+}
+
+func (c *Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("mqttbridge: "+format, args...)) }
+	if len(c.Conventions) == 0 {
+		bad("no conventions: nothing says what messages mean")
+	}
+	if strings.Contains(c.Name, "/") {
+		bad("Name is %q: what stands behind a slash is a gateway", c.Name)
+	}
+	if c.QoS > 1 {
+		bad("QoS is %d, want 0 or 1", c.QoS)
+	}
+	if c.Queue < 1 {
+		bad("Queue is %d, want 1 or more", c.Queue)
+	}
+	if c.MaxPayload < 1 || c.MaxPayload > maxPacket/2 {
+		bad("MaxPayload is %d, want 1 to %d", c.MaxPayload, maxPacket/2)
+	}
+	if strings.ContainsAny(c.Watermark, "+#\x00") {
+		bad("Watermark is %q: a topic to publish to has no wildcards", c.Watermark)
+	}
+	if strings.ContainsAny(c.Share, "+#/\x00") {
+		bad("Share is %q: the name of a group has no wildcards and no /", c.Share)
+	}
+	for name, d := range map[string]time.Duration{
+		"KeepAlive": c.KeepAlive, "ConnectTimeout": c.ConnectTimeout, "ReconnectMax": c.ReconnectMax, "ProbeTimeout": c.ProbeTimeout,
+	} {
+		if d < 0 || d > time.Hour {
+			bad("%s is %v, want up to 1h", name, d)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parseURL returns a broker's address with its port.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil { // its text may hold a password
+		return nil, fmt.Errorf("%w: want for instance tcp://broker:1883", ErrURL)
+	}
+	port := map[string]string{
+		"tcp": "1883", "mqtt": "1883", "tls": "8883", "ssl": "8883", "mqtts": "8883", "ws": "80", "wss": "443",
+	}[u.Scheme]
+	switch {
+	case port == "":
+		return nil, fmt.Errorf("%w: %s: want tcp://, mqtt://, tls://, ssl://, mqtts://, ws:// or wss://", ErrURL, u.Redacted())
+	case u.User != nil:
+		return nil, fmt.Errorf("%w: %s: leave user and password out, and give them apart", ErrURL, u.Redacted())
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%w: %s: it names no host", ErrURL, u.Redacted())
+	}
+	if u.Port() == "" {
+		u.Host += ":" + port
+	}
+	return u, nil
+}

@@ -1,0 +1,203 @@
+package mqttbridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// link is one connection to the broker.
+type link struct {
+	client  paho.Client
+	receive func(*link, convention.Message)
+	timeout time.Duration
+	lost    chan error    // room for one; never closed; receives why the connection ended
+	probes  chan uint64   // room for one; never closed: watermarks to send
+	wake    chan struct{} // room for one; never closed: there is something in waiting
+
+	mu      sync.Mutex // guards the fields below
+	waiting []convention.Sign
+}
+
+// filtersPerPacket is how many filters are asked for at once; AWS IoT Core takes eight.
+const filtersPerPacket = 8
+
+// maxWaiting bounds what waits to be published and subscribed to.
+const maxWaiting = 100_000
+
+// errRefused is wrapped by the error for a subscription that the broker does not grant.
+var errRefused = errors.New("the broker refuses a subscription")
+
+// dialBroker connects.
+func dialBroker(ctx context.Context, o *paho.ClientOptions, timeout time.Duration, receive func(*link, convention.Message)) (*link, error) {
+	l := &link{
+		receive: receive, timeout: timeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
+	}
+	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.lost <- err })
+	o.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
+		l.receive(l, convention.Message{Topic: m.Topic(), Payload: m.Payload(), Retained: m.Retained(), Time: time.Now()})
+	})
+	l.client = paho.NewClient(o)
+	if err := l.wait(ctx, l.client.Connect()); err != nil {
+		l.close()
+		return nil, fmt.Errorf("connect: %w", explain(err))
+	}
+	return l, nil
+}
+
+var errNoAnswer = errors.New("no answer from the broker")
+
+// wait waits for the broker's answer.
+func (l *link) wait(ctx context.Context, t paho.Token) error {
+	timeout := time.NewTimer(l.timeout)
+	defer timeout.Stop()
+	select {
+	case <-t.Done():
+		return t.Error()
+	case <-timeout.C:
+		return fmt.Errorf("%w within %v", errNoAnswer, l.timeout)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// explain says what to do about some errors.
+func explain(err error) error {
+	for text, help := range map[string]string{
+		"not Authorized":        "check the user name and the password, and what the broker lets this user do",
+		"bad user name":         "check the user name and the password",
+		"identifier rejected":   "the broker does not like the client identifier; choose another",
+		"certificate":           "check the CA that the broker's certificate is from, and the server name",
+		"unacceptable protocol": "the broker must speak MQTT 3.1.1",
+		"connection refused":    "no broker listens there",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%w: %s", err, help)
+		}
+	}
+	return err
+}
+
+func (l *link) close() { l.client.Disconnect(50) }
+
+// subscribe asks for filters, a few at a time.
+func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
+	names := make([]string, 0, len(filters))
+	for name := range filters {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for chunk := range slices.Chunk(names, filtersPerPacket) {
+		some := make(map[string]byte, len(chunk))
+		for _, name := range chunk {
+			some[name] = filters[name]
+		}
+		t := l.client.SubscribeMultiple(some, nil)
+		if err := l.wait(ctx, t); err != nil {
+			return fmt.Errorf("subscribe: %w", err)
+		}
+		for name, code := range t.(*paho.SubscribeToken).Result() {
+			if code >= 0x80 {
+				return fmt.Errorf("%w to %s: give this user the right to read it (ACL)", errRefused, name)
+			}
+		}
+	}
+	return nil
+}
+
+// ask leaves to the sender what a sign asks for. It never blocks; too much of it is dropped.
+func (l *link) ask(s convention.Sign) (ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= maxWaiting {
+		return false
+	}
+	l.waiting = append(l.waiting, convention.Sign{Publish: s.Publish, Subscribe: s.Subscribe})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (l *link) asked() []convention.Sign {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.waiting
+	l.waiting = nil
+	return all
+}
+
+// sender is the goroutine that writes to the broker, which may block.
+type sender struct {
+	*link
+
+	watermark string
+	qos       byte
+	answers   func() bool  // watermarks are answers, no messages
+	answered  func(uint64) // an answer has come
+	subscribe func(map[string]byte) error
+	failed    func(error)
+}
+
+// publishPause is the least time between two publications that conventions ask for.
+const publishPause = 2 * time.Millisecond
+
+func (s *sender) run(ctx context.Context) {
+	for {
+		select {
+		case n := <-s.probes:
+			s.probe(ctx, n)
+		case <-s.wake:
+			for _, sign := range s.asked() {
+				s.serve(ctx, sign)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// probe sends a watermark.
+func (s *sender) probe(ctx context.Context, n uint64) {
+	if !s.answers() {
+		s.client.Publish(s.watermark, s.qos, false, strconv.AppendUint(nil, n, 10))
+		return
+	}
+	// Nothing was subscribed under this name: the broker just says so (MQTT 3.1.1, section 3.10.4).
+	if s.wait(ctx, s.client.Unsubscribe(s.watermark)) == nil {
+		s.answered(n)
+	}
+}
+
+// serve does what a sign asks for, and lets watermarks go before.
+func (s *sender) serve(ctx context.Context, sign convention.Sign) {
+	filters := make(map[string]byte, len(sign.Subscribe))
+	for _, f := range sign.Subscribe {
+		filters[f.Filter] = f.QoS
+	}
+	if len(filters) > 0 {
+		if err := s.subscribe(filters); err != nil {
+			s.failed(err)
+		}
+	}
+	for _, p := range sign.Publish {
+		select {
+		case n := <-s.probes:
+			s.probe(ctx, n)
+		case <-time.After(publishPause):
+		case <-ctx.Done():
+			return
+		}
+		s.client.Publish(p.Topic, p.QoS, p.Retained, p.Payload)
+	}
+}

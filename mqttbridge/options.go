@@ -1,0 +1,115 @@
+package mqttbridge
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+)
+
+// Options returns what another client of the same broker needs: its address, with credentials and TLS. The client identifier is left to
+// the caller. The password is read for each connect. Errors: [ErrURL].
+func Options(cfg Config) (*paho.ClientOptions, error) {
+	u, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	o := paho.NewClientOptions().AddBroker(u.String()).SetProtocolVersion(4).SetCleanSession(true)
+	if cfg.TLS != nil {
+		o.SetTLSConfig(cfg.TLS.Clone())
+	}
+	if cfg.ConnectTimeout > 0 {
+		o.SetConnectTimeout(cfg.ConnectTimeout)
+	}
+	if cfg.Username != "" || cfg.Password != nil {
+		o.SetCredentialsProvider(cfg.credentials)
+	}
+	return o, nil
+}
+
+// credentials reads the password; one that cannot be read is left out, and [Config.checkPassword] has said so.
+func (c *Config) credentials() (user, password string) {
+	if c.Password != nil {
+		if text, err := c.Password(); err == nil {
+			password = text
+		}
+	}
+	return c.Username, password
+}
+
+// checkPassword says what is wrong with the password's place.
+func (c *Config) checkPassword() error {
+	if c.Password == nil {
+		return nil
+	}
+	if _, err := c.Password(); err != nil {
+		return fmt.Errorf("read the password: %w", err)
+	}
+	return nil
+}
+
+// clientOptions are those of a bridge's connection, which is closed when ctx is done, whatever the client thinks.
+func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base time.Time) (*paho.ClientOptions, error) {
+	o, err := Options(*c)
+	if err != nil {
+		return nil, err
+	}
+	o.SetClientID(c.ClientID).SetKeepAlive(c.KeepAlive).SetPingTimeout(min(c.KeepAlive, 10*time.Second)).
+		SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true).SetWriteTimeout(c.ConnectTimeout)
+	o.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
+		conn, err := dial(ctx, u, &o)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { conn.Close() })
+		return &gate{Conn: conn, heard: heard, base: base, limit: c.MaxPayload + maxTopicHeader}, nil
+	})
+	return o, nil
+}
+
+// maxTopicHeader is the most that stands in a PUBLISH packet before its payload: topic with its length, packet identifier.
+const maxTopicHeader = 2 + 65535 + 2
+
+// dial opens a network connection.
+func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
+	defer cancel()
+	switch u.Scheme {
+	case "tcp", "mqtt":
+		return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+	case "ws", "wss":
+		return paho.NewWebsocket(u.String(), o.TLSConfig, o.ConnectTimeout, o.HTTPHeaders, o.WebsocketOptions)
+	}
+	return (&tls.Dialer{Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
+}
+
+// filters returns the topic filters of all conventions, with the qualities of service, and whether there is one with more than 0.
+func (c *Config) filters() map[string]byte {
+	all := make(map[string]byte)
+	for _, each := range c.Conventions {
+		for _, s := range each.Subscriptions() {
+			all[c.shared(s.Filter)] = max(all[c.shared(s.Filter)], min(max(s.QoS, c.QoS), 1))
+		}
+	}
+	return all
+}
+
+// shared returns a filter as a member of the group subscribes to it.
+func (c *Config) shared(filter string) string {
+	if c.Share == "" {
+		return filter
+	}
+	return "$share/" + c.Share + "/" + filter
+}
+
+// ignored says whether a topic is not to be looked at.
+func (c *Config) ignored(topic string) bool {
+	return slices.ContainsFunc(c.Ignore, func(prefix string) bool { return strings.HasPrefix(topic, prefix) })
+}

@@ -1,0 +1,294 @@
+package sparkplug
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// firstEpoch is the least epoch that a session gets. What the registry has below it was not made here.
+const firstEpoch = 256
+
+// node is what is known of an edge node.
+type node struct {
+	id       string
+	command  string // topic of its NCMD
+	epoch    uint64 // of its latest session, 0: not known here; see Host.session
+	children map[string]*child
+
+	born       bool // its birth was heard since the bridge connected, seq is that of its latest message
+	dead       bool // its death counted, and no birth came since
+	unnumbered bool // its latest birth had no bdSeq
+	silent     bool // nothing was heard of it since the bridge connected
+	gap        bool // seq had a gap since its birth
+	seq        byte
+
+	asked    time.Time // the time of the message that led to the latest request for a rebirth
+	timeless bool      // the latest request was sent on connect, when no time is known: the next message's will do
+}
+
+// forget drops what may have changed while the bridge was away.
+func (n *node) forget() {
+	n.born, n.dead, n.gap, n.silent = false, false, false, true
+	n.asked, n.timeless = time.Time{}, true
+	for _, c := range n.children {
+		if c.state == gone {
+			c.state = unknown
+		}
+	}
+}
+
+// child is what is known of a device behind a node.
+type child struct {
+	id    string
+	epoch uint64 // of its latest birth, 0: not known here
+	state presence
+}
+
+type presence uint8
+
+const (
+	unknown presence = iota
+	alive
+	gone // its death, or that of its node, was heard and no birth since
+)
+
+// nextEpoch is the smallest epoch that is not below the floor and has bdSeq as its low byte.
+func nextEpoch(floor uint64, bdSeq byte) uint64 {
+	floor = max(floor, firstEpoch)
+	e := floor&^0xff | uint64(bdSeq)
+	if e < floor {
+		e += 256
+	}
+	return e
+}
+
+// request is a command to send all births again (section 6.4.20). It has no sequence number (tck-id-payloads-ncmd-seq).
+func (n *node) request(now time.Time) []convention.Publication {
+	ms := uint64(0)
+	if !now.IsZero() {
+		ms = uint64(max(now.UnixMilli(), 0))
+	}
+	p := payload{time: ms, metrics: []metric{{
+		name: []byte("Node Control/Rebirth"), time: ms, datatype: datatypeBoolean, kind: boolean, value: 1,
+	}}}
+	return []convention.Publication{{Topic: n.command, Payload: p.encode(nil, false)}}
+}
+
+// event is one message on its way.
+type event struct {
+	host    *Host
+	node    *node
+	child   *child // nil for messages of the node itself
+	kind    message
+	body    *payload
+	message convention.Message
+	explain bool
+	emit    func(convention.Sign)
+}
+
+func (e *event) apply() error {
+	n := e.node
+	if n.timeless {
+		n.timeless, n.asked = false, e.message.Time
+	}
+	if e.message.Retained && !(e.kind == ndeath && !n.born) {
+		e.ignore("retained: Sparkplug retains nothing, it is history")
+		if !n.born {
+			e.ask("a retained message of it, no birth")
+		}
+		return nil
+	}
+	switch e.kind {
+	case nbirth:
+		e.birth()
+	case ndeath:
+		return e.death()
+	case ndata, dbirth, ddeath, ddata:
+		e.data()
+	}
+	return nil
+}
+
+// session is the epoch of the node's latest session, 0 if it is not known.
+func (e *event) session() uint64 {
+	if e.node.epoch != 0 {
+		return e.node.epoch
+	}
+	if known := e.host.epoch(e.node.id); known >= firstEpoch {
+		return known
+	}
+	return 0
+}
+
+func (e *event) birth() {
+	n := e.node
+	b, numbered := e.body.bdSeq()
+	before := e.session()
+	epoch, fresh := uint64(0), false
+	if numbered {
+		epoch = nextEpoch(max(before, e.host.epoch(n.id)), b)
+		fresh = before != 0 && byte(before) != b
+		n.epoch = epoch
+	}
+	n.born, n.dead, n.gap, n.silent, n.unnumbered, n.seq = true, false, false, false, !numbered, byte(e.body.seq)
+	s := convention.Sign{Meaning: convention.Online, Device: n.id, Epoch: epoch, Timeout: convention.Never}
+	if e.explain {
+		s.Why = "NBIRTH without bdSeq: every death of the node counts"
+		if numbered {
+			s.Why = fmt.Sprintf("NBIRTH, bdSeq %d: session %d", b, epoch)
+		}
+	}
+	e.emit(s)
+	if fresh {
+		e.buryChildren("the node began a new session: offline until a DBIRTH")
+	}
+}
+
+func (e *event) death() error {
+	n := e.node
+	b, numbered := e.body.bdSeq()
+	session := e.session()
+	why := "the node's session is not known"
+	switch matters := session != 0 && !n.unnumbered; {
+	case n.dead:
+		e.ignore("NDEATH: the node's death is known")
+		return nil
+	case !matters && e.message.Retained:
+		e.ignore("NDEATH, retained, of a session that is not known")
+		return nil
+	case !matters:
+	case !numbered:
+		return &convention.Rejected{Reason: "payload", Detail: "NDEATH has no metric bdSeq: nothing says which session ended"}
+	case b == byte(session):
+		why = "its session"
+	case b-byte(session) < 128 && !n.born && !e.message.Retained:
+		// Births may have been missed before the bridge connected: this is the end of a later session than the one that is known.
+		why = "a later session than the known one"
+	default:
+		if e.explain {
+			e.ignore(fmt.Sprintf("NDEATH, bdSeq %d: the node's session has bdSeq %d", b, byte(session)))
+		}
+		if b-byte(session) < 128 && !e.message.Retained {
+			e.ask("NDEATH of a session that is not known")
+		}
+		return nil
+	}
+	if n.unnumbered {
+		session = 0
+	}
+	n.dead, n.born, n.gap, n.silent = true, false, false, false
+	s := convention.Sign{Meaning: convention.Offline, Device: n.id, Epoch: session}
+	if e.explain {
+		s.Why = fmt.Sprintf("NDEATH, bdSeq %d: %s", b, why)
+	}
+	e.emit(s)
+	e.buryChildren("the node died (NDEATH)")
+	return nil
+}
+
+// buryChildren takes the node's devices offline, those that are not already. O(devices of the node).
+func (e *event) buryChildren(why string) {
+	for _, c := range e.node.children {
+		if c.state != gone {
+			e.bury(c, why)
+		}
+	}
+}
+
+func (e *event) bury(c *child, why string) {
+	c.state = gone
+	s := convention.Sign{Meaning: convention.Offline, Device: c.id, Epoch: c.epoch}
+	if e.explain {
+		s.Why = why
+	}
+	e.emit(s)
+}
+
+// data applies what a living node sends, and what it sends for its devices.
+func (e *event) data() {
+	n := e.node
+	n.silent = false
+	missed := e.count()
+	if n.dead {
+		e.ignore("the node is dead: late, or its birth was lost")
+		e.ask("data after its death")
+		return
+	}
+	e.beat(n.id, "it sent a message")
+	switch c := e.child; {
+	case c == nil:
+	case e.kind == dbirth:
+		c.state = alive
+		c.epoch = 0
+		if session := e.session(); session != 0 && !n.unnumbered {
+			c.epoch = max(session, e.host.epoch(c.id))
+		}
+		s := convention.Sign{Meaning: convention.Online, Device: c.id, Epoch: c.epoch, Timeout: convention.Never}
+		if e.explain {
+			s.Why = "DBIRTH"
+		}
+		e.emit(s)
+	case e.kind == ddeath && c.state == gone:
+		e.ignore("DDEATH: the device's death is known")
+	case e.kind == ddeath:
+		e.bury(c, "DDEATH")
+	case c.state == gone:
+		e.ignore("DDATA of a device that is dead until its DBIRTH")
+		missed = "data of a device that was not born"
+	default:
+		e.beat(c.id, "DDATA")
+	}
+	if missed != "" {
+		e.ask(missed)
+	}
+}
+
+// count looks at the sequence number, and says what was missed, if anything. The same number again is a repetition.
+func (e *event) count() (missed string) {
+	n := e.node
+	if !n.born {
+		return "no birth since the bridge connected"
+	}
+	if e.body.seq != uint64(n.seq+1) && e.body.seq != uint64(n.seq) {
+		n.gap = true
+	}
+	n.seq = byte(e.body.seq)
+	if n.gap {
+		return "a gap in the sequence numbers"
+	}
+	return ""
+}
+
+func (e *event) beat(device, why string) {
+	s := convention.Sign{Meaning: convention.Beat, Device: device, Timeout: convention.Never}
+	if e.explain {
+		s.Why = why
+	}
+	e.emit(s)
+}
+
+func (e *event) ignore(why string) {
+	if e.explain {
+		s := convention.Sign{Device: e.node.id, Why: why}
+		if e.child != nil {
+			s.Device = e.child.id
+		}
+		e.emit(s)
+	}
+}
+
+// ask requests a rebirth of the node, unless one was requested a moment ago.
+func (e *event) ask(why string) {
+	n, now := e.node, e.message.Time
+	if since := now.Sub(n.asked); !n.asked.IsZero() && since >= 0 && since < askEvery {
+		return
+	}
+	n.asked = now
+	s := convention.Sign{Publish: n.request(now)}
+	if e.explain {
+		s.Why = "request for a rebirth of " + n.id + ": " + why
+	}
+	e.emit(s)
+}

@@ -1,0 +1,81 @@
+package sparkplug
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+const namespace = "spBv1.0/"
+
+// message is the kind of a message, the third level of its topic (Sparkplug 3.0.0 section 4.1).
+type message uint8
+
+const (
+	nbirth message = iota + 1
+	ndeath
+	ndata
+	dbirth
+	ddeath
+	ddata
+)
+
+func (m message) ofDevice() bool { return m >= dbirth }
+
+// address is what a topic says.
+type address struct {
+	kind                message
+	group, node, device string
+}
+
+// parse reads a topic. ok is false for one that is not of a node or a device: a host's STATE, a command, another namespace.
+func parse(topic string) (a address, ok bool, err error) {
+	rest, found := strings.CutPrefix(topic, namespace)
+	if !found {
+		return a, false, nil
+	}
+	var kind string
+	var leaves bool
+	a.group, rest, _ = strings.Cut(rest, "/")
+	kind, rest, _ = strings.Cut(rest, "/")
+	a.node, a.device, leaves = strings.Cut(rest, "/")
+	if a.group == "STATE" {
+		return a, false, nil
+	}
+	switch kind {
+	case "NBIRTH":
+		a.kind = nbirth
+	case "NDEATH":
+		a.kind = ndeath
+	case "NDATA":
+		a.kind = ndata
+	case "DBIRTH":
+		a.kind = dbirth
+	case "DDEATH":
+		a.kind = ddeath
+	case "DDATA":
+		a.kind = ddata
+	default:
+		return a, false, nil
+	}
+	if a.group == "" || a.node == "" || leaves != a.kind.ofDevice() || leaves && (a.device == "" || strings.Contains(a.device, "/")) {
+		return a, true, &convention.Rejected{Reason: "topic", Detail: fmt.Sprintf("%s is not %s<group>/%s/<node>%s", topic, namespace, kind, a.kind.suffix())}
+	}
+	return a, true, nil
+}
+
+func (m message) suffix() string {
+	if m.ofDevice() {
+		return "/<device>"
+	}
+	return ""
+}
+
+// split is the reverse of the ids that nodes and devices get.
+func split(id string) (group, node, device string, ok bool) {
+	group, rest, _ := strings.Cut(id, "/")
+	node, device, leaves := strings.Cut(rest, "/")
+	ok = group != "" && node != "" && leaves == (device != "") && !strings.ContainsAny(device, "/") && !strings.ContainsAny(id, "+#\x00")
+	return group, node, device, ok
+}

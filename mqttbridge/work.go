@@ -1,0 +1,213 @@
+package mqttbridge
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// work applies what comes until ctx is done, and then what is left.
+func (b *Bridge) work(ctx context.Context) {
+	var items []item
+	for {
+		var missing gap
+		items, missing = b.queue.next(items)
+		for i := range items {
+			if i == missing.after && !missing.since.IsZero() {
+				b.clock.gapped(missing.since)
+			}
+			b.apply(&items[i]) //nolint:contextcheck // a source ends with the registry's Run
+		}
+		switch {
+		case missing.since.IsZero():
+			b.clock.whole()
+		case missing.after == len(items):
+			b.clock.gapped(missing.since)
+		}
+		if len(items) > 0 {
+			continue
+		}
+		select {
+		case <-b.queue.ready:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// apply applies an item.
+func (b *Bridge) apply(it *item) {
+	switch it.kind {
+	case watermark:
+		b.clock.back(it.probe, it.message.Time)
+	case connected:
+		for _, c := range b.config.Conventions {
+			c.Connected(fleet{b}, func(s convention.Sign) { b.sign(it, s) })
+		}
+	case message:
+		b.counts.message(it.message.Retained)
+		if b.config.ignored(it.message.Topic) {
+			return
+		}
+		if len(it.message.Payload) > b.config.MaxPayload {
+			b.counts.reject("oversized")
+			return
+		}
+		for _, c := range b.config.Conventions {
+			if err := c.Apply(it.message, false, func(s convention.Sign) { b.sign(it, s) }); err != nil {
+				b.counts.refuse(err)
+			}
+		}
+	}
+}
+
+// sign tells the registry what a message means.
+func (b *Bridge) sign(it *item, s convention.Sign) {
+	if len(s.Publish)+len(s.Subscribe) > 0 && it.link != nil && !it.link.ask(s) {
+		b.counts.reject("too_much_to_ask")
+	}
+	if s.Meaning == convention.Deaf || s.Meaning == convention.Heard {
+		b.clock.cover(s.Behind, s.Meaning == convention.Deaf, it.message.Time)
+		return
+	}
+	if s.Device == "" || s.Meaning == convention.Ignore {
+		return
+	}
+	source, now := b.clock.main.source, it.listened
+	if s.Behind != "" {
+		source = b.clock.sourceOf(s.Behind)
+	}
+	if source != b.clock.main.source || it.kind == connected {
+		now = source.Time(it.message.Time)
+	}
+	if err := b.tell(source, s, it.message.Retained, now); err != nil {
+		b.counts.refuse(err)
+	}
+}
+
+// tell passes a sign on. What was kept by the broker seeds a state, and is never a heartbeat.
+func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool, now time.Duration) error {
+	announced := liveness.Policy{Interval: s.Interval, Timeout: s.Timeout}
+	if s.Timeout == convention.Never {
+		announced.Timeout = liveness.Never
+	}
+	if retained {
+		return b.seed(source, s, announced, now)
+	}
+	switch s.Meaning {
+	case convention.Beat, convention.Online:
+		b.counts.beats.Add(1)
+		if s.Epoch == 0 {
+			_, err := source.Beat(s.Device, announced, now)
+			return err
+		}
+		_, err := source.Greet(s.Device, liveness.Hello{Epoch: s.Epoch, Announced: announced}, now)
+		return err
+	case convention.Offline:
+		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Will)
+	case convention.Bye:
+		return b.bye(source, s, announced, now)
+	case convention.Sleep:
+		b.counts.beats.Add(1)
+		_, err := source.Sleep(s.Device, now, lengthOf(s))
+		return err
+	case convention.Fail:
+		b.counts.beats.Add(1)
+		return source.Fail(s.Device, now, s.Text)
+	case convention.Gone:
+		return b.forget(s.Device)
+	case convention.Ignore, convention.Deaf, convention.Heard: // see sign
+	}
+	return nil
+}
+
+// seed passes on what was kept by the broker.
+func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
+	switch s.Meaning {
+	case convention.Online:
+		return source.Seed(s.Device, announced, now)
+	case convention.Offline:
+		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Will)
+	case convention.Bye:
+		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Bye)
+	case convention.Sleep:
+		if b.registry.Known(s.Device) {
+			return nil
+		}
+		_, err := source.Sleep(s.Device, now, lengthOf(s))
+		return err
+	case convention.Gone:
+		return b.forget(s.Device)
+	case convention.Ignore, convention.Beat, convention.Fail, convention.Deaf, convention.Heard:
+	}
+	return nil
+}
+
+// lengthOf returns the length of a sleep: as long as the device's policy allows if it said none.
+func lengthOf(s convention.Sign) time.Duration {
+	if s.Length <= 0 {
+		return math.MaxInt64
+	}
+	return s.Length
+}
+
+// bye passes a goodbye on. One of a device that was never seen makes it known.
+func (b *Bridge) bye(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
+	if s.Epoch != 0 && s.Epoch < (fleet{b}).Epoch(s.Device) {
+		return liveness.ErrStaleEpoch
+	}
+	err := source.Bye(s.Device, now)
+	if errors.Is(err, liveness.ErrUnknownDevice) {
+		err = source.Lost(s.Device, s.Epoch, announced, now, liveness.Bye)
+	}
+	return err
+}
+
+// forget removes a device of this bridge that its convention says was removed.
+func (b *Bridge) forget(id string) error {
+	v, err := b.registry.Device(id)
+	if err != nil || !b.owns(v.Source) {
+		return nil //nolint:nilerr // one that is not known is gone
+	}
+	return b.registry.Forget(id)
+}
+
+// owns says whether a source is the bridge's, or that of something behind a gateway of it.
+func (b *Bridge) owns(source string) bool {
+	rest, ok := strings.CutPrefix(source, b.config.Name)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// fleet is what conventions see of the registry.
+type fleet struct{ *Bridge }
+
+// Epoch implements convention.Fleet.
+func (f fleet) Epoch(device string) uint64 {
+	v, err := f.registry.Device(device)
+	if err != nil || !f.owns(v.Source) {
+		return 0
+	}
+	return v.Epoch
+}
+
+// Devices implements convention.Fleet.
+func (f fleet) Devices() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		const page = 1024
+		var views []liveness.View
+		for from, more := liveness.Cursor(0), true; more; more = from != 0 {
+			views, from = f.registry.List(views[:0], from, page)
+			for i := range views {
+				if f.owns(views[i].Source) && !yield(views[i].ID) {
+					return
+				}
+			}
+		}
+	}
+}
