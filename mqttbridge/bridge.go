@@ -83,6 +83,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return nil
 }
 
+// reviewAfter is how long the devices have to answer what conventions ask when a connection begins.
+const reviewAfter = time.Minute
+
 const firstPause = 500 * time.Millisecond
 
 func (*Bridge) wait(ctx context.Context, d time.Duration) {
@@ -237,6 +240,10 @@ var errNoWatermark = errors.New("the watermark did not come back")
 func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
+	asked := time.AfterFunc(reviewAfter, func() {
+		b.queue.put(item{kind: review, link: l, message: convention.Message{Time: time.Now()}})
+	})
+	defer asked.Stop()
 	for {
 		select {
 		case <-alarm.C:

@@ -2,6 +2,7 @@ package mqttbridge
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,13 +63,13 @@ type mark struct {
 
 func newClock(registry *liveness.Registry, cfg *Config) (*clock, error) {
 	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear)}
-	main, err := c.add(cfg.Name)
+	main, err := c.add(cfg.Name, "")
 	c.main = main
 	return c, err
 }
 
-func (c *clock) add(name string) (*ear, error) {
-	source, err := c.registry.AddSource(liveness.SourceConfig{Name: name, MaxGap: c.config.MaxGap, Allowance: c.config.Allowance})
+func (c *clock) add(name, note string) (*ear, error) {
+	source, err := c.registry.AddSource(liveness.SourceConfig{Name: name, Note: note, MaxGap: c.config.MaxGap, Allowance: c.config.Allowance})
 	if err != nil {
 		return nil, fmt.Errorf("mqttbridge: %w", err)
 	}
@@ -87,7 +88,7 @@ func (c *clock) earOf(gateway string) *ear {
 	e := c.gateways[gateway]
 	if e == nil && len(c.gateways) < maxGateways {
 		var err error
-		if e, err = c.add(c.config.Name + "/" + gateway); err == nil {
+		if e, err = c.add(c.config.Name+"/"+gateway, "what is behind "+gateway+", heard through "+c.config.Name); err == nil {
 			c.gateways[gateway] = e
 			if c.listeningLocked() {
 				e.listened = e.source.Pulse(time.Now())
@@ -110,7 +111,7 @@ func (c *clock) cover(gateway string, deaf bool, at time.Time) {
 	}
 	e.deaf = deaf
 	if deaf {
-		e.source.Deafen(at)
+		c.deafenEarLocked(e, at)
 	}
 }
 
@@ -127,7 +128,17 @@ func (c *clock) eachLocked(f func(*ear)) {
 }
 
 func (c *clock) deafenLocked(at time.Time) {
-	c.eachLocked(func(e *ear) { e.source.Deafen(at) })
+	c.eachLocked(func(e *ear) { c.deafenEarLocked(e, at) })
+}
+
+// deafenEarLocked says that nothing was heard through an ear since an instant. What is under way shows nothing of it any more: a watermark
+// that was sent after that instant would have the clock count what was not heard.
+func (c *clock) deafenEarLocked(e *ear, at time.Time) {
+	e.source.Deafen(at)
+	for i := range c.probes {
+		p := &c.probes[i]
+		p.shows = slices.DeleteFunc(p.shows, func(m mark) bool { return m.ear == e })
+	}
 }
 
 // lost says that there is no connection since an instant.

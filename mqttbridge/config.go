@@ -16,7 +16,8 @@ import (
 
 // Config describes a connection to a broker, and what is heard there.
 type Config struct {
-	// Name is that of the bridge and of its source; it has no /. Default: mqtt: and the broker's host.
+	// Name is that of the bridge and of its source; it has no /. Default: mqtt: and the broker's host, with its
+	// port unless that is 1883 or 8883.
 	Name string
 	// URL is the broker's address: tcp:// or mqtt://, tls://, ssl:// or mqtts://, ws:// or wss://. Ports that are left out are 1883, 8883,
 	// 80 and 443. It holds no password. Required.
@@ -93,7 +94,7 @@ func (c Config) withDefaults() (Config, error) {
 			*n = or
 		}
 	}
-	text(&c.Name, "mqtt:"+u.Hostname())
+	text(&c.Name, "mqtt:"+strings.TrimSuffix(strings.TrimSuffix(u.Host, ":1883"), ":8883"))
 	text(&c.ClientID, "holter-"+strings.ToLower(rand.Text()[:10]))
 	if c.answersOnly = c.Watermark == noWatermark; c.answersOnly {
 		c.Watermark = ""

@@ -22,6 +22,7 @@ const (
 	message   itemKind = iota
 	watermark          // it came back
 	connected          // a new connection, before its first message
+	review             // a minute later
 )
 
 // queue holds what has come and is not applied yet. It never blocks who puts something in: when it is full, messages are dropped and

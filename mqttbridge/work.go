@@ -14,7 +14,11 @@ import (
 
 // work applies what comes until ctx is done, and then what is left.
 func (b *Bridge) work(ctx context.Context) {
-	var items []item
+	var (
+		items  []item
+		latest *link
+		lost   bool // messages were dropped, and the conventions were not told
+	)
 	for {
 		var missing gap
 		items, missing = b.queue.next(items)
@@ -22,13 +26,17 @@ func (b *Bridge) work(ctx context.Context) {
 			if i == missing.after && !missing.since.IsZero() {
 				b.clock.gapped(missing.since)
 			}
+			if items[i].link != nil {
+				latest = items[i].link
+			}
 			b.apply(&items[i]) //nolint:contextcheck // a source ends with the registry's Run
 		}
-		switch {
-		case missing.since.IsZero():
-			b.clock.whole()
-		case missing.after == len(items):
+		if !missing.since.IsZero() {
 			b.clock.gapped(missing.since)
+			lost = true
+		} else if b.clock.whole(); lost {
+			b.begin(&item{kind: connected, message: convention.Message{Time: time.Now()}, link: latest}) //nolint:contextcheck // a source ends with the registry's Run
+			lost = false
 		}
 		if len(items) > 0 {
 			continue
@@ -47,8 +55,12 @@ func (b *Bridge) apply(it *item) {
 	case watermark:
 		b.clock.back(it.probe, it.message.Time)
 	case connected:
+		b.begin(it)
+	case review:
 		for _, c := range b.config.Conventions {
-			c.Connected(fleet{b}, func(s convention.Sign) { b.sign(it, s) })
+			if r, ok := c.(convention.Reviewer); ok && b.clock.listening() {
+				r.Review(func(s convention.Sign) { b.sign(it, s) })
+			}
 		}
 	case message:
 		b.counts.message(it.message.Retained)
@@ -64,6 +76,13 @@ func (b *Bridge) apply(it *item) {
 				b.counts.refuse(err)
 			}
 		}
+	}
+}
+
+// begin tells the conventions that messages may have been missed.
+func (b *Bridge) begin(it *item) {
+	for _, c := range b.config.Conventions {
+		c.Connected(fleet{b}, func(s convention.Sign) { b.sign(it, s) })
 	}
 }
 
@@ -83,7 +102,7 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 	if s.Behind != "" {
 		source = b.clock.sourceOf(s.Behind)
 	}
-	if source != b.clock.main.source || it.kind == connected {
+	if source != b.clock.main.source || it.kind != message {
 		now = source.Time(it.message.Time)
 	}
 	if err := b.tell(source, s, it.message.Retained, now); err != nil {

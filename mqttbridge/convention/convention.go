@@ -99,16 +99,23 @@ type Convention interface {
 	Name() string
 	// Subscriptions are needed for it; they do not change, but see Sign.Subscribe.
 	Subscriptions() []Subscription
-	// Connected is called after each connect, before the first message: those in between may have been missed. fleet may be kept.
+	// Connected is called after each connect, before the first message, and after messages were dropped: those in between may have been
+	// missed. fleet may be kept.
 	Connected(fleet Fleet, emit func(Sign))
 	// Apply emits the signs of a message; none if it is not one of the convention's. A message that has the topic of one but cannot be
 	// understood is a *Rejected. With explain, signs say Why, and a message that means nothing emits an Ignore that says why.
 	Apply(m Message, explain bool, emit func(Sign)) error
 }
 
+// Reviewer is a convention that asks devices something in Connected, and concludes from who did not answer.
+type Reviewer interface {
+	// Review is called once the devices have had a minute to answer since Connected, by the goroutine that calls Apply.
+	Review(emit func(Sign))
+}
+
 // Rejected is the error for a message that cannot be understood.
 type Rejected struct { //nolint:errname // it is what happens to the message, and what the metric is called
-	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order".
+	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit".
 	Reason string
 	Detail string
 }

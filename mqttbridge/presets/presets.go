@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/mqttbridge/awsiot"
 	"github.com/holter-iot/holter/mqttbridge/convention"
+	"github.com/holter-iot/holter/mqttbridge/homeassistant"
 	"github.com/holter-iot/holter/mqttbridge/homie"
 	"github.com/holter-iot/holter/mqttbridge/sparkplug"
 )
@@ -34,6 +35,8 @@ func specs() map[string]func() convention.Spec {
 // code are the presets that are not, or not only.
 func code() map[string]func() (convention.Convention, error) {
 	return map[string]func() (convention.Convention, error){
+		"homeassistant": func() (convention.Convention, error) { return homeassistant.New(homeassistant.Config{}), nil },
+
 		"aws":       func() (convention.Convention, error) { return awsiot.New(), nil },
 		"homie":     func() (convention.Convention, error) { return homie.New() },
 		"sparkplug": func() (convention.Convention, error) { return sparkplug.New(), nil },

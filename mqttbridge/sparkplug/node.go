@@ -64,7 +64,7 @@ func nextEpoch(floor uint64, bdSeq byte) uint64 {
 	return e
 }
 
-// request is a command to send all births again (section 6.4.20). It has no sequence number (tck-id-payloads-ncmd-seq).
+// request is a command to send all births again (chapter 5, tck-id-operational-behavior-data-commands-rebirth-action-1). It has no sequence number (tck-id-payloads-ncmd-seq).
 func (n *node) request(now time.Time) []convention.Publication {
 	ms := uint64(0)
 	if !now.IsZero() {

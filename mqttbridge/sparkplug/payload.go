@@ -15,7 +15,7 @@ const (
 	keepCap    = 1024 // metrics that are kept room for from message to message
 )
 
-// Numbers of the fields, Sparkplug 3.0.0 section 6.4.1 (sparkplug_b.proto).
+// Numbers of the fields, Sparkplug 3.0.0 chapter 6 (sparkplug_b.proto).
 const (
 	fieldTimestamp = 1
 	fieldMetrics   = 2

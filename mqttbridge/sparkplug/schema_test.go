@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// schema is the part of sparkplug_b.proto (Sparkplug 3.0.0, section 6.4.1) that the vectors use: an encoder that is not the one under test.
+// schema is the part of sparkplug_b.proto (Sparkplug 3.0.0, chapter 6) that the vectors use: an encoder that is not the one under test.
 const schema = `
 Payload: timestamp=1 uint64, metrics=2 []Metric, seq=3 uint64, uuid=4 string, body=5 bytes
 Metric: name=1 string, alias=2 uint64, timestamp=3 uint64, datatype=4 uint32, is_historical=5 bool, is_transient=6 bool, is_null=7 bool, metadata=8 bytes, properties=9 PropertySet, int_value=10 uint32, long_value=11 uint64, float_value=12 float, double_value=13 double, boolean_value=14 bool, string_value=15 string, bytes_value=16 bytes

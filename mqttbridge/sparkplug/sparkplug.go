@@ -13,7 +13,7 @@
 // restart, without anything to keep besides the epoch. The same bdSeq again is the same session, as in the answer to a request for a
 // rebirth; 256 sessions later it is taken for the same one as well, which does no harm.
 //
-// A birth with another bdSeq begins a new session, and devices are not online in it before their own birth (section 5.6): the node's devices are
+// A birth with another bdSeq begins a new session, and devices are not online in it before their own birth (chapter 5): the node's devices are
 // offline from then on, with the grace of their policy, which a DBIRTH that follows at once ends unseen. After a birth with the same
 // bdSeq the devices stay as they were. Data of a device or a node after its death is no heartbeat: it is either late or comes from a session
 // whose birth was lost, and the answer to a rebirth tells which.
@@ -21,8 +21,8 @@
 // # Gaps
 //
 // Messages of a node count from 0 to 255 and around (tck-id-payloads-sequence-num-incrementing). A gap, data of a node that was not born
-// since the bridge connected, and a connect of the bridge lead to a request for a rebirth (section 6.4.20, "Node Control/Rebirth"), at most
-// one per node in ten seconds. A node that dies while the bridge is away cannot answer: nothing says so, see [Host.Unanswered].
+// since the bridge connected, and a connect of the bridge lead to a request for a rebirth (chapter 5, "Node Control/Rebirth"), at most
+// one per node in ten seconds. A node that dies while the bridge is away cannot answer: see [Host.Review].
 //
 // Nothing in Sparkplug is retained. Of messages that are, only a death that fits the session counts.
 //
@@ -63,7 +63,7 @@ func New() convention.Convention { return &Host{nodes: make(map[string]*node), l
 // Name implements [convention.Convention].
 func (h *Host) Name() string { return "sparkplug" }
 
-// Subscriptions implements [convention.Convention]. Wills are published with QoS 1, all else with 0 (section 6.4).
+// Subscriptions implements [convention.Convention]. Wills are published with QoS 1, all else with 0 (chapter 6).
 func (h *Host) Subscriptions() []convention.Subscription {
 	return []convention.Subscription{
 		{Filter: namespace + "+/NBIRTH/+"},
@@ -77,12 +77,11 @@ func (h *Host) Subscriptions() []convention.Subscription {
 
 // Connected implements [convention.Convention]: births may have been missed, so each node is asked for one. O(devices).
 //
-// It asks those ids of the fleet that look like nodes, "a/b"; if the same bridge has devices with such ids by another convention, they get
-// a command that nobody is subscribed to.
+// It asks those ids of the fleet that look like nodes, "a/b", and have had a session with a bdSeq.
 func (h *Host) Connected(fleet convention.Fleet, emit func(convention.Sign)) {
 	h.fleet = fleet
 	for id := range h.devices() {
-		if group, name, device, ok := split(id); ok {
+		if group, name, device, ok := split(id); ok && h.epoch(group+"/"+name) >= firstEpoch {
 			if n, err := h.node(group, name); err == nil && device != "" {
 				_, _ = h.child(n, device) // beyond the limit it is not one of the devices that a node's death takes along
 			}
@@ -101,15 +100,25 @@ func (h *Host) devices() iter.Seq[string] {
 	return h.fleet.Devices()
 }
 
-// Unanswered are the nodes that were known when the bridge connected and of which nothing was heard since: they died meanwhile, or do
-// not answer a request for a rebirth. O(nodes). It is for the goroutine that calls Apply.
-func (h *Host) Unanswered() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for id, n := range h.nodes {
-			if n.silent && !yield(id) {
-				return
-			}
+// Review implements [convention.Reviewer]: nodes that were known when the bridge connected and of which nothing was heard since died
+// meanwhile, and their devices with them. If no node has answered the request for a rebirth, perhaps none got it, and nothing follows.
+// O(nodes).
+func (h *Host) Review(emit func(convention.Sign)) {
+	answered := false
+	for _, n := range h.nodes {
+		answered = answered || n.born
+	}
+	if !answered {
+		return
+	}
+	for _, n := range h.nodes {
+		if !n.silent || n.dead {
+			continue
 		}
+		e := event{host: h, node: n, emit: emit}
+		n.dead = true
+		emit(convention.Sign{Meaning: convention.Offline, Device: n.id, Epoch: e.session()})
+		e.buryChildren("the node did not answer a request for a rebirth")
 	}
 }
 

@@ -341,9 +341,9 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestUnanswered(t *testing.T) {
+func TestReview(t *testing.T) {
 	r := newRig(t)
-	r.fleet["g/a"], r.fleet["g/b"], r.fleet["g/b/d"], r.fleet["other"], r.fleet["x/+"] = 300, 301, 301, 1, 1
+	r.fleet["g/a"], r.fleet["g/b"], r.fleet["g/b/d"], r.fleet["other"], r.fleet["x/+"], r.fleet["hall/lamp"] = 300, 301, 301, 1, 1, 0
 	r.restart()
 	if got, want := r.look(), []string{"ignore publish spBv1.0/g/NCMD/a", "ignore publish spBv1.0/g/NCMD/b"}; !slices.Equal(slices.Sorted(slices.Values(got)), want) {
 		t.Errorf("on connect: %q, want %q", got, want)
@@ -351,8 +351,23 @@ func TestUnanswered(t *testing.T) {
 	if err := r.send("NDATA a 4"); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Collect(r.c.(*sparkplug.Host).Unanswered()); !slices.Equal(got, []string{"g/b"}) {
-		t.Errorf("Unanswered = %q, want g/b", got)
+	r.look()
+	review := func() []string {
+		r.c.(convention.Reviewer).Review(r.take)
+		return r.look()
+	}
+	if got := review(); len(got) != 0 {
+		t.Errorf("nobody answered, and Review = %q", got)
+	}
+	if err := r.send("NBIRTH a 44"); err != nil {
+		t.Fatal(err)
+	}
+	r.look()
+	if got := review(); len(got) != 2 || r.online["g/b"] || r.online["g/b/d"] || !r.online["g/a"] {
+		t.Errorf("one of two answered, and Review = %q, online %v", got, r.online)
+	}
+	if got := review(); len(got) != 0 {
+		t.Errorf("Review again = %q", got)
 	}
 }
 

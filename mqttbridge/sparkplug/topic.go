@@ -9,7 +9,7 @@ import (
 
 const namespace = "spBv1.0/"
 
-// message is the kind of a message, the third level of its topic (Sparkplug 3.0.0 section 4.1).
+// message is the kind of a message, the third level of its topic (Sparkplug 3.0.0 chapter 4).
 type message uint8
 
 const (

@@ -1,0 +1,278 @@
+// Package homeassistant is the convention of Home Assistant's MQTT discovery (https://www.home-assistant.io/integrations/mqtt/): devices say in
+// retained messages under homeassistant/ which topics tell of their availability and of their state.
+//
+// # Devices
+//
+// The id of a device is the first of device.identifiers, else of device.connections, else the entity's unique_id, else
+// "component/object_id" or "component/node_id/object_id". Control characters, bytes that are not UTF-8 and % are written as % and two hexadecimal digits,
+// so that two names never become one id.
+//
+// An availability topic makes a device online and offline, by payload_available and payload_not_available. Of the templates
+// {{ value_json.name }} (with any number of names) and {{ value }} are understood; a topic with another template is not listened to. If the
+// entities of a device differ, it is online as long as one of them is available, and offline when one is not and none is. A topic
+// that several devices name, that of a bridge in front of them for instance, speaks for each of them. Topics of which nothing was heard
+// yet say nothing, other than in Home Assistant, where they make the entity unavailable.
+//
+// A message on a state topic is a heartbeat. The timeout is the longest expire_after of the device's entities: a message of any of them
+// shows that the device is alive, and only when the most patient entity has expired nothing of it is left. A device without expire_after
+// has [convention.Never]: its silence means nothing.
+//
+// A device whose last entity was removed, by an empty payload on its discovery topic, is gone. What Holter itself publishes for discovery
+// is passed over, by the name of its origin, "holter", so that verdicts do not become heartbeats.
+//
+// # Bounds
+//
+// At most 500,000 topics, 1024 entities in a payload and 4096 in a device, and about 256 MiB for all texts. The subscription to a topic stays
+// when the last entity that named it is gone; its messages mean nothing then.
+package homeassistant
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// Config says where to look.
+type Config struct {
+	// Prefix is the discovery prefix that Home Assistant is set to. Default: "homeassistant".
+	Prefix string
+}
+
+// Validate says what is wrong with the configuration.
+func (c Config) Validate() error {
+	if strings.ContainsAny(c.Prefix, "+#\x00") || strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") {
+		return fmt.Errorf("prefix %q: it must be a topic without + and #, and without / at its ends", c.Prefix)
+	}
+	return nil
+}
+
+// Discovery is the convention. Like any, it is for one goroutine at a time.
+type Discovery struct {
+	prefix  string // with the slash
+	sources map[string]*source
+	devices map[string]*device
+	topics  map[string]*topic
+	limits  limits
+	cost    int
+	turn    uint64 // counts messages
+}
+
+type limits struct {
+	topics   int
+	cost     int // bytes
+	entities int // of a device
+}
+
+// New returns the convention. A configuration that [Config.Validate] does not like is a mistake of the caller: New panics.
+func New(cfg Config) convention.Convention {
+	if err := cfg.Validate(); err != nil {
+		panic("homeassistant: " + err.Error())
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = "homeassistant"
+	}
+	return &Discovery{
+		prefix: cfg.Prefix + "/", sources: make(map[string]*source), devices: make(map[string]*device), topics: make(map[string]*topic),
+		limits: limits{topics: 500_000, cost: 256 << 20, entities: 4096},
+	}
+}
+
+// Name implements [convention.Convention].
+func (h *Discovery) Name() string { return "homeassistant" }
+
+// Subscriptions implements [convention.Convention]. The first one has the devices of device-based discovery, too.
+func (h *Discovery) Subscriptions() []convention.Subscription {
+	return []convention.Subscription{{Filter: h.prefix + "+/+/config", QoS: 1}, {Filter: h.prefix + "+/+/+/config", QoS: 1}}
+}
+
+// Connected implements [convention.Convention]. Discovery and, as a rule, availability are retained: the broker tells what was missed.
+func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {}
+
+// Apply implements [convention.Convention].
+func (h *Discovery) Apply(m convention.Message, explain bool, emit func(convention.Sign)) error {
+	h.turn++
+	if rest, ok := strings.CutPrefix(m.Topic, h.prefix); ok {
+		if p, ok, err := parsePlace(rest); err != nil {
+			return err
+		} else if ok {
+			return h.discover(p, m, explain, emit)
+		}
+	}
+	if t := h.topics[m.Topic]; t != nil {
+		return h.hear(t, m, explain, emit)
+	}
+	return nil
+}
+
+// discover applies a discovery message.
+func (h *Discovery) discover(p place, m convention.Message, explain bool, emit func(convention.Sign)) error {
+	say := teller(explain, emit)
+	old := h.sources[m.Topic]
+	f, hash := found{}, fnv.New64a()
+	if len(m.Payload) > 0 {
+		_, _ = hash.Write(m.Payload)
+		if old != nil && old.hash == hash.Sum64() {
+			say(convention.Sign{Device: old.device.id}, "discovery: nothing new")
+			return nil
+		}
+		var err error
+		if f, err = parseDiscovery(p, m.Payload); err != nil {
+			return err
+		}
+	}
+	for _, note := range f.notes {
+		say(convention.Sign{Device: f.device}, "%s", note)
+	}
+	if f.ignore {
+		return nil
+	}
+	var fresh *source
+	if len(f.entities) > 0 {
+		var err error
+		if fresh, err = h.admit(m.Topic, f, old); err != nil {
+			return err
+		}
+		fresh.hash = hash.Sum64()
+		before := fresh.device.verdict()
+		s, more := h.attach(f)
+		fresh.device, fresh.entities = s.device, s.entities
+		say(convention.Sign{Subscribe: more}, "discovery of %s: %d entities, timeout %s, %d new topics", f.device, len(f.entities), timeoutText(s.device), len(more))
+		h.sources[m.Topic] = fresh
+		h.cost += fresh.cost
+		defer func() {
+			if now := s.device.verdict(); now != before {
+				h.tell(s.device, now, say, "its topics were heard before")
+			}
+		}()
+	} else {
+		delete(h.sources, m.Topic)
+	}
+	switch {
+	case old != nil:
+		h.cost -= old.cost
+		if h.detach(old) {
+			say(convention.Sign{Meaning: convention.Gone, Device: old.device.id}, "discovery: its last entity was removed")
+		} else if fresh == nil {
+			say(convention.Sign{Device: old.device.id}, "discovery: an entity was removed")
+		}
+	case fresh == nil:
+		say(convention.Sign{}, "discovery: nothing that is known was removed")
+	}
+	return nil
+}
+
+// teller emits signs, with a reason if it is to be explained; signs that mean nothing only then.
+func teller(explain bool, emit func(convention.Sign)) func(convention.Sign, string, ...any) {
+	return func(s convention.Sign, format string, args ...any) {
+		if explain {
+			s.Why = fmt.Sprintf(format, args...)
+		}
+		if explain || s.Meaning != convention.Ignore || len(s.Subscribe) > 0 {
+			emit(s)
+		}
+	}
+}
+
+func timeoutText(d *device) string {
+	if d.timeout == convention.Never {
+		return "never"
+	}
+	return d.timeout.String()
+}
+
+// admit checks the bounds, and returns what is to be filled. Its device is only to ask for its state: it may be an empty one.
+func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
+	const perEntity, perSignal = 256, 256 // for what is not text
+	cost, topics := len(at)+len(f.device), make(map[string]struct{})
+	for _, e := range f.entities {
+		cost += perEntity + len(e.state)
+		if e.state != "" && h.topics[e.state] == nil {
+			topics[e.state] = struct{}{}
+		}
+		for _, r := range e.signals {
+			cost += perSignal + 2*(len(r.topic)+len(r.on)+len(r.off)+len(r.template))
+			if h.topics[r.topic] == nil {
+				topics[r.topic] = struct{}{}
+			}
+		}
+	}
+	d := h.devices[f.device]
+	if d == nil {
+		d = &device{}
+	}
+	entities, total := d.entities+len(f.entities), h.cost+cost
+	if old != nil {
+		total -= old.cost
+		if old.device == d {
+			entities -= len(old.entities)
+		}
+	}
+	switch {
+	case len(h.topics)+len(topics) > h.limits.topics:
+		return nil, reject("limit", "%d topics are known, no more are taken", len(h.topics))
+	case total > h.limits.cost:
+		return nil, reject("limit", "what is known takes %d bytes, no more is taken", h.cost)
+	case entities > h.limits.entities:
+		return nil, reject("limit", "device %s has %d entities, no more are taken", f.device, d.entities)
+	}
+	return &source{cost: cost, device: d}, nil
+}
+
+// tell says that a device is online or offline.
+func (h *Discovery) tell(d *device, v verdict, say func(convention.Sign, string, ...any), why string) {
+	switch v {
+	case available:
+		say(convention.Sign{Meaning: convention.Online, Device: d.id, Timeout: d.timeout}, "available: %s", why)
+	case unavailable:
+		say(convention.Sign{Meaning: convention.Offline, Device: d.id}, "unavailable: %s", why)
+	case unknown:
+		return
+	}
+	d.told = h.turn
+}
+
+// hear applies a message on a topic that discovery named.
+func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func(convention.Sign)) error {
+	say := teller(explain, emit)
+	if len(t.signals) > 0 && len(m.Payload) > maxDiscovery {
+		return reject("payload", "it has %d bytes, at most %d are read", len(m.Payload), maxDiscovery)
+	}
+	for r, s := range t.signals {
+		switch text, ok := s.template.render(m.Payload); {
+		case !ok:
+			say(convention.Sign{}, "availability: the payload has no value for %.80s", r.template)
+		case text == r.on:
+			s.state, s.turn = available, h.turn
+		case text == r.off:
+			s.state, s.turn = unavailable, h.turn
+		default:
+			say(convention.Sign{}, "availability: %.40q is neither %.40q nor %.40q", text, r.on, r.off)
+		}
+	}
+	for r, s := range t.signals {
+		if s.turn != h.turn {
+			continue
+		}
+		for g := range s.groups {
+			switch d := g.device; {
+			case d.told == h.turn:
+			case d.verdict() == s.state:
+				h.tell(d, s.state, say, "by "+r.topic)
+			default:
+				say(convention.Sign{Device: d.id}, "availability: other topics of the device outweigh %s", r.topic)
+			}
+		}
+	}
+	for d := range t.beats {
+		switch {
+		case d.told == h.turn:
+		case len(m.Payload) == 0:
+			say(convention.Sign{Device: d.id}, "state: an empty payload only clears what was retained")
+		default:
+			say(convention.Sign{Meaning: convention.Beat, Device: d.id, Timeout: d.timeout}, "a state, on %s", m.Topic)
+		}
+	}
+	return nil
+}

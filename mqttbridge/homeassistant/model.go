@@ -1,0 +1,251 @@
+package homeassistant
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// mode is availability_mode: which of the topics of an entity must say that it is available.
+type mode uint8
+
+const (
+	latest mode = iota
+	all
+	anyOf
+)
+
+// verdict is what is known of a signal, a group or a device.
+type verdict uint8
+
+const (
+	unknown verdict = iota
+	available
+	unavailable
+)
+
+// topic is one that discovery named.
+type topic struct {
+	signals map[reading]*signal
+	beats   map[*device]int // devices whose entities have it as state topic, and how many of them
+}
+
+// signal is one way to read a topic.
+type signal struct {
+	reading  reading
+	template template
+	state    verdict
+	turn     uint64 // of the message that set it
+	groups   map[*group]struct{}
+}
+
+// group stands for the entities of a device whose availability is told by the same signals in the same way.
+type group struct {
+	device   *device
+	key      string
+	mode     mode
+	signals  []*signal
+	entities int
+}
+
+// device is what entities belong to.
+type device struct {
+	id       string
+	entities int
+	groups   map[string]*group
+	expires  map[time.Duration]int // how many entities expire after it
+	timeout  time.Duration
+	told     uint64 // the turn of the message that it was told online or offline by
+}
+
+// source is what came from one discovery topic.
+type source struct {
+	hash     uint64 // of the payload
+	cost     int
+	device   *device
+	entities []entity
+}
+
+type entity struct {
+	group  *group // nil: nothing tells of its availability
+	state  string
+	expire time.Duration
+}
+
+func (g *group) verdict() verdict {
+	var last *signal
+	on, off := 0, 0
+	for _, s := range g.signals {
+		switch s.state {
+		case available:
+			on++
+		case unavailable:
+			off++
+		case unknown:
+			continue
+		}
+		if last == nil || s.turn > last.turn {
+			last = s
+		}
+	}
+	switch {
+	case last == nil:
+		return unknown
+	case g.mode == latest:
+		return last.state
+	case g.mode == all && off > 0, g.mode == anyOf && off == len(g.signals):
+		return unavailable
+	case g.mode == all && on == len(g.signals), g.mode == anyOf && on > 0:
+		return available
+	}
+	return unknown
+}
+
+// verdict is available if any entity is, and unavailable if one is not and nothing is known of the others.
+func (d *device) verdict() verdict {
+	v := unknown
+	for _, g := range d.groups {
+		switch g.verdict() {
+		case available:
+			return available
+		case unavailable:
+			v = unavailable
+		case unknown:
+		}
+	}
+	return v
+}
+
+// rate sets the timeout: the longest expire_after, since any message of any entity shows that the device is alive.
+func (d *device) rate() {
+	d.timeout = convention.Never
+	for expire := range maps.Keys(d.expires) {
+		d.timeout = max(d.timeout, expire)
+	}
+}
+
+// attach makes a device of what was found, and returns the topics that are new.
+func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
+	d := h.devices[f.device]
+	if d == nil {
+		d = &device{id: f.device, groups: make(map[string]*group), expires: make(map[time.Duration]int)}
+		h.devices[d.id] = d
+	}
+	s := &source{device: d}
+	var more []convention.Subscription
+	for _, fe := range f.entities { // before the states: a last will is not to be missed
+		for _, r := range fe.signals {
+			if h.topics[r.topic] == nil {
+				more = append(more, convention.Subscription{Filter: r.topic, QoS: 1})
+			}
+			h.topic(r.topic)
+		}
+	}
+	for _, fe := range f.entities {
+		e := entity{state: fe.state, expire: fe.expire}
+		if e.state != "" {
+			if h.topics[e.state] == nil {
+				more = append(more, convention.Subscription{Filter: e.state})
+			}
+			h.topic(e.state).beats[d]++
+		}
+		if len(fe.signals) > 0 {
+			e.group = h.group(d, fe)
+			e.group.entities++
+		}
+		if e.expire > 0 {
+			d.expires[e.expire]++
+		}
+		d.entities++
+		s.entities = append(s.entities, e)
+	}
+	d.rate()
+	return s, more
+}
+
+func (h *Discovery) topic(name string) *topic {
+	t := h.topics[name]
+	if t == nil {
+		t = &topic{signals: make(map[reading]*signal), beats: make(map[*device]int)}
+		h.topics[name] = t
+	}
+	return t
+}
+
+func (h *Discovery) group(d *device, fe foundEntity) *group {
+	var key strings.Builder
+	key.WriteString(strconv.Itoa(int(fe.mode)))
+	for _, r := range fe.signals {
+		for _, part := range []string{r.topic, r.on, r.off, r.template} {
+			key.WriteString(strconv.Quote(part))
+		}
+	}
+	g := d.groups[key.String()]
+	if g != nil {
+		return g
+	}
+	g = &group{device: d, key: key.String(), mode: fe.mode}
+	for _, r := range fe.signals {
+		t := h.topics[r.topic]
+		s := t.signals[r]
+		if s == nil {
+			understood, _ := parseTemplate(r.template)
+			s = &signal{reading: r, template: understood, groups: make(map[*group]struct{})}
+			t.signals[r] = s
+		}
+		s.groups[g] = struct{}{}
+		g.signals = append(g.signals, s)
+	}
+	d.groups[g.key] = g
+	return g
+}
+
+// detach is the reverse of attach. It says whether the device has no entity left.
+func (h *Discovery) detach(s *source) (empty bool) {
+	d := s.device
+	for _, e := range s.entities {
+		if g := e.group; g != nil {
+			if g.entities--; g.entities == 0 {
+				h.dropGroup(g)
+			}
+		}
+		if e.state != "" {
+			t := h.topics[e.state]
+			if t.beats[d]--; t.beats[d] == 0 {
+				delete(t.beats, d)
+			}
+			h.dropTopic(e.state)
+		}
+		if e.expire > 0 {
+			if d.expires[e.expire]--; d.expires[e.expire] == 0 {
+				delete(d.expires, e.expire)
+			}
+		}
+		d.entities--
+	}
+	d.rate()
+	if d.entities == 0 {
+		delete(h.devices, d.id)
+	}
+	return d.entities == 0
+}
+
+func (h *Discovery) dropGroup(g *group) {
+	delete(g.device.groups, g.key)
+	for _, s := range g.signals {
+		delete(s.groups, g)
+		if len(s.groups) == 0 {
+			delete(h.topics[s.reading.topic].signals, s.reading)
+			h.dropTopic(s.reading.topic)
+		}
+	}
+}
+
+func (h *Discovery) dropTopic(name string) {
+	if t := h.topics[name]; t != nil && len(t.signals) == 0 && len(t.beats) == 0 {
+		delete(h.topics, name)
+	}
+}
