@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holter-iot/holter/internal/ear"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -70,11 +71,11 @@ type API struct {
 	seed     maphash.Seed // of the check sums in cursors
 	began    time.Time
 
-	ear     *ear       // nil without heartbeats by HTTP
+	ear     *hearing   // nil without heartbeats by HTTP
 	tokens  *tokens    // nil without Auth
 	rates   *addresses // nil without a limit
 	groups  groupCounts
-	sockets *sockets
+	sockets *ear.Sockets
 
 	streams atomic.Int64  // that are open
 	dropped atomic.Uint64 // streams ended because their reader was too slow
@@ -94,7 +95,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: newSockets()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets()}
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
@@ -106,7 +107,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	if !cfg.NoBeats {
-		if a.ear, err = newEar(registry, cfg.BeatSource, a.deaf, a.sockets); err != nil {
+		if a.ear, err = newHearing(registry, cfg.BeatSource, a.deaf, a.sockets); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func (a *API) registerBeats(mux routes, api huma.API) {
 // hearing keeps the listening clock from overtaking a heartbeat that is being handled, and refuses those who may not send one.
 func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer a.ear.flights.leave(a.ear.flights.enter())
+		defer a.ear.Leave(a.ear.Enter())
 		if _, ok := a.authorize(w, r, RoleBeat, r.Method == http.MethodGet); ok {
 			next(w, r)
 		}

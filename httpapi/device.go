@@ -10,7 +10,7 @@ import (
 type Device struct {
 	ID          string     `json:"id"`
 	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown"`
-	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol" doc:"Why it is offline."`
+	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will" doc:"Why it is offline."`
 	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
 	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
 	Source      string     `json:"source,omitempty" doc:"Where it was heard last."`

@@ -9,64 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
 )
-
-func TestFlights(t *testing.T) {
-	f := httpapi.NewFlights()
-	a, b := f.Enter(), f.Enter()
-	f.Leave(b)
-	old := f.Next()
-	if f.Empty(old) {
-		t.Error("empty with one in it")
-	}
-	c := f.Enter()
-	f.Leave(c)
-	if f.Empty(old) || len(f.Landed()) != 0 {
-		t.Error("one of the next turn counts")
-	}
-	f.Leave(a)
-	if !f.Empty(old) || len(f.Landed()) != 1 {
-		t.Error("not empty, or not told")
-	}
-}
-
-// TestFlightsRace wants a turn that ended to hold nobody who began in it, whoever enters meanwhile.
-func TestFlightsRace(t *testing.T) {
-	const turns = 2000
-	synctest.Test(t, func(t *testing.T) {
-		f := httpapi.NewFlights()
-		var begun, ended [2]atomic.Int64 // by parity of the turn
-		var stop atomic.Bool
-		var flying sync.WaitGroup
-		for range 4 {
-			flying.Go(func() {
-				for !stop.Load() {
-					turn := f.Enter()
-					begun[turn%2].Add(1)
-					ended[turn%2].Add(1)
-					f.Leave(turn)
-				}
-			})
-		}
-		for range turns {
-			old := f.Next()
-			for !f.Empty(old) {
-				<-f.Landed()
-			}
-			if b, e := begun[old%2].Load(), ended[old%2].Load(); b != e {
-				t.Errorf("turn %d is empty, and %d of %d have ended", old, e, b)
-				break
-			}
-		}
-		stop.Store(true)
-		flying.Wait()
-	})
-}
 
 // until waits for something to become so.
 func until(t *testing.T, what string, so func() bool) {

@@ -24,7 +24,7 @@ type EventData struct {
 	Offset      uint64    `json:"offset" doc:"Its place in the log."`
 	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
 	Epoch       uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
-	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol"`
+	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will"`
 	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
 	Deadline    time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
 	DecidedAt   time.Time `json:"decided_at"`

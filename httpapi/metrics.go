@@ -42,7 +42,7 @@ type collector struct {
 	queued, waits, fails, lost                 *prometheus.Desc
 	stalled, verdicts, lag, events             *prometheus.Desc
 	beats, beatsRefused, denied, limited       *prometheus.Desc
-	held, absent                               *prometheus.Desc
+	held, absent, deafNow                      *prometheus.Desc
 	memory, oldest                             *prometheus.Desc
 	streams, dropped, refused                  *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
@@ -72,6 +72,7 @@ func newCollector(a *API) *collector {
 		denied:       desc("http_denied_total", "Requests that were refused for want of a token or a role."),
 		limited:      desc("http_limited_total", "Requests that were refused because their address made too many."),
 		held:         desc("source_held", "1 while the listening clock stands still because the sink is stalled.", "source"),
+		deafNow:      desc("source_deaf", "1 while a source knows that it hears nothing.", "source"),
 		absent:       desc("source_absent", "1 for a source that was there before a restart and is no more.", "source"),
 		memory:       desc("memory_per_device_bytes", "Heap and stacks of the process by the number of devices; 0 without any."),
 		oldest:       desc("events_oldest_offset", "Offset of the oldest event that is kept."),
@@ -145,6 +146,7 @@ func (c *collector) collectSource(out chan<- prometheus.Metric, v liveness.Sourc
 	counter(out, c.deaf, v.DeafTotal.Seconds(), v.Name)
 	gauge(out, c.held, oneIf(v.Held), v.Name)
 	gauge(out, c.absent, oneIf(v.Absent), v.Name)
+	gauge(out, c.deafNow, oneIf(!v.DeafSince.IsZero()), v.Name)
 	gauge(out, c.armed, float64(v.Timers.Armed), v.Name)
 	counter(out, c.fired, float64(v.Timers.Fired), v.Name)
 	gauge(out, c.timerQueue, float64(v.Timers.Queued), v.Name)

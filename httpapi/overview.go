@@ -15,11 +15,15 @@ import (
 
 // Source is a picture of a source of heartbeats.
 type Source struct {
-	Name      string  `json:"name"`
-	Listened  float64 `json:"listened_ms" doc:"What its listening clock reads."`
-	Behind    float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
-	Held      bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
-	Absent    bool    `json:"absent" doc:"It was there before a restart, and is no more."`
+	Name     string  `json:"name"`
+	Listened float64 `json:"listened_ms" doc:"What its listening clock reads."`
+	Behind   float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
+	Held     bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
+	Absent   bool    `json:"absent" doc:"It was there before a restart, and is no more."`
+	Note     string  `json:"note,omitempty" doc:"What kind of source it is, and what its clock stands on."`
+
+	DeafSince *time.Time `json:"deaf_since,omitempty" doc:"It has heard nothing since, and its clock stands still."`
+
 	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it heard nothing."`
 	DeafTotal float64 `json:"deaf_total_ms"`
 	Timers    Timers  `json:"timers"`
@@ -140,10 +144,14 @@ func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
 	out.Body.Sources = []Source{}
 	for _, s := range a.registry.Sources() {
 		v := s.View()
-		out.Body.Sources = append(out.Body.Sources, Source{
-			Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Held: v.Held, Absent: v.Absent,
+		source := Source{
+			Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Held: v.Held, Absent: v.Absent, Note: v.Note,
 			Deaf: deafOf(v.Deaf), DeafTotal: milliseconds(v.DeafTotal), Timers: timersOf(&v.Timers),
-		})
+		}
+		if !v.DeafSince.IsZero() {
+			source.DeafSince = &v.DeafSince
+		}
+		out.Body.Sources = append(out.Body.Sources, source)
 	}
 	return out, nil
 }

@@ -8,8 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/internal/ear"
 )
 
 const (
@@ -43,9 +44,8 @@ func (a *API) Serve(ctx context.Context, listener net.Listener) error {
 
 func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	server := a.server(ctx)
-	limited := limit(listener, a.config.MaxConnections, a.crowd, a.sockets)
-	a.sockets.listen(listener)
-	defer a.sockets.stop()
+	limited := a.sockets.Limit(listener, a.config.MaxConnections)
+	defer a.sockets.Stop()
 	failed := make(chan error, 1) // room for the one error; closed after it
 	go func() {
 		defer close(failed)
@@ -72,13 +72,6 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// crowd is told whether connections wait because there are too many.
-func (a *API) crowd(waits bool) {
-	if a.ear != nil {
-		a.ear.crowded.Store(waits)
-	}
-}
-
 // server returns a server that is not started.
 func (a *API) server(ctx context.Context) *http.Server {
 	server := &http.Server{
@@ -101,60 +94,6 @@ func (a *API) server(ctx context.Context) *http.Server {
 	return server
 }
 
-// limit returns a listener that has at most n connections open at a time; others wait to be accepted. full is told when they begin to,
-// and when they have a place.
-func limit(l net.Listener, n int, full func(waits bool), s *sockets) net.Listener {
-	return &limitListener{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{}), full: full, sockets: s}
-}
-
-type limitListener struct {
-	net.Listener
-
-	places  chan struct{} // holds a token for each open connection; never closed
-	closed  chan struct{} // closed by Close
-	full    func(waits bool)
-	sockets *sockets
-	once    sync.Once
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	if !l.place() {
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	limited := &limitedConn{Conn: c, listener: l}
-	l.sockets.add(limited)
-	return limited, nil
-}
-
-// place waits for a place, and says whether there is one.
-func (l *limitListener) place() bool {
-	select {
-	case l.places <- struct{}{}:
-		return true
-	default:
-	}
-	l.full(true)
-	defer l.full(false)
-	select {
-	case l.places <- struct{}{}:
-		return true
-	case <-l.closed:
-		return false
-	}
-}
-
-// Close closes the listener; the connections stay open.
-func (l *limitListener) Close() error {
-	l.sockets.stop()
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
 type connKey struct{}
 
 // withConn lets a request find its connection.
@@ -167,7 +106,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // hush says that nothing is expected on the connection of a request any more, and nobody reads from it.
 func hush(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*limitedConn); ok {
-		c.quiet.Store(true)
+	if c, ok := ctx.Value(connKey{}).(*ear.Conn); ok {
+		c.Hush()
 	}
 }

@@ -37,7 +37,7 @@ func TestChaos(t *testing.T) {
 	cfg.Dir, cfg.Log = t.TempDir(), t.Output()
 	cfg.Command = func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
-		cmd.Env = append(os.Environ(), programEnv+"=1")
+		cmd.Env = append(os.Environ(), programEnv+"=1", "HOLTER_MQTT=off")
 		cmd.Dir = cfg.Dir
 		return cmd
 	}

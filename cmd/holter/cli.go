@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -20,8 +21,9 @@ Example: holter serve --listen 127.0.0.1:7700`
 
 // commandLine is what a user may type.
 type commandLine struct {
-	Serve  serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
-	Client clientCommands `embed:""`
+	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
+	Monitor monitorCommand `cmd:"" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
+	Client  clientCommands `embed:""`
 
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -42,11 +44,22 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	}, options...)...)
 }
 
-// serveCommand has no defaults of its own and no value types: what is not
-// given must not stand above the file, and package config explains mistakes
-// better. The empty text is not given, except on the command line itself.
+// serveCommand is holter serve. Like serverFlags it has no defaults of its own
+// and no value types: what is not given must not stand above the file, and
+// package config explains mistakes better. The empty text is not given, except
+// on the command line itself.
 type serveCommand struct {
-	Listen    []string   `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
+	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
+	MQTT   string   `name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
+
+	Server serverFlags `embed:""`
+
+	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
+	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+}
+
+// serverFlags are those of all commands that watch devices.
+type serverFlags struct {
 	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
 	TLSCert   string     `name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
 	TLSKey    string     `name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
@@ -54,8 +67,6 @@ type serveCommand struct {
 	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Where it is stored instead: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
 	Open      toggle     `env:"HOLTER_OPEN" help:"Let everybody in without a token, devices and callers of the API, also from other machines."`
-	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
 	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
 }
@@ -79,48 +90,70 @@ An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at onc
 func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
 	cfg, err := c.resolve(command)
 	if err != nil {
-		return usageError{fmt.Errorf("cannot start, the configuration has mistakes:\n%w", err)}
+		return badConfig(err)
 	}
 	return serve(ctx, cfg, out.stdout, out.stderr)
 }
 
-// resolve joins command line, environment, file and defaults.
-func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
-	typed := typedFlags(command)
-	if c.Config == "" && typed["config"] {
-		return config.Config{}, errors.New("--config: the name of the file is empty")
-	}
-	return config.Resolve(c.Config, c.settings(typed))
+// badConfig is the error for a configuration with mistakes.
+func badConfig(err error) error {
+	return usageError{fmt.Errorf("cannot start, the configuration has mistakes:\n%w", err)}
 }
 
-// settings returns what was given, with the place where it was.
-func (c *serveCommand) settings(typed map[string]bool) []config.Setting {
-	var all []config.Setting
-	add := func(key, value string) {
-		flag := strings.NewReplacer(".", "-", "_", "-").Replace(key)
-		origin := "--" + flag
-		if !typed[flag] {
-			if value == "" {
-				return
-			}
-			origin = "HOLTER_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-		}
-		all = append(all, config.Setting{Key: key, Value: value, Origin: origin})
-	}
+// resolve joins command line, environment, file and defaults.
+func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
+	g := given{typed: typedFlags(command)}
 	for _, address := range c.Listen {
-		add("listen", strings.TrimSpace(address))
+		g.add("listen", "listen", strings.TrimSpace(address))
 	}
-	add("http", c.HTTP)
-	add("tls.cert", c.TLSCert)
-	add("tls.key", c.TLSKey)
-	add("data", c.Data)
-	add("database", string(c.Database))
-	add("open", string(c.Open))
-	add("token", string(c.Token))
-	add("reuse_port", string(c.ReusePort))
-	add("log.level", c.LogLevel)
-	add("log.format", c.LogFormat)
-	return all
+	g.add("broker.listen", "mqtt", c.MQTT)
+	g.add("token", "token", string(c.Token))
+	g.add("reuse_port", "reuse-port", string(c.ReusePort))
+	return c.Server.resolve(&g, config.Resolve)
+}
+
+// resolve adds the flags to what was given and resolves it all.
+func (c *serverFlags) resolve(g *given, resolve func(string, []config.Setting) (config.Config, error)) (config.Config, error) {
+	if c.Config == "" && g.typed["config"] {
+		return config.Config{}, errors.New("--config: the name of the file is empty")
+	}
+	g.add("http", "http", c.HTTP)
+	g.add("tls.cert", "tls-cert", c.TLSCert)
+	g.add("tls.key", "tls-key", c.TLSKey)
+	g.add("data", "data", c.Data)
+	g.add("database", "database", string(c.Database))
+	g.add("open", "open", string(c.Open))
+	g.add("log.level", "log-level", c.LogLevel)
+	g.add("log.format", "log-format", c.LogFormat)
+	g.settings = append(g.settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv})
+	return resolve(c.Config, g.settings)
+}
+
+// passwordEnv holds the password for brokers elsewhere. There is no option for
+// it: other users of the machine see command lines.
+const passwordEnv = "HOLTER_MQTT_PASSWORD"
+
+// given collects what was given, with the place where it was.
+type given struct {
+	typed    map[string]bool // flags on the command line itself
+	settings []config.Setting
+}
+
+// add adds the value of a flag, whose variable is called like it.
+func (g *given) add(key, flag, value string) { g.addFrom(key, flag, "HOLTER_", value) }
+
+// addMQTT is add for a flag whose variable begins with HOLTER_MQTT_.
+func (g *given) addMQTT(key, flag, value string) { g.addFrom("mqtt."+key, flag, "HOLTER_MQTT_", value) }
+
+func (g *given) addFrom(key, flag, prefix, value string) {
+	origin := "--" + flag
+	if !g.typed[flag] {
+		if value == "" {
+			return
+		}
+		origin = prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	}
+	g.settings = append(g.settings, config.Setting{Key: key, Value: value, Origin: origin})
 }
 
 // typedFlags returns the flags that stand on the command line itself.

@@ -63,6 +63,10 @@ func TestPrecedence(t *testing.T) {
 			"HOLTER_HTTP", "127.0.0.1:2", "127.0.0.1:2", "--http=127.0.0.1:3", "127.0.0.1:3",
 		},
 		{
+			"mqtt", func(c config.Config) any { return c.Broker.Listen }, "127.0.0.1:1883",
+			"broker: {listen: 127.0.0.1:1}", "127.0.0.1:1", "HOLTER_MQTT", "127.0.0.1:2", "127.0.0.1:2", "--mqtt=off", "",
+		},
+		{
 			"data", func(c config.Config) any { return c.Data }, "./holter-data",
 			"data: file", "file", "HOLTER_DATA", "env", "env", "--data=flag", "flag",
 		},
@@ -168,6 +172,7 @@ func TestOrigins(t *testing.T) {
 		{"empty value", nil, []string{"--data="}, "--data: the directory is empty"},
 		{"empty file name", nil, []string{"--config="}, "--config: the name of the file is empty"},
 		{"missing file", nil, []string{"--config=none.yaml"}, "none.yaml: cannot read the configuration file: no such file"},
+		{"mqtt", map[string]string{"HOLTER_MQTT": "1883"}, nil, `HOLTER_MQTT: "1883" is a port without a host`},
 		{"open to others", map[string]string{"HOLTER_LISTEN": "0.0.0.0:1"}, nil, "HOLTER_LISTEN: other machines reach 0.0.0.0:1"},
 	}
 	for _, tt := range tests {

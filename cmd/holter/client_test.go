@@ -47,7 +47,7 @@ func typeLineWith(ctx context.Context, t *testing.T, open tokenOpener, args ...s
 	case err != nil:
 		stderr.WriteString(err.Error())
 	default:
-		code = report(ctx, command.Run(), &stderr)
+		code = conclude(ctx, command.Run(), &stderr)
 	}
 	return typed{code, stdout.String(), stderr.String()}
 }

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/liveness"
 )
 
 // deviceCommand administers one device.
@@ -39,7 +43,7 @@ type policyCommand struct {
 	apiFlags
 
 	Device     string         `arg:"" help:"Id of the device."`
-	Timeout    *time.Duration `placeholder:"DURATION" help:"Heard silence after which it is offline."`
+	Timeout    *orNever       `placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
 	Interval   *time.Duration `placeholder:"DURATION" help:"Expected between two heartbeats."`
 	LateAfter  *time.Duration `placeholder:"DURATION" help:"Heard silence after which it is late."`
 	CloseGrace *time.Duration `placeholder:"DURATION" help:"Time to come back after its connection ended."`
@@ -54,7 +58,29 @@ func (*policyCommand) Help() string {
 Examples:
 
     holter device policy site-7/pump-3 --timeout 2m
+    holter device policy site-7/pump-3 --timeout never
     holter device policy site-7/pump-3 --clear`
+}
+
+// orNever is a duration, or the word never.
+type orNever time.Duration
+
+// Decode implements kong.MapperValue.
+func (d *orNever) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	if text == "never" {
+		*d = orNever(liveness.Never)
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration; write 90s, 5m or 1h30m, or never", text)
+	}
+	*d = orNever(v)
+	return nil
 }
 
 // policyBody is what the API takes for a policy.
@@ -89,7 +115,7 @@ func (c *policyCommand) body() (body policyBody, given bool, err error) {
 		from *time.Duration
 		to   *float64
 	}{
-		{"timeout", c.Timeout, &body.Timeout},
+		{"timeout", (*time.Duration)(c.Timeout), &body.Timeout},
 		{"interval", c.Interval, &body.Interval},
 		{"late-after", c.LateAfter, &body.LateAfter},
 		{"close-grace", c.CloseGrace, &body.CloseGrace},

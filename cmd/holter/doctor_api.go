@@ -94,6 +94,10 @@ func (d *doctor) checkSources(sources []httpapi.Source) {
 			d.warn(check, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere", "Configure it again, or forget its devices.")
 			continue
 		}
+		if s.DeafSince != nil {
+			d.warn(check, fmt.Sprintf("it has heard nothing since %s: nobody behind it is judged", stamp(*s.DeafSince)), "Look for the reason in the server's log.")
+			continue
+		}
 		if s.Behind > longBehind {
 			d.warn(check, fmt.Sprintf("its clock is %s behind: input waits to be read", rounded(s.Behind)),
 				"The machine is overloaded; verdicts come later by as much, and are right.")

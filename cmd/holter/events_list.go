@@ -78,7 +78,9 @@ func eventText(kind string, d *httpapi.EventData) string {
 			say("%s", d.Reason)
 		}
 	case "device.late":
-		if d.Silence != nil && d.Timeout != nil {
+		if d.Silence != nil && d.Timeout != nil && never(*d.Timeout) {
+			say("silent %v", rounded(*d.Silence))
+		} else if d.Silence != nil && d.Timeout != nil {
 			say("silent %v of %v (%s)", rounded(*d.Silence), rounded(*d.Timeout), d.Policy)
 		}
 	case "device.failed":

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // deviceOf returns the device that the tests begin with: online, heard 35.05 s ago, of which its source was deaf for 5.5 s.
@@ -114,6 +115,37 @@ func TestExplain(t *testing.T) {
 		{name: "closed", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "closed" }, want: []string{
 			"  because         its connection ended, and it was not back within 10s",
 		}},
+		{name: "will", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "will" }, want: []string{
+			"  because         a broker published its last will, or said that its connection ended, and it was not back within 10s",
+		}},
+		{name: "no timeout", change: func(d *httpapi.Device) {
+			d.Timeout, d.Policy.Timeout, d.Policy.LateAfter, d.Deadline = milliseconds(liveness.Never), milliseconds(liveness.Never), 0, time.Time{}
+		}, want: []string{
+			"  because         nobody said that it is gone, and its silence means nothing",
+			"                  =   29.5s  heard silence",
+			"                      never  timeout",
+			"                        off  late after",
+		}},
+		{
+			name: "note", change: func(*httpapi.Device) {}, source: httpapi.Source{Name: "line", Note: "a bridge to x; its clock follows y"},
+			want: []string{"  source          a bridge to x; its clock follows y"},
+		},
+		{
+			name: "deaf now",
+			change: func(d *httpapi.Device) {
+				d.State, d.Silence, d.Listening.Deaf = "unknown", 20_000, d.Listening.Deaf[:1]
+			},
+			source: httpapi.Source{Name: "line", DeafSince: new(deviceOf().LastSeen.Add(25 * time.Second))},
+			want: []string{
+				"  because         its source is deaf, so nothing could be heard of it",
+				"  silence            35.05s  since the last heartbeat",
+				"                  -      5s  source deaf from 2026-01-02T03:04:06.000Z to 2026-01-02T03:04:11.000Z",
+				"                  -  10.05s  source deaf since 2026-01-02T03:04:30.000Z, and it still is",
+				"                  -      0s  not processed yet",
+				"                  =     20s  heard silence",
+				"  clock           stands still: the source is deaf, so nobody behind it is judged",
+			},
+		},
 		{name: "protocol", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "protocol" }, want: []string{
 			"  because         it broke its protocol and was cut off, and was not back within 10s",
 		}},

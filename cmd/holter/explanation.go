@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // row is a line of an explanation: a label, an amount with its sign, and what it is.
@@ -24,6 +25,12 @@ func (s surroundings) restart(deaf httpapi.Deaf) bool {
 	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
 }
 
+// deafNow says whether the source hears nothing now.
+func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
+
+// never says whether a timeout in milliseconds is none.
+func never(ms float64) bool { return ms == 0 || ms >= milliseconds(liveness.Never) }
+
 // explanation says why a device is in its state.
 func explanation(d *httpapi.Device, around surroundings) string {
 	lines := []row{
@@ -34,6 +41,9 @@ func explanation(d *httpapi.Device, around surroundings) string {
 	if d.Listening != nil {
 		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + printable(d.Source)})
 		lines = append(lines, silence(d, around)...)
+	}
+	if around.source != nil && around.source.Note != "" {
+		lines = append(lines, row{label: "source", text: printable(around.source.Note)})
 	}
 	lines = append(lines, standstill(around)...)
 	lines = append(lines, outlook(d)...)
@@ -59,6 +69,8 @@ func because(d *httpapi.Device, around surroundings) string {
 		return "it said goodbye"
 	case d.State == "offline" && d.Reason == "closed":
 		return "its connection ended, and it was not back within " + length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "will":
+		return "a broker published its last will, or said that its connection ended, and it was not back within " + length(d.Policy.CloseGrace)
 	case d.State == "offline" && d.Reason == "protocol":
 		return "it broke its protocol and was cut off, and was not back within " + length(d.Policy.CloseGrace)
 	case d.State == "sleeping":
@@ -67,10 +79,17 @@ func because(d *httpapi.Device, around surroundings) string {
 		return "its connection ended (" + d.Closing + "), and it has " + length(d.Policy.CloseGrace) + " to come back"
 	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
 		return "holter was restarted since the last heartbeat, and it was not heard again yet"
+	case d.State == "unknown" && around.deafNow():
+		return "its source is deaf, so nothing could be heard of it"
 	case d.State == "unknown":
 		return "its source was deaf since the last heartbeat, and it was not heard again yet"
 	case d.State == "late":
+		if never(d.Timeout) {
+			return "nothing was heard of it for " + length(d.Policy.LateAfter)
+		}
 		return "nothing was heard of it for " + length(d.Policy.LateAfter) + ", and not yet for " + length(d.Timeout)
+	case d.State == "online" && never(d.Timeout):
+		return "nobody said that it is gone, and its silence means nothing"
 	case d.State == "online":
 		return "it was heard in time"
 	}
@@ -91,9 +110,17 @@ func silence(d *httpapi.Device, around surroundings) []row {
 		}
 		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: text})
 	}
+	if around.deafNow() {
+		still := max(min(math.Round(milliseconds(d.AsOf.Sub(*around.source.DeafSince))), unread), 0)
+		unread -= still
+		lines = append(lines, row{sign: "-", amount: length(still), text: "source deaf since " + stamp(*around.source.DeafSince) + ", and it still is"})
+	}
 	lines = append(lines,
 		row{sign: "-", amount: length(unread), text: "not processed yet"},
 		row{sign: "=", amount: length(d.Silence), text: "heard silence"})
+	if never(d.Timeout) {
+		return lines
+	}
 	left := row{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
 	if d.Silence < d.Timeout {
 		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
@@ -108,6 +135,8 @@ func standstill(around surroundings) []row {
 		return nil
 	case around.source.Absent:
 		return []row{{label: "clock", text: "stands still: the source is gone since a restart; it is judged again once it is heard elsewhere"}}
+	case around.deafNow():
+		return []row{{label: "clock", text: "stands still: the source is deaf, so nobody behind it is judged"}}
 	case around.source.Held:
 		return []row{{label: "clock", text: "stands still: events cannot be kept, so nobody is judged; \"holter doctor\" looks for the reason"}}
 	}
@@ -133,8 +162,11 @@ func outlook(d *httpapi.Device) []row {
 // rules shows the policy.
 func rules(d *httpapi.Device) []row {
 	p := d.Policy
-	late := length(p.LateAfter)
-	if p.LateAfter == 0 || p.LateAfter >= p.Timeout {
+	late, timeout := length(p.LateAfter), length(p.Timeout)
+	if never(p.Timeout) {
+		timeout = "never"
+	}
+	if p.LateAfter == 0 || p.LateAfter >= p.Timeout && !never(p.Timeout) {
 		late = "off"
 	}
 	from := "timeout from " + printable(p.From)
@@ -144,7 +176,7 @@ func rules(d *httpapi.Device) []row {
 	lines := []row{
 		{label: "policy", text: from},
 		{amount: length(p.Interval), text: "interval"},
-		{amount: length(p.Timeout), text: "timeout"},
+		{amount: timeout, text: "timeout"},
 		{amount: late, text: "late after"},
 		{amount: length(p.CloseGrace), text: "close grace"},
 		{amount: length(p.SleepLimit), text: "sleep limit"},

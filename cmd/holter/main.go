@@ -76,11 +76,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "holter: %v\nRun \"holter --help\" for the commands and their options.\n", err)
 		return exitUsage
 	}
-	return report(ctx, command.Run(), stderr)
+	return conclude(ctx, command.Run(), stderr)
 }
 
-// report prints the error of a command and returns the exit code.
-func report(ctx context.Context, err error, stderr io.Writer) int {
+// conclude prints the error of a command and returns the exit code.
+func conclude(ctx context.Context, err error, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0

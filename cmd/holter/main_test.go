@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"no command", nil, exitUsage, `holter: expected one of "serve", "devices", "device", "explain", "events", ...` + hint},
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "explain", ...` + hint},
 		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean "serve"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{
@@ -70,14 +70,22 @@ func TestHelp(t *testing.T) {
 		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "version"}},
 		{[]string{"serve", "-h"}, []string{
 			"Usage: holter serve", "Examples:", "--config fleet.yaml",
-			"--listen", "--http", "--data", "--config", "--open", "--token", "--reuse-port", "--log-level", "--log-format",
-			"$HOLTER_LISTEN", "$HOLTER_HTTP", "$HOLTER_DATA", "$HOLTER_CONFIG", "$HOLTER_OPEN", "$HOLTER_TOKEN",
+			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--reuse-port", "--log-level", "--log-format",
+			"$HOLTER_LISTEN", "$HOLTER_MQTT", "$HOLTER_HTTP", "$HOLTER_DATA", "$HOLTER_CONFIG", "$HOLTER_OPEN", "$HOLTER_TOKEN",
 			"$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
-			"127.0.0.1:7700", "127.0.0.1:8080", "./holter-data",
+			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
 		}},
+		{[]string{"monitor", "--help"}, []string{
+			"Usage: holter monitor", "Examples:", "--broker", "$HOLTER_MQTT_BROKER", "--preset", "$HOLTER_MQTT_PRESET", "--username", "$HOLTER_MQTT_USERNAME",
+			"--password-file", "$HOLTER_MQTT_PASSWORD_FILE", "in HOLTER_MQTT_PASSWORD", "--ca", "$HOLTER_MQTT_CA", "--cert", "$HOLTER_MQTT_CERT",
+			"--key", "$HOLTER_MQTT_KEY", "--share", "$HOLTER_MQTT_SHARE", "--report", "--home-assistant", "--dry-run", "--list-presets", "--show-preset",
+			"--http", "--data", "--config", "Presets: ", "tasmota",
+		}},
+		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
 		{[]string{"explain", "--help"}, []string{"Usage: holter explain <device>", "Example:", "--api", "$HOLTER_API"}},
 	}
 	t.Setenv("HOLTER_TOKEN", "hunter2")
+	t.Setenv("HOLTER_MQTT_PASSWORD", "hunter2")
 	for _, tt := range tests {
 		t.Run(tt.args[0], func(t *testing.T) {
 			var stdout, stderr strings.Builder
@@ -96,7 +104,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestConclude(t *testing.T) {
 	tests := []struct {
 		name   string
 		signal bool
@@ -120,8 +128,8 @@ func TestReport(t *testing.T) {
 				cancel()
 			}
 			var stderr strings.Builder
-			if code := report(ctx, tt.err, &stderr); code != tt.code || stderr.String() != tt.stderr {
-				t.Errorf("report(%v) = %d and wrote %q, want %d and %q", tt.err, code, stderr.String(), tt.code, tt.stderr)
+			if code := conclude(ctx, tt.err, &stderr); code != tt.code || stderr.String() != tt.stderr {
+				t.Errorf("conclude(%v) = %d and wrote %q, want %d and %q", tt.err, code, stderr.String(), tt.code, tt.stderr)
 			}
 		})
 	}

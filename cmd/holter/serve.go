@@ -8,9 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -21,34 +19,38 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/broker"
 	"github.com/holter-iot/holter/store"
 )
 
-// server is what holter serve is made of.
+// server is what holter serve and holter monitor are made of.
 type server struct {
 	config   config.Config
 	log      *slog.Logger
+	stdout   io.Writer
 	store    *store.Store
 	registry *liveness.Registry
-	gateway  *gateway.Gateway
+	gateway  *gateway.Gateway     // nil for holter monitor
+	broker   *broker.Broker       // nil if there is none
+	bridges  []*mqttbridge.Bridge // may be none
+	edges    []func(ctx context.Context) error
+	metrics  []prometheus.Collector
 	api      *httpapi.API
 	auth     *tokenAuth
 	http     net.Listener
 	starting atomic.Pointer[string] // what is waited for; nil once the server is at work
+	known    int                    // devices that were known from before
 }
 
 // serve runs the whole of Holter until ctx is done.
 func serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	s := &server{config: cfg, log: newLogger(cfg.Log, stderr)}
+	s := &server{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout}
 	slog.SetDefault(s.log)
 	if err := s.build(ctx); err != nil {
 		return err
 	}
-	err := s.run(ctx, func() {
-		if isTerminal(stdout) {
-			s.summary(stdout)
-		}
-	})
+	err := s.run(ctx)
 	s.log.Info("holter has stopped", "error", err)
 	return err
 }
@@ -56,13 +58,17 @@ func serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 // build makes the parts and binds the addresses; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")
+	bridges, err := bridgeConfigs(&s.config, s.log)
+	if err != nil {
+		return badConfig(err)
+	}
 	if s.store, err = store.New(storeConfig(s.config)); err != nil {
 		return err
 	}
 	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
 		return err
 	}
-	certificates, err := s.certificates()
+	certificates, err := s.certificates(s.config.TLS)
 	if err != nil {
 		return err
 	}
@@ -70,18 +76,20 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	if s.gateway, err = gateway.New(ctx, s.registry, gatewayConfig(s.config, s.log)); err != nil {
-		return errors.Join(explainBind(err, "--listen"), s.http.Close())
+	s.metrics = append(s.metrics, newStoreCollector(s.store))
+	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
+		return errors.Join(err, s.http.Close())
 	}
 	s.auth = newTokenAuth(s.store, s.config)
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:    version(),
 		Logger:     s.log,
+		Rate:       float64(s.config.HTTPRate),
 		TLS:        certificates,
 		Auth:       s.auth,
 		Starting:   s.waiting,
 		Ready:      s.ready,
-		Collectors: []prometheus.Collector{newGatewayCollector(s.gateway), newStoreCollector(s.store)},
+		Collectors: s.metrics,
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())
@@ -89,9 +97,21 @@ func (s *server) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// certificates reads those of the API, if it has any.
-func (s *server) certificates() (*tls.Config, error) {
-	files := s.config.TLS
+// buildGateway makes the device ports, if there are any.
+func (s *server) buildGateway(ctx context.Context) (err error) {
+	if len(s.config.Listen) == 0 {
+		return nil
+	}
+	if s.gateway, err = gateway.New(ctx, s.registry, gatewayConfig(s.config, s.log)); err != nil {
+		return explainBind(err, "--listen")
+	}
+	s.edges = append(s.edges, s.gateway.Run)
+	s.metrics = append(s.metrics, newGatewayCollector(s.gateway))
+	return nil
+}
+
+// certificates reads those of a server, if it has any.
+func (s *server) certificates(files config.TLS) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
@@ -105,7 +125,7 @@ func (s *server) certificates() (*tls.Config, error) {
 // run runs the parts until ctx is done or one of them fails. The API is there first, to say what is waited for; devices are let in when
 // what was known of them is known again. At the end the registry outlives the edges, and the store all: what the last connections do is
 // still judged, kept, and told to those who listen.
-func (s *server) run(ctx context.Context, ready func()) error {
+func (s *server) run(ctx context.Context) error {
 	ctx, endEdges := context.WithCancel(ctx)
 	defer endEdges()
 	edges, ctx := errgroup.WithContext(ctx)
@@ -124,75 +144,24 @@ func (s *server) run(ctx context.Context, ready func()) error {
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
 	edges.Go(func() error { return s.auth.run(ctx) })
-	edges.Go(func() error { return s.gateway.Run(ctx) })
+	for _, run := range s.edges {
+		edges.Go(func() error { return run(ctx) })
+	}
 	s.auth.look(ctx)
 	s.starting.Store(nil)
-	s.log.Info("holter is watching", "devices", addresses(s.gateway.Addrs()), "http", s.http.Addr().String())
-	s.warn()
-	ready()
+	s.announce()
 	err := edges.Wait()
 	s.lastCheckpoint(ctx)
 	endServices()
 	return errors.Join(err, services.Wait(), s.store.Close())
 }
 
-// warn says what an operator should know about the way it was started.
-func (s *server) warn() {
-	if s.config.Open {
-		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter token create")
-	}
-}
-
-// summary tells a person at a terminal what to do next.
-func (s *server) summary(out io.Writer) {
-	device := s.gateway.Addrs()[0].(*net.TCPAddr)
-	host := device.IP.String()
-	if device.IP.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	_, _ = fmt.Fprintf(out, `
-  Holter is watching.
-
-    devices   %s
-    API       http://%s/docs
-    state     %s
-
-  Try it, in other terminals:
-
-    printf 'HELLO sensor-1 ttl=10s\n' | nc %s %d
-    curl -N http://%s/v1/events/stream?after=0
-    %s explain sensor-1%s
-
-`, addresses(s.gateway.Addrs()), s.http.Addr(), s.store.Place(), host, device.Port, s.http.Addr(), programName(), s.apiFlag())
-}
-
-// programName is how this program was called.
-func programName() string {
-	if strings.Contains(os.Args[0], "go-build") { // by go run, which leaves no program behind
-		return "go run ./cmd/holter"
-	}
-	return os.Args[0]
-}
-
-// apiFlag is what a command needs to find the API.
-func (s *server) apiFlag() string {
-	if s.http.Addr().String() == config.DefaultHTTP {
-		return ""
-	}
-	return " --api http://" + s.http.Addr().String()
-}
-
-func addresses(addrs []net.Addr) string {
-	urls := make([]string, 0, len(addrs))
-	for _, a := range addrs {
-		urls = append(urls, config.ProtocolLine+"://"+a.String())
-	}
-	return strings.Join(urls, ", ")
-}
-
 // explainBind adds what to do to the error of an address that could not be bound.
 func explainBind(err error, flag string) error {
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && flag == "--mqtt":
+		return fmt.Errorf("%w: another program, perhaps a broker, listens there; choose another address with --mqtt, or --mqtt off for no broker "+
+			"(\"holter monitor\" watches the devices of the one that is there)", err)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%w: another program listens there; stop it, or choose another address with %s", err, flag)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):

@@ -38,6 +38,7 @@ type program struct {
 	t       *testing.T
 	cmd     *exec.Cmd
 	devices string // HOST:PORT
+	mqtt    string // HOST:PORT
 	api     string // URL
 
 	mu    sync.Mutex // guards the fields below
@@ -59,9 +60,17 @@ func startServe(t *testing.T, args ...string) *program {
 // launch runs holter serve on free ports. ready receives true when devices are let in, and is closed when the program ends.
 func launch(t *testing.T, args ...string) (p *program, ready <-chan bool) {
 	t.Helper()
+	args = append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json",
+	}, args...)
+	return launchProgram(t, args...)
+}
+
+// launchProgram runs a command that watches devices. See launch.
+func launchProgram(t *testing.T, args ...string) (p *program, ready <-chan bool) {
+	t.Helper()
 	p = &program{t: t}
 	p.said.L = &p.mu
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json"}, args...)
 	p.cmd = command(t, args...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -127,13 +136,13 @@ func (p *program) read(stderr io.Reader, ready chan<- bool) {
 	for lines.Scan() {
 		p.mu.Lock()
 		p.log.WriteString(lines.Text() + "\n")
-		var entry struct{ Msg, Devices, HTTP string }
+		var entry struct{ Msg, Devices, MQTT, HTTP string }
 		_ = json.Unmarshal(lines.Bytes(), &entry)
 		switch entry.Msg {
 		case "holter is starting":
 			p.api = "http://" + entry.HTTP
 		case "holter is watching":
-			p.devices = strings.TrimPrefix(entry.Devices, "line://")
+			p.devices, p.mqtt = strings.TrimPrefix(entry.Devices, "line://"), entry.MQTT
 			ready <- true
 		}
 		p.said.Broadcast()
@@ -308,8 +317,12 @@ func TestServeRefusesToStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	config := filepath.Join(t.TempDir(), "holter.yaml")
-	if err := os.WriteFile(config, []byte("policy:\n  timout: 90s\n"), 0o600); err != nil {
+	config := tempFile(t, "policy:\n  timout: 90s\n")
+	users := tempFile(t, "broker: {users: "+tempFile(t, "ada:secret\n")+"}\n")
+	bridges := tempFile(t, "bridges: [{url: a, presets: [tasmoto]}]\n")
+	rules := tempFile(t, "bridges:\n- url: a\n  rules:\n  - topic: a/b\n")
+	ca := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(ca, []byte("bridges: [{url: 'mqtts://a', presets: [raw], tls: {ca: "+filepath.Dir(ca)+"/none.pem}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -319,6 +332,12 @@ func TestServeRefusesToStart(t *testing.T) {
 	}{
 		{"device port in use", []string{"--listen", taken.Addr().String()}, "another address with --listen"},
 		{"api port in use", []string{"--http", taken.Addr().String()}, "another address with --http"},
+		{"mqtt port in use", []string{"--mqtt", taken.Addr().String()}, "another address with --mqtt, or --mqtt off for no broker"},
+		{"mqtt open to all", []string{"--mqtt", "0.0.0.0:0"}, "--mqtt: other machines reach 0.0.0.0:0, and it asks nobody who he is"},
+		{"no users", []string{"--config", users}, "holter password NAME"},
+		{"unknown preset", []string{"--config", bridges}, bridges + `:1:30: bridges[0].presets[0]: there is no preset "tasmoto"; did you mean "tasmota"?`},
+		{"bad rule", []string{"--config", rules}, rules + `:4:12: bridges[0].rules[0].topic: it captures no device`},
+		{"no CA", []string{"--config", ca}, "bridges[0]: tls: open " + filepath.Dir(ca) + "/none.pem: no such file"},
 		{"bad config", []string{"--config", config}, config + ":2:3"},
 		{"no config", []string{"--config", config + ".not"}, "no such file"},
 		{"open to all", []string{"--listen", "0.0.0.0:0"}, "--open"},
@@ -331,13 +350,13 @@ func TestServeRefusesToStart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, tt.args...)
-			if tt.args[0] == "--listen" {
-				args = append(args[:1], args[3:]...)
+			args := []string{"serve"}
+			for _, option := range []string{"--listen", "--mqtt", "--http"} {
+				if tt.args[0] != option {
+					args = append(args, option, "127.0.0.1:0")
+				}
 			}
-			if tt.args[0] == "--http" {
-				args = []string{"serve", "--listen", "127.0.0.1:0", "--http", taken.Addr().String()}
-			}
+			args = append(args, tt.args...)
 			out, err := command(t, args...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), tt.want) {
 				t.Errorf("holter %v = %v, want an error with %q:\n%s", args, err, tt.want, out)
@@ -396,7 +415,7 @@ func TestServeRestarts(t *testing.T) {
 	p.do(http.MethodPut, "/v1/devices/site%2Fa/policy", `{"timeout_ms":300000}`)
 	p.do(http.MethodPost, "/v1/beat/b", "")
 	p.do(http.MethodPost, "/v1/beat/b/bye", "")
-	second, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0").CombinedOutput()
+	second, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
 	if err == nil || !strings.Contains(string(second), fmt.Sprint("pid ", p.cmd.Process.Pid)) {
 		t.Errorf("a second server on the same data: %v\n%s", err, second)
 	}

@@ -235,6 +235,8 @@ func (r *statsReport) writeSources(text *strings.Builder, s screen) error {
 			note = "stands still: events cannot be kept"
 		case source.Absent:
 			note = "from before a restart"
+		case source.DeafSince != nil:
+			note = "deaf for " + short(r.Stats.AsOf.Sub(*source.DeafSince))
 		}
 		g.add(cell{text: "  " + source.Name}, cell{text: short(duration(source.Listened))}, behind,
 			cell{text: short(duration(source.DeafTotal))}, cell{text: grouped(source.Timers.Armed)}, cell{text: last}, cell{note, yellow})

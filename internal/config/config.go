@@ -10,16 +10,24 @@ const (
 	DefaultListen = "127.0.0.1:7700"
 	DefaultHTTP   = "127.0.0.1:8080"
 	DefaultData   = "./holter-data"
+	DefaultBroker = "127.0.0.1:1883"
 )
 
-// Config is the whole configuration of holter serve, checked by Resolve.
+// DefaultHTTPRate is how many requests an address may make of the API per
+// second where nothing else is said.
+const DefaultHTTPRate = 20_000
+
+// Config is the whole configuration of holter serve, checked by Resolve, or of
+// holter monitor, checked by ResolveMonitor.
 //
-// In Policy, Groups, Devices, Flapping, Source, Gateway, Events and Checkpoint
-// a zero field was not given, and the package it is meant for applies its own default;
-// where 0 is off, that is off. Negative values do not occur.
+// In Policy, Groups, Devices, Flapping, Source, Gateway, Broker, Bridges,
+// Report, Events and Checkpoint a zero field was not given, and the package it
+// is meant for applies its own default; where 0 is off, that is off. Negative
+// values do not occur.
 type Config struct {
-	Listen    []Listener        // where devices connect; never empty
+	Listen    []Listener        // where devices connect; empty only for holter monitor
 	HTTP      string            // HOST:PORT of the API
+	HTTPRate  int               // requests per second from one IP address; 0 is no limit
 	TLS       TLS               // of the API; unset means plain HTTP
 	Data      string            // directory for what is stored; relative to the working directory
 	Database  Secret            // URL of the database, which may hold a password; unset means SQLite in Data
@@ -33,6 +41,9 @@ type Config struct {
 	Flapping  Flapping
 	Source    Source
 	Gateway   Gateway
+	Broker    Broker   // never for holter monitor
+	Bridges   []Bridge // at least one for holter monitor
+	Report    Report
 	Events    Events
 
 	Checkpoint time.Duration // between two pictures of the last heartbeats
@@ -67,7 +78,7 @@ const (
 // announced, then the fleet's default.
 type Policy struct {
 	Interval   time.Duration // expected between two heartbeats; shorter than Timeout where both are given
-	Timeout    time.Duration // heard silence after which a device is offline
+	Timeout    time.Duration // heard silence after which a device is offline, or Never
 	LateAfter  time.Duration // heard silence after which it is late; 0 is off; shorter than Timeout where both are given
 	CloseGrace time.Duration // time to come back after its connection ended
 	SleepLimit time.Duration // longest sleep it may announce

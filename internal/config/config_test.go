@@ -55,13 +55,58 @@ func TestResolveFull(t *testing.T) {
 		TLS:        config.TLS{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
 		Database:   config.NewSecret("postgres://holter:secret@db.example/holter"),
 		Checkpoint: 2 * time.Second,
+		HTTPRate:   500,
+		Broker: config.Broker{
+			Listen: "0.0.0.0:1883", Users: "/etc/holter/users", Anonymous: config.AnonymousAnyone, MaxClients: 5000, MaxPacket: 65536,
+			TLS: config.TLS{Cert: "/etc/holter/mqtt.pem", Key: "/etc/holter/mqtt.key"},
+		},
+		Bridges: fullBridges(),
+		Report:  config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
 	}
+	got = config.Plain(got)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
 	if zero := zeroFields(reflect.ValueOf(want), "Config"); len(zero) > 0 {
 		t.Errorf("testdata/full.yaml does not set %v", zero)
+	}
+	bridge := zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge")
+	if want := []string{"Bridge.Password", "Bridge.at.src", "Bridge.at.line", "Bridge.at.column", "Bridge.at.path"}; !slices.Equal(bridge, want) {
+		t.Errorf("testdata/full.yaml does not set %v, want %v", bridge, want)
+	}
+}
+
+// fullBridges are those of testdata/full.yaml.
+func fullBridges() []config.Bridge {
+	online := "ONLINE"
+	return []config.Bridge{
+		{
+			Name: "plant", URL: "mqtts://broker.example:8883", Username: "holter", PasswordFile: "/etc/holter/mqtt-password", ClientID: "holter-plant",
+			TLS: config.BridgeTLS{
+				CA: "/etc/holter/ca.pem", Cert: "/etc/holter/client.pem", Key: "/etc/holter/client.key", ServerName: "broker.internal",
+			},
+			Presets: []config.Preset{{Name: "tasmota"}, {Name: "zigbee2mqtt"}},
+			Rules: []config.Rule{
+				{
+					Topic: "plant/{line}/{device}/status", Device: "{line}/{device}", QoS: 1, Behind: "{line}", Interval: 30 * time.Second,
+					Timeout: config.Never, OrderJSON: "/ts", Else: "beat",
+					Cases: []config.Case{
+						{Text: &online, Means: "online"},
+						{JSON: "/state", Equals: []any{"gone", 3.0, true, nil}, Means: "offline"},
+						{JSON: "/state", Equals: []any{"3"}, Means: "sleep"},
+						{Regex: "^sleep (?P<seconds>[0-9]+)$", Means: "sleep"},
+						{Empty: true, Means: "gone"},
+					},
+				},
+				{
+					Topic: "$SYS/brokers/+/clients/+/connected", DeviceJSON: "/clientid", Timeout: time.Minute, IntervalJSON: "/i", Factor: 2.5, TTDJSON: "/ttd",
+					KeepaliveJSON: "/keepalive", SleepJSON: "/s", EpochJSON: "/connected_at",
+				},
+			},
+			Share: "holter", QoS: 1, Watermark: "ours/watermark", Queue: 10_000, MaxPayload: 4096, ReconnectMax: 10 * time.Second,
+		},
+		{Name: "mqtt:[::1]", URL: "ws://[::1]:80/mqtt", Presets: []config.Preset{{Name: "raw"}}},
 	}
 }
 
@@ -86,9 +131,10 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: []config.Listener{{Protocol: config.ProtocolLine, Address: "127.0.0.1:7700"}},
-		HTTP:   "127.0.0.1:8080",
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000,
 		Data:   "./holter-data",
 		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
+		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)
@@ -112,6 +158,14 @@ func TestAccepted(t *testing.T) {
 		{"offs", "policy: {late_after: 0s}\ngateway: {keepalive: 0, idle_timeout: 0s, max_connections_per_address: 0}\n"},
 		{"longest device id", "devices: {" + strings.Repeat("é", 64) + ": {timeout: 5m}}\n"},
 		{"literal text", "data: |-\n  /var/lib\n"},
+		{"no timeout at all", "policy: {timeout: never, late_after: 1h, interval: 10m}\ndevices: {a: {timeout: never}}\n"},
+		{"no limit of requests", "http_rate: 0\n"},
+		{"no broker", "broker: {listen: off}\nlisten: [127.0.0.1:1883]\n"},
+		{"broker for all, with users", "broker: {listen: ':1883', users: users, anonymous: never}\n"},
+		{"broker for all, open", "open: true\nbroker: {listen: ':1883'}\n"},
+		{"report to the broker", "report: {to: broker}\n"},
+		{"bridges without names", "bridges: [{url: a, presets: [raw]}, {url: 'a:1884', presets: [raw]}, {url: 'wss://b/mqtt', presets: [raw]}]\n"},
+		{"rules of an anchor", "bridges: [{url: a, rules: &r [{topic: a/+}]}, {url: b, rules: *r}]\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -175,6 +229,9 @@ func TestDocumentation(t *testing.T) {
 		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",
 		"groups": "groups: [{zzz: 1}]", "outage": "groups: [{outage: {zzz: 1}}]",
 		"flapping": "flapping: {zzz: 1}", "source": "source: {zzz: 1}",
+		"broker": "broker: {zzz: 1}", "broker.tls": "broker: {tls: {zzz: 1}}", "bridges": "bridges: [{zzz: 1}]",
+		"bridges.tls": "bridges: [{tls: {zzz: 1}}]", "rules": "bridges: [{rules: [{zzz: 1}]}]",
+		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"tls": "tls: {zzz: 1}", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
 	}
 	for section, text := range sections {

@@ -1,6 +1,6 @@
-// Package config is the configuration of holter serve: its shape, the strict
-// reading of the YAML file, the order of precedence and the messages about
-// what is wrong.
+// Package config is the configuration of holter serve and holter monitor: its
+// shape, the strict reading of the YAML file, the order of precedence and the
+// messages about what is wrong.
 //
 // Resolve puts the pieces together. Command line and environment arrive as
 // Settings, which stand above the file, which stands above the defaults; the
@@ -8,9 +8,12 @@
 // or repeated key, a value of the wrong type or out of range is a mistake that
 // names file, line, column and what is allowed. All mistakes are reported
 // together, one after the other. No message shows the value of token, nor that
-// of a key that looks like a misspelt one.
+// of a key that looks like a misspelt one, nor a URL with a password. What only
+// others can judge, the patterns of rules and the names of presets, they judge,
+// and ask for the error with its place: see Rule.Mistake and Preset.Unknown.
 //
-// Only listen, http, data and log have defaults here. Every other field is
+// Only listen, http, http_rate, data, log, the address and the anonymous
+// clients of the broker and the names of bridges have defaults here. Every other field is
 // zero where nothing was said, and the package that uses it fills in its own
 // default; the zero value of each is explained in docs/configuration.md.
 //

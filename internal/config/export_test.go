@@ -2,7 +2,26 @@ package config
 
 // ParseText resolves the text of a file that need not exist.
 func ParseText(name, text string) (Config, error) {
-	var r resolver
+	r := resolver{}
+	r.cfg.HTTPRate = DefaultHTTPRate
 	r.load(name, text)
 	return r.finish()
+}
+
+// Plain returns a configuration without the places where it was written, to be compared.
+func Plain(c Config) Config {
+	for i := range c.Bridges {
+		b := &c.Bridges[i]
+		b.at = spot{}
+		for j := range b.Presets {
+			b.Presets[j].at = spot{}
+		}
+		for j := range b.Rules {
+			b.Rules[j].at = spots{}
+			for k := range b.Rules[j].Cases {
+				b.Rules[j].Cases[k].at = spots{}
+			}
+		}
+	}
+	return c
 }

@@ -2,8 +2,10 @@ package config_test
 
 import (
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,7 @@ func checkUsable(t *testing.T, cfg config.Config) {
 	if len(cfg.Listen) == 0 || cfg.HTTP == "" || cfg.Data == "" || cfg.Log.Format == "" {
 		t.Errorf("a default is missing: %+v", cfg)
 	}
+	checkMQTTUsable(t, cfg)
 	policies := []config.Policy{cfg.Policy}
 	for id, p := range cfg.Devices {
 		if id == "" || len(id) > 128 {
@@ -73,5 +76,41 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		if p.Timeout > 0 && (p.LateAfter >= p.Timeout || p.Interval >= p.Timeout) {
 			t.Errorf("policy %+v", p)
 		}
+	}
+}
+
+func checkMQTTUsable(t *testing.T, cfg config.Config) {
+	t.Helper()
+	b := cfg.Broker
+	if b.Anonymous == "" || b.Anonymous == config.AnonymousAnyone && !cfg.Open || (b.TLS.Cert == "") != (b.TLS.Key == "") ||
+		b.Listen != "" && !config.Loopback(b.Listen) && b.Users == "" && !cfg.Open {
+		t.Errorf("broker %+v", b)
+	}
+	names := map[string]bool{}
+	if b.Listen != "" {
+		names[config.ReportToBroker] = true
+	}
+	for _, bridge := range cfg.Bridges {
+		u, err := url.Parse(bridge.URL)
+		if err != nil || u.Scheme == "" || u.Hostname() == "" || u.Port() == "" || u.User != nil {
+			t.Errorf("url %q: %v", bridge.URL, err)
+		}
+		if bridge.Name == "" || names[bridge.Name] || len(bridge.Presets)+len(bridge.Rules) == 0 {
+			t.Errorf("bridge %+v", bridge)
+		}
+		names[bridge.Name] = true
+		for _, r := range bridge.Rules {
+			for _, c := range r.Cases {
+				if !slices.Contains(config.Meanings(), c.Means) {
+					t.Errorf("case %+v", c)
+				}
+			}
+			if r.Topic == "" || r.Timeout > 0 && r.Interval >= r.Timeout {
+				t.Errorf("rule %+v", r)
+			}
+		}
+	}
+	if cfg.Report.To != "" && !names[cfg.Report.To] {
+		t.Errorf("report %+v", cfg.Report)
 	}
 }

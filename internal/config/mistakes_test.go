@@ -115,6 +115,10 @@ func TestMistakesHideToken(t *testing.T) {
 		{"no space", "http: 1\ntoken:hunter2\n"},
 		{"repeated", "token: hunter2\ntoken: hunter2\n"},
 		{"nested", "policy:\n  token: hunter2\n  timeout: 1\n"},
+		{"in a url", "bridges:\n- url: mqtt://u:hunter2@h\n  presets: [a]\n"},
+		{"in a url without a scheme", "bridges: [{presets: [a], url: 'u:hunter2@h', bogus: 1}]\n"},
+		{"password of a bridge", "bridges: [{url: h, presets: [a], password: hunter2}]\n"},
+		{"password of a bridge on its own line", "bridges:\n- url: h\n  presets: [a]\n  password: hunter2\n  bogus: 1\n"},
 		{"no mistake in it", "listen: [0.0.0.0:99999]\ntoken: hunter2\n"},
 	}
 	for _, tt := range tests {

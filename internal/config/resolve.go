@@ -4,13 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	Key    string // as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, reuse_port, log.level, log.format
+	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, reuse_port,
+	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
+	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
+	// mqtt.ca, mqtt.cert, mqtt.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
+	// and mqtt.home_assistant are booleans.
+	Key    string
 	Value  string // as it was written; booleans are true, 1, false and 0
 	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
 }
@@ -22,7 +28,17 @@ type Setting struct {
 // The error joins all mistakes (errors.Join), each of which begins on a line
 // of its own with the place where it was made.
 func Resolve(file string, settings []Setting) (Config, error) {
-	var r resolver
+	return (&resolver{}).resolve(file, settings)
+}
+
+// ResolveMonitor is Resolve for holter monitor: device ports and the broker
+// inside the program are left out, and there must be a bridge.
+func ResolveMonitor(file string, settings []Setting) (Config, error) {
+	return (&resolver{monitor: true}).resolve(file, settings)
+}
+
+func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
+	r.cfg.HTTPRate = DefaultHTTPRate
 	if file != "" {
 		text, err := readFile(file)
 		if err != nil {
@@ -49,6 +65,12 @@ type resolver struct {
 	broken     bool // the file could not be read, so that all its settings are missing
 	unsure     bool // token or open was given, but not understood
 	overridden bool // cfg.Listen holds settings, no longer the file's list
+
+	monitor     bool  // for holter monitor
+	brokerAt    place // nil: not given
+	anonymousAt place
+	reportAt    place
+	typed       typedBridges
 }
 
 // place makes the error for a mistake in a value, with where it was written.
@@ -56,8 +78,12 @@ type place func(message string) error
 
 // finish fills the defaults and returns what was collected.
 func (r *resolver) finish() (Config, error) {
+	r.typed.settle(r)
 	r.fillDefaults()
 	r.checkAddresses()
+	r.checkBroker()
+	r.checkBridges()
+	r.checkReport()
 	if err := errors.Join(r.errs...); err != nil {
 		return Config{}, err
 	}
@@ -135,10 +161,16 @@ func (r *resolver) apply(s Setting) error {
 		return err
 	case "reuse_port":
 		return assign(&c.ReusePort, s.Value, parseSwitch)
+	case "broker.listen":
+		r.brokerAt = s.at
+		return assign(&c.Broker.Listen, s.Value, parseAddressOrOff)
 	case "log.level":
 		return assign(&c.Log.Level, s.Value, parseLevel)
 	case "log.format":
 		return assign(&c.Log.Format, s.Value, parseFormat)
+	}
+	if strings.HasPrefix(s.Key, "mqtt.") {
+		return r.typed.apply(s)
 	}
 	return fmt.Errorf("there is no setting %q", s.Key)
 }
@@ -169,12 +201,17 @@ func assign[T any](dst *T, text string, parse func(string) (T, error)) error {
 
 func (r *resolver) fillDefaults() {
 	c := &r.cfg
-	if len(c.Listen) == 0 {
+	if r.monitor {
+		c.Listen, r.listenAt, c.Broker = nil, nil, Broker{}
+	} else if len(c.Listen) == 0 {
 		c.Listen = []Listener{{ProtocolLine, DefaultListen}}
 		r.listenAt = []place{Setting{Origin: "listen (default)"}.at}
 	}
 	if c.HTTP == "" {
 		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at
+	}
+	if c.Broker.Listen == "" && !r.monitor {
+		c.Broker.Listen, r.brokerAt = DefaultBroker, Setting{Origin: "broker.listen (default)"}.at
 	}
 	if c.Data == "" {
 		c.Data = DefaultData
@@ -207,6 +244,9 @@ func (r *resolver) checkAddresses() {
 		}
 	}
 	once(r.cfg.HTTP, r.httpAt)
+	if b := r.cfg.Broker.Listen; b != "" && b != brokerOff {
+		once(b, r.brokerAt)
+	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
 		r.errs = append(r.errs, errors.New("tls: a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
 	}

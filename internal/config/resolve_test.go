@@ -24,6 +24,7 @@ func TestResolveSettings(t *testing.T) {
 		{Key: "reuse_port", Value: "0"},
 		{Key: "log.level", Value: "debug"},
 		{Key: "log.format", Value: "json"},
+		{Key: "broker.listen", Value: "off"},
 	}
 	got, err := config.Resolve("fleet.yaml", settings)
 	if err != nil {
@@ -32,7 +33,8 @@ func TestResolveSettings(t *testing.T) {
 	want := config.Config{
 		Listen: []config.Listener{{Protocol: "line", Address: "[::1]:5"}, {Protocol: "line", Address: "127.0.0.1:6"}},
 		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
-		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON},
+		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000,
+		Broker: config.Broker{Anonymous: config.AnonymousLoopback},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)

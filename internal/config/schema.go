@@ -52,6 +52,7 @@ func (r *resolver) root(d *decoder) []field {
 	return []field{
 		{"listen", r.listenList(d)},
 		{"http", r.httpAddress(d)},
+		{"http_rate", plain(d, &c.HTTPRate, count{min: 1, max: 1_000_000, off: true}.parse)},
 		{"tls", section(d,
 			field{"cert", value(d, &c.TLS.Cert, parseFile)},
 			field{"key", value(d, &c.TLS.Key, parseFile)},
@@ -78,6 +79,9 @@ func (r *resolver) root(d *decoder) []field {
 			field{"reconnect_allowance", value(d, &c.Source.ReconnectAllowance, span{min: time.Millisecond, max: aYear}.parse)},
 		)},
 		{"gateway", gateway(d, &c.Gateway)},
+		{"broker", r.brokerSection(d)},
+		{"bridges", r.bridgeList(d)},
+		{"report", r.reportSection(d)},
 		{"events", section(d,
 			field{"keep", plain(d, &c.Events.Keep, count{min: 1, max: 1_000_000_000}.parse)},
 			field{"max_age", value(d, &c.Events.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
@@ -110,7 +114,7 @@ func policy(d *decoder, p *Policy, timeout time.Duration) setter {
 	late.off = true
 	fields := []field{
 		{"interval", value(d, &p.Interval, some.parse)},
-		{"timeout", value(d, &p.Timeout, some.parse)},
+		{"timeout", value(d, &p.Timeout, some.orNever)},
 		{"late_after", value(d, &p.LateAfter, late.parse)},
 		{"close_grace", value(d, &p.CloseGrace, some.parse)},
 		{"sleep_limit", value(d, &p.SleepLimit, some.parse)},

@@ -92,12 +92,17 @@ func (s source) shown(number int) (text string, hidden bool) {
 var (
 	keyLine = regexp.MustCompile(`^\s*(?:- +)*["']?[A-Za-z0-9_.-]+["']?\s*:(?:\s|$)`)
 	words   = regexp.MustCompile(`[A-Za-z0-9_-]+`)
+	login   = regexp.MustCompile(`\S+:\S*@`) // USER:PASSWORD@, with or without a scheme before
 )
 
 func indent(text string) int { return len(text) - len(strings.TrimLeft(text, " \t")) }
 
-// secretEnd returns where the first word that may name a secret ends, or -1.
+// secretEnd returns where the first word that may name a secret ends, or where
+// a URL with a password begins, or -1.
 func secretEnd(text string) int {
+	if at := login.FindStringIndex(text); at != nil {
+		return at[0]
+	}
 	for _, at := range words.FindAllStringIndex(text, -1) {
 		if namesSecret(text[at[0]:at[1]]) {
 			return at[1]

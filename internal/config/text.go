@@ -199,6 +199,9 @@ func label(what, text string, most int) (string, error) {
 
 // short writes a duration without its zero parts: 8760h, not 8760h0m0s.
 func short(d time.Duration) string {
+	if d == Never {
+		return "never"
+	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -102,7 +102,7 @@ func (r *run) players(ctx context.Context, log io.Writer, args []string) error {
 		return err
 	}
 	api := "http://" + local(ports[1])
-	args = append([]string{"serve", "--listen", local(ports[0]), "--http", local(ports[1]), "--config", file, "--log-format", "json"}, args...)
+	args = append([]string{"serve", "--listen", local(ports[0]), "--http", local(ports[1]), "--mqtt", "off", "--config", file, "--log-format", "json"}, args...)
 	r.server = &server{
 		command: r.config.Command, args: args, api: api, log: log, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		history: History{

@@ -1,4 +1,4 @@
-package httpapi
+package ear
 
 import "sync/atomic"
 

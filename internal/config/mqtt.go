@@ -1,0 +1,180 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Never, as a timeout, says that silence means nothing.
+const Never = 366 * 24 * time.Hour
+
+// Broker is the MQTT broker inside holter serve.
+type Broker struct {
+	Listen     string    // HOST:PORT; empty is no broker
+	Users      string    // file of names and hashed passwords; unset means there are none
+	Anonymous  Anonymous // who needs no name and password; never empty after Resolve
+	MaxClients int       // at once
+	MaxPacket  int       // bytes
+	TLS        TLS       // unset means plain TCP
+}
+
+// Anonymous says which MQTT clients need no name and password.
+type Anonymous string
+
+// Who needs no name and password.
+const (
+	AnonymousLoopback Anonymous = "loopback" // clients on this machine
+	AnonymousNever    Anonymous = "never"    // nobody
+	AnonymousAnyone   Anonymous = "anyone"   // everybody
+)
+
+// Bridge is the connection to an MQTT broker elsewhere, and what its messages mean.
+type Bridge struct {
+	Name         string    // unique; never empty after Resolve
+	URL          string    // SCHEME://HOST:PORT, for ws and wss with a path; no name or password
+	Username     string    // unset means none
+	PasswordFile string    // unset means Password
+	Password     Secret    // from the environment
+	ClientID     string    // unset is chosen
+	TLS          BridgeTLS // only with the schemes that are encrypted
+	Presets      []Preset  // these and Rules are not both empty
+	Rules        []Rule
+	Share        string        // group of a shared subscription; unset means none
+	QoS          int           // the least to subscribe with, 0 or 1
+	Watermark    string        // topic of the message to itself, or WatermarkOff
+	Queue        int           // messages that may wait
+	MaxPayload   int           // bytes of one message
+	ReconnectMax time.Duration // longest pause between two attempts to connect
+
+	at spot
+}
+
+// WatermarkOff instead of a topic says that nothing is published to oneself.
+const WatermarkOff = "off"
+
+// Mistake returns the error for a mistake in a bridge, with the place where it was written.
+func (b *Bridge) Mistake(message string) error { return b.at.mistake(message) }
+
+// BridgeTLS says whom to trust, and who one is.
+type BridgeTLS struct {
+	CA         string // file in PEM; unset means those of the machine
+	Cert       string // file in PEM: the certificate that the broker is shown
+	Key        string // file in PEM
+	ServerName string // expected in the broker's certificate; unset means the host of the URL
+}
+
+// Preset is the name of a set of rules; whether there is one, the caller knows.
+type Preset struct {
+	Name string
+
+	at spot
+}
+
+// NewPreset returns the preset that an option or a variable names.
+func NewPreset(name, origin string) Preset { return Preset{Name: name, at: spot{path: origin}} }
+
+// Unknown returns the error for a preset that is not among the known ones.
+func (p *Preset) Unknown(known []string) error {
+	return p.at.mistake(fmt.Sprintf("there is no preset %s%s (there are: %s)",
+		quote(p.Name), nearest(p.Name, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")))
+}
+
+// Rule says what the messages of some topics mean. Its patterns and templates
+// are checked by whoever uses them.
+type Rule struct {
+	Topic         string
+	Device        string
+	DeviceJSON    string
+	QoS           int
+	Behind        string
+	Interval      time.Duration
+	Timeout       time.Duration // may be Never
+	IntervalJSON  string
+	Factor        float64 // times the interval is the timeout; 0 is not given
+	KeepaliveJSON string
+	TTDJSON       string
+	SleepJSON     string
+	OrderJSON     string
+	EpochJSON     string
+	Cases         []Case
+	Else          string // one of Meanings; unset means the default
+
+	at spots
+}
+
+// Case is what a payload may be, and what it means then. At most one of Text,
+// JSON, Regex and Empty is set.
+type Case struct {
+	Text   *string // nil: not asked for
+	JSON   string  // a pointer into it
+	Equals []any   // what may stand there: string, float64, bool, or nil for null; none: anything
+	Regex  string
+	Empty  bool
+	Means  string // one of Meanings
+
+	at spots
+}
+
+// Mistake returns the error for a mistake in a field of a rule, named as in the
+// file, or in one of its case with that index, which is negative for none. It
+// names the place where the field was written, or where it is missing.
+func (r *Rule) Mistake(field string, index int, message string) error {
+	at := r.at
+	if index >= 0 && index < len(r.Cases) {
+		at = r.Cases[index].at
+	}
+	return at.of(field).mistake(message)
+}
+
+// Meanings returns what a message may mean, as it is written in rules.
+func Meanings() []string {
+	return []string{"beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard", "ignore"}
+}
+
+// Report says where verdicts are published.
+type Report struct {
+	To              string // ReportToBroker or the name of a bridge; unset means nowhere
+	Prefix          string // of the topics
+	HomeAssistant   bool   // as entities of Home Assistant, too
+	DiscoveryPrefix string // of its topics
+}
+
+// ReportToBroker says that verdicts go to the broker inside holter serve.
+const ReportToBroker = "broker"
+
+// spot is where something was written. Its zero value is nowhere.
+type spot struct {
+	src          *source // nil: not in a file
+	line, column int
+	path         string // of keys; not in a file: the name of the option or variable
+}
+
+func (s spot) mistake(message string) error {
+	if s.path != "" {
+		message = s.path + ": " + message
+	}
+	if s.src == nil {
+		return fmt.Errorf("%s", message)
+	}
+	return s.src.mistake(s.line, s.column, message)
+}
+
+// spots are where a mapping and the values of its keys were written.
+type spots struct {
+	whole spot
+	keys  map[string]spot
+}
+
+// of returns the spot of a key; where it is missing, that of the mapping.
+func (s spots) of(key string) spot {
+	if at, ok := s.keys[key]; ok {
+		return at
+	}
+	at := s.whole
+	if key != "" {
+		at.path = join(at.path, key)
+	}
+	return at
+}

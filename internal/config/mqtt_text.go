@@ -1,0 +1,203 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// orNever is parse, but for the word never.
+func (s span) orNever(text string) (time.Duration, error) {
+	if text == "never" {
+		return Never, nil
+	}
+	d, err := s.parse(text)
+	if err != nil {
+		err = fmt.Errorf("%w, or never", err)
+	}
+	return d, err
+}
+
+func parseAddressOrOff(text string) (string, error) {
+	switch text {
+	case brokerOff:
+		return text, nil
+	case "false", "no", "none":
+		return "", fmt.Errorf("%s is not an address; write HOST:PORT, or off", quote(text))
+	}
+	return parseAddress(text)
+}
+
+// brokerOff instead of an address says that there is to be no broker.
+const brokerOff = "off"
+
+func parseAnonymous(text string) (Anonymous, error) {
+	switch a := Anonymous(text); a {
+	case AnonymousLoopback, AnonymousNever, AnonymousAnyone:
+		return a, nil
+	}
+	return "", fmt.Errorf("%s is not one of: loopback (clients on this machine), never, anyone", quote(text))
+}
+
+func parseMeaning(text string) (string, error) {
+	if slices.Contains(Meanings(), text) {
+		return text, nil
+	}
+	return "", fmt.Errorf("%s is not a meaning%s (there are: %s)", quote(text), nearest(text, Meanings()), strings.Join(Meanings(), ", "))
+}
+
+// brokerPorts returns the schemes of a broker's URL and their usual ports.
+func brokerPorts() map[string]string {
+	return map[string]string{
+		"mqtt": "1883", "tcp": "1883", "mqtts": "8883", "ssl": "8883", "tls": "8883", "ws": "80", "wss": "443",
+	}
+}
+
+// encrypted reports whether a scheme of a broker's URL means TLS.
+func encrypted(scheme string) bool {
+	return slices.Contains([]string{"mqtts", "ssl", "tls", "wss"}, scheme)
+}
+
+// parseBrokerURL checks SCHEME://HOST[:PORT][/PATH] and adds what is left out.
+// It shows no URL in which there is a password.
+func parseBrokerURL(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("the url is empty; write one, as in mqtt://broker.example:1883")
+	}
+	if strings.Contains(text, "@") {
+		return "", errors.New("name and password are not written into the url: " +
+			"give the name with username (--username), the password with password_file (--password-file) or in HOLTER_MQTT_PASSWORD")
+	}
+	scheme, rest, found := strings.Cut(text, "://")
+	if !found {
+		scheme, rest = "mqtt", text
+	}
+	scheme = strings.ToLower(scheme)
+	port, known := brokerPorts()[scheme]
+	if !known {
+		return "", fmt.Errorf("%s has the unknown scheme %s; known are mqtt (or tcp), mqtts (or ssl, tls), ws and wss", quote(text), quote(scheme))
+	}
+	host, path, hasPath := strings.Cut(rest, "/")
+	if hasPath && path != "" && scheme != "ws" && scheme != "wss" {
+		return "", fmt.Errorf("%s has a path, which only ws and wss take", quote(text))
+	}
+	address, err := withPort(host, port)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", quote(text), err)
+	}
+	out := scheme + "://" + address
+	if path != "" {
+		out += "/" + path
+	}
+	if _, err := url.Parse(out); err != nil || strings.ContainsFunc(out, func(c rune) bool { return unicode.IsControl(c) || c == ' ' || c == '#' }) {
+		return "", fmt.Errorf("%s is not a url; write SCHEME://HOST:PORT, as in mqtt://broker.example:1883", quote(text))
+	}
+	return out, nil
+}
+
+// withPort checks HOST[:PORT] and adds the usual port.
+func withPort(host, port string) (string, error) {
+	if host == "" || strings.HasPrefix(host, ":") {
+		return "", errors.New("the host is missing; write SCHEME://HOST:PORT")
+	}
+	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if bracketed := bare != host; (bracketed && strings.HasSuffix(host, "]")) || !bracketed && !strings.Contains(host, ":") {
+		host = net.JoinHostPort(bare, port)
+	}
+	address, err := parseAddress(host)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(address, ":0") {
+		return "", errors.New("port 0 is none to connect to")
+	}
+	return address, nil
+}
+
+// parseBridgeName checks the name of a bridge, which is a source of heartbeats.
+func parseBridgeName(text string) (string, error) {
+	if slices.Contains(takenNames(), text) {
+		return "", fmt.Errorf("%s is the name of something inside holter; choose another", quote(text))
+	}
+	return parseName(text)
+}
+
+// takenNames are the sources that there are without bridges, and what else a
+// bridge cannot be called.
+func takenNames() []string { return []string{ReportToBroker, "mqtt", "line", "http"} }
+
+func parseUsername(text string) (string, error) { return label("username", text, 1024) }
+
+func parseClientID(text string) (string, error) { return label("client id", text, 128) }
+
+func parseShareName(text string) (string, error) {
+	if strings.ContainsAny(text, "/+#") {
+		return "", fmt.Errorf("%s is not the name of a share group: it holds /, + or #", quote(text))
+	}
+	return label("share group", text, 128)
+}
+
+func parseQoS(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 1 {
+		return 0, fmt.Errorf("%s is not a quality of service to subscribe with; allowed are 0 and 1", quote(text))
+	}
+	return n, nil
+}
+
+// parseWatermark checks a topic to publish to.
+func parseWatermark(text string) (string, error) {
+	if text == WatermarkOff {
+		return text, nil
+	}
+	return parseTopic("topic", text)
+}
+
+// parsePrefix checks the first levels of topics to publish to.
+func parsePrefix(text string) (string, error) {
+	if strings.HasSuffix(text, "/") {
+		return "", fmt.Errorf("%s ends with /; leave that out", quote(text))
+	}
+	return parseTopic("prefix", text)
+}
+
+func parseTopic(what, text string) (string, error) {
+	if strings.ContainsAny(text, "+#") || strings.HasPrefix(text, "$") {
+		return "", fmt.Errorf("%s is not a topic to publish to: it holds + or #, or begins with $", quote(text))
+	}
+	return label(what, text, 1024)
+}
+
+func parseTopicPattern(text string) (string, error) { return label("topic", text, 1024) }
+
+func parseTemplate(text string) (string, error) { return label("text", text, 1024) }
+
+func parseFactor(text string) (float64, error) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(f > 1 && f <= 1000) {
+		return 0, fmt.Errorf("%s is not a factor; allowed is more than 1 to 1000, as in 2.5", quote(text))
+	}
+	return f, nil
+}
+
+func parseRegex(text string) (string, error) {
+	if text == "" || len(text) > 4096 || !utf8.ValidString(text) {
+		return "", errors.New("the regular expression is empty, or longer than 4096 bytes")
+	}
+	return text, nil
+}
+
+// parsePointer checks no more than the beginning of a JSON pointer.
+func parsePointer(text string) (string, error) {
+	if !strings.HasPrefix(text, "/") {
+		return "", fmt.Errorf("%s is not a JSON pointer; write /NAME, or /NAME/NAME for what is deeper", quote(text))
+	}
+	return label("JSON pointer", text, 1024)
+}

@@ -1,0 +1,158 @@
+package ear
+
+import (
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Sockets are the connections of an input, so that it can be told which of them hold something that nobody has read yet.
+type Sockets struct {
+	crowded atomic.Bool // connections wait to be accepted because there are too many
+
+	mu       sync.Mutex // guards the fields below, and keeps the descriptors from being closed
+	listener int        // its descriptor, -1 without one
+	open     map[*Conn]struct{}
+	fds      []int // room for a question
+	poller   poller
+}
+
+// NewSockets returns no sockets.
+func NewSockets() *Sockets { return &Sockets{listener: -1, open: make(map[*Conn]struct{})} }
+
+// Conn is a connection that is tracked.
+type Conn struct {
+	net.Conn
+
+	sockets *Sockets
+	once    sync.Once
+	closed  func() // may be nil
+	fd      int
+	reads   atomic.Uint64
+	quiet   atomic.Bool // nobody reads from it for long, and nothing is expected
+}
+
+// unread is a connection that holds something that nobody has read.
+type unread struct {
+	conn  *Conn
+	reads uint64 // how often it was read from before that was found
+}
+
+// descriptorOf returns the descriptor of a connection or listener, -1 for what has none, as a pipe in memory.
+func descriptorOf(of any) int {
+	descriptor := -1
+	if c, ok := of.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { descriptor = int(fd) }) // it fails for one that is closed
+		}
+	}
+	return descriptor
+}
+
+// Listen says where connections come from, until Stop is called, which must be before the listener is closed.
+func (s *Sockets) Listen(l net.Listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = descriptorOf(l)
+}
+
+// Stop says that no more come.
+func (s *Sockets) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listener = -1
+}
+
+// Track adds a connection, until it is closed through what is returned. It must be read and closed through that only.
+func (s *Sockets) Track(c net.Conn) *Conn { return s.track(c, nil) }
+
+// track is like Track; closed is called once when the connection is.
+func (s *Sockets) track(c net.Conn, closed func()) *Conn {
+	tracked := &Conn{Conn: c, sockets: s, closed: closed, fd: descriptorOf(c)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[tracked] = struct{}{}
+	return tracked
+}
+
+// remove is called before the connection is closed.
+func (s *Sockets) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// backlog says whether connections wait to be accepted.
+func (s *Sockets) backlog() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener < 0 {
+		return false
+	}
+	s.fds = append(s.fds[:0], s.listener)
+	return s.poller.ask(s.fds) && s.poller.readable(0)
+}
+
+// unread appends the connections that hold something now.
+func (s *Sockets) unread(found []unread) []unread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fds = s.fds[:0]
+	for c := range s.open {
+		if c.fd >= 0 && !c.quiet.Load() {
+			found = append(found, unread{c, c.reads.Load()}) // before it is asked whether it is readable
+			s.fds = append(s.fds, c.fd)
+		}
+	}
+	return s.onlyReadableLocked(found)
+}
+
+// still returns those of the connections that nobody has read from since. One reading that ends now may have begun before.
+func (s *Sockets) still(some []unread) []unread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fds = s.fds[:0]
+	some = slices.DeleteFunc(some, func(u unread) bool {
+		_, open := s.open[u.conn]
+		return !open || u.conn.quiet.Load() || u.conn.reads.Load() >= u.reads+2
+	})
+	for _, u := range some {
+		s.fds = append(s.fds, u.conn.fd)
+	}
+	return s.onlyReadableLocked(some)
+}
+
+// onlyReadableLocked returns those whose descriptor in fds can be read from.
+func (s *Sockets) onlyReadableLocked(some []unread) []unread {
+	known := s.poller.ask(s.fds)
+	kept := some[:0]
+	for i, u := range some {
+		if known && s.poller.readable(i) {
+			kept = append(kept, u)
+		}
+	}
+	clear(some[len(kept):]) // what is closed is not held
+	return kept
+}
+
+// Read counts.
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.reads.Add(1)
+	return n, err
+}
+
+// Hush says that nothing is expected on the connection any more, and nobody reads from it.
+func (c *Conn) Hush() { c.quiet.Store(true) }
+
+// Close ends the tracking and closes the connection.
+func (c *Conn) Close() error {
+	c.sockets.remove(c)
+	err := c.Conn.Close()
+	if c.closed != nil {
+		c.once.Do(c.closed)
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// uncounted is how many connections there may be beyond MaxClients: they are told why they are refused.
+	uncounted = 64
+	// keepAlive is when the kernel begins to probe an idle connection, spread by half of it, as a last resort against peers that are gone
+	// and whose device may be silent for ever. Silence is judged by the policy.
+	keepAlive = 20 * time.Minute
+)
+
+// accept lets connections in until the listener is closed.
+func (b *Broker) accept(ctx context.Context) {
+	for pause := time.Duration(0); ; {
+		tcp, err := b.listener.AcceptTCP()
+		if err == nil {
+			pause = 0
+			b.admit(tcp)
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		b.counts.acceptErrors.Add(1)
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		if (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) && b.turnAway() {
+			pause = 5 * time.Millisecond
+		}
+		if n := b.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+			b.log.Warn("an MQTT client could not be let in; the others are not affected", "error", err, "times", n,
+				"help", "raise the limit on open files (ulimit -n) or lower the number of clients")
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// admit begins to serve a connection, or turns it away.
+func (b *Broker) admit(tcp *net.TCPConn) {
+	b.counts.accepted.Add(1)
+	b.mu.Lock()
+	full := len(b.conns) >= b.config.MaxClients+uncounted
+	b.mu.Unlock()
+	if full {
+		b.counts.reject(Full)
+		_ = tcp.Close()
+		return
+	}
+	idle := keepAlive/2 + rand.N(keepAlive)
+	_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: idle, Interval: idle / 5, Count: 5})
+	c, err := newConn(b, tcp)
+	if err != nil { // it is closed already
+		_ = tcp.Close()
+		return
+	}
+	b.mu.Lock()
+	b.conns[c] = struct{}{}
+	b.mu.Unlock()
+	b.serving.Go(func() { b.serve(c) })
+}
+
+// turnAway takes a connection from the queue, although descriptors have run out, and closes it, so that the client knows: it gives up a
+// spare descriptor for the moment. It says whether there was one.
+func (b *Broker) turnAway() bool {
+	_ = b.spare.Close()
+	_ = b.listener.SetDeadline(time.Now().Add(time.Millisecond))
+	tcp, err := b.listener.AcceptTCP()
+	_ = b.listener.SetDeadline(time.Time{})
+	if err == nil {
+		b.counts.reject(Full)
+		_ = tcp.SetLinger(0)
+		_ = tcp.Close()
+	}
+	b.spare, _ = os.Open(os.DevNull)
+	return err == nil
+}
+
+// clientsAllowed returns the limit on open files, less what else the process needs.
+func clientsAllowed() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024 - 128
+	}
+	files := int(min(limit.Cur, 1<<24))
+	return max(files-max(files*3/100, 128), 1)
+}

@@ -1,0 +1,147 @@
+package broker
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+)
+
+// Config says how a broker works. Only Listen is required.
+type Config struct {
+	// Listen is the address, HOST:PORT, to accept clients at. Port 0 picks a free one, see [Broker.Addr].
+	Listen string
+	// Source is the source's name in events and views. Default: "mqtt".
+	Source string
+	// MaxGap and Allowance are those of liveness.SourceConfig.
+	MaxGap, Allowance time.Duration
+	// Auth says who may connect. Default: everybody on this machine, and nobody else, as [Anonymous](true) does.
+	Auth Auth
+	// Reserved is a prefix of topics that only the program publishes under; clients may read them. Default: "holter/". "-": none.
+	Reserved string
+	// TLS makes the broker speak TLS, 1.2 or newer. Default: it does not.
+	TLS *tls.Config
+	// MaxClients bounds the connected clients. Default: the limit on open files, less 3 %, at least 128, for other uses.
+	MaxClients int
+	// MaxPacket is the largest packet that is taken, in bytes. Default: 256 KiB.
+	MaxPacket int
+	// MaxInflight bounds the messages with QoS 1 or 2 that wait for a client or its acknowledgement, those for one that is away among them.
+	// Default: 512.
+	MaxInflight int
+	// MaxPending bounds the messages that are queued for a client and not written; it takes 8 bytes for each. More are dropped. Default: 128.
+	MaxPending int
+	// MaxUnsent bounds the bytes that were written to a client and that it does not take: messages are dropped while there are more, and a
+	// client to which other packets add up to twice that and a packet is cut off. Default: 256 KiB.
+	MaxUnsent int
+	// MaxSubscriptions bounds the subscriptions of a client. Default: 1,000.
+	MaxSubscriptions int
+	// MaxRetained and MaxRetainedBytes bound the retained messages of clients, topics and payloads counted. More are delivered, but not kept.
+	// Default: 100,000 and 256 MiB.
+	MaxRetained, MaxRetainedBytes int
+	// ConnectTimeout is how long a connection has for TLS and its CONNECT. Default: 10 s.
+	ConnectTimeout time.Duration
+	// SendTimeout is how long a client may take nothing of what is to be sent to it before it is cut off. Default: 30 s.
+	SendTimeout time.Duration
+	// SessionExpiry is how long the session of a client that is away is kept, at most. Default: 24 h.
+	SessionExpiry time.Duration
+	// CloseRate is how many connections are closed per second after verdicts, so that a mass verdict does not disturb the living.
+	// Default: 2,000.
+	CloseRate int
+	// Logger gets what an operator should know. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	// maxTopic is the longest topic that is taken, in bytes, and maxLevels the most parts that it may have.
+	maxTopic, maxLevels = 1024, 64
+	// maxConnect is the largest CONNECT that is taken: nobody knows yet who it is from.
+	maxConnect = 64 << 10
+	// readBuffer is what each connection has to read into; larger packets have their own.
+	readBuffer = 256
+)
+
+func (c Config) withDefaults() (Config, error) {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	defTime := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if c.Source == "" {
+		c.Source = "mqtt"
+	}
+	if c.Auth == nil {
+		c.Auth = Anonymous(true)
+	}
+	switch c.Reserved {
+	case "":
+		c.Reserved = "holter/"
+	case "-":
+		c.Reserved = ""
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.TLS != nil {
+		c.TLS = c.TLS.Clone()
+		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
+	}
+	def(&c.MaxClients, clientsAllowed())
+	def(&c.MaxPacket, 256<<10)
+	def(&c.MaxInflight, 512)
+	def(&c.MaxPending, 128)
+	def(&c.MaxUnsent, 256<<10)
+	def(&c.MaxSubscriptions, 1000)
+	def(&c.MaxRetained, 100_000)
+	def(&c.MaxRetainedBytes, 256<<20)
+	def(&c.CloseRate, 2_000)
+	defTime(&c.ConnectTimeout, 10*time.Second)
+	defTime(&c.SendTimeout, 30*time.Second)
+	defTime(&c.SessionExpiry, 24*time.Hour)
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if c.Listen == "" {
+		errs = append(errs, errors.New("broker: Listen is empty, want an address"))
+	}
+	if strings.ContainsAny(c.Reserved, "+#") {
+		errs = append(errs, fmt.Errorf("broker: Reserved is %q, want the beginning of a topic, without + and #", c.Reserved))
+	}
+	check := func(name string, v, least, most int) {
+		if v < least || v > most {
+			errs = append(errs, fmt.Errorf("broker: %s is %d, want %d to %d", name, v, least, most))
+		}
+	}
+	check("MaxClients", c.MaxClients, 1, 1<<24)
+	check("MaxPacket", c.MaxPacket, 1<<10, 256<<20)
+	check("MaxInflight", c.MaxInflight, 1, math.MaxUint16)
+	check("MaxPending", c.MaxPending, 1, 1<<20)
+	check("MaxUnsent", c.MaxUnsent, 1<<10, 1<<30)
+	check("MaxSubscriptions", c.MaxSubscriptions, 1, 1<<20)
+	check("MaxRetained", c.MaxRetained, 1, 1<<30)
+	check("MaxRetainedBytes", c.MaxRetainedBytes, 1, 1<<40)
+	check("CloseRate", c.CloseRate, 1, 1<<30)
+	for _, d := range []struct {
+		name     string
+		v, least time.Duration
+		most     time.Duration
+	}{
+		{"ConnectTimeout", c.ConnectTimeout, time.Millisecond, time.Hour},
+		{"SendTimeout", c.SendTimeout, time.Millisecond, time.Hour},
+		{"SessionExpiry", c.SessionExpiry, time.Second, 366 * 24 * time.Hour},
+	} {
+		if d.v < d.least || d.v > d.most {
+			errs = append(errs, fmt.Errorf("broker: %s is %v, want %v to %v", d.name, d.v, d.least, d.most))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,220 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// lookEvery is how often the file is looked at, when somebody logs in.
+	lookEvery = time.Second
+	// maxUsersFile is the largest file that is read, in bytes.
+	maxUsersFile = 64 << 20
+	// waitingLogins is how many may wait for the check of a password.
+	waitingLogins = 512
+	// remembered is how many passwords that were right are remembered, and rememberedFor how long.
+	remembered    = 1 << 16
+	rememberedFor = 10 * time.Minute
+)
+
+// Users lets those in who stand in a file with a password, a line for each: NAME:HASH, the hash as [HashPassword] returns it. Empty lines
+// and those that begin with # are skipped. The file is read again when it has changed.
+//
+// Checking a password takes some 30 ms of a processor, by design. As many are checked at a time as there are processors, some hundred
+// wait, more are told to come again. One that was right is not checked again for ten minutes, so a fleet that reconnects is let in at once.
+type Users struct {
+	path   string
+	log    *slog.Logger
+	places chan struct{} // holds a token for each check; never closed
+	queue  chan struct{} // holds a token for each login that waits or is checked; never closed
+	pepper [32]byte      // makes the keys of right ones worth nothing elsewhere
+
+	mu     sync.Mutex // guards the fields below
+	looked time.Time
+	seen   os.FileInfo
+	users  map[string]user
+	right  map[[32]byte]time.Time // passwords, and until when they count as right
+}
+
+type user struct {
+	text string // the hash as it stands in the file
+	hash hashed
+}
+
+// NewUsers reads a users file. Changes of the file that cannot be read are logged, and what held before goes on to. Errors: the file cannot
+// be read; a line that is wrong, with its number.
+func NewUsers(path string, logger *slog.Logger) (*Users, error) {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	checks := runtime.GOMAXPROCS(0)
+	u := &Users{
+		path: path, log: logger, right: make(map[[32]byte]time.Time),
+		places: make(chan struct{}, checks), queue: make(chan struct{}, checks+waitingLogins),
+	}
+	_, _ = rand.Read(u.pepper[:]) // it never fails
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("broker: users file: %w", err)
+	}
+	if u.users, err = readUsers(path); err != nil {
+		return nil, err
+	}
+	u.seen, u.looked = info, time.Now()
+	return u, nil
+}
+
+func readUsers(path string) (map[string]user, error) {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("broker: users file: %w", err)
+	}
+	if len(file) > maxUsersFile {
+		return nil, fmt.Errorf("broker: users file %s has %d bytes, want at most %d", path, len(file), maxUsersFile)
+	}
+	users := make(map[string]user)
+	var errs []error
+	lines := bufio.NewScanner(bytes.NewReader(file))
+	for number := 1; lines.Scan(); number++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, u, err := parseUser(line)
+		if _, twice := users[name]; err == nil && twice {
+			err = fmt.Errorf("user %q stands here for the second time", name)
+		}
+		if err != nil && len(errs) < 10 {
+			errs = append(errs, fmt.Errorf("broker: users file %s, line %d: %w", path, number, err))
+		}
+		users[name] = u
+	}
+	if err := lines.Err(); err != nil {
+		errs = append(errs, fmt.Errorf("broker: users file %s: %w", path, err))
+	}
+	return users, errors.Join(errs...)
+}
+
+// parseUser reads a line. Its errors show nothing of the hash.
+func parseUser(line string) (name string, u user, err error) {
+	name, text, ok := strings.Cut(line, ":")
+	switch {
+	case !ok:
+		return "", user{}, errors.New("there is no colon, want NAME:HASH")
+	case name == "" || !utf8.ValidString(name):
+		return "", user{}, errors.New("the name is empty or not UTF-8, want NAME:HASH")
+	}
+	if u.hash, err = parseHash(text); err != nil {
+		return "", user{}, fmt.Errorf("the hash of user %q: %w", name, err)
+	}
+	u.text = text
+	return name, u, nil
+}
+
+// Login implements Auth.
+func (u *Users) Login(ctx context.Context, _, name string, password []byte, _ net.Addr) error {
+	if name == "" || len(password) == 0 || len(password) > maxPassword {
+		return ErrDenied
+	}
+	who, known, key := u.find(name, password)
+	if known && u.isRight(key) {
+		return nil
+	}
+	select {
+	case u.queue <- struct{}{}:
+		defer func() { <-u.queue }()
+	default:
+		return ErrLogins
+	}
+	select {
+	case u.places <- struct{}{}:
+		defer func() { <-u.places }()
+	case <-ctx.Done():
+		return fmt.Errorf("broker: login: %w", ctx.Err())
+	}
+	if known && u.isRight(key) { // by somebody who waited before
+		return nil
+	}
+	if !known { // takes as long as for one who is
+		who.hash = hashed{memory: argonMemory, time: argonTime, threads: argonThreads, salt: u.pepper[:argonSalt], key: make([]byte, argonKey)}
+	}
+	if !who.hash.matches(password) || !known {
+		return ErrDenied
+	}
+	u.remember(key)
+	return nil
+}
+
+// find returns a user, and the key under which his password is remembered.
+func (u *Users) find(name string, password []byte) (who user, known bool, key [32]byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lookLocked(time.Now())
+	who, known = u.users[name]
+	h := sha256.New()
+	h.Write(u.pepper[:])
+	for _, part := range [][]byte{[]byte(who.text), []byte(name), password} {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return who, known, [32]byte(h.Sum(nil))
+}
+
+// lookLocked reads the file again if it has changed.
+func (u *Users) lookLocked(now time.Time) {
+	if now.Sub(u.looked) < lookEvery {
+		return
+	}
+	u.looked = now
+	info, err := os.Stat(u.path)
+	if err == nil && info.ModTime().Equal(u.seen.ModTime()) && info.Size() == u.seen.Size() && os.SameFile(info, u.seen) {
+		return
+	}
+	var users map[string]user
+	if err == nil {
+		u.seen = info
+		users, err = readUsers(u.path)
+	}
+	if err != nil {
+		u.log.Warn("the users file changed and cannot be read; those who stood in it before may still connect", "error", err)
+		return
+	}
+	u.users = users
+	u.log.Info("users file read", "path", u.path, "users", len(users))
+}
+
+func (u *Users) isRight(key [32]byte) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	until, ok := u.right[key]
+	return ok && time.Now().Before(until)
+}
+
+func (u *Users) remember(key [32]byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := time.Now()
+	if len(u.right) >= remembered {
+		for k, until := range u.right { // what is over, and some that are not
+			if len(u.right) < remembered*3/4 && now.Before(until) {
+				break
+			}
+			delete(u.right, k)
+		}
+	}
+	u.right[key] = now.Add(rememberedFor)
+}

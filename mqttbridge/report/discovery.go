@@ -1,0 +1,109 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Discovery is the payload by which Home Assistant discovers a device's connectivity sensor (MQTT integration, "MQTT discovery" and
+// "Binary sensor").
+type Discovery struct {
+	Name                string         `json:"name"`
+	UniqueID            string         `json:"unique_id"`
+	DeviceClass         string         `json:"device_class"`
+	StateTopic          string         `json:"state_topic"`
+	ValueTemplate       string         `json:"value_template"`
+	PayloadOn           string         `json:"payload_on"`
+	PayloadOff          string         `json:"payload_off"`
+	JSONAttributesTopic string         `json:"json_attributes_topic"`
+	Availability        []Availability `json:"availability"`
+	QoS                 int            `json:"qos"`
+	Device              DiscoveryOf    `json:"device"`
+	Origin              Origin         `json:"origin"`
+}
+
+// Availability says where to hear of the reporter itself.
+type Availability struct {
+	Topic        string `json:"topic"`
+	Available    string `json:"payload_available"`
+	NotAvailable string `json:"payload_not_available"`
+}
+
+// DiscoveryOf is the device that a sensor belongs to.
+type DiscoveryOf struct {
+	Identifiers []string `json:"identifiers"`
+	Name        string   `json:"name"`
+}
+
+// Origin says who publishes this.
+type Origin struct {
+	Name string `json:"name"`
+	URL  string `json:"support_url"`
+}
+
+// Payloads of a status topic.
+const (
+	Online  = "online"
+	Offline = "offline"
+)
+
+// valueTemplate is on for every state in which the device counts as alive, and None, which means unknown, for one that was never seen.
+const valueTemplate = "{{ 'OFF' if value_json.state == 'offline' else 'None' if value_json.state == 'never_seen' else 'ON' }}"
+
+const (
+	nodePrefix = "holter_"
+	objectID   = "connectivity"
+)
+
+// nodeID makes a node identifier of a device's id, of letters, digits, hyphens and underscores, and no two ids make the same: any other
+// byte is an underscore and two hexadecimal digits.
+func nodeID(id string) string {
+	var b strings.Builder
+	b.WriteString(nodePrefix)
+	for _, c := range []byte(id) {
+		switch {
+		case c >= '0' && c <= '9', c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "_%02x", c)
+		}
+	}
+	return b.String()
+}
+
+// DiscoveryTopic is the topic of a device's discovery.
+func DiscoveryTopic(discoveryPrefix, id string) string {
+	return discoveryPrefix + "/binary_sensor/" + nodeID(id) + "/" + objectID + "/config"
+}
+
+func discoveryFilter(discoveryPrefix string) string {
+	return discoveryPrefix + "/binary_sensor/+/" + objectID + "/config"
+}
+
+// discovery returns the payload for a device. Reporters with other prefixes make others of the same id.
+func discovery(prefix, id string) []byte {
+	unique := "holter_" + prefix + "_" + id
+	b, err := json.Marshal(Discovery{
+		Name: "Connectivity", UniqueID: unique, DeviceClass: "connectivity", StateTopic: StateTopic(prefix, id),
+		ValueTemplate: valueTemplate, PayloadOn: "ON", PayloadOff: "OFF", JSONAttributesTopic: StateTopic(prefix, id),
+		Availability: []Availability{{Topic: StatusTopic(prefix), Available: Online, NotAvailable: Offline}},
+		QoS:          1,
+		Device:       DiscoveryOf{Identifiers: []string{unique}, Name: id},
+		Origin:       Origin{Name: "holter", URL: "https://github.com/holter-iot/holter"},
+	})
+	if err != nil {
+		panic(err) // strings
+	}
+	return b
+}
+
+// discovered returns the device that a retained discovery of this prefix is for.
+func discovered(prefix, discoveryPrefix, topic string, payload []byte) (string, bool) {
+	var d Discovery
+	if json.Unmarshal(payload, &d) != nil {
+		return "", false
+	}
+	id, ok := idOf(prefix, d.StateTopic)
+	return id, ok && topic == DiscoveryTopic(discoveryPrefix, id)
+}

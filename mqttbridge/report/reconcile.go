@@ -1,0 +1,144 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"hash/maphash"
+	"sync"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// publication is a message that is to be retained; without a payload it clears what is retained.
+type publication struct {
+	topic   string
+	payload []byte
+}
+
+// seed makes topics into numbers.
+//
+//nolint:gochecknoglobals // never changes
+var seed = maphash.MakeSeed()
+
+// publish publishes a batch: the messages of a topic one after the other, those of others beside them. It returns when all are
+// acknowledged, or with the first error.
+func (r *Reporter) publish(ctx context.Context, batch []publication) error {
+	workers := min(r.cfg.Window, len(batch))
+	if workers == 0 {
+		return nil
+	}
+	shares := make([][]*publication, workers)
+	for i := range batch {
+		at := maphash.String(seed, batch[i].topic) % uint64(workers)
+		shares[at] = append(shares[at], &batch[i])
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, share := range shares {
+		wg.Go(func() {
+			for _, p := range share {
+				if err := r.cfg.Publisher.Publish(ctx, p.topic, p.payload, true); err != nil {
+					r.stats.failed.Add(1)
+					cancel(err)
+					return
+				}
+				if len(p.payload) == 0 {
+					r.stats.cleared.Add(1)
+				} else {
+					r.stats.published.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// listSize bounds the devices that are looked at, and published, at once.
+const listSize = 1024
+
+// reconcile makes the broker retain what the registry says, and notes that.
+func (r *Reporter) reconcile(ctx context.Context) error {
+	r.stats.reconciles.Add(1)
+	states, err := r.retained(ctx, r.cfg.Prefix+"/+/state")
+	if err != nil {
+		return err
+	}
+	var sensors map[string][]byte
+	if r.cfg.HomeAssistant {
+		if sensors, err = r.retained(ctx, discoveryFilter(r.cfg.DiscoveryPrefix)); err != nil {
+			return err
+		}
+	}
+	r.devices = make(map[string]known, len(states))
+	var views []liveness.View
+	var batch []publication
+	for from, more := liveness.Cursor(0), true; more; more = from != 0 {
+		views, from = r.cfg.Registry.List(views[:0], from, listSize)
+		batch = batch[:0]
+		for i := range views {
+			batch = r.compare(batch, &views[i], states, sensors)
+		}
+		if err := r.publish(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return r.publish(ctx, r.stale(batch[:0], states, sensors))
+}
+
+// compare appends what a device lacks.
+func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensors map[string][]byte) []publication {
+	k, e := ofView(v)
+	r.devices[v.ID] = k
+	if r.cfg.HomeAssistant {
+		p := publication{DiscoveryTopic(r.cfg.DiscoveryPrefix, v.ID), discovery(r.cfg.Prefix, v.ID)}
+		if !bytes.Equal(sensors[p.topic], p.payload) {
+			batch = append(batch, p)
+		}
+	}
+	topic := StateTopic(r.cfg.Prefix, v.ID)
+	if s, ok := retained(v.ID, states[topic]); !ok || !s.says(k) {
+		batch = append(batch, publication{topic, payload(k, &e, r.cfg.Node, false)})
+	}
+	return batch
+}
+
+// stale appends the removal of what is retained of devices that are gone. What is not of our making stays.
+func (r *Reporter) stale(batch []publication, states, sensors map[string][]byte) []publication {
+	for topic, p := range sensors {
+		if id, ours := discovered(r.cfg.Prefix, r.cfg.DiscoveryPrefix, topic, p); ours {
+			if _, there := r.devices[id]; !there {
+				batch = append(batch, publication{topic: topic})
+			}
+		}
+	}
+	for topic, p := range states {
+		id, ours := idOf(r.cfg.Prefix, topic)
+		if !ours {
+			continue
+		}
+		if _, there := r.devices[id]; there {
+			continue
+		}
+		if _, ours = retained(id, p); ours {
+			batch = append(batch, publication{topic: topic})
+		}
+	}
+	return batch
+}
+
+// retained asks the broker. One that does not let us read is taken for one that retains nothing: all is published, and nothing cleared.
+func (r *Reporter) retained(ctx context.Context, filter string) (map[string][]byte, error) {
+	found, err := r.cfg.Publisher.Retained(ctx, filter)
+	if !errors.Is(err, ErrRefused) {
+		return found, err
+	}
+	if !r.refused {
+		r.refused = true
+		r.cfg.Logger.WarnContext(ctx, "what is retained of devices that are gone stays: the broker does not let us read it; allow the subscription",
+			"filter", filter, "error", err)
+	}
+	return nil, nil //nolint:nilnil // a nil map is an empty one
+}
