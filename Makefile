@@ -79,8 +79,9 @@ bench-gateway: ## Measure the gateway beside bare gnet, into docs/benchmarks.md 
 	$(GO) run ./bench/gateway -md docs/benchmarks.md
 
 .PHONY: fleet
-fleet: ## Play 15,000 devices against holter serve and score every verdict, three times
+fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker that fails, and score every verdict
 	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./cmd/holter
+	HOLTER_TEST_FLEET=10000 $(GO) test -count=1 -timeout 30m -run TestChaos -v ./mqttbridge
 
 CHAOS ?= 5m
 .PHONY: chaos
@@ -91,6 +92,10 @@ chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each d
 .PHONY: bench-store
 bench-store: ## Measure the store on all its databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store
+
+.PHONY: bench-mqtt
+bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/benchmarks.md (20 minutes)
+	$(GO) run ./bench/mqtt -md docs/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
