@@ -194,10 +194,20 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 		if to.Before(from) {
 			to = from // the wall clock was set back
 		}
-		s.deafLocked(DeafInterval{From: from, To: to, Listened: listened})
+		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
 	}
 	s.latest.Store(&pulse{at: now, listened: listened})
 	return listened
+}
+
+// endLocked reports the deaf interval before a restart's first pulse. Events take turns: after an odd number of them it was told that the
+// source is deaf.
+func (s *Source) endLocked(d DeafInterval) {
+	if s.seq%2 == 1 {
+		s.heardLocked(d)
+		return
+	}
+	s.deafLocked(d)
 }
 
 // deafLocked reports a deaf interval that has come to its end.

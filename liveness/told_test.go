@@ -253,3 +253,21 @@ func TestHeardBeforePulse(t *testing.T) {
 		r.wantState("a", liveness.Online)
 	})
 }
+
+// A source that was deaf when the process ended is heard again; it was told already that it is deaf.
+func TestDeafAcrossRestart(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		for i, seq := range []uint64{3, 4} {
+			name := []string{"was-deaf", "listened"}[i]
+			err := r.registry.RestoreSource(liveness.SourceRecord{Name: name, Listened: 100 * unit, At: time.Now(), Seq: seq})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(7 * unit)
+		r.addSource(liveness.SourceConfig{Name: "was-deaf"})
+		r.want("source/was-deaf:4 source.heard at 7 deaf 7")
+		r.addSource(liveness.SourceConfig{Name: "listened"})
+		r.want("source/listened:5 source.deaf at 0 deaf 7", "source/listened:6 source.heard at 7 deaf 7")
+	})
+}

@@ -20,7 +20,12 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) } // ants has two goroutines of its own
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), // ants has two goroutines of its own
+		// toxiproxy leaves some behind when a network fails while it is full.
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
+		goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"))
+}
 
 // plain is a convention: fleet/DEVICE/beat is a heartbeat, fleet/DEVICE/status says online or offline.
 type plain struct{ timeout time.Duration }

@@ -7,8 +7,6 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-func formatID(name string, i int) string { return fmt.Sprintf(name, i) }
-
 const (
 	// rounding is what listening time is rounded by at most, several times: a registry keeps it in units of about a millisecond.
 	rounding = 10 * time.Millisecond
@@ -33,90 +31,105 @@ func (f findings) String() string {
 func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 // judge looks at all that was told, and compares it with what the fleet knows.
-func (w *world) judge(f fault) findings {
-	w.Helper()
-	events := w.told.all()
+func (p *post) judge() findings {
+	p.Helper()
+	events := p.told.all()
 	out := findings{least: time.Hour, early: time.Hour, late: -time.Hour}
-	deaf := w.deafTimes(events, &out)
-	if out.deaf != f.deaf || out.heard != f.deaf {
-		w.Errorf("source.deaf came %d times and source.heard %d times, want %d", out.deaf, out.heard, f.deaf)
-	}
+	var deaf []window // as it was told so far
 	seqs := make(map[string]uint64)
 	verdict := make(map[string]*liveness.Event) // that holds
-	var since time.Time                         // when the source became deaf
+	var since time.Time                         // when the source became deaf; zero if it listens
 	for i := range events {
 		e := &events[i]
 		kind := e.Subject
 		switch e.Type {
 		case liveness.SourceDeaf:
 			since = e.Time
+			out.deaf++
+			deaf = append(deaf, window{from: since})
 			kind = "source/" + kind
 		case liveness.SourceHeard:
 			since = time.Time{}
+			p.hear(e, deaf, &out)
 			kind = "source/" + kind
 		case liveness.DeviceOffline:
 			verdict[e.Subject] = e
 			if !since.IsZero() && e.Deadline.After(since.Add(rounding)) {
-				w.Errorf("while the source is deaf since %v: %s", since, show(e))
+				p.wrong("while the source is deaf since %v: %s", since, show(e))
 			}
-			w.weigh(f, e, deaf, &out)
+			p.weigh(e, deaf, &out)
 		case liveness.DeviceOnline:
 			verdict[e.Subject] = nil
 		default:
 		}
 		if seqs[kind]++; e.Seq != seqs[kind] {
-			w.Errorf("event %d of %s has the number %d", seqs[kind], kind, e.Seq)
+			p.wrong("event %d of %s has the number %d", seqs[kind], kind, e.Seq)
 			seqs[kind] = e.Seq
 		}
 	}
-	for _, d := range w.fleet.Devices() {
+	p.count(deaf, &out)
+	for _, d := range p.fleet.Devices() {
 		if !d.Killed.IsZero() && verdict[d.ID] == nil {
 			out.missed++
-			w.Errorf("%s was killed at %v and is not offline", d.ID, d.Killed)
+			p.wrong("%s was killed at %v and is not offline", d.ID, d.Killed)
 		}
 	}
-	w.Logf("%v", out)
+	p.Logf("%s: %v", p.name, out)
 	return out
 }
 
-func show(e *liveness.Event) string {
-	const layout = "15:04:05.000"
-	return fmt.Sprintf("%s is offline (%v): last seen %s, due %s, decided %s, heard silence %v, timeout %v",
-		e.ID(), e.Reason, e.LastSeen.Format(layout), e.Deadline.Format(layout), e.Time.Format(layout), e.HeardSilence, e.Timeout)
+// wrong reports an error of the post.
+func (p *post) wrong(format string, args ...any) {
+	p.Helper()
+	p.Errorf(p.name+": "+format, args...)
 }
 
-// deafTimes returns when the source was deaf.
-func (w *world) deafTimes(events []liveness.Event, out *findings) []window {
-	w.Helper()
-	var deaf []window
-	for i := range events {
-		switch e := &events[i]; e.Type {
-		case liveness.SourceDeaf:
-			out.deaf++
-			deaf = append(deaf, window{from: e.Time})
-		case liveness.SourceHeard:
-			out.heard++
-			if len(deaf) != out.heard {
-				w.Fatalf("source.heard without source.deaf: %+v", e)
-			}
-			last := &deaf[len(deaf)-1]
-			last.to = e.Time
-			out.deafFor += e.Deaf
-			if off := last.to.Sub(last.from) - e.Deaf; off.Abs() > rounding {
-				w.Errorf("the source was deaf from %v to %v, for %v", last.from, last.to, e.Deaf)
-			}
-		default:
+func show(e *liveness.Event) string {
+	return fmt.Sprintf("%s is offline (%v): last seen %s, due %s, decided %s, heard silence %v, timeout %v",
+		e.ID(), e.Reason, e.LastSeen.Format(instantLayout), e.Deadline.Format(instantLayout), e.Time.Format(instantLayout), e.HeardSilence, e.Timeout)
+}
+
+// count looks at how often the source was deaf. With the little patience of a small test, a machine that is busy with other things makes it
+// deaf after the fault as well; that is no mistake as long as nobody is judged for it.
+func (p *post) count(deaf []window, out *findings) {
+	p.Helper()
+	inFault := 0
+	for _, d := range deaf {
+		if p.full || len(p.faults) == 0 || d.from.Before(p.faults[0].to) {
+			inFault++
 		}
 	}
-	return deaf
+	if inFault != p.deaf || out.heard != out.deaf {
+		p.wrong("source.deaf came %d times, %d of them because of the fault, and source.heard %d times, want %d: %v; the fault was %v",
+			out.deaf, inFault, out.heard, p.deaf, deaf, p.faults)
+	}
+}
+
+// hear notes that the source listens again. What it was deaf for before a restart may have begun before that was told.
+func (p *post) hear(e *liveness.Event, deaf []window, out *findings) {
+	p.Helper()
+	out.heard++
+	if len(deaf) != out.heard {
+		p.Fatalf("source.heard without source.deaf: %+v", e)
+	}
+	last, atMost := &deaf[len(deaf)-1], rounding
+	if p.restart {
+		atMost = busy
+	}
+	since := e.Time.Add(-e.Deaf)
+	if off := last.from.Sub(since); off < -rounding || off > atMost {
+		p.wrong("the source was deaf since %v until %v, for %v", last.from, e.Time, e.Deaf)
+	}
+	*last = window{since, e.Time}
+	out.deafFor += e.Deaf
 }
 
 // weigh looks at a verdict.
-func (w *world) weigh(f fault, e *liveness.Event, deaf []window, out *findings) {
-	w.Helper()
-	d, ok := w.fleet.Device(e.Subject)
+func (p *post) weigh(e *liveness.Event, deaf []window, out *findings) {
+	p.Helper()
+	d, ok := p.fleet.Device(e.Subject)
 	if !ok {
-		w.Errorf("nobody knows %s", e.Subject)
+		p.wrong("nobody knows %s", e.Subject)
 		return
 	}
 	var deafTime time.Duration
@@ -130,24 +143,24 @@ func (w *world) weigh(f fault, e *liveness.Event, deaf []window, out *findings) 
 	// The clock stands at what the latest watermark has shown; it is never ahead of the wall clock.
 	off := e.Time.Sub(e.LastSeen) - e.HeardSilence - deafTime
 	out.early, out.late = min(out.early, off), max(out.late, off)
-	behind := 2*w.probeTimeout + busy
-	if f.hears {
-		behind += w.pause
+	behind := 2*p.probeTimeout + busy
+	if p.hears {
+		behind += p.pause
 	}
 	if off < -rounding || off > behind {
-		w.Errorf("%s; the source was deaf for %v of that, the rest is off by %v", show(e), deafTime, off)
+		p.wrong("%s; the source was deaf for %v of that, the rest is off by %v", show(e), deafTime, off)
 	}
 	if e.Reason == liveness.Will {
 		out.wills++
 	} else {
 		out.verdicts++
 		out.least, out.most = min(out.least, e.HeardSilence), max(out.most, e.HeardSilence)
-		if e.HeardSilence < e.Timeout || e.HeardSilence > e.Timeout+w.allowance+behind {
-			w.Errorf("%s; want %v to %v", show(e), e.Timeout, e.Timeout+w.allowance+behind)
+		if e.HeardSilence < e.Timeout || e.HeardSilence > e.Timeout+p.allowance+behind {
+			p.wrong("%s; want %v to %v", show(e), e.Timeout, e.Timeout+p.allowance+behind)
 		}
 	}
 	if d.Killed.IsZero() || d.Killed.After(e.Time) {
-		w.acquit(e, deafTime, out)
+		p.acquit(e, deafTime, out)
 	}
 }
 
@@ -160,29 +173,29 @@ func later(a, b time.Time) time.Time {
 
 // acquit looks at a verdict on a device that lives. It is false if the device handed a beat to a broker that was there, after it was seen
 // last and before the instant up to which all is said to be heard.
-func (w *world) acquit(e *liveness.Event, deafTime time.Duration, out *findings) {
-	w.Helper()
+func (p *post) acquit(e *liveness.Event, deafTime time.Duration, out *findings) {
+	p.Helper()
 	judged := e.LastSeen.Add(e.HeardSilence + deafTime)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, b := range w.beats[e.Subject] {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.beats[e.Subject] {
 		if !b.begun.After(e.LastSeen.Add(rounding)) || b.done.After(judged.Add(-rounding)) {
 			continue
 		}
 		lost := false
-		for _, f := range w.faults {
+		for _, f := range p.faults {
 			lost = lost || f.has(b)
 		}
 		if !lost {
 			out.wrong++
 			if out.wrong <= 10 {
-				w.Errorf("false: %s; it beat between %v and %v", show(e), b.begun, b.done)
+				p.wrong("false: %s; it beat between %v and %v", show(e), b.begun, b.done)
 			}
 			return
 		}
 	}
 	out.excused++
 	if out.excused <= 3 {
-		w.Logf("it lives, but was silent: %s", show(e))
+		p.Logf("it lives, but was silent: %s", show(e))
 	}
 }

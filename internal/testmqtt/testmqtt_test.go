@@ -316,6 +316,23 @@ func slowest(f *testmqtt.Fleet) int64 {
 	return least
 }
 
+// TestMQTTJS: mqtt.js speaks MQTT 5 to a broker.
+func TestMQTTJS(t *testing.T) {
+	node, nodePath := testmqtt.MQTTJS(t)
+	s := testmqtt.Mosquitto(t, testmqtt.Options{})
+	const script = `
+const client = require('mqtt').connect(process.argv[1], {protocolVersion: 5, connectTimeout: 20000})
+client.on('connect', () => client.subscribe('a/b', () => client.publish('a/b', 'hello', {properties: {userProperties: {k: 'v'}}})))
+client.on('message', (topic, payload, packet) => { console.log(topic, String(payload), packet.properties.userProperties.k); client.end() })
+client.on('error', (err) => { console.error(err); process.exit(1) })`
+	cmd := exec.CommandContext(t.Context(), node, "-e", script, "--", s.URL())
+	cmd.Env = append(cmd.Environ(), "NODE_PATH="+nodePath)
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "a/b hello v\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestFleetConfig(t *testing.T) {
 	for name, cfg := range map[string]testmqtt.FleetConfig{
 		"no broker":         {Devices: 1},

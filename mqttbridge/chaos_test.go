@@ -1,0 +1,360 @@
+package mqttbridge_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/convention"
+)
+
+// scale is how large a fleet is, how patient the bridge is with it, and for how long a fault lasts.
+type scale struct {
+	living, dead, wills          int
+	interval, timeout, allowance time.Duration
+	probeTimeout, pause          time.Duration
+	full                         bool
+}
+
+// scaled returns the scale of the chaos tests: a small one, or a large one of HOLTER_TEST_FLEET devices. A large fleet has the machine to
+// itself.
+func scaled(tb testing.TB) scale {
+	tb.Helper()
+	text := os.Getenv("HOLTER_TEST_FLEET")
+	if text == "" {
+		return scale{
+			living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, allowance: 2 * time.Second,
+			probeTimeout: time.Second, pause: 3 * time.Second,
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 10 {
+		tb.Fatalf("HOLTER_TEST_FLEET is %q, want a number of devices", text)
+	}
+	return scale{
+		living: n, dead: n / 10, wills: n / 100, interval: time.Second, timeout: 5 * time.Second, allowance: 5 * time.Second,
+		probeTimeout: 5 * time.Second, pause: 30 * time.Second, full: true,
+	}
+}
+
+// world is a broker, devices at one side of it, and posts at the other.
+type world struct {
+	testing.TB
+	scale
+
+	broker *testmqtt.Server
+	fleet  *testmqtt.Fleet
+	posts  []*post
+
+	mu    sync.Mutex // guards the field below
+	beats map[string][]beat
+}
+
+// post is a bridge, with a network of its own between broker and bridge that can fail.
+type post struct {
+	*world
+	fault
+
+	link     *testmqtt.Link
+	told     *recorder
+	faults   []window // until the source listened again
+	registry *liveness.Registry
+	source   *liveness.Source
+	bridge   *mqttbridge.Bridge
+	cfg      mqttbridge.Config
+	grace    time.Duration // for those whose connection ended
+	heard    int           // how often the source had begun to listen again before the fault
+}
+
+// fault is something that happens to a broker, to a network or to a bridge.
+type fault struct {
+	name       string
+	begin, end func(*post)
+	deaf       int  // how often the source is deaf because of it
+	hears      bool // the bridge goes on hearing devices, although its clock stands
+	restart    bool // of the bridge: what its clock had not shown yet by then is forgotten
+}
+
+// beat is one that was handed to a connection between two instants.
+type beat struct{ begun, done time.Time }
+
+// window is a time in which what devices send may be lost.
+type window struct{ from, to time.Time }
+
+func (w window) String() string {
+	return "from " + w.from.Format(instantLayout) + " to " + w.to.Format(instantLayout)
+}
+
+const instantLayout = "15:04:05.000"
+
+func (w window) has(b beat) bool { return !b.done.Before(w.from) && !b.begun.After(w.to) }
+
+// recorder is a sink that remembers all.
+type recorder struct {
+	mu     sync.Mutex    // guards the fields below
+	next   liveness.Sink // what is recorded is appended here before; nil: nowhere
+	events []liveness.Event
+}
+
+// follow makes another sink the next.
+func (r *recorder) follow(next liveness.Sink) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = next
+}
+
+// Append implements liveness.Sink.
+func (r *recorder) Append(ctx context.Context, events []liveness.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next != nil {
+		if err := r.next.Append(ctx, events); err != nil {
+			return err
+		}
+	}
+	r.events = append(r.events, events...)
+	return nil
+}
+
+func (r *recorder) all() []liveness.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// count counts the events of a type.
+func (r *recorder) count(t liveness.Type) int {
+	n := 0
+	for _, e := range r.all() {
+		if e.Type == t {
+			n++
+		}
+	}
+	return n
+}
+
+// newWorld starts a broker. The test runs beside others, unless it takes the whole machine.
+func newWorld(t *testing.T, s scale) *world {
+	t.Helper()
+	if !s.full {
+		t.Parallel()
+	}
+	return &world{TB: t, scale: s, beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
+}
+
+// post adds a post that is not at work yet.
+func (w *world) post(f fault) *post {
+	w.Helper()
+	f.name = cmp.Or(f.name, "the only one")
+	p := &post{world: w, fault: f, told: &recorder{}, link: testmqtt.Proxy(w, w.broker.Addr()), grace: time.Second / 2}
+	p.cfg = mqttbridge.Config{
+		Name: "site", URL: p.link.URL(), Conventions: []convention.Convention{plain{timeout: w.timeout}},
+		ProbeTimeout: w.probeTimeout, Allowance: w.allowance, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
+		MaxGap: 10 * time.Second, // a machine that is busy is not to look like a fault
+	}
+	w.posts = append(w.posts, p)
+	return p
+}
+
+// live runs a registry and a bridge until the test ends.
+func (p *post) live() {
+	p.Helper()
+	p.newRegistry()
+	p.run()
+}
+
+// newRegistry makes a registry and a bridge, which is its source.
+func (p *post) newRegistry() {
+	p.Helper()
+	var err error
+	p.registry, err = liveness.New(p.told, liveness.Config{Policy: liveness.Policy{Interval: p.interval, CloseGrace: p.grace}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	if p.bridge, err = mqttbridge.New(p.registry, p.cfg); err != nil {
+		p.Fatal(err)
+	}
+	p.source = p.registry.Sources()[0]
+}
+
+// run runs the registry and the bridge until the function that it returns is called, or the test ends.
+func (p *post) run() (end func()) {
+	p.Helper()
+	bridge, registry := p.bridge, p.registry
+	bridgeCtx, endBridge := context.WithCancel(context.Background())
+	registryCtx, endRegistry := context.WithCancel(context.Background())
+	var bridges, registries sync.WaitGroup
+	bridges.Go(func() {
+		if err := bridge.Run(bridgeCtx); err != nil {
+			p.Errorf("Run = %v", err)
+		}
+	})
+	registries.Go(func() {
+		if err := registry.Run(registryCtx); err != nil && !errors.Is(err, errGone) {
+			p.Errorf("the registry's Run = %v", err)
+		}
+	})
+	end = sync.OnceFunc(func() {
+		endBridge()
+		bridges.Wait()
+		endRegistry()
+		registries.Wait()
+	})
+	p.Cleanup(end)
+	p.until("the clock", func() bool { return p.bridge.View().Listening })
+	return end
+}
+
+// populate starts the fleet and waits until all devices are online.
+func (w *world) populate() {
+	w.Helper()
+	w.populateAt(w.broker.Addr())
+}
+
+// populateAt is populate with another address of the broker.
+func (w *world) populateAt(addr string) {
+	w.Helper()
+	var err error
+	w.fleet, err = testmqtt.NewFleet(testmqtt.FleetConfig{Broker: addr, Devices: w.living + w.dead, Wills: w.wills, Interval: w.interval})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = w.fleet.Run(ctx) }) // ctx has ended
+	running.Go(func() { w.witness(ctx) })
+	w.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	for _, p := range w.posts {
+		p.until("the fleet", func() bool { return p.registry.Stats().States[liveness.Online] == w.devices() })
+	}
+}
+
+func (w *world) devices() int { return w.living + w.dead + w.wills }
+
+// witness notes the beats of the fleet.
+func (w *world) witness(ctx context.Context) {
+	tick := time.NewTicker(w.interval / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		devices := w.fleet.Devices()
+		w.mu.Lock()
+		for i := range devices {
+			d := &devices[i]
+			known := w.beats[d.ID]
+			if !d.Last.IsZero() && (len(known) == 0 || known[len(known)-1].done.Before(d.Last)) {
+				w.beats[d.ID] = append(known, beat{d.Begun, d.Last})
+			}
+		}
+		w.mu.Unlock()
+	}
+}
+
+// until waits for something, for long.
+func (p *post) until(what string, is func() bool) {
+	p.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); !is(); <-tick.C {
+		if time.Now().After(deadline) {
+			p.Fatalf("%s: %s does not come; the bridge is %+v, the source is %+v, devices are %v",
+				p.name, what, p.bridge.View(), p.source.View(), p.registry.Stats().States)
+		}
+	}
+}
+
+// rest lets time pass.
+func (w *world) rest(d time.Duration) {
+	w.Helper()
+	select {
+	case <-time.After(d):
+	case <-w.Context().Done():
+	}
+}
+
+// kill kills one of the thirds of those who are to die: 0, 1 or 2.
+func (w *world) kill(third int) {
+	w.Helper()
+	for i := third; i < w.dead; i += 3 {
+		w.killOne(fmt.Sprintf("device-%05d", i*(w.living+w.dead)/w.dead))
+	}
+	for i := third; i < w.wills/5; i += 3 {
+		w.killOne(fmt.Sprintf("will-%05d", i*5))
+	}
+}
+
+func (w *world) killOne(id string) {
+	w.Helper()
+	if _, ok := w.fleet.Kill(id); !ok {
+		w.Fatalf("there is no %s to kill", id)
+	}
+}
+
+// suffer lets devices die before, in and after a fault, waits until all that are dead have been judged and all that live are online, and
+// judges what all posts told.
+func (w *world) suffer() {
+	w.Helper()
+	for _, p := range w.posts {
+		p.heard = p.told.count(liveness.SourceHeard)
+	}
+	w.kill(0)
+	w.rest(w.interval)
+	from := time.Now()
+	for _, p := range w.posts {
+		p.begin(p)
+	}
+	w.rest(w.pause / 2)
+	w.kill(1)
+	w.rest(w.pause / 2)
+	for _, p := range w.posts {
+		p.end(p)
+	}
+	for _, p := range w.posts {
+		p.until("the end of the fault", func() bool {
+			return p.told.count(liveness.SourceHeard) >= p.heard+p.deaf && p.bridge.View().Listening
+		})
+		p.faults = append(p.faults, window{from, time.Now()})
+	}
+	w.rest(w.interval)
+	w.kill(2)
+	for _, p := range w.posts {
+		p.settle()
+		p.judge()
+	}
+}
+
+// settle waits until all that are dead are offline and the others online, and then for a verdict that should not come.
+func (p *post) settle() {
+	p.Helper()
+	dead := 0
+	for _, d := range p.fleet.Devices() {
+		if !d.Killed.IsZero() {
+			dead++
+		}
+	}
+	all := func() bool {
+		s := p.registry.Stats().States
+		return s[liveness.Offline] == dead && s[liveness.Online] == p.devices()-dead
+	}
+	p.until("the verdict on all", all)
+	to := p.source.Now() + 2*p.interval
+	p.until("listening time", func() bool { return p.source.Now() >= to })
+	p.until("the verdict on all, again", all)
+}
