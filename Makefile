@@ -97,6 +97,10 @@ bench-store: ## Measure the store on all its databases (5 minutes)
 bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/benchmarks.md (20 minutes)
 	$(GO) run ./bench/mqtt -md docs/benchmarks.md
 
+.PHONY: bench-e2e
+bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, into docs/benchmarks.md (30 minutes)
+	$(GO) run ./bench/e2e -md docs/benchmarks.md -png docs/img
+
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
 	rm -rf bin .cache holter *.test *.out *.prof

@@ -75,6 +75,8 @@ func (e *Ear) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.sockets.begin()
+	defer e.sockets.end()
 	p := probe{ear: e, in: in, back: make(chan struct{}, 1)}
 	var reading sync.WaitGroup
 	reading.Go(func() { p.read(out) })
@@ -97,6 +99,7 @@ type probe struct {
 	named    time.Duration // what has passed when the probe is through
 	unread   []unread
 	cost     time.Duration // what it took to find them
+	again    time.Duration // what it took to look again
 	turn     uint32
 }
 
@@ -145,7 +148,7 @@ func (p *probe) run(ctx context.Context) error {
 		}
 		wait := time.Until(p.last.Add(p.pause()))
 		if p.stage == accepting || p.stage == reading {
-			wait = min(wait, lookAgain)
+			wait = min(wait, max(lookAgain, costly*p.again))
 		}
 		alarm.Reset(wait)
 	}
@@ -171,6 +174,7 @@ func (p *probe) advance(now time.Time) error {
 		p.cost = time.Since(now)
 	} else if p.stage == reading {
 		p.unread = p.ear.sockets.still(p.unread)
+		p.again = time.Since(now)
 	}
 	if p.stage == reading && (late || len(p.unread) == 0) {
 		p.stage = first

@@ -12,15 +12,16 @@ import (
 type Sockets struct {
 	crowded atomic.Bool // connections wait to be accepted because there are too many
 
-	mu       sync.Mutex // guards the fields below, and keeps the descriptors from being closed
-	listener int        // its descriptor, -1 without one
-	open     map[*Conn]struct{}
-	fds      []int // room for a question
+	mu       sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
+	listener int           // its descriptor, -1 without one
+	open     map[int]*Conn // by descriptor
+	fds      []int         // room for a question
 	poller   poller
+	watch    watch
 }
 
 // NewSockets returns no sockets.
-func NewSockets() *Sockets { return &Sockets{listener: -1, open: make(map[*Conn]struct{})} }
+func NewSockets() *Sockets { return &Sockets{listener: -1, open: make(map[int]*Conn)} }
 
 // Conn is a connection that is tracked.
 type Conn struct {
@@ -71,9 +72,12 @@ func (s *Sockets) Track(c net.Conn) *Conn { return s.track(c, nil) }
 // track is like Track; closed is called once when the connection is.
 func (s *Sockets) track(c net.Conn, closed func()) *Conn {
 	tracked := &Conn{Conn: c, sockets: s, closed: closed, fd: descriptorOf(c)}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[tracked] = struct{}{}
+	if tracked.fd >= 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open[tracked.fd] = tracked
+		s.watch.add(tracked.fd)
+	}
 	return tracked
 }
 
@@ -81,7 +85,9 @@ func (s *Sockets) track(c net.Conn, closed func()) *Conn {
 func (s *Sockets) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, c)
+	if s.open[c.fd] == c {
+		delete(s.open, c.fd)
+	}
 }
 
 // backlog says whether connections wait to be accepted.
@@ -95,15 +101,39 @@ func (s *Sockets) backlog() bool {
 	return s.poller.ask(s.fds) && s.poller.readable(0)
 }
 
+// begin makes ready for questions, until end is called.
+func (s *Sockets) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.begin()
+	for fd := range s.open {
+		s.watch.add(fd)
+	}
+}
+
+func (s *Sockets) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.end()
+}
+
 // unread appends the connections that hold something now.
 func (s *Sockets) unread(found []unread) []unread {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	told := s.watch.ready(len(s.open), func(fd int) {
+		if c := s.open[fd]; c != nil && !c.quiet.Load() { // one that is not open is about to be closed
+			found = append(found, unread{c, c.reads.Load()})
+		}
+	})
+	if told {
+		return found
+	}
 	s.fds = s.fds[:0]
-	for c := range s.open {
-		if c.fd >= 0 && !c.quiet.Load() {
+	for fd, c := range s.open {
+		if !c.quiet.Load() {
 			found = append(found, unread{c, c.reads.Load()}) // before it is asked whether it is readable
-			s.fds = append(s.fds, c.fd)
+			s.fds = append(s.fds, fd)
 		}
 	}
 	return s.onlyReadableLocked(found)
@@ -115,8 +145,7 @@ func (s *Sockets) still(some []unread) []unread {
 	defer s.mu.Unlock()
 	s.fds = s.fds[:0]
 	some = slices.DeleteFunc(some, func(u unread) bool {
-		_, open := s.open[u.conn]
-		return !open || u.conn.quiet.Load() || u.conn.reads.Load() >= u.reads+2
+		return s.open[u.conn.fd] != u.conn || u.conn.quiet.Load() || u.conn.reads.Load() >= u.reads+2
 	})
 	for _, u := range some {
 		s.fds = append(s.fds, u.conn.fd)
