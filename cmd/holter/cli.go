@@ -24,6 +24,9 @@ type commandLine struct {
 	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
 	Monitor monitorCommand `cmd:"" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
 	Client  clientCommands `embed:""`
+	Loadgen loadgenCommand `cmd:"" help:"Play a fleet of devices against a gateway or broker, and check its verdicts."`
+
+	LoadgenWorker loadgenWorkerCommand `cmd:"" hidden:"" help:"Started by holter loadgen."`
 
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

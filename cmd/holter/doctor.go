@@ -5,35 +5,51 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/loadgen/scenario"
 )
 
 type doctorCommand struct {
 	apiFlags
 	storeFlags
 
-	Connections int  `placeholder:"N" help:"How many devices are to be connected at a time. Default: gateway.max_connections of the configuration, else as many as open files allow."`
-	JSON        bool `name:"json" help:"One JSON object a line: check, level (ok, warn or fail), text, and help."`
+	Connections int      `placeholder:"N" help:"How many devices are to be connected at a time. Default: gateway.max_connections of the configuration, else as many as open files allow."`
+	Source      []string `placeholder:"ADDRESSES" help:"Ask about a load generator on this machine: where it is to connect from, as 127.0.0.2-127.0.0.40, 10.0.0.0/28 or one address; may be repeated."`
+	Target      []string `placeholder:"ADDRESS" help:"Ask about a load generator: where it is to connect to, as [tcp://]HOST:PORT; may be repeated."`
+	JSON        bool     `name:"json" help:"One JSON object a line: check, level (ok, warn or fail), text, and help; for a load also value, needed, and command."`
 }
 
 // Help is the text below the usage line.
 func (*doctorCommand) Help() string {
 	return `It may be run while the server is, and should be run as the same user. It changes nothing, but that a database of an older version, or without tables, is brought up to date, as the server would do. It ends with 1 if a check fails.
 
-Example:
+With --connections it also looks for what would stop "holter loadgen" from playing so many devices on this machine, with the server on it, too: the checks that begin with "load". They only warn, but with --source or --target, which ask about the load generator instead of a server: then they fail, and the limits of a server are left out.
 
-    holter doctor --config fleet.yaml --connections 500000`
+Examples:
+
+    holter doctor --config fleet.yaml --connections 500000
+
+    # can this machine play 500,000 devices?
+    holter doctor --connections 500000 --source 127.0.0.2-127.0.0.40 --target 127.0.0.1:7700`
 }
 
 // Run checks, and prints what was found.
 func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
 	if c.Connections < 0 {
 		return usageError{fmt.Errorf("--connections: %d is negative", c.Connections)}
+	}
+	if c.Connections == 0 && len(c.Source)+len(c.Target) > 0 {
+		return usageError{errors.New("--source and --target are about a load generator; say with --connections how many devices it is to play")}
+	}
+	sources, err := c.sources()
+	if err != nil {
+		return usageError{err}
 	}
 	api, err := c.client()
 	if err != nil {
@@ -56,9 +72,26 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out outp
 	}
 	server := d.checkStore(ctx, cfg)
 	d.checkAPI(ctx, api, c.API != "" || server > 0)
-	d.checkLimits(server, connections)
+	if len(sources)+len(c.Target) == 0 {
+		d.checkLimits(server, connections)
+	}
+	if c.Connections > 0 {
+		d.checkLoad(c.Connections, sources, c.Target)
+	}
 	d.checkClock()
 	return d.print(out.stdout, c.JSON)
+}
+
+// sources are the addresses that a load generator is to connect from.
+func (c *doctorCommand) sources() (all []netip.Addr, err error) {
+	for _, text := range c.Source {
+		some, err := scenario.ParseSources(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("--source: %w", err)
+		}
+		all = append(all, some...)
+	}
+	return all, nil
 }
 
 // level is what a check came to.
@@ -76,6 +109,10 @@ type finding struct {
 	Level level  `json:"level"`
 	Text  string `json:"text"`
 	Help  string `json:"help,omitempty"` // what to do
+
+	Value   string `json:"value,omitempty"`   // what there is
+	Needed  string `json:"needed,omitempty"`  // what there should be
+	Command string `json:"command,omitempty"` // that mends it
 }
 
 // doctor collects what checks find.
@@ -90,11 +127,11 @@ func (d *doctor) ok(check, text string) {
 }
 
 func (d *doctor) warn(check, text, help string) {
-	d.findings = append(d.findings, finding{check, levelWarn, text, help})
+	d.findings = append(d.findings, finding{Check: check, Level: levelWarn, Text: text, Help: help})
 }
 
 func (d *doctor) fail(check, text, help string) {
-	d.findings = append(d.findings, finding{check, levelFail, text, help})
+	d.findings = append(d.findings, finding{Check: check, Level: levelFail, Text: text, Help: help})
 }
 
 // print writes the findings. Its error says that some failed.

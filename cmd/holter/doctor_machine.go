@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,37 @@ func (m machine) memory() (limit, free uint64, of string) {
 			free = min(free, most-min(used, most))
 		}
 	}
+	for _, group := range m.oldControlGroups() {
+		most, ok := m.number(path.Join(group, "memory.limit_in_bytes"))
+		used, known := m.number(path.Join(group, "memory.usage_in_bytes"))
+		if ok && known && most < limit {
+			limit, of = most, "the control group"
+			free = min(free, most-min(used, most))
+		}
+	}
 	return limit, free, of
+}
+
+// oldControlGroups returns the directories of this process's control groups of version 1 for memory, the innermost first. In a container
+// the name may be that on the host; its own is mounted at the top.
+func (m machine) oldControlGroups() []string {
+	for line := range strings.Lines(m.file("proc/self/cgroup")) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), "memory") {
+			return upwards("sys/fs/cgroup/memory", parts[2])
+		}
+	}
+	return nil
+}
+
+// upwards returns a directory below top and all that are above it, down to top.
+func upwards(top, name string) (all []string) {
+	for ; ; name = path.Dir(name) {
+		all = append(all, path.Join(top, name))
+		if name == "/" || name == "." {
+			return all
+		}
+	}
 }
 
 // controlGroups returns the directories of this process's control groups of version 2, the innermost first.
@@ -116,12 +147,7 @@ func (m machine) controlGroups() []string {
 	var all []string
 	for line := range strings.Lines(m.file("proc/self/cgroup")) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			for ; ; name = path.Dir(name) {
-				all = append(all, path.Join("sys/fs/cgroup", name))
-				if name == "/" || name == "." {
-					break
-				}
-			}
+			all = append(all, upwards("sys/fs/cgroup", name)...)
 		}
 	}
 	return all

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/loadgen"
 )
 
 // Exit codes beside 0.
@@ -90,6 +92,9 @@ func conclude(ctx context.Context, err error, stderr io.Writer) int {
 	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
+	}
+	if e, ok := errors.AsType[*loadgen.Error](err); ok {
+		return e.Status
 	}
 	return exitFailed
 }

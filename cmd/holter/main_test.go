@@ -81,6 +81,12 @@ func TestHelp(t *testing.T) {
 			"--key", "$HOLTER_MQTT_KEY", "--share", "$HOLTER_MQTT_SHARE", "--report", "--home-assistant", "--dry-run", "--list-presets", "--show-preset",
 			"--http", "--data", "--config", "Presets: ", "tasmota",
 		}},
+		{[]string{"loadgen", "--help"}, []string{
+			"Usage: holter loadgen", "Examples:", "--target", "--connections", "--scenario", "--interval", "--duration", "--protocol", "--ramp", "--source",
+			"--verify", "$HOLTER_API_TOKEN", "--report", "--json", "--png", "--max-false-offline", "--max-missed-offline", "--max-latency-p99",
+			"--timeout", "--grace", "--token", "$HOLTER_TOKEN", "--user", "--seed", "--id-format", "--group-size", "--workers",
+			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
+		}},
 		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
 		{[]string{"explain", "--help"}, []string{"Usage: holter explain <device>", "Example:", "--api", "$HOLTER_API"}},
 	}

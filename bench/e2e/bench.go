@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/report"
+)
+
+// bench plays scenarios.
+type bench struct {
+	options
+
+	dir string // for what need not be kept
+	log *os.File
+}
+
+// result is what came of a scenario.
+type result struct {
+	scenario
+
+	servers int
+	final   report.Final
+	usage   usage
+	// generator is the CPU time of holter loadgen and its workers.
+	generator time.Duration
+	// failed is why it does not count as passed although the generator is content; nil if it does.
+	failed error
+}
+
+func (r *result) passed() bool { return r.failed == nil && r.final.Outcome.Passed }
+
+// measure plays all scenarios, one after the other. It returns what it has also with an error.
+func (b *bench) measure(ctx context.Context) ([]*result, error) {
+	var results []*result
+	for _, s := range b.scenarios {
+		r, err := b.play(ctx, s)
+		if r != nil {
+			results = append(results, r)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return results, fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+	}
+	return results, nil
+}
+
+// play plays one scenario against fresh servers.
+func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
+	dir, out := filepath.Join(b.dir, s.name), filepath.Join(b.out, s.name)
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(out, 0o700)); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	n := (b.connections + b.perServer - 1) / b.perServer
+	_, _ = fmt.Fprintf(b.log, "%s: %d connections, %d servers\n", s.name, b.connections, n)
+	free := available()
+	all, err := startServers(ctx, b.program, dir, out, n)
+	if err != nil {
+		return nil, err
+	}
+	defer all.stop()
+	r := &result{scenario: s, servers: n}
+	generator, err := b.generate(ctx, s, all, free, out, r)
+	if err != nil {
+		return nil, err
+	}
+	r.failed = all.died()
+	if r.failed != nil {
+		_, _ = fmt.Fprintln(b.log, r.failed)
+	}
+	if err := readFinal(filepath.Join(out, "report.json"), &r.final); err != nil {
+		return nil, fmt.Errorf("holter loadgen ended with status %d and left no report: %w", generator.ExitCode(), err)
+	}
+	r.generator = generator.UserTime() + generator.SystemTime()
+	if r.failed == nil && generator.ExitCode() != 0 && r.final.Outcome.Passed {
+		r.failed = fmt.Errorf("holter loadgen ended with status %d", generator.ExitCode())
+	}
+	return r, nil
+}
+
+// generate runs the generator to its end. Its exit status is in what it returns, and no error.
+func (b *bench) generate(ctx context.Context, s scenario, all servers, free uint64, out string, r *result) (*os.ProcessState, error) {
+	meter := startMeter(all, free)
+	cmd := command(ctx, b.program, b.arguments(s, all, out)...)
+	cmd.Stdout, cmd.Stderr = b.log, b.log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	metered, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { meter.run(metered, b.lookEvery()) })
+	err := cmd.Wait()
+	end()
+	wg.Wait()
+	r.usage = meter.usage
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && ctx.Err() == nil {
+		return nil, fmt.Errorf("holter loadgen: %w", err)
+	}
+	return cmd.ProcessState, nil
+}
+
+func (b *bench) lookEvery() time.Duration {
+	if b.quick {
+		return time.Second
+	}
+	return 5 * time.Second
+}
+
+// arguments is the generator's command line.
+func (b *bench) arguments(s scenario, all servers, out string) []string {
+	args := []string{
+		"loadgen", "--scenario", s.name, "--connections", strconv.Itoa(b.connections), "--ramp", fmt.Sprintf("%g/s", b.ramp),
+		"--interval", b.interval.String(), "--report", out,
+	}
+	if b.length > 0 {
+		args = append(args, "--duration", b.length.String())
+	}
+	if b.pictures != "" {
+		args = append(args, "--png")
+	}
+	if s.p99 > 0 {
+		args = append(args, "--max-latency-p99", s.p99.String())
+	}
+	for _, server := range all {
+		args = append(args, "--target", server.devices, "--verify", server.api)
+	}
+	return args
+}
+
+func readFinal(name string, f *report.Final) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var head struct{ Schema string }
+	if err := json.Unmarshal(text, &head); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if head.Schema != report.Schema {
+		return fmt.Errorf("%s: it is a %q, want %q", name, head.Schema, report.Schema)
+	}
+	return json.Unmarshal(text, f)
+}

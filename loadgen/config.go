@@ -1,0 +1,154 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
+	"github.com/holter-iot/holter/loadgen/score"
+)
+
+// Config says what is run, and how. Zero fields have the defaults that are named.
+type Config struct {
+	// Plan is what the fleet is to do. It must not be changed while Run runs.
+	Plan *plan.Plan
+	// Workers is how many share the fleet; default: as many as the limit on open files asks for, and one for each core while there are
+	// heartbeats enough for it.
+	Workers int
+	// Command starts a worker: a program and its arguments, which calls [Work] with its standard input and output. Without it all workers
+	// live in this process and share its limit on open files, as a small fleet does anyway unless Workers is set.
+	Command []string
+	// Pipeline is how many heartbeats a device sends together; default 1.
+	Pipeline int
+
+	// Followers read the verdicts; without any, nobody does and nothing is scored. Limits says which mistakes are allowed.
+	Followers []Follower
+	Limits    score.Limits
+	// FollowTimeout is how long the verdicts of all followers may take to be there at first; default 10 s.
+	FollowTimeout time.Duration
+
+	// View shows how it goes; it is called once, before anything else is done. Default: nobody looks. Run closes what it returns.
+	View func(report.Run) report.View
+	// OnSignal is called for each signal of the plan, one after the other in a goroutine of its own, and may block; ctx ends with the run.
+	// An error is noted. Default: signals are noted.
+	OnSignal func(ctx context.Context, step plan.Step) error
+	// Patience is how long a ramp may go without progress; default 12 s, longer than a connection may take. A ramp in which everything
+	// fails at once has half of that.
+	Patience time.Duration
+
+	// Tool and CommandLine are for the report, without secrets.
+	Tool, CommandLine string
+}
+
+// Follower is a [score.Follower] with the place that it reads from, for people.
+type Follower struct {
+	score.Follower
+
+	URL string
+	// Knows says whether a device is held to be online now. It is asked at the end if nothing at all was said, which is right where the same
+	// devices were there a moment before the run; default: that is taken to be a mistake.
+	Knows func(ctx context.Context, device string) bool
+}
+
+// Exit statuses, as an [Error] has them.
+const (
+	StatusFailed      = 1   // something that was checked did not hold, or workers died
+	StatusUsage       = 2   // the configuration is wrong
+	StatusNotRun      = 3   // the fleet could not be connected, or not be followed
+	StatusInterrupted = 130 // somebody broke it off
+)
+
+// Error is why a run did not pass.
+type Error struct {
+	Status  int
+	Reasons []string // at least one
+}
+
+func (e *Error) Error() string {
+	if len(e.Reasons) == 1 {
+		return e.Reasons[0]
+	}
+	return strings.Join(e.Reasons, "\n  ")
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Plan == nil {
+		return c, errors.New("loadgen: Config.Plan is missing")
+	}
+	if c.FollowTimeout == 0 {
+		c.FollowTimeout = 10 * time.Second
+	}
+	if c.Patience == 0 {
+		c.Patience = 12 * time.Second
+	}
+	list := []error{c.Plan.Validate()}
+	no := func(wrong bool, format string, args ...any) {
+		if wrong {
+			list = append(list, fmt.Errorf("loadgen: "+format, args...))
+		}
+	}
+	no(c.Workers < 0 || c.Workers > mostWorkers, "%d workers are out of range; allowed are 1 to %d, and 0 for as many as are needed", c.Workers, mostWorkers)
+	no(c.Pipeline < 0, "a pipeline of %d heartbeats is out of range; allowed are 1 and more", c.Pipeline)
+	no(c.FollowTimeout < 0 || c.Patience < 0, "FollowTimeout or Patience is negative")
+	return c, errors.Join(list...)
+}
+
+const (
+	mostWorkers = 1000
+	// spareFiles are descriptors that a worker needs beside its connections.
+	spareFiles = 200
+	// worthAWorker is how many heartbeats a second make it worth to have another worker, as long as there are cores: half of what one can do.
+	worthAWorker = 50_000
+	// So few devices with so few heartbeats a second need no process of their own. More are sent too late while this process counts.
+	fewDevices    = 2000
+	fewHeartbeats = 5000
+)
+
+// parts is how many workers there are to be, and whether they are processes.
+func (c *Config) parts(limit int) (n int, processes bool) {
+	p := c.Plan
+	connections := p.Devices + seconds(p)
+	needed := (connections + max(limit-spareFiles, 1) - 1) / max(limit-spareFiles, 1)
+	switch {
+	case len(c.Command) == 0:
+		return min(max(c.Workers, 1), p.Devices), false
+	case c.Workers > 0:
+		return min(c.Workers, p.Devices), true
+	}
+	rate := float64(p.Devices) / p.Interval.Seconds()
+	if connections <= fewDevices && rate <= fewHeartbeats && needed == 1 {
+		return 1, false
+	}
+	worth := min(runtime.GOMAXPROCS(0), int(rate/worthAWorker)+1)
+	return min(max(needed, worth), mostWorkers, p.Devices), true
+}
+
+// seconds is how many connections the plan's duplicates and movers have at most beside those of the devices.
+func seconds(p *plan.Plan) int {
+	most := 0
+	for _, ph := range p.Phases {
+		for _, a := range ph.Acts {
+			if a.Kind != plan.Duplicate && a.Kind != plan.Move && a.Kind != plan.Bye && a.Kind != plan.Close {
+				continue
+			}
+			n := a.Count
+			switch {
+			case a.All:
+				n = p.Devices
+			case a.Share > 0:
+				n = int(a.Share*float64(p.Devices)) + 1
+			case a.Groups > 0:
+				n = a.Groups * p.Group
+			case a.GroupShare > 0:
+				n = int(a.GroupShare*float64(p.Devices)) + p.Group
+			}
+			most = max(most, min(n, p.Devices))
+		}
+	}
+	return most
+}

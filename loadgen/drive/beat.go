@@ -1,0 +1,234 @@
+//go:build linux
+
+package drive
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// turn does what a device is due for.
+func (d *Drive) turn(i int32) {
+	v := &d.devs[i]
+	switch v.state {
+	case pausing:
+		d.enqueue(i)
+	case dialing:
+		d.refused(i, CauseTimeout)
+	case greeting:
+		d.refused(i, CauseNoWelcome)
+	case away:
+		d.comeBack(i)
+	case open:
+		d.beatDue(i)
+	case idle, queued, orphan: // are never due
+	}
+}
+
+// beatDue lets an open device beat if it is time to, and looks for what else may be due.
+func (d *Drive) beatDue(i int32) {
+	v := &d.devs[i]
+	now := d.clock()
+	if v.has(stalled) && v.mark > 0 && v.mark <= now {
+		d.unstall(i)
+	}
+	if v.sent != v.acked && !v.has(unanswered) && now-d.oldest(v) >= int64(d.cfg.AnswerTimeout) {
+		v.flags |= unanswered
+		d.failed(CauseUnanswered)
+	}
+	if planned := d.schedule.planned(d.number(i), v.beat); planned <= now {
+		v.beat++
+		d.beat(i, planned)
+	}
+	if v.state == open {
+		d.arm(i)
+	}
+}
+
+// comeBack ends an absence.
+func (d *Drive) comeBack(i int32) {
+	v := &d.devs[i]
+	if v.fd < 0 {
+		d.enqueue(i)
+		return
+	}
+	planned := v.mark
+	v.mark = 0
+	v.beat = d.schedule.after(d.number(i), d.clock())
+	d.set(i, open)
+	if d.beat(i, planned); v.state == open {
+		d.arm(i)
+	}
+}
+
+// beat sends a heartbeat, or as many together as are to be.
+func (d *Drive) beat(i int32, planned int64) {
+	v := &d.devs[i]
+	if len(d.unsent) > 0 && d.unsent[v.fd] != nil {
+		d.full(i)
+		return
+	}
+	many := uint32(d.cfg.Pipeline) //nolint:gosec // checked
+	d.out = d.out[:0]
+	for k := range many {
+		d.out = d.codec.beat(d.out, d.number(i), v.sent+k)
+	}
+	now := d.clock()
+	switch err := d.send(v.fd, d.out); {
+	case errors.Is(err, unix.EAGAIN):
+		d.full(i)
+		return
+	case err != nil:
+		d.lose(i, causeOf(err), closeSocket)
+		return
+	}
+	record(d.histograms.lateness, now-planned)
+	d.counts.sent += uint64(many)
+	v.sent += many
+	v.planned = planned
+	if !d.codec.answered() {
+		v.acked = v.sent
+	}
+	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
+		v.flags &^= blocked
+		d.back(i, now)
+	}
+}
+
+// full notes that a heartbeat could not be sent, and tells it once.
+func (d *Drive) full(i int32) {
+	v := &d.devs[i]
+	d.failed(CauseSocketFull)
+	if !v.has(blocked) {
+		v.flags |= blocked
+		d.miss(i, CauseSocketFull, d.clock())
+	}
+}
+
+// flush sends what was kept.
+func (d *Drive) flush(i int32) {
+	v := &d.devs[i]
+	data, ok := d.unsent[v.fd]
+	if !ok {
+		return
+	}
+	now := d.clock()
+	n, err := write(v.fd, data)
+	switch {
+	case errors.Is(err, unix.EAGAIN):
+	case err != nil:
+		d.lose(i, causeOf(err), closeSocket)
+	case n < len(data):
+		d.counts.bytesOut += uint64(n) //nolint:gosec // positive
+		d.unsent[v.fd] = data[n:]
+	default:
+		d.counts.bytesOut += uint64(n) //nolint:gosec // positive
+		delete(d.unsent, v.fd)
+		if v.state == open {
+			v.flags &^= blocked
+			d.back(i, now)
+		}
+	}
+}
+
+// answer handles one answer.
+func (d *Drive) answer(i int32, a answer) {
+	v := &d.devs[i]
+	if a.kind == garbage {
+		d.lose(i, CauseGarbage, resetSocket)
+		return
+	}
+	if v.state == greeting {
+		switch a.kind {
+		case welcome:
+			d.welcome(i)
+		case rejected:
+			d.refused(i, coded(CauseRejected, a.code))
+		case goodbye: // the end of the connection follows
+		default:
+			d.refused(i, CauseGarbage)
+		}
+		return
+	}
+	switch a.kind {
+	case pong:
+		d.answered(i, a)
+	case rejected:
+		d.failed(coded(CauseComplaint, a.code))
+	case welcome:
+		if v.state == open { // otherwise to the word of a device that sleeps
+			d.failed(CauseUnexpected)
+		}
+	default:
+	}
+}
+
+// answered notes the answer to a heartbeat.
+func (d *Drive) answered(i int32, a answer) {
+	v := &d.devs[i]
+	if v.sent == v.acked {
+		d.failed(CauseUnexpected)
+		return
+	}
+	if !d.codec.matches(a, v.acked) {
+		d.failed(CauseWrong)
+	}
+	d.counts.answered++
+	if v.state == open {
+		planned, sent := v.planned, v.last
+		if d.bursts(v) > 1 {
+			planned = d.oldest(v)
+			sent = planned
+		}
+		record(d.histograms.rtt, d.heard-sent)
+		record(d.histograms.rttPlanned, d.heard-planned)
+	}
+	v.acked++
+	if v.sent == v.acked {
+		v.flags &^= unanswered
+	}
+}
+
+// lose ends a connection that nobody meant to end, in some way.
+func (d *Drive) lose(i int32, cause string, closing func(int)) {
+	v := &d.devs[i]
+	if v.state == dialing || v.state == greeting {
+		d.refused(i, cause)
+		return
+	}
+	at := d.clock()
+	d.drop(v.fd, closing)
+	v.fd = -1
+	if v.state == away { // nobody is there to notice
+		return
+	}
+	d.wheel.remove(d.devs, i)
+	if v.has(rivalled) { // the other connection may be the reason
+		v.mark = at
+		d.set(i, orphan)
+		return
+	}
+	d.counts.lost++
+	d.failed(cause)
+	d.miss(i, cause, at)
+	if !v.has(stalled) {
+		d.pause(i)
+		return
+	}
+	// It reads nothing, so it does not come back before its time.
+	d.set(i, away)
+	d.absent(i).truths = append(d.absent(i).truths, d.stalls[i])
+	delete(d.stalls, i)
+	v.flags &^= stalled
+	if v.mark > 0 {
+		d.due(i, v.mark)
+	}
+}
+
+func coded(cause, code string) string {
+	if code == "" {
+		return cause
+	}
+	return cause + ": " + code
+}

@@ -1,0 +1,79 @@
+package drive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// Config says which devices are played, and how. Zero fields have the defaults that are named.
+type Config struct {
+	// Plan is what the whole fleet is to do. It must not be changed any more.
+	Plan *plan.Plan
+	// From and To are the devices: From, From+1 … To-1. Both zero: all of the plan.
+	From, To int
+	// Rate is how many connections a second are begun while the fleet ramps up; default: the share of the plan's Ramp that these devices
+	// are of the fleet.
+	Rate float64
+	// Start is when the ramp begins and what the planned instants of heartbeats count from; default: when Run is called. Processes that
+	// play one fleet are given the same.
+	Start time.Time
+	// Pipeline is how many heartbeats are sent together, each time; default 1.
+	Pipeline int
+	// Tick is the grid on which things are planned; default 5 ms.
+	Tick time.Duration
+	// Connecting is how many devices may be on their way to a welcome at once; the others wait their turn. Default 512.
+	Connecting int
+	// ConnectTimeout is how long a handshake may take, and then again the welcome; AnswerTimeout is when the answer to a heartbeat is
+	// missing. Default of both: 10 s.
+	ConnectTimeout, AnswerTimeout time.Duration
+}
+
+const maxPipeline = 1024
+
+func (c Config) withDefaults() (Config, error) {
+	p := c.Plan
+	if p == nil {
+		return c, errors.New("drive: Config.Plan is missing")
+	}
+	if c.From == 0 && c.To == 0 {
+		c.To = p.Devices
+	}
+	c.Rate = orElse(c.Rate, p.Ramp*float64(c.To-c.From)/float64(max(p.Devices, 1)))
+	c.Pipeline = orElse(c.Pipeline, 1)
+	c.Tick = orElse(c.Tick, 5*time.Millisecond)
+	c.Connecting = orElse(c.Connecting, 512)
+	c.ConnectTimeout = orElse(c.ConnectTimeout, 10*time.Second)
+	c.AnswerTimeout = orElse(c.AnswerTimeout, 10*time.Second)
+	return c, c.reject()
+}
+
+// reject says all that is wrong.
+func (c Config) reject() error {
+	list := []error{c.Plan.Validate()}
+	no := func(wrong bool, format string, args ...any) {
+		if wrong {
+			list = append(list, fmt.Errorf("drive: "+format, args...))
+		}
+	}
+	no(c.From < 0 || c.To <= c.From || c.To > c.Plan.Devices,
+		"the devices %d to %d are none of a plan with %d; From begins at 0, To is the one after the last", c.From, c.To, c.Plan.Devices)
+	no(c.To-c.From > math.MaxInt32/2, "%d devices are too many for one process; split them", c.To-c.From)
+	no(!(c.Rate > 0), "a rate of %v connections a second gets nowhere; set Rate, or the plan's Ramp", c.Rate)
+	no(c.Pipeline < 1 || c.Pipeline > maxPipeline, "Pipeline is %d; it goes from 1 to %d", c.Pipeline, maxPipeline)
+	no(c.Tick < time.Millisecond || c.Tick > time.Second, "Tick is %v; it goes from 1ms to 1s", c.Tick)
+	no(c.Connecting < 1, "Connecting is %d; it must be 1 or more", c.Connecting)
+	no(c.ConnectTimeout < 0 || c.AnswerTimeout < 0, "a timeout is negative")
+	no(c.Plan.Interval < c.Tick, "the plan's interval is %v, shorter than Tick, %v", c.Plan.Interval, c.Tick)
+	return errors.Join(list...)
+}
+
+func orElse[T int | float64 | time.Duration](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

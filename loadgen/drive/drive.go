@@ -1,0 +1,221 @@
+//go:build linux
+
+package drive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// Drive plays devices. See the package's comment.
+type Drive struct {
+	cfg      Config
+	codec    codec
+	schedule schedule
+
+	// mu guards the fields below. Run holds it, but while it waits for the kernel.
+	mu      sync.Mutex
+	running bool
+	base    time.Time // the start; with a monotonic reading
+	places  places
+	epoll   int
+
+	anchor   time.Time // the beginning of this turn of the loop,
+	anchored int64     // and since the start
+
+	devs     []device
+	wheel    wheel
+	inState  [states]int
+	welcomed int     // devices that were, once
+	owners   []int32 // by descriptor: i+1 of device i's own socket, -(i+1) of another of its sockets, 0 of none
+	sockets  int
+	seconds  map[int32]*second  // by descriptor
+	rivals   map[int32]int32    // by device: the descriptor of a duplicate that is not welcomed yet
+	partial  map[int32][]byte   // by descriptor: the beginning of an answer
+	unsent   map[int32][]byte   // by descriptor: what the kernel has not taken yet
+	absences map[int32]*absence // by device
+	stalls   map[int32]plan.Truth
+	truths   []plan.Truth
+	losts    []plan.Lost
+
+	ramped int     // devices that the ramp has reached
+	queue  []int32 // devices that wait for their turn to connect, from head on
+	head   int
+	steps  []step // in the order of time, from done on
+	done   int
+	begin  time.Time // of the phases; zero before
+	swept  int64
+	chance *rand.Rand
+
+	in, out    []byte // for one read, and one write
+	heard      int64  // when the last read was
+	counts     counts
+	histograms histograms
+}
+
+// step is a [plan.Step] of a device, in nanoseconds since the phases began.
+type step struct {
+	at, back int64
+	device   int32
+	kind     plan.Kind
+}
+
+// New returns devices that are not connected yet. O(devices).
+func New(cfg Config) (*Drive, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCodec(cfg.Plan)
+	if err != nil {
+		return nil, err
+	}
+	d := &Drive{
+		cfg: cfg, codec: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
+		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
+		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
+		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},
+		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), //nolint:gosec // the same each time is the point
+		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
+	}
+	for i := range d.devs {
+		d.devs[i] = device{link: link{next: outside}, last: never, fd: -1}
+	}
+	d.inState[idle] = len(d.devs)
+	d.steps = fates(cfg)
+	return d, nil
+}
+
+// fates are the steps of all these devices.
+func fates(cfg Config) []step {
+	var all []step
+	var one []plan.Step
+	fates := cfg.Plan.Fates()
+	for n := cfg.From; n < cfg.To; n++ {
+		one = fates.Append(one[:0], n)
+		for _, s := range one {
+			all = append(all, step{at: int64(s.At), back: int64(s.Back), device: int32(n - cfg.From), kind: s.Kind}) //nolint:gosec // checked
+		}
+	}
+	slices.SortStableFunc(all, func(a, b step) int { return cmp.Compare(a.at, b.at) })
+	return slices.Clip(all)
+}
+
+// ErrRun is returned by Run when it is called again.
+var ErrRun = errors.New("drive: Run may be called once")
+
+// Run plays until ctx is done, then closes all connections with RST and returns nil. Whatever happens to connections is counted; an error
+// means that nothing could be played at all, or no more. It may be called once.
+func (d *Drive) Run(ctx context.Context) error {
+	places, err := resolve(ctx, d.cfg.Plan.Targets, d.cfg.Plan.Sources)
+	if err != nil {
+		return fmt.Errorf("drive: %w", err)
+	}
+	if err := d.start(places); err != nil {
+		return err
+	}
+	defer d.finish()
+	events := make([]unix.EpollEvent, maxEvents)
+	for ctx.Err() == nil {
+		n, err := unix.EpollWait(d.epoll, events, d.work())
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return os.NewSyscallError("epoll_wait", err)
+		}
+		d.serve(events[:max(n, 0)])
+	}
+	return nil
+}
+
+func (d *Drive) start(p places) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running {
+		return ErrRun
+	}
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("epoll_create", err)
+	}
+	d.running, d.epoll, d.places = true, epoll, p
+	d.base = time.Now()
+	if !d.cfg.Start.IsZero() {
+		d.base = d.base.Add(d.cfg.Start.Sub(d.base)) // keeps the monotonic reading
+	}
+	d.wheel.tick = d.tickOf(d.clock())
+	return nil
+}
+
+func (d *Drive) finish() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for fd, owner := range d.owners {
+		if owner != 0 {
+			d.drop(int32(fd), resetSocket) //nolint:gosec // descriptors are small
+		}
+	}
+	for i := range d.devs {
+		d.devs[i].fd = -1
+		d.set(int32(i), idle) //nolint:gosec // checked
+	}
+	closeSocket(d.epoll)
+	d.epoll = -1
+}
+
+// Begin says when the phases begin, which the steps of devices count from. It may be called once, before or while Run runs; another call is
+// ignored.
+func (d *Drive) Begin(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begin.IsZero() {
+		now := time.Now()
+		d.begin = now.Add(at.Sub(now)) // keeps the monotonic reading
+	}
+}
+
+// Truths returns what was done since the last call, in the order in which it was; with what is told again because a device is back.
+func (d *Drive) Truths() []plan.Truth {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.truths
+	d.truths = nil
+	return list
+}
+
+// Losts returns which connections were lost since the last call, in the order in which they were; with what is told again because a device
+// is back.
+func (d *Drive) Losts() []plan.Lost {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.losts
+	d.losts = nil
+	return list
+}
+
+// Stats says how it goes, and begins new histograms.
+func (d *Drive) Stats() Stats {
+	fresh := newHistograms()
+	memory, cpu := usage()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := Stats{
+		At: time.Now(), Devices: len(d.devs), Seen: d.welcomed, Welcomed: d.inState[open] + d.inState[orphan],
+		Connecting: d.inState[dialing] + d.inState[greeting], Queued: d.inState[queued], Pausing: d.inState[pausing], Away: d.inState[away],
+		Open: d.sockets, StepsLeft: len(d.steps) - d.done,
+		RTT: d.histograms.rtt, RTTPlanned: d.histograms.rttPlanned, Lateness: d.histograms.lateness, Connect: d.histograms.connect,
+		Memory: memory, CPU: cpu,
+	}
+	d.counts.fill(&s)
+	d.histograms = fresh
+	return s
+}

@@ -1,0 +1,44 @@
+package drive
+
+import "github.com/holter-iot/holter/loadgen/plan"
+
+// schedule says when heartbeats are planned: a pure function of the seed, the device's number in the fleet and the heartbeat's. Times are
+// nanoseconds since the start.
+type schedule struct {
+	seed                   uint64
+	interval, jitter, tick int64
+}
+
+func newSchedule(p *plan.Plan, tick int64) schedule {
+	return schedule{seed: p.Seed, interval: int64(p.Interval), jitter: int64(float64(p.Interval) * p.Jitter), tick: tick}
+}
+
+// phase is when device n begins, in [0, interval).
+func (s schedule) phase(n int) int64 {
+	return int64(mix(s.seed^mix(uint64(n))) % uint64(s.interval)) //nolint:gosec // n is not negative
+}
+
+// planned is when heartbeat k of device n is planned, rounded up to the grid.
+func (s schedule) planned(n int, k uint32) int64 {
+	at := s.phase(n) + int64(k)*s.interval
+	if s.jitter > 0 {
+		at += int64(mix(s.seed+mix(uint64(n)<<32|uint64(k))) % uint64(s.jitter)) //nolint:gosec // positive
+	}
+	return (at + s.tick - 1) / s.tick * s.tick
+}
+
+// after is the first heartbeat of device n whose turn, without jitter, comes after now.
+func (s schedule) after(n int, now int64) uint32 {
+	if since := now - s.phase(n); since >= 0 {
+		return uint32(since/s.interval) + 1 //nolint:gosec // a process does not live for 2^32 intervals
+	}
+	return 0
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

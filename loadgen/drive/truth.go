@@ -1,0 +1,64 @@
+//go:build linux
+
+package drive
+
+import "github.com/holter-iot/holter/loadgen/plan"
+
+// absence is what will be told again when a device is back.
+type absence struct {
+	truths []plan.Truth
+	lost   plan.Lost
+	isLost bool
+}
+
+// absent keeps what device i is to be told again of.
+func (d *Drive) absent(i int32) *absence {
+	d.devs[i].flags |= missing
+	a := d.absences[i]
+	if a == nil {
+		a = &absence{}
+		d.absences[i] = a
+	}
+	return a
+}
+
+// did tells what was done to device i.
+func (d *Drive) did(i int32, kind plan.Kind, at int64, connected bool) {
+	t := plan.Truth{Device: d.number(i), Kind: kind, At: d.instant(at), Last: d.instant(d.devs[i].last), Connected: connected}
+	d.truths = append(d.truths, t)
+	a := d.absent(i)
+	a.truths = append(a.truths, t)
+}
+
+// miss tells that device i lost its connection, unless it is told already that it has none.
+func (d *Drive) miss(i int32, cause string, at int64) {
+	v := &d.devs[i]
+	if v.has(missing) && d.absences[i].isLost {
+		return
+	}
+	l := plan.Lost{Device: d.number(i), At: d.instant(at), Last: d.instant(v.last), Cause: cause}
+	d.losts = append(d.losts, l)
+	a := d.absent(i)
+	a.lost, a.isLost = l, true
+}
+
+// back tells that device i gave a sign of life at an instant.
+func (d *Drive) back(i int32, at int64) {
+	d.devs[i].last = at
+	if !d.devs[i].has(missing) {
+		return
+	}
+	d.devs[i].flags &^= missing
+	a, when := d.absences[i], d.instant(at)
+	delete(d.absences, i)
+	for _, t := range a.truths {
+		t.Back = when
+		d.truths = append(d.truths, t)
+	}
+	if a.isLost {
+		a.lost.Back = when
+		d.losts = append(d.losts, a.lost)
+	}
+}
+
+func (d *Drive) failed(cause string) { d.counts.errors[cause]++ }

@@ -1,0 +1,247 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// fleet is the workers of a run. One goroutine uses it.
+type fleet struct {
+	inbox   chan tiding // closed by nobody; a worker waits until it is heard
+	members []*member
+	wg      sync.WaitGroup
+	waiting int // members that have not ended
+
+	fresh, all histograms // of this second, and of the whole run
+}
+
+// muster starts the workers, a process each if there is a command.
+func muster(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
+	f := &fleet{inbox: make(chan tiding), fresh: newHistograms(), all: newHistograms()}
+	for i, r := range p.Split(parts) {
+		m, err := f.start(ctx, command)
+		if err != nil {
+			f.kill()
+			f.drain()
+			return nil, err
+		}
+		m.index, m.Range = i, r
+		f.members = append(f.members, m)
+		f.waiting++
+		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start.UnixNano(), Pipeline: pipeline}})
+	}
+	return f, nil
+}
+
+func (f *fleet) start(ctx context.Context, command []string) (*member, error) {
+	ctx, kill := context.WithCancel(context.WithoutCancel(ctx)) // workers end in order
+	if len(command) == 0 {
+		return startHere(ctx, kill, f.inbox, &f.wg), nil
+	}
+	m, err := startProcess(ctx, kill, command, f.inbox, &f.wg)
+	if err != nil {
+		kill()
+		return nil, fmt.Errorf("loadgen: start a worker: %w", err)
+	}
+	return m, nil
+}
+
+// tell gives an order. That it does not arrive shows when the member ends.
+func (f *fleet) tell(m *member, o order) {
+	if !m.gone {
+		_ = m.speak.say(o)
+	}
+}
+
+func (f *fleet) tellAll(o order) {
+	for _, m := range f.members {
+		f.tell(m, o)
+	}
+}
+
+// kill ends all workers at once.
+func (f *fleet) kill() {
+	for _, m := range f.members {
+		m.end()
+	}
+}
+
+// drain waits until all workers have ended, and does not listen to them.
+func (f *fleet) drain() {
+	for f.waiting > 0 {
+		if t := <-f.inbox; t.news == nil {
+			f.waiting--
+		} else if t.news.Done {
+			_ = t.member.orders.Close()
+		}
+	}
+	f.wg.Wait()
+}
+
+// take notes what a member told. It returns an error if the member has ended and should not have.
+func (f *fleet) take(t tiding, stopped bool) error {
+	m := t.member
+	if t.news != nil {
+		return f.hear(m, t.news, stopped)
+	}
+	f.waiting--
+	m.gone = true
+	if m.done && m.fault == "" && t.err == nil && stopped {
+		return nil
+	}
+	reason := t.err
+	switch {
+	case m.fault != "":
+		reason = errors.New(m.fault)
+	case reason == nil:
+		reason = errors.New("it ended before its time")
+	}
+	m.died = true
+	return fmt.Errorf("%s died: %w", m, reason)
+}
+
+func (f *fleet) hear(m *member, n *news, stopped bool) error {
+	if n.Done {
+		m.done, m.fault = true, n.Fault
+		_ = m.orders.Close() // so that it ends
+	}
+	stats, err := n.Stats.unpack()
+	if err != nil {
+		return err
+	}
+	for i, h := range histogramsOf(&stats) {
+		f.fresh.merge(i, *h)
+		f.all.merge(i, *h)
+		*h = nil
+	}
+	switch {
+	case n.Done && stopped: // it has closed all connections: what it had a moment ago is what counts
+		counters := stats
+		stats = m.stats
+		stats.Connects, stats.Welcomes, stats.Failed, stats.Lost = counters.Connects, counters.Welcomes, counters.Failed, counters.Lost
+		stats.Sent, stats.Answered, stats.Steps, stats.Errors = counters.Sent, counters.Answered, counters.Steps, counters.Errors
+		m.stats = stats
+	case !stats.At.IsZero():
+		m.stats = stats
+	}
+	return nil
+}
+
+// String names a member for people.
+func (m *member) String() string {
+	where := "in this process"
+	if m.process != 0 {
+		where = fmt.Sprintf("process %d", m.process)
+	}
+	return fmt.Sprintf("worker %d (%s, devices %d to %d)", m.index, where, m.From, m.To-1)
+}
+
+// sum adds up how it goes. Members that have died count for what they did, not for what they have.
+func (f *fleet) sum() total {
+	var s total
+	s.Errors = map[string]uint64{}
+	for _, m := range f.members {
+		one := &m.stats
+		s.counters(one)
+		if m.process != 0 {
+			s.CPU += one.CPU
+		}
+		if m.died {
+			s.dead++
+			continue
+		}
+		s.workers++
+		s.Devices += m.Len()
+		s.Seen += one.Seen
+		s.Welcomed += one.Welcomed
+		s.Connecting += one.Connecting
+		s.Queued += one.Queued
+		s.Pausing += one.Pausing
+		s.Away += one.Away
+		s.Open += one.Open
+		s.StepsLeft += one.StepsLeft
+		if m.process != 0 {
+			s.Memory += one.Memory
+		}
+	}
+	memory, cpu := usage()
+	s.Memory += memory
+	s.CPU += cpu
+	return s
+}
+
+// until is up to when all members have told what they did.
+func (f *fleet) until() time.Time {
+	var first time.Time
+	for _, m := range f.members {
+		if !m.gone && (first.IsZero() || m.stats.At.Before(first)) {
+			first = m.stats.At
+		}
+	}
+	return first
+}
+
+// total is the sum of the figures of all members.
+type total struct {
+	drive.Stats
+
+	workers, dead int // alive, and not
+}
+
+func (s *total) counters(one *drive.Stats) {
+	s.Connects += one.Connects
+	s.Welcomes += one.Welcomes
+	s.Failed += one.Failed
+	s.Lost += one.Lost
+	s.Sent += one.Sent
+	s.Answered += one.Answered
+	s.BytesOut += one.BytesOut
+	s.BytesIn += one.BytesIn
+	s.Steps += one.Steps
+	for cause, n := range one.Errors {
+		s.Errors[cause] += n
+	}
+}
+
+// histograms are merged, in the order of histogramsOf; microseconds.
+type histograms [4]*hdrhistogram.Histogram
+
+func newHistograms() histograms {
+	var h histograms
+	for i := range h {
+		h[i] = hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2)
+	}
+	return h
+}
+
+func (h *histograms) merge(i int, from *hdrhistogram.Histogram) {
+	if from != nil {
+		h[i].Merge(from)
+	}
+}
+
+func (h *histograms) reset() {
+	for i := range h {
+		h[i].Reset()
+	}
+}
+
+// newErrors returns which errors are new since before, by cause.
+func newErrors(now, before map[string]uint64) map[string]uint64 {
+	fresh := maps.Clone(now)
+	for cause, n := range before {
+		if fresh[cause] -= min(n, fresh[cause]); fresh[cause] == 0 {
+			delete(fresh, cause)
+		}
+	}
+	return fresh
+}

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Names of the files that [WriteFiles] writes.
+const (
+	JSONFile = "report.json"
+	HTMLFile = "report.html"
+	TextFile = "summary.txt"
+)
+
+// WriteFiles writes all of a report but its pictures into a directory, which it makes, and returns their paths. What is there already is
+// replaced. A file that cannot be written does not keep the others from being written.
+func WriteFiles(dir string, f *Final) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("report: make the directory %s: %w", dir, err)
+	}
+	var paths []string
+	var errs []error
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer, *Final) error
+	}{{JSONFile, WriteJSON}, {HTMLFile, WriteHTML}, {TextFile, WriteSummary}} {
+		path := filepath.Join(dir, file.name)
+		if err := writeFile(path, f, file.write); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths, errors.Join(errs...)
+}
+
+func writeFile(path string, f *Final, write func(io.Writer, *Final) error) error {
+	out, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	buffered := bufio.NewWriter(out)
+	if err := errors.Join(write(buffered, f), buffered.Flush(), out.Close()); err != nil {
+		return fmt.Errorf("report: write %s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteJSON writes all that is known of a run, for programs; [Schema] says in which form.
+func WriteJSON(out io.Writer, f *Final) error {
+	return json.NewEncoder(out).Encode(f)
+}
+
+// ReadJSON reads what [WriteJSON] wrote.
+func ReadJSON(in io.Reader) (*Final, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	var head struct{ Schema string }
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, fmt.Errorf("report: not a report of a run: %w", err)
+	}
+	if head.Schema != Schema {
+		if !strings.HasPrefix(head.Schema, schemaName) {
+			return nil, fmt.Errorf("report: not a report of a run: its schema is %q, not %q", head.Schema, Schema)
+		}
+		return nil, fmt.Errorf("report: schema %q is of another version than %q; read it with the program that wrote it", head.Schema, Schema)
+	}
+	f := new(Final)
+	if err := json.Unmarshal(text, f); err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return f, nil
+}

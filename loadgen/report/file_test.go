@@ -1,0 +1,202 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/loadgen/report"
+)
+
+func TestJSON(t *testing.T) {
+	f := final(t, true)
+	f.Samples = picked(f.Samples)
+	var b, pretty bytes.Buffer
+	if err := report.WriteJSON(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Indent(&pretty, b.Bytes(), "", " "); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", pretty.Bytes())
+	got, err := report.ReadJSON(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, f) {
+		t.Errorf("read back: %+v\nwant %+v", got, f)
+	}
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"no JSON", "hello", "not a report"},
+		{"another file", `{"name":"x"}`, "not a report"},
+		{"another version", `{"schema":"holter.loadgen.report/2"}`, "another version"},
+		{"a wrong type", `{"schema":"` + report.Schema + `","samples":3}`, "samples"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := report.ReadJSON(strings.NewReader(tt.text)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("ReadJSON = %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestEmptyListsAreNotNull(t *testing.T) {
+	text, err := json.Marshal(report.Final{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"samples", "limits_hit", "reasons", "buckets", "stages"} {
+		if !bytes.Contains(text, []byte(`"`+name+`":[]`)) {
+			t.Errorf("%s is not an empty list in %s", name, text)
+		}
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	h := hdrhistogram.New(1, 120_000_000, 3)
+	for _, v := range []int64{1, 3, 4, 150, 90_000} {
+		if err := h.RecordValue(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := distribution(t, h)
+	var sum uint64
+	for i, b := range d.Buckets {
+		sum += b.Count
+		if i > 0 && b.From != d.Buckets[i-1].To || b.From >= b.To {
+			t.Errorf("bucket %d is %v to %v", i, b.From, b.To)
+		}
+	}
+	last := d.Buckets[len(d.Buckets)-1]
+	if sum != 5 || d.Buckets[0].From != time.Microsecond || last.From != 50*time.Millisecond || last.To != 100*time.Millisecond {
+		t.Errorf("buckets are %v", d.Buckets)
+	}
+	back, err := hdrhistogram.Decode([]byte(d.HDR))
+	if err != nil || !back.Equals(h) {
+		t.Errorf("the histogram is not what it was: %v", err)
+	}
+	if d := distribution(t, nil); d.Count != 0 || d.HDR != "" {
+		t.Errorf("nothing is %+v", d)
+	}
+}
+
+func TestThin(t *testing.T) {
+	all := samples(true)
+	if got := report.Thin(all, len(all)); len(got) != len(all) {
+		t.Errorf("%d samples are thinned to %d", len(all), len(got))
+	}
+	thin := report.Thin(all, 50)
+	if len(thin) > 50 || len(thin) < 30 {
+		t.Fatalf("%d samples, want at most 50", len(thin))
+	}
+	last := thin[len(thin)-1]
+	if want := all[len(all)-1]; last.At != want.At || last.Sent != want.Sent {
+		t.Errorf("the last one is at %v with %d sent, want %v with %d", last.At, last.Sent, want.At, want.Sent)
+	}
+	var worst, worstThin time.Duration
+	var beats, beatsThin uint64
+	if r := thin[5].Rate.Connects; r < 1300 && thin[5].At <= 10*time.Second || thin[20].Rate.Connects != 0 {
+		t.Errorf("connects are %v/s and then %v/s", r, thin[20].Rate.Connects)
+	}
+	notes := 0
+	for _, s := range all {
+		worst, beats = max(worst, s.RTT.Max), beats+s.RTT.Count
+	}
+	for _, s := range thin {
+		worstThin, beatsThin = max(worstThin, s.RTT.Max), beatsThin+s.RTT.Count
+		notes += len(s.Notes)
+	}
+	if worst != worstThin || beats != beatsThin || notes != 1 {
+		t.Errorf("max %v of %d heartbeats and %d notes, want %v of %d and 1", worstThin, beatsThin, notes, worst, beats)
+	}
+}
+
+func TestSpansAndFirstTrouble(t *testing.T) {
+	f := final(t, true)
+	want := []report.Span{
+		{Name: "ramp", To: 10 * time.Second},
+		{Name: "steady", From: 10 * time.Second, To: 40 * time.Second},
+		{Name: "fall silent", From: 40 * time.Second, To: 100 * time.Second},
+		{Name: "after", From: 100 * time.Second, To: 120 * time.Second},
+	}
+	if got := report.Spans(f.Samples); !reflect.DeepEqual(got, want) {
+		t.Errorf("Spans = %v, want %v", got, want)
+	}
+	trouble := report.FirstTrouble(f)
+	if trouble == nil || trouble.At != 6*time.Second || trouble.Phase != "ramp" || trouble.What[0] != "17 × refused" {
+		t.Errorf("FirstTrouble = %+v", trouble)
+	}
+	if trouble := report.FirstTrouble(final(t, false)); trouble != nil {
+		t.Errorf("FirstTrouble of a good run = %+v", trouble)
+	}
+}
+
+func TestTwoPhasesOfOneName(t *testing.T) {
+	list := []report.Sample{
+		{At: 1 * time.Second, Phase: "a", Done: 0.5}, {At: 2 * time.Second, Phase: "a", Done: 1}, {At: 3 * time.Second, Phase: "a", Done: 0.2},
+	}
+	if got := report.Spans(list); len(got) != 2 || got[1].From != 2*time.Second {
+		t.Errorf("Spans = %v, want two", got)
+	}
+}
+
+func TestWriteFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	paths, err := report.WriteFiles(dir, final(t, true))
+	if err != nil || len(paths) != 3 {
+		t.Fatalf("WriteFiles = %v, %v", paths, err)
+	}
+	// One of them cannot be written.
+	if err := os.Remove(filepath.Join(dir, report.HTMLFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, report.HTMLFile), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	paths, err = report.WriteFiles(dir, final(t, true))
+	if err == nil || !strings.Contains(err.Error(), report.HTMLFile) || len(paths) != 2 {
+		t.Errorf("WriteFiles = %v, %v, want an error about one file, and the two others", paths, err)
+	}
+}
+
+// FuzzReadJSON looks for reports that can be read, and not be shown.
+func FuzzReadJSON(f *testing.F) {
+	f.Add([]byte(`{"schema":"` + report.Schema + `"}`))
+	for _, bad := range []bool{false, true} {
+		run := final(f, bad)
+		run.Samples = run.Samples[4:7] // small ones are changed in more ways
+		var b bytes.Buffer
+		if err := report.WriteJSON(&b, run); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		run, err := report.ReadJSON(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, write := range []func(io.Writer, *report.Final) error{report.WriteJSON, report.WriteHTML, report.WriteSummary} {
+			if err := write(io.Discard, run); err != nil {
+				t.Error(err)
+			}
+		}
+		v := report.NewScreen(io.Discard, run.Run, report.ScreenConfig{})
+		for _, s := range run.Samples {
+			if err := v.Show(&s); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// The page and what it needs. uPlot draws its charts; its licence goes with it.
+var (
+	//go:embed page/page.html
+	pageHTML string
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+	//go:embed uplot/uPlot.iife.min.js
+	uplotJS string
+	//go:embed uplot/uPlot.min.css
+	uplotCSS string
+	//go:embed uplot/LICENSE
+	uplotLicense string
+)
+
+// shownSamples is how many points a chart of the page has at most.
+const shownSamples = 2000
+
+// page is what page.html shows.
+type page struct {
+	*Final
+
+	Result  string
+	Class   string
+	Trouble *Trouble
+	Tiles   []tile
+	Spans   []Span
+	Times   [][]cellText
+	Bars    []bars
+	Causes  []cause
+	Thinned int // how many seconds are one point of the charts
+
+	Data     chartData
+	CSS      template.CSS
+	JS       template.JS
+	UplotCSS template.CSS
+	UplotJS  template.JS
+	License  string
+}
+
+type tile struct{ Name, Value, Note, Class string }
+
+type cellText struct {
+	Text string
+	Head bool
+}
+
+type cause struct {
+	Name  string
+	Count uint64
+}
+
+// bars is a histogram.
+type bars struct {
+	Title, Note string
+	Bars        []histogramBar
+}
+
+type histogramBar struct {
+	Label, Count, Share string
+	Width               float64 // of 100
+	After               bool    // beyond what is allowed
+}
+
+// chartData is what the page's program draws.
+type chartData struct {
+	Times  Values  `json:"times"`
+	Spans  []Span  `json:"spans"`
+	Charts []Chart `json:"charts"`
+}
+
+// WriteHTML writes a page that needs nothing beside it, and no network.
+func WriteHTML(out io.Writer, f *Final) error {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"count": count[uint64], "number": count[int], "clock": clock, "short": short, "size": size, "clean": clean,
+		"plural": plural, "join": strings.Join, "stopwatch": stopwatch,
+	}).Parse(pageHTML)
+	if err != nil {
+		return fmt.Errorf("report: page: %w", err)
+	}
+	samples := Thin(f.Samples, shownSamples)
+	last := f.last()
+	p := page{
+		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Tiles: tiles(f), Spans: Spans(f.Samples),
+		Times: latencyTable(f), Thinned: 1,
+		Data: chartData{Times: Times(samples), Spans: Spans(f.Samples), Charts: Charts(samples)},
+		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),
+		License: uplotLicense,
+	}
+	if !f.Outcome.Passed {
+		p.Class = "bad"
+	}
+	if len(samples) > 0 {
+		p.Thinned = int(math.Ceil(float64(len(f.Samples)) / float64(len(samples))))
+	}
+	for _, name := range last.Causes() {
+		p.Causes = append(p.Causes, cause{clean(name), last.Errors[name]})
+	}
+	if v := f.Verdicts; v != nil {
+		p.addBars("Verdict after its deadline", "When a right verdict was decided, counted from its deadline.", v.Detection, v.DetectionAllowed)
+	}
+	p.addBars("Heartbeat to answer", "Counted from when it was sent.", f.RTT, 0)
+	if err := t.Execute(out, p); err != nil {
+		return fmt.Errorf("report: page: %w", err)
+	}
+	return nil
+}
+
+func (p *page) addBars(title, note string, d Distribution, allowed time.Duration) {
+	if d.Count == 0 || len(d.Buckets) == 0 {
+		return
+	}
+	b := bars{Title: title, Note: note}
+	var most, sum uint64
+	for _, bucket := range d.Buckets {
+		most = max(most, bucket.Count)
+	}
+	if allowed > 0 {
+		b.Note += fmt.Sprintf(" The 99th percentile is %s, and %s is allowed.", short(d.P99), short(allowed))
+	}
+	for _, bucket := range d.Buckets {
+		sum += bucket.Count
+		b.Bars = append(b.Bars, histogramBar{
+			Label: "< " + short(bucket.To), Count: count(bucket.Count), Share: cumulative(sum, d.Count),
+			Width: 100 * float64(bucket.Count) / float64(max(most, 1)), After: allowed > 0 && bucket.From >= allowed,
+		})
+	}
+	p.Bars = append(p.Bars, b)
+}
+
+// cumulative writes a share in percent, and 100% only when it is all.
+func cumulative(part, all uint64) string {
+	if part >= all {
+		return "100%"
+	}
+	share := 100 * float64(part) / float64(all)
+	text := fmt.Sprintf("%.2f%%", math.Floor(share*100)/100)
+	return strings.Replace(text, ".00%", "%", 1)
+}
+
+func tiles(f *Final) []tile {
+	last, most := f.last(), peaks(f.Samples)
+	worst := func(n uint64) string {
+		if n > 0 {
+			return "bad"
+		}
+		return ""
+	}
+	list := []tile{
+		{"connections", count(most.welcomed), "of " + plural(f.Fleet.Devices, "device") + ", at the most", ""},
+		{"connects", count(most.rate.Connects) + "/s", "at the most", ""},
+		{"heartbeats", count(most.rate.Sent) + "/s", "at the most; " + count(last.Sent) + " in all", ""},
+		{"answer, p99", short(f.RTT.P99), "p50 " + short(f.RTT.P50) + ", max " + short(f.RTT.Max), ""},
+		{"own lateness, p99", short(f.Lateness.P99), "max " + short(f.Lateness.Max), ""},
+		{"failed, lost", count(last.Failed) + ", " + count(last.Lost), "connections", worst(last.Failed + last.Lost)},
+	}
+	if v := f.Verdicts; v != nil {
+		var wrong uint64
+		for _, m := range v.Mistakes {
+			wrong += m.Count
+		}
+		list = append(list,
+			tile{"verdicts", count(v.Right) + " right", count(wrong) + " mistakes", worst(wrong)},
+			tile{"detection, p99", short(v.Detection.P99), "beyond the deadline; max " + short(v.Detection.Max), ""})
+	}
+	return list
+}
+
+// latencyTable has a row for each distribution.
+func latencyTable(f *Final) [][]cellText {
+	head := func(texts ...string) []cellText {
+		var row []cellText
+		for _, text := range texts {
+			row = append(row, cellText{text, true})
+		}
+		return row
+	}
+	table := [][]cellText{head("", "count", "p50", "p90", "p99", "p99.9", "p99.99", "max")}
+	add := func(name string, d Distribution) {
+		if d.Count == 0 {
+			return
+		}
+		row := head(name)
+		row = append(row, cellText{Text: count(d.Count)})
+		for _, value := range []time.Duration{d.P50, d.P90, d.P99, d.P999, d.P9999, d.Max} {
+			row = append(row, cellText{Text: short(value)})
+		}
+		table = append(table, row)
+	}
+	if f.Verdicts != nil {
+		add("verdict after its deadline", f.Verdicts.Detection)
+	}
+	add("heartbeat to answer", f.RTT)
+	add("the same, from when it was planned", f.RTTPlanned)
+	add("the generator's own lateness", f.Lateness)
+	add("connect to welcome", f.Connect)
+	return table
+}

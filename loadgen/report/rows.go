@@ -1,0 +1,86 @@
+package report
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// row is a heading with some words, which take as many lines as they need.
+type row struct {
+	head  string
+	words []string
+}
+
+const (
+	headWidth = 14
+	maxLines  = 3 // of one row
+)
+
+// lines sets a row for a width. What needs more lines than maxLines is left out, and that is said.
+func (r row) lines(columns int) []string {
+	room := max(columns-headWidth-2, 16)
+	var lines []string
+	line, used := "", 0
+	for i, w := range r.words {
+		if w == "" {
+			continue
+		}
+		n := width(w)
+		switch {
+		case used == 0:
+			line, used = w, n
+		case used+3+n <= room:
+			line, used = line+"   "+w, used+3+n
+		case len(lines) == maxLines-1:
+			line += "   and " + plural(len(r.words)-i, "more kind")
+			return r.dress(append(lines, line))
+		default:
+			lines = append(lines, line)
+			line, used = w, n
+		}
+	}
+	return r.dress(append(lines, line))
+}
+
+func (r row) dress(lines []string) []string {
+	for i := range lines {
+		head := ""
+		if i == 0 {
+			head = r.head
+		}
+		lines[i] = "  " + head + strings.Repeat(" ", headWidth-len(head)) + lines[i]
+	}
+	return lines
+}
+
+// width counts the characters of a text without its colours.
+func width(text string) int {
+	n := 0
+	for {
+		before, after, colored := strings.Cut(text, "\x1b[")
+		n += utf8.RuneCountInString(before)
+		if !colored {
+			return n
+		}
+		_, text, _ = strings.Cut(after, "m")
+	}
+}
+
+// cut shortens a text without colours.
+func cut(text string, columns int) string {
+	if utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	return string([]rune(text)[:max(columns-1, 0)]) + "…"
+}
+
+// ascii replaces the other characters that the screen uses.
+func ascii(text string) string {
+	text = strings.NewReplacer("█", "#", "░", ".", "▸", ">", "µs", "us", "…", "~", "×", "x").Replace(text)
+	return strings.Map(func(r rune) rune {
+		if r > 126 {
+			return '?'
+		}
+		return r
+	}, text)
+}

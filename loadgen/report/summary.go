@@ -1,0 +1,200 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// lateness of the generator from which on the summary warns.
+const tooLate = 10 * time.Millisecond
+
+// shownExamples is how many examples of a mistake the summary has.
+const shownExamples = 2
+
+// WriteSummary writes some twenty lines about a run.
+func WriteSummary(out io.Writer, f *Final) error {
+	var b strings.Builder
+	b.WriteString(result(f) + "\n")
+	for _, reason := range f.Outcome.Reasons {
+		b.WriteString("  " + clean(reason) + "\n")
+	}
+	if t := FirstTrouble(f); t != nil {
+		fmt.Fprintf(&b, "First trouble after %s, in phase %s: %s\n", clock(t.At.Round(time.Second)), clean(t.Phase), strings.Join(t.What, ", "))
+	}
+	b.WriteByte('\n')
+	for _, r := range summaryRows(f) {
+		for _, line := range r.lines(110) {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// result is one line: how it ended.
+func result(f *Final) string {
+	switch {
+	case !f.Outcome.Passed && f.Outcome.Status == 0:
+		return "NOT FINISHED"
+	case !f.Outcome.Passed:
+		return fmt.Sprintf("FAILED (exit status %d)", f.Outcome.Status)
+	case f.Verdicts == nil:
+		return "DONE (no verdicts were checked: --verify says where to read them)"
+	default:
+		return "PASSED"
+	}
+}
+
+func summaryRows(f *Final) []row {
+	last, most := f.last(), peaks(f.Samples)
+	seconds := max(f.Duration().Seconds(), 1e-9)
+	rows := []row{
+		{"scenario", []string{headline(&f.Run)}},
+		{"ran", []string{
+			clock(f.Duration().Round(100 * time.Millisecond)), "from " + f.Began.UTC().Format("2006-01-02 15:04:05") + " UTC",
+			plural(max(last.Workers, most.workers), "worker"), deadWords(last.Dead),
+		}},
+		{"connections", []string{
+			count(most.welcomed) + " at the most", count(last.Welcomed) + " at the end", count(last.Connects) + " begun",
+			count(last.Failed) + " failed", count(last.Lost) + " lost", count(most.rate.Connects) + "/s at the most",
+		}},
+		{"connecting", finalWords(f.Connect)},
+		{"heartbeats", []string{
+			count(last.Sent) + " sent", count(last.Answered) + " answered", count(float64(last.Sent)/seconds) + "/s on average",
+			count(most.rate.Sent) + "/s at the most",
+		}},
+		{"round trip", finalWords(f.RTT)},
+		{"from plan", append(finalWords(f.RTTPlanned), "counted from when it should have been sent")},
+		{"own lateness", append(finalWords(f.Lateness), lateWords(f))},
+		{"generator", []string{fmt.Sprintf("%.2f cores at the most", most.cpu), size(most.memory) + " at the most", perDevice(most)}},
+		{"errors", errorCounts(last)},
+	}
+	rows = append(rows, verdictRows(f.Verdicts)...)
+	for i, h := range f.Hits {
+		words := []string{clean(h.Limit) + ": " + clean(h.Evidence)}
+		if h.Mend != "" {
+			words = append(words, "mend it with: "+clean(h.Mend))
+		}
+		rows = append(rows, row{first(i, "limits hit"), words})
+	}
+	return rows
+}
+
+func verdictRows(v *Verdicts) []row {
+	if v == nil {
+		return nil
+	}
+	words := []string{count(v.Right) + " right"}
+	var none []string
+	for _, m := range v.Mistakes {
+		if m.Count == 0 && m.Held() {
+			none = append(none, clean(m.Name))
+			continue
+		}
+		words = append(words, count(m.Count)+" "+clean(m.Name)+allowed(m))
+	}
+	rows := []row{{"verdicts", words}}
+	if len(none) > 0 {
+		rows = append(rows, row{"", []string{"none of: " + strings.Join(none, ", ")}})
+	}
+	detection := finalWords(v.Detection)
+	if v.DetectionAllowed > 0 {
+		detection = append(detection, "p99 allowed: "+short(v.DetectionAllowed))
+	}
+	rows = append(rows, row{"detection", append(detection, "beyond the deadline")})
+	for _, m := range v.Mistakes {
+		for i, e := range m.Examples {
+			if i == shownExamples {
+				break
+			}
+			rows = append(rows, row{first(i, "  for example"), []string{clean(m.Name) + ": " + e.words()}})
+		}
+	}
+	return rows
+}
+
+func allowed(m Mistake) string {
+	switch {
+	case m.Allowed < 0:
+		return " (not checked)"
+	case m.Held():
+		return fmt.Sprintf(" (%s allowed)", count(m.Allowed))
+	default:
+		return fmt.Sprintf(" (only %s allowed)", count(m.Allowed))
+	}
+}
+
+func (e Example) words() string {
+	text := clean(e.Device) + ": " + clean(e.Done) + "; said: " + clean(e.Said)
+	if !e.At.IsZero() {
+		text += " at " + e.At.UTC().Format("15:04:05.000")
+	}
+	return text
+}
+
+// high is the most that was seen of something.
+type high struct {
+	welcomed, workers int
+	rate              Rate
+	cpu               float64
+	memory            uint64
+}
+
+func peaks(samples []Sample) high {
+	var h high
+	for i := range samples {
+		s := &samples[i]
+		h.welcomed, h.workers = max(h.welcomed, s.Welcomed), max(h.workers, s.Workers)
+		h.rate.Connects, h.rate.Sent = max(h.rate.Connects, s.Rate.Connects), max(h.rate.Sent, s.Rate.Sent)
+		h.cpu, h.memory = max(h.cpu, s.CPU), max(h.memory, s.Memory)
+	}
+	return h
+}
+
+func perDevice(h high) string {
+	if h.welcomed < 1000 { // the program itself would be most of it
+		return ""
+	}
+	return count(h.memory/uint64(h.welcomed)) + " B per connection, all included"
+}
+
+func finalWords(d Distribution) []string {
+	if d.Count == 0 {
+		return []string{"nothing to measure"}
+	}
+	return latencyWords(d.Latency)
+}
+
+func lateWords(f *Final) string {
+	if f.Lateness.P99 < tooLate {
+		return ""
+	}
+	return "the generator could not keep up: trust the row above, not the round trip"
+}
+
+func deadWords(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, "worker") + " died"
+}
+
+func errorCounts(s *Sample) []string {
+	var words []string
+	for _, cause := range s.Causes() {
+		words = append(words, count(s.Errors[cause])+" "+clean(cause))
+	}
+	if len(words) == 0 {
+		return []string{"none"}
+	}
+	return words
+}
+
+func first(i int, head string) string {
+	if i > 0 {
+		return ""
+	}
+	return head
+}

@@ -1,0 +1,216 @@
+package score
+
+import (
+	"math"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// never is later than all that can happen.
+const never = math.MaxInt64
+
+// absence is a time for which a device was away, or something else that was done to it. Times are nanoseconds of the wall clock, 0 for none.
+type absence struct {
+	at   int64 // when it was done
+	last int64 // the last sign of life before
+	back int64 // the first one afterwards
+	next uint32
+	kind plan.Kind // 0: the connection was lost
+	mark marks
+}
+
+// marks are what is known of an absence besides.
+type marks uint8
+
+const (
+	judged   marks = 1 << iota // it has its verdict
+	missed                     // it was counted as missed
+	lost                       // the gateway ended the connection meanwhile, or did not let the device in
+	unheard                    // the device had no connection: the gateway need not know
+	inferred                   // when the device was back follows from later signs of life
+)
+
+func (m marks) has(x marks) bool { return m&x != 0 }
+
+// terms are by what verdicts are due. Times are nanoseconds.
+type terms struct {
+	timeout, grace, slack, clock, allowance int64
+}
+
+// reason is one of those that are known.
+type reason uint8
+
+const (
+	unsaid reason = iota
+	silence
+	closed
+	bye
+	will
+	strange
+)
+
+func reasonOf(text string) reason {
+	switch text {
+	case "":
+		return unsaid
+	case ReasonSilence:
+		return silence
+	case ReasonClosed, ReasonProtocol:
+		return closed
+	case ReasonBye:
+		return bye
+	case ReasonWill:
+		return will
+	}
+	return strange
+}
+
+// gone says that the device sends nothing in an absence of this kind.
+func (a *absence) gone() bool {
+	switch a.kind {
+	case 0, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
+		return true
+	case plan.Stall, plan.Duplicate, plan.Sleep, plan.Signal:
+	}
+	return false
+}
+
+// closes says that the connection is ended by the device, without a goodbye.
+func (a *absence) closes() bool {
+	return a.kind == plan.Close || a.kind == plan.Reset || a.kind == plan.Move || a.kind == plan.Reconnect
+}
+
+// due returns when an absence that has no end may be judged for a reason; never if it may not be.
+func (a *absence) due(r reason, t *terms) int64 {
+	switch r {
+	case bye:
+		if a.kind == plan.Bye {
+			return a.at
+		}
+	case silence:
+		if a.kind != plan.Bye {
+			return a.last + t.timeout
+		}
+	case closed:
+		if a.closes() {
+			return a.at + t.grace
+		}
+		if a.mark.has(lost) {
+			return a.last + min(t.grace, t.timeout)
+		}
+	case will:
+		return min(a.due(silence, t), a.due(closed, t))
+	case unsaid:
+		return min(a.due(bye, t), a.due(will, t))
+	case strange:
+	}
+	return never
+}
+
+// expected returns when the absence has to be judged, by what is known for sure.
+func (a *absence) expected(t *terms) int64 {
+	if a.kind == plan.Bye {
+		return a.at
+	}
+	due := a.due(silence, t)
+	if a.closes() {
+		due = min(due, a.due(closed, t))
+	}
+	return due
+}
+
+// from is the instant from which latency counts for a reason.
+func (a *absence) from(r reason, t *terms) int64 {
+	if !a.closes() && a.mark.has(lost) && r != silence {
+		return min(max(a.at+t.grace, a.due(r, t)), max(a.due(silence, t), a.due(r, t)))
+	}
+	return a.due(r, t)
+}
+
+// required says that the absence has to have its verdict by now, which is due at an instant.
+func (a *absence) required(due, now int64, t *terms) bool {
+	if !a.gone() || a.mark.has(unheard|inferred) || due > now-t.slack {
+		return false
+	}
+	return a.kind == plan.Bye || a.back == 0 || a.back > due+t.slack
+}
+
+// fit is how well a verdict and an absence fit together; more is better.
+type fit uint8
+
+const (
+	none     fit = iota
+	open         // cannot be said yet: the device sleeps
+	repeated     // the absence has its verdict already
+	early        // the device was gone, but not for long enough
+	excused      // nobody can say
+	wrong        // due, but not for this reason
+	right
+)
+
+// claim is an offline verdict.
+type claim struct {
+	time int64 // when it was decided
+	// ahead is how long the deadline was before that, lag how long after that it was read; microseconds.
+	ahead, lag uint32
+	next       uint32
+	place      uint16
+	reason     reason
+	exact      bool // the deadline was told
+}
+
+func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
+
+// fit compares a claim with an absence; away says that the device is gone for the gateway, because it came back elsewhere.
+func (a *absence) fit(c *claim, away bool, t *terms) fit {
+	d, end := c.deadline(), a.back
+	if end == 0 || away {
+		end = never
+	} else if c.exact {
+		end += t.clock
+	} else {
+		end += max(t.slack, t.clock)
+	}
+	if d > end || d < a.at-t.clock && d < a.due(c.reason, t)-t.clock {
+		return none
+	}
+	if !a.gone() {
+		return a.tolerated(d, c.reason, away, t)
+	}
+	due := a.due(unsaid, t)
+	if c.reason == silence && a.kind != plan.Bye && !a.closes() { // and not because the gateway ended the connection itself
+		due = a.due(silence, t)
+	}
+	own := a.due(c.reason, t)
+	switch {
+	case d < min(due, own)-t.clock:
+		return early
+	case a.mark.has(judged):
+		return repeated
+	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost):
+		return wrong
+	}
+	return right
+}
+
+// tolerated judges a claim on a device that may be alive.
+func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
+	switch a.kind {
+	case plan.Stall:
+		return excused
+	case plan.Duplicate:
+		if r != bye && (away || d >= a.last+t.timeout-t.clock) {
+			return excused
+		}
+	case plan.Sleep: // at least for as long as that, a device that said so is waited for
+		if r == bye || r == closed && !a.mark.has(lost) || d < a.at+t.timeout-t.clock {
+			return none
+		}
+		if a.back == 0 {
+			return open
+		}
+	case plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect, plan.Signal:
+	}
+	return none
+}

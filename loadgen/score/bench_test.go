@@ -1,0 +1,108 @@
+package score_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/score"
+)
+
+func TestSizes(t *testing.T) {
+	if device, track, absence, claim := score.Sizes(); device != 16 || track != 24 || absence != 32 || claim != 24 {
+		t.Errorf("rows of %d, %d, %d and %d bytes; want 16, 24, 32 and 24", device, track, absence, claim)
+	}
+}
+
+// BenchmarkMemory is what a fleet costs: all are online, and of share all are silent and judged, or wait to be judged.
+func BenchmarkMemory(b *testing.B) {
+	for _, silent := range []string{"none", "judged", "waiting"} {
+		b.Run("n=1e6/silent="+silent, func(b *testing.B) {
+			const n = 1_000_000
+			for b.Loop() {
+				var before, after runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				s, err := score.New(fleet(n), score.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if silent == "judged" {
+					s.Settle(at(60))
+				}
+				var id []byte
+				for i := range n {
+					id = fmt.Appendf(id[:0], "d-%d", i)
+					v := on(0)
+					v.Device, v.Seq = string(id), 1
+					s.Verdict(v)
+					truth := did(plan.Silent, 50, 0)
+					truth.Device = i
+					if silent == "judged" {
+						s.Add(truth)
+					}
+					if silent != "none" {
+						v := off("silence", 59)
+						v.Device, v.Seq = string(id), 2
+						s.Verdict(v)
+					}
+					if silent == "waiting" {
+						s.Add(truth)
+					}
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "B/device")
+				begun := time.Now()
+				s.Settle(at(100))
+				b.ReportMetric(float64(time.Since(begun).Milliseconds()), "ms/settle")
+				runtime.KeepAlive(s)
+			}
+		})
+	}
+}
+
+func BenchmarkVerdict(b *testing.B) {
+	const n = 100_000
+	s, err := score.New(fleet(n), score.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	verdicts := make([]score.Verdict, n)
+	for i := range n {
+		verdicts[i] = on(0)
+		verdicts[i].Device = fmt.Sprintf("d-%d", i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		v := &verdicts[i%n]
+		v.Seq++
+		s.Verdict(*v)
+	}
+}
+
+// BenchmarkParse is what an event of the stream costs until it is a verdict.
+func BenchmarkParse(b *testing.B) {
+	data := strings.ReplaceAll(offlineJSON, "\n", "")
+	stream := strings.Repeat("id: 9\nevent: io.holter.device.offline\ndata: "+data+"\n\n", 1000)
+	b.Run("step=messages", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if all, _ := score.Decode(strings.NewReader(stream)); len(all) != 1000 {
+				b.Fatal(len(all))
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/event")
+	})
+	b.Run("step=event", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, _, err := score.Parse("io.holter.device.offline", []byte(data)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package score
+
+import (
+	"io"
+	"unsafe"
+)
+
+// Message is a message of server-sent events, for tests.
+type Message struct {
+	ID, Event, Data string
+	HasData         bool
+}
+
+// Decode reads all messages, and returns why there are no more.
+func Decode(r io.Reader) ([]Message, error) {
+	d := newDecoder(r)
+	var all []Message
+	for {
+		m, err := d.next()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, Message{string(m.id), string(m.event), string(m.data), m.data != nil})
+	}
+}
+
+// Parse reads one message.
+func Parse(event string, data []byte) (Verdict, bool, error) {
+	return parse(message{event: []byte(event), data: data})
+}
+
+// ParseMQTT reads one message.
+func (m *MQTT) ParseMQTT(topic, payload string, retained bool) (Verdict, bool) {
+	return m.parse(topic, []byte(payload), retained)
+}
+
+// Filters are what is subscribed to.
+func (m *MQTT) Filters() map[string]byte { return m.filters }
+
+// Sizes are those of the tables' rows.
+func Sizes() (devices, tracks, absences, claims uintptr) {
+	return unsafe.Sizeof(device{}), unsafe.Sizeof(track{}), unsafe.Sizeof(absence{}), unsafe.Sizeof(claim{})
+}

@@ -1,0 +1,294 @@
+package score
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// HTTPConfig says where Holter's HTTP API is.
+type HTTPConfig struct {
+	// URLs are the addresses of the APIs, as in http://127.0.0.1:8080. Several are those of gateways that know nothing of each other.
+	URLs []string
+	// Token is sent with each request; "" sends none.
+	Token string
+	// Retry is the pause after a broken connection. Default 200 ms.
+	Retry time.Duration
+	// Quiet is how long nothing may come before a connection counts as broken. Holter says something every 15 s. Default 45 s.
+	Quiet time.Duration
+}
+
+// HTTP is a [Follower] of the event streams of Holter's HTTP API.
+type HTTP struct {
+	config HTTPConfig
+	urls   []string
+}
+
+// NewHTTP checks a configuration. It connects nowhere.
+func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
+	h := &HTTP{config: cfg}
+	if h.config.Retry == 0 {
+		h.config.Retry = 200 * time.Millisecond
+	}
+	if h.config.Quiet == 0 {
+		h.config.Quiet = 45 * time.Second
+	}
+	var errs []error
+	if len(cfg.URLs) == 0 {
+		errs = append(errs, errors.New("score: there is no URL; give that of Holter's HTTP API, as in http://127.0.0.1:8080"))
+	}
+	seen := make(map[string]bool)
+	for _, text := range cfg.URLs {
+		u, err := url.Parse(text)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("score: %w; write it as in http://127.0.0.1:8080", err))
+			continue
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			errs = append(errs, fmt.Errorf("score: %q is no address of an HTTP API; write it as in http://127.0.0.1:8080", text))
+			continue
+		case seen[strings.TrimSuffix(text, "/")]:
+			errs = append(errs, fmt.Errorf("score: %s is there twice; give each address once", text))
+		}
+		seen[strings.TrimSuffix(text, "/")] = true
+		h.urls = append(h.urls, strings.TrimSuffix(text, "/"))
+	}
+	return h, errors.Join(errs...)
+}
+
+// Follow implements [Follower]. tell is called by one goroutine for each address. It fails if an address cannot be followed at all: nobody
+// answers when it is tried first, or it refuses the token, now or later.
+func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
+	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
+	defer transport.CloseIdleConnections()
+	all, ctx := errgroup.WithContext(ctx)
+	for _, u := range h.urls {
+		s := &stream{config: &h.config, url: u, client: &http.Client{Transport: transport}, tell: tell, place: from, known: from != FromNow && from != 0}
+		s.oldest = from == 0
+		all.Go(func() error { return s.run(ctx) })
+	}
+	return all.Wait()
+}
+
+// stream is one address that is followed.
+type stream struct {
+	config *HTTPConfig
+	url    string
+	client *http.Client
+	tell   func(Verdict)
+	place  uint64 // offset of what was read last
+	known  bool   // place is known
+	oldest bool   // begin with the oldest event
+	began  bool   // it was followed once
+}
+
+// errRefused is wrapped by errors that another try will not mend.
+var errRefused = errors.New("score: cannot be followed")
+
+func (s *stream) run(ctx context.Context) error {
+	for {
+		following := false
+		err := s.read(ctx, func() { following = true })
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to end
+		}
+		switch {
+		case errors.Is(err, errRefused) || !s.began:
+			return fmt.Errorf("follow %s: %w", s.url, err)
+		case following:
+			s.tell(Verdict{URL: s.url, Kind: Broken, Reason: err.Error(), Seen: time.Now()})
+		}
+		select {
+		case <-time.After(s.config.Retry):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// read connects, and reads until the connection breaks.
+func (s *stream) read(ctx context.Context, follows func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, err := s.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	quiet := time.AfterFunc(s.config.Quiet, cancel)
+	defer quiet.Stop()
+	d := newDecoder(readerFunc(func(p []byte) (int, error) {
+		n, err := resp.Body.Read(p)
+		quiet.Reset(s.config.Quiet)
+		return n, err
+	}))
+	told := false
+	following := func() {
+		if !told {
+			told, s.began = true, true
+			follows()
+			s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Seen: time.Now()})
+		}
+	}
+	if s.oldest && !s.known {
+		s.place = 0
+		following()
+	}
+	for {
+		m, err := d.next()
+		if err != nil {
+			return err
+		}
+		if offset, err := strconv.ParseUint(string(m.id), 10, 64); err == nil {
+			if s.place = offset; m.data == nil || s.known {
+				s.known = true
+				following()
+			}
+			s.known = true
+		}
+		if m.data == nil {
+			continue
+		}
+		following()
+		v, ok, err := parse(m)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		v.URL, v.Seen = s.url, time.Now()
+		s.tell(v)
+	}
+}
+
+// get asks for the stream.
+func (s *stream) get(ctx context.Context) (*http.Response, error) {
+	address := s.url + "/v1/events/stream"
+	if s.oldest {
+		address += "?after=0"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if s.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.config.Token)
+	}
+	if s.known {
+		req.Header.Set("Last-Event-ID", strconv.FormatUint(s.place, 10))
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, refusal(resp)
+}
+
+// refusal says what an answer that is no stream means.
+func refusal(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // as much as there is
+	text := fmt.Sprintf("%s: %.300q", resp.Status, body)
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return fmt.Errorf("%w: %s; give a token that may read events", errRefused, text)
+	case code == http.StatusOK:
+		return fmt.Errorf("%w: it answers with %q and not with a stream of events; is this Holter's HTTP API?", errRefused, resp.Header.Get("Content-Type"))
+	case code == http.StatusNotFound:
+		return fmt.Errorf("%w: %s; is this Holter's HTTP API?", errRefused, text)
+	case code == http.StatusTooManyRequests, code >= 500:
+		return errors.New(text)
+	}
+	return fmt.Errorf("%w: %s", errRefused, text)
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// cloudEvent is what is needed of an event.
+type cloudEvent struct {
+	Type    string    `json:"type"`
+	Subject string    `json:"subject"`
+	Time    time.Time `json:"time"`
+	Data    struct {
+		Offset       uint64    `json:"offset"`
+		Seq          uint64    `json:"seq"`
+		Epoch        uint64    `json:"epoch"`
+		Reason       string    `json:"reason"`
+		Source       string    `json:"source"`
+		Deadline     time.Time `json:"deadline"`
+		HeardSilence float64   `json:"heard_silence_ms"`
+		Timeout      float64   `json:"timeout_ms"`
+		Deaf         float64   `json:"deaf_ms"`
+	} `json:"data"`
+}
+
+// parse turns a message of the stream into a verdict; false if it is about groups, or something that came with a later version.
+func parse(m message) (Verdict, bool, error) {
+	if string(m.event) == "missed" {
+		var gone struct{ Oldest uint64 }
+		if err := json.Unmarshal(m.data, &gone); err != nil {
+			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.data, err)
+		}
+		return Verdict{Kind: Missed, Offset: gone.Oldest}, true, nil
+	}
+	var c cloudEvent
+	if err := json.Unmarshal(m.data, &c); err != nil {
+		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.data, err)
+	}
+	v := Verdict{
+		Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,
+		Offset: c.Data.Offset, Time: c.Time, Deadline: c.Data.Deadline, HeardSilence: millis(c.Data.HeardSilence),
+		Timeout: millis(c.Data.Timeout), Deaf: millis(c.Data.Deaf),
+	}
+	switch {
+	case v.Kind >= SourceDeaf:
+		v.Device, v.Source = "", c.Subject
+	case !strings.HasPrefix(c.Type, "io.holter.device."):
+		return Verdict{}, false, nil
+	}
+	return v, true, nil
+}
+
+func kindOf(eventType string) Kind {
+	switch strings.TrimPrefix(eventType, "io.holter.") {
+	case "device.online":
+		return Online
+	case "device.offline":
+		return Offline
+	case "device.late":
+		return Late
+	case "device.sleeping":
+		return Sleeping
+	case "device.session_replaced":
+		return Replaced
+	case "device.forgotten":
+		return Forgotten
+	case "source.deaf":
+		return SourceDeaf
+	case "source.heard":
+		return SourceHeard
+	}
+	return Other
+}
+
+// millis turns milliseconds into a Duration.
+func millis(ms float64) time.Duration {
+	return time.Duration(math.Round(min(max(ms, -1e12), 1e12) * float64(time.Millisecond)))
+}

@@ -1,0 +1,302 @@
+package score
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// matchLocked finds the absence that a claim fits best, and how well.
+func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
+	for a := range s.absences.all(s.devices[n].absences) {
+		away := a.back != 0 && s.elsewhereLocked(n, a, s.places[c.place].url)
+		if f := a.fit(c, away, &s.terms); f > how {
+			best, how = a, f
+		}
+	}
+	return best, how
+}
+
+// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from before its deadline is still to be told.
+func (s *Score) certainLocked(c *claim, a *absence) bool {
+	return a.back != 0 || c.deadline() <= s.settled
+}
+
+// elsewhereLocked says that a device came back from an absence at another gateway than this one.
+func (s *Score) elsewhereLocked(n int, a *absence, url uint16) bool {
+	if len(s.gateways) < 2 {
+		return false
+	}
+	back := (a.back - s.terms.slack - s.base) / int64(time.Millisecond)
+	for t := range s.tracks.all(s.devices[n].tracks) {
+		// One that holds it for present still need not say so again.
+		if s.places[t.place].url != url && (int64(t.since) >= back || t.state == present) {
+			return true
+		}
+	}
+	return false
+}
+
+// placeOfLocked returns the source that a device was heard at last.
+func (s *Score) placeOfLocked(n int) *place {
+	p, since := uint16(0), uint32(0)
+	for t := range s.tracks.all(s.devices[n].tracks) {
+		if t.since >= since {
+			p, since = t.place, t.since
+		}
+	}
+	return &s.places[p]
+}
+
+// commitLocked counts a claim that is right.
+func (s *Score) commitLocked(n int, c *claim, a *absence) {
+	s.takeLocked(n, a)
+	s.report.Right++
+	due := s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
+	late := max(c.time-due, 0)
+	record := func(d int64) int64 { return min(d/int64(Unit), s.report.detection.HighestTrackableValue()) }
+	_ = s.report.detection.RecordValue(record(late)) // in its range
+	_ = s.report.told.RecordValue(record(late + int64(c.lag)*int64(Unit)))
+	if c.exact && a.back != 0 && c.time > a.back+s.terms.slack && !s.elsewhereLocked(n, a, s.places[c.place].url) {
+		s.report.Overtaken.add(1, s.caseLocked(n, a, c))
+	}
+}
+
+// takeLocked notes that an absence has its verdict, right or not.
+func (s *Score) takeLocked(n int, a *absence) {
+	if a.mark.has(missed) {
+		s.report.MissedOffline.retract(n, a.at)
+		a.mark &^= missed
+	}
+	a.mark |= judged
+}
+
+// resolveLocked judges a claim, and says whether it is done with. One that is not ripe can only be right: the truth about it may be to come.
+func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
+	a, how := s.matchLocked(n, c)
+	certain := ripe && (how != open || final)
+	if how == right {
+		certain = final || s.certainLocked(c, a)
+	}
+	if !certain {
+		return false
+	}
+	example := s.caseLocked(n, a, c)
+	switch how {
+	case right:
+		s.commitLocked(n, c, a)
+	case wrong:
+		s.takeLocked(n, a)
+		s.report.WrongReason.add(1, example)
+	case repeated:
+		s.report.Duplicates.add(1, example)
+	case excused, open:
+		s.report.Excused++
+	case early:
+		a.mark |= judged // there will be no other
+		s.report.FalseOffline.add(1, example)
+		s.report.Early.add(1, example)
+	case none:
+		a = s.returnedLocked(n, c)
+		example = s.caseLocked(n, a, c)
+		s.report.FalseOffline.add(1, example)
+		if a != nil && (c.reason == closed || c.reason == will || c.reason == unsaid) {
+			s.report.Replaced.add(1, example)
+		}
+	}
+	s.report.Waiting--
+	return true
+}
+
+// returnedLocked returns an absence that had just ended when a claim was due.
+func (s *Score) returnedLocked(n int, c *claim) *absence {
+	var latest *absence
+	for a := range s.absences.all(s.devices[n].absences) {
+		ends := a.back != 0 && (a.closes() || a.mark.has(lost) || a.kind == plan.Duplicate)
+		if d := c.deadline(); ends && d >= a.at && d <= a.back+s.terms.grace+s.terms.slack {
+			latest = a
+		}
+	}
+	return latest
+}
+
+// settleLocked judges what is ripe.
+func (s *Score) settleLocked(until int64, final bool) {
+	s.settled = max(s.settled, until)
+	for n := range s.devices {
+		d := &s.devices[n]
+		if d.claims != 0 {
+			s.claims.sieve(&d.claims, func(c *claim) bool {
+				ripe := c.time+s.terms.slack <= until || final && c.time <= until
+				return !s.resolveLocked(n, c, ripe, final)
+			})
+		}
+		if d.absences != 0 {
+			s.overdueLocked(n, until, final)
+		}
+		if final {
+			s.goodbyeLocked(n, until)
+		}
+	}
+}
+
+// overdueLocked looks for absences of a device that are missed, and forgets those that are over.
+func (s *Score) overdueLocked(n int, until int64, final bool) {
+	d := &s.devices[n]
+	for a := range s.absences.all(d.absences) {
+		if a.mark.has(judged) {
+			continue
+		}
+		due := s.placeOfLocked(n).extend(a.expected(&s.terms), a.last, never, &s.terms)
+		must := a.required(due, until, &s.terms)
+		switch {
+		case must && !a.mark.has(missed):
+			a.mark |= missed
+			s.report.MissedOffline.add(1, s.missedLocked(n, a, due))
+		case !must && a.mark.has(missed): // more is known now
+			a.mark &^= missed
+			s.report.MissedOffline.retract(n, a.at)
+		}
+	}
+	if final || d.claims != 0 {
+		return
+	}
+	s.absences.sieve(&d.absences, func(a *absence) bool {
+		return a.back == 0 || a.mark.has(missed|inferred) || a.back+int64(s.options.Keep)+s.terms.timeout > until
+	})
+}
+
+// goodbyeLocked looks at what was said of a device last.
+func (s *Score) goodbyeLocked(n int, now int64) {
+	d := &s.devices[n]
+	if d.flags&online == 0 {
+		if d.flags&unwelcomed == 0 {
+			s.report.NeverOnline.add(1, func() Example {
+				return Example{Device: s.plan.DeviceID(n), Number: n, Done: "it had a connection", Said: "never said to be online", At: instant(now)}
+			})
+		}
+		return
+	}
+	for t := range s.tracks.all(d.tracks) {
+		if t.state != absent {
+			return
+		}
+	}
+	var latest *absence
+	for a := range s.absences.all(d.absences) {
+		if a.back == 0 || a.back+s.terms.slack > now {
+			return
+		}
+		latest = a
+	}
+	s.report.Stuck.add(1, func() Example {
+		e := s.exampleLocked(n, latest, nil)
+		e.Said, e.At = "still offline at "+clock(now), instant(now)
+		return e
+	})
+}
+
+// caseLocked describes a claim and the absence that it may be about, or nil.
+func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
+	told := *c
+	return func() Example {
+		e := s.exampleLocked(n, a, nil)
+		e.URL, e.At = s.gateways[s.places[told.place].url].url, instant(told.time)
+		e.Said = fmt.Sprintf("offline%s at %s", told.reason.because(), clock(told.time))
+		if told.exact {
+			e.Said += ", deadline " + clock(told.deadline())
+		}
+		return e
+	}
+}
+
+func (s *Score) missedLocked(n int, a *absence, due int64) func() Example {
+	return func() Example {
+		e := s.exampleLocked(n, a, nil)
+		e.Said, e.At, e.key = "no verdict, due at "+clock(due), instant(due), a.at
+		return e
+	}
+}
+
+// exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what was said.
+func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
+	e := Example{Device: s.plan.DeviceID(n), Number: n, Done: "nothing was done to it"}
+	if v != nil {
+		e.URL, e.Said, e.At = v.URL, said(v), v.when().UTC()
+	}
+	if a == nil {
+		for latest := range s.absences.all(s.devices[n].absences) {
+			a = latest
+		}
+	}
+	if a != nil {
+		e.Done = a.story()
+	}
+	return e
+}
+
+// story tells what was done.
+func (a *absence) story() string {
+	text := "the connection was lost"
+	if a.kind != 0 {
+		text = a.kind.String()
+	}
+	text += " at " + clock(a.at) + ", last sign of life " + clock(a.last)
+	if a.kind != 0 && a.mark.has(lost) {
+		text += ", the connection was lost besides"
+	}
+	if a.back == 0 {
+		return text + ", not back"
+	}
+	return text + ", back " + clock(a.back)
+}
+
+// said puts what was said into words.
+func said(v *Verdict) string {
+	word := "something else"
+	switch v.Kind {
+	case Online:
+		word = "online"
+	case Offline:
+		word = "offline"
+		if v.Reason != "" {
+			word += " (" + v.Reason + ")"
+		}
+	case Late:
+		word = "late"
+	case Sleeping:
+		word = "sleeping"
+	case Replaced:
+		word = "on another session"
+	case Forgotten:
+		word = "forgotten"
+	case Other, SourceDeaf, SourceHeard, Following, Missed, Broken:
+	}
+	return word + " at " + clock(nanos(v.when()))
+}
+
+func (r reason) because() string {
+	switch r {
+	case silence:
+		return " (silence)"
+	case closed:
+		return " (closed)"
+	case bye:
+		return " (bye)"
+	case will:
+		return " (will)"
+	case strange:
+		return " (some other reason)"
+	case unsaid:
+	}
+	return ""
+}
+
+// clock prints an instant for a person.
+func clock(at int64) string {
+	if at == 0 {
+		return "never"
+	}
+	return instant(at).Format("15:04:05.000000")
+}

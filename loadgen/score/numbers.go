@@ -1,0 +1,70 @@
+package score
+
+// track is what one gateway said of one device.
+type track struct {
+	top   uint32 // the highest number so far
+	seen  uint32 // bit i: number top-1-i was there
+	epoch uint32 // the highest so far, its low bits
+	since uint32 // when the device came online there, in milliseconds of the score
+	next  uint32
+	place uint16 // the latest source that it was heard at
+	state trackState
+}
+
+// trackState is what the gateway holds the device for.
+type trackState uint8
+
+const (
+	unknown trackState = iota
+	present
+	absent
+)
+
+// numbered is what a number shows.
+type numbered uint8
+
+const (
+	inOrder   numbered = iota
+	duplicate          // it was there before
+	disorder           // it comes after a higher one
+	skips              // numbers before it are missing
+)
+
+// window is how far back numbers are remembered one by one; older ones count as duplicates.
+const window = 32
+
+// begin says that the next number is the first one to be expected. It works like the window by which IPsec refuses replays
+// (RFC 4303, 3.4.3).
+func (t *track) begin(first uint32) { t.top, t.seen = first-1, ^uint32(0) }
+
+// number takes an event's number, and says how many before it are missing so far.
+func (t *track) number(seq uint32) (numbered, uint32) {
+	if seq > t.top {
+		gap := seq - t.top - 1
+		t.seen = t.seen<<(gap+1) | 1<<gap // what is shifted too far is gone
+		t.top = seq
+		if gap > 0 {
+			return skips, gap
+		}
+		return inOrder, 0
+	}
+	back := t.top - seq // 0: the highest itself
+	if back == 0 || back > window || t.seen&(1<<(back-1)) != 0 {
+		return duplicate, 0
+	}
+	t.seen |= 1 << (back - 1)
+	return disorder, 0
+}
+
+// session takes an event's epoch, and says whether it fell.
+func (t *track) session(epoch uint64) (fell bool) {
+	e := uint32(epoch) //nolint:gosec // compared by their distance
+	if epoch == 0 {
+		return false
+	}
+	if t.epoch != 0 && int32(e-t.epoch) < 0 { //nolint:gosec // that distance
+		return true
+	}
+	t.epoch = e
+	return false
+}

@@ -1,0 +1,172 @@
+package score
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Report says how good the verdicts were.
+type Report struct {
+	// Devices are those of the plan, Touched those that something was done to or happened to.
+	Devices int `json:"devices"`
+	Touched int `json:"touched"`
+	// Verdicts counts what was said of devices, Offlines the offline verdicts among that. Of these, Right were right, Excused neither right
+	// nor wrong, and Waiting wait for their truth.
+	Verdicts uint64 `json:"verdicts"`
+	Offlines uint64 `json:"offlines"`
+	Right    uint64 `json:"right"`
+	Excused  uint64 `json:"excused"`
+	Waiting  uint64 `json:"waiting"`
+
+	// FalseOffline are verdicts on devices that were alive. Among them: Early, those on devices that were gone, but not for long enough yet;
+	// and Replaced, those that came from the end of a connection when the device was back on another one.
+	FalseOffline Figure `json:"false_offline"`
+	Early        Figure `json:"early"`
+	Replaced     Figure `json:"replaced"`
+	// MissedOffline are absences that have no verdict, WrongReason those whose verdict gives another reason than the true one.
+	MissedOffline Figure `json:"missed_offline"`
+	WrongReason   Figure `json:"wrong_reason"`
+	// Order are events of a device whose number or epoch is lower than one before, Gaps are missing numbers; Duplicates came twice, or are
+	// second verdicts on one absence.
+	Order      Figure `json:"order"`
+	Gaps       Figure `json:"gaps"`
+	Duplicates Figure `json:"duplicates"`
+	// NeverOnline are devices of which nobody ever said that they are there, Stuck are those that are back and still offline by what was said
+	// last. Both are known at the end only.
+	NeverOnline Figure `json:"never_online"`
+	Stuck       Figure `json:"stuck"`
+	// Not mistakes by themselves: Overtaken are right verdicts that were decided after the device was back; OtherTimeout are verdicts by
+	// another timeout than the plan's; Strangers are events of devices that are not in the plan.
+	Overtaken    Figure `json:"overtaken"`
+	OtherTimeout Figure `json:"other_timeout"`
+	Strangers    Figure `json:"strangers"`
+
+	// Latency is how long after its deadline a right verdict was decided, Told how long after that it was read here; see [Report.Detection].
+	Latency Latency `json:"latency"`
+	Told    Latency `json:"told"`
+	// Deaf counts how often a source said that it was deaf, and DeafFor is how long that was altogether.
+	Deaf    int           `json:"deaf"`
+	DeafFor time.Duration `json:"deaf_for_ns"`
+	// Breaks counts how often a stream of verdicts broke; Incomplete says where events were no longer kept when it was read on, for the
+	// first ten times: figures that follow from that are not the gateway's fault alone.
+	Breaks     int      `json:"breaks"`
+	Incomplete []string `json:"incomplete,omitempty"`
+
+	detection, told *hdrhistogram.Histogram
+}
+
+// Unit is that of the values in histograms.
+const Unit = time.Microsecond
+
+// Detection returns the histogram behind Latency, in units of [Unit]. It is the report's own.
+func (r *Report) Detection() *hdrhistogram.Histogram { return r.detection }
+
+// Delivery returns the histogram behind Told, in units of [Unit]. It is the report's own.
+func (r *Report) Delivery() *hdrhistogram.Histogram { return r.told }
+
+// Figure counts something, and has the first ten cases for a person to look up.
+type Figure struct {
+	Count    uint64    `json:"count"`
+	Examples []Example `json:"examples,omitempty"`
+}
+
+// Example is one case.
+type Example struct {
+	Device string `json:"device"`
+	Number int    `json:"number"` // of the device; -1 for a stranger
+	URL    string `json:"url,omitempty"`
+	// Done is what was done to the device, and when; Said what was said of it, and when.
+	Done string `json:"done"`
+	Said string `json:"said"`
+	// At is the instant of what was said, or at which it should have been.
+	At time.Time `json:"at"`
+
+	key int64 // tells the cases of a device apart
+}
+
+// String says it in one line.
+func (e Example) String() string { return e.Device + ": " + e.Said + "; " + e.Done }
+
+// maxExamples is how many of each kind are kept.
+const maxExamples = 10
+
+// add counts a case; describe is asked for it if there is room.
+func (f *Figure) add(n uint64, describe func() Example) {
+	f.Count += n
+	if len(f.Examples) < maxExamples {
+		f.Examples = append(f.Examples, describe())
+	}
+}
+
+// retract takes a case back.
+func (f *Figure) retract(number int, key int64) {
+	f.Count--
+	f.Examples = slices.DeleteFunc(f.Examples, func(e Example) bool { return e.Number == number && e.key == key })
+}
+
+// Latency is a histogram in a few figures, all zero if Count is.
+type Latency struct {
+	Count uint64        `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	P999  time.Duration `json:"p99_9_ns"`
+	Max   time.Duration `json:"max_ns"`
+}
+
+func latencyOf(h *hdrhistogram.Histogram) Latency {
+	if h.TotalCount() == 0 {
+		return Latency{}
+	}
+	at := h.ValueAtPercentilesSlice([]float64{50, 99, 99.9})
+	of := func(v int64) time.Duration { return time.Duration(v) * Unit }
+	return Latency{Count: uint64(h.TotalCount()), P50: of(at[0]), P99: of(at[1]), P999: of(at[2]), Max: of(h.Max())} //nolint:gosec // not negative
+}
+
+// Limits says what a report may have to pass. -1 lets anything pass.
+type Limits struct {
+	FalseOffline, MissedOffline, WrongReason, Gaps, Order, Duplicates, NeverOnline, Stuck int
+	// LatencyP99 is the longest that the 99th percentile of Latency may be; 0: not checked.
+	LatencyP99 time.Duration
+}
+
+// Check says what does not hold, a sentence each; nil if all does. A report on verdicts of which none ever came does not pass.
+func (l Limits) Check(r Report) []string {
+	var broken []string
+	for _, c := range []struct {
+		what  string
+		most  int
+		found Figure
+	}{
+		{"false offlines", l.FalseOffline, r.FalseOffline},
+		{"missed offlines", l.MissedOffline, r.MissedOffline},
+		{"verdicts for a wrong reason", l.WrongReason, r.WrongReason},
+		{"missing events", l.Gaps, r.Gaps},
+		{"events out of order", l.Order, r.Order},
+		{"duplicates", l.Duplicates, r.Duplicates},
+		{"devices that were never online", l.NeverOnline, r.NeverOnline},
+		{"devices that are back and still offline", l.Stuck, r.Stuck},
+	} {
+		if c.most < 0 || c.found.Count <= uint64(c.most) {
+			continue
+		}
+		text := fmt.Sprintf("%d %s, at most %d allowed", c.found.Count, c.what, c.most)
+		if len(c.found.Examples) > 0 {
+			text += "; the first: " + c.found.Examples[0].String()
+		}
+		broken = append(broken, text)
+	}
+	if l.LatencyP99 > 0 && r.Latency.P99 > l.LatencyP99 {
+		broken = append(broken, fmt.Sprintf("99%% of the verdicts came within %v after their deadline, at most %v allowed", r.Latency.P99, l.LatencyP99))
+	}
+	if r.Verdicts == 0 && r.Devices > 0 {
+		broken = append(broken, "no verdict came at all; check that the address which is followed belongs to the gateway that the devices talk to")
+	}
+	if len(r.Incomplete) > 0 {
+		broken = append(broken, "events were missed, so the score is not complete: "+strings.Join(r.Incomplete, "; "))
+	}
+	return broken
+}

@@ -1,0 +1,268 @@
+package score
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// Options say what to expect of the gateway beyond what the plan says, and what to tolerate.
+type Options struct {
+	// Timeout is the silence after which a device is offline. Default: what devices of the plan announce, over MQTT one and a half of their
+	// keep alive.
+	Timeout time.Duration
+	// Slack is how late a verdict may come before its absence counts as missed, and how long a return may be on its way for a verdict that
+	// tells no deadline. Default 2 s.
+	Slack time.Duration
+	// Clock is how far the clocks of gateway and generator may differ. Default none: on one machine a verdict is false if it comes a
+	// nanosecond early.
+	Clock time.Duration
+	// Allowance is the least time that a source gives devices to be heard after it was deaf. Default: the plan's interval, at least 10 s.
+	Allowance time.Duration
+	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default 1 min.
+	Keep time.Duration
+}
+
+func (o Options) withDefaults(p *plan.Plan) (Options, error) {
+	announced := p.Timeout
+	if p.Protocol == plan.MQTT {
+		announced = (p.Timeout * 2 / 3).Truncate(time.Second) * 3 / 2
+	}
+	o.Timeout = cmp.Or(o.Timeout, announced)
+	o.Slack = cmp.Or(o.Slack, 2*time.Second)
+	o.Allowance = cmp.Or(o.Allowance, max(p.Interval, 10*time.Second))
+	o.Keep = cmp.Or(o.Keep, time.Minute)
+	var errs []error
+	if o.Timeout <= 0 {
+		errs = append(errs, errors.New("score: there is no timeout; set that of the plan, or Options.Timeout to what the gateway uses"))
+	}
+	for name, d := range map[string]time.Duration{
+		"Slack": o.Slack, "Clock": o.Clock, "Allowance": o.Allowance, "Keep": o.Keep, "the plan's grace": p.Grace,
+	} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("score: %s is %v; it must not be negative", name, d))
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+// device is what is known of a device: the heads of its lists.
+type device struct {
+	absences, claims, tracks uint32
+	flags                    uint8
+}
+
+const (
+	touched    uint8 = 1 << iota // something was done to it
+	online                       // somebody said that it was there
+	unwelcomed                   // it never had a connection
+)
+
+// Score holds verdicts against the truth. All methods may be called concurrently.
+type Score struct {
+	plan    *plan.Plan
+	options Options
+	terms   terms
+
+	mu       sync.Mutex // guards the fields below
+	base     int64      // the zero of [track].since
+	settled  int64      // all that was done before is known
+	devices  []device
+	absences slab[absence]
+	claims   slab[claim]
+	tracks   slab[track]
+	places   []place // the first one is that of devices that nobody spoke of
+	placeOf  map[placeName]uint16
+	gateways []gateway
+	report   Report
+}
+
+type placeName struct{ url, source string }
+
+// gateway is where verdicts are read.
+type gateway struct {
+	url string
+	// fresh says that its log was empty when it was begun to be followed, so that all devices' numbers begin with 1.
+	fresh, followed bool
+}
+
+// New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say what is due when.
+func New(p *plan.Plan, o Options) (*Score, error) {
+	o, err := o.withDefaults(p)
+	if err != nil {
+		return nil, err
+	}
+	s := &Score{
+		plan: p, options: o, devices: make([]device, max(p.Devices, 0)), placeOf: make(map[placeName]uint16), places: make([]place, 1),
+		terms: terms{
+			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), allowance: int64(o.Allowance),
+		},
+		absences: slab[absence]{next: func(a *absence) *uint32 { return &a.next }},
+		claims:   slab[claim]{next: func(c *claim) *uint32 { return &c.next }},
+		tracks:   slab[track]{next: func(t *track) *uint32 { return &t.next }},
+	}
+	longest := int64(24 * time.Hour / Unit)
+	s.report = Report{
+		Devices: len(s.devices), detection: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),
+	}
+	return s, nil
+}
+
+// Add takes what was done to a device: when it was done, and again, with the same Device, Kind and At, when the device is back. What is said
+// of no device of the plan is ignored.
+func (s *Score) Add(t plan.Truth) {
+	if t.Kind == plan.Signal {
+		return
+	}
+	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind}
+	if !t.Connected {
+		a.mark |= unheard
+	}
+	s.note(t.Device, a)
+}
+
+// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device and At, when the device is back.
+func (s *Score) AddLost(l plan.Lost) {
+	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost})
+}
+
+// NotConnected says that a device never had a connection, and nobody can know of it. Such devices are not expected to be online. Without it
+// only those are not that lost their connection before they were welcomed.
+func (s *Score) NotConnected(number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number >= 0 && number < len(s.devices) {
+		s.devices[number].flags |= unwelcomed
+	}
+}
+
+// note adds an absence of a device, or what is new of one that is known.
+func (s *Score) note(number int, a absence) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number < 0 || number >= len(s.devices) {
+		return
+	}
+	d := &s.devices[number]
+	if d.flags&touched == 0 {
+		d.flags |= touched
+		s.report.Touched++
+	}
+	if a.last == 0 {
+		d.flags |= unwelcomed
+		if a.back != 0 {
+			d.flags &^= unwelcomed
+		}
+		return // nobody knows of it yet
+	}
+	for old := range s.absences.all(d.absences) {
+		if old.absorb(&a) {
+			return
+		}
+		if old.back == 0 && old.gone() && a.last > old.at {
+			old.back = a.last
+			old.mark |= inferred
+		}
+	}
+	s.absences.push(&d.absences, a)
+}
+
+// absorb takes in what another one tells of the same absence, if it is the same: no sign of life lies between them.
+func (a *absence) absorb(b *absence) bool {
+	same := a.at == b.at && a.kind == b.kind
+	if !same && (!a.gone() && a.kind != plan.Sleep || !b.gone() || b.last > a.at || a.last > b.at) {
+		return false
+	}
+	if a.back != 0 && b.last >= a.back && !same {
+		return false
+	}
+	if b.back != 0 && (a.back == 0 || a.mark.has(inferred) || b.back < a.back) {
+		a.back = b.back
+		a.mark &^= inferred
+	}
+	a.mark |= b.mark & lost
+	if same || b.kind == 0 || b.mark.has(unheard) {
+		return true
+	}
+	a.last = min(a.last, b.last)
+	if a.kind == 0 || a.kind == plan.Silent || a.kind == plan.Crash {
+		a.kind, a.at = b.kind, b.at
+	}
+	return true
+}
+
+// Finish judges all that is left: the truth is complete until an instant, at which the fleet was still beating. What was decided later is
+// left alone.
+func (s *Score) Finish(now time.Time) Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settleLocked(nanos(now), true)
+	return s.reportLocked()
+}
+
+// Settle judges what is ripe: all that was done by devices before an instant has been added, returns too. Without it verdicts wait for
+// Finish, since a return may still have to be told. It looks at each device, which takes some 60 ms for a million that all have something
+// waiting: once a second, or every few, is often enough.
+func (s *Score) Settle(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settleLocked(nanos(until), false)
+}
+
+// Report says how it stands: without verdicts that wait for their truth, and without absences that were not settled.
+func (s *Score) Report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reportLocked()
+}
+
+func (s *Score) reportLocked() Report {
+	r := s.report
+	for _, f := range []*Figure{
+		&r.FalseOffline, &r.Early, &r.Replaced, &r.MissedOffline, &r.WrongReason, &r.Order, &r.Gaps, &r.Duplicates, &r.NeverOnline, &r.Stuck,
+		&r.Overtaken, &r.OtherTimeout, &r.Strangers,
+	} {
+		f.Examples = append([]Example(nil), f.Examples...)
+	}
+	r.Incomplete = append([]string(nil), r.Incomplete...)
+	r.Deaf, r.DeafFor = s.deafLocked()
+	r.detection, r.told = clone(r.detection), clone(r.told)
+	r.Latency, r.Told = latencyOf(r.detection), latencyOf(r.told)
+	return r
+}
+
+func (s *Score) deafLocked() (n int, length time.Duration) {
+	for i := range s.places {
+		for _, d := range s.places[i].deaf {
+			n++
+			if d.to != never {
+				length += time.Duration(d.to - d.from)
+			}
+		}
+	}
+	return n, length
+}
+
+func clone(h *hdrhistogram.Histogram) *hdrhistogram.Histogram { return hdrhistogram.Import(h.Export()) }
+
+// nanos returns an instant as the tables have it.
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// instant is the inverse of nanos.
+func instant(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, at).UTC()
+}

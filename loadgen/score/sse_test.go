@@ -1,0 +1,155 @@
+package score_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/holter-iot/holter/loadgen/score"
+)
+
+// decode reads a stream to its end.
+func decode(t *testing.T, r io.Reader) []score.Message {
+	t.Helper()
+	all, err := score.Decode(r)
+	if !errors.Is(err, io.EOF) {
+		t.Errorf("the stream ended with %v, want EOF", err)
+	}
+	return all
+}
+
+func TestDecode(t *testing.T) {
+	for _, c := range []struct {
+		name, stream string
+		want         []score.Message
+	}{
+		{"nothing", "", nil},
+		{"one", "id: 7\nevent: x\ndata: {}\n\n", []score.Message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
+		{"no spaces", "id:7\nevent:x\ndata:{}\n\n", []score.Message{{ID: "7", Event: "x", Data: "{}", HasData: true}}},
+		{"two spaces", "data:  a\n\n", []score.Message{{Data: " a", HasData: true}}},
+		{"CR LF", "data: a\r\ndata: b\r\n\r\n", []score.Message{{Data: "a\nb", HasData: true}}},
+		{"CR", "data: a\rdata: b\r\r", []score.Message{{Data: "a\nb", HasData: true}}},
+		{"byte order mark", "\ufeffdata: a\n\n", []score.Message{{Data: "a", HasData: true}}},
+		{"comments and retry", ": hello\nretry: 2000\n\n: still here\n\n", nil},
+		{"place", "retry: 2000\nid: 12\n\n", []score.Message{{ID: "12"}}},
+		{"the id stays", "id: 1\ndata: a\n\ndata: b\n\n", []score.Message{{ID: "1", Data: "a", HasData: true}, {ID: "1", Data: "b", HasData: true}}},
+		{"the event does not", "event: x\ndata: a\n\ndata: b\n\n", []score.Message{{Event: "x", Data: "a", HasData: true}, {Data: "b", HasData: true}}},
+		{"event without data", "event: x\n\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
+		{"empty data", "data\n\n", []score.Message{{HasData: true}}},
+		{"id with NUL", "id: 1\x00\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
+		{"cut off", "data: a\n\ndata: b\n", []score.Message{{Data: "a", HasData: true}}},
+		{"unknown field", "time: now\ndata: b\n\n", []score.Message{{Data: "b", HasData: true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := decode(t, strings.NewReader(c.stream)); !slices.Equal(got, c.want) {
+				t.Errorf("messages %+v, want %+v", got, c.want)
+			}
+			if got := decode(t, iotest.OneByteReader(strings.NewReader(c.stream))); !slices.Equal(got, c.want) {
+				t.Errorf("byte by byte: messages %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestDecodeLong(t *testing.T) {
+	for _, stream := range []string{strings.Repeat("x", 1<<20+1), strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 2000)} {
+		if _, err := score.Decode(strings.NewReader(stream)); err == nil || !strings.Contains(err.Error(), "1 MiB") {
+			t.Errorf("a long message: %v", err)
+		}
+	}
+}
+
+// naive reads a stream that is there as a whole.
+func naive(stream string) []score.Message {
+	stream = strings.ReplaceAll(strings.ReplaceAll(stream, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Split(stream, "\n")
+	lines = lines[:len(lines)-1] // the last one has no end
+	if len(lines) > 0 {
+		lines[0] = strings.TrimPrefix(lines[0], "\ufeff")
+	}
+	var all []score.Message
+	var now score.Message
+	var id string
+	var placed bool
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if now.HasData || placed {
+				now.ID = id
+				all = append(all, now)
+			}
+			now, placed = score.Message{}, false
+		case name == "id" && !strings.Contains(value, "\x00"):
+			id, placed = value, true
+		case name == "event":
+			now.Event = value
+		case name == "data":
+			if now.HasData {
+				now.Data += "\n"
+			}
+			now.Data, now.HasData = now.Data+value, true
+		}
+	}
+	return all
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		"retry: 2000\nid: 12\n\n", "id: 7\nevent: io.holter.device.online\ndata: {\"a\":1}\n\n: still here\nid: 9\n\n", "\ufeffdata: a\r\rdata\r\n\r\nid\n\n",
+		"event: missed\ndata: {\"oldest\":16}\n\n", "data: a\n\r\n\r", "id: 1\x00\n:\n\n",
+	} {
+		f.Add([]byte(seed), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, piece uint8) {
+		want := naive(string(stream))
+		got := decode(t, bytes.NewReader(stream))
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q: messages %+v, want %+v", stream, got, want)
+		}
+		if got := decode(t, pieces(stream, int(piece)+1)); !slices.Equal(got, want) {
+			t.Fatalf("%q in pieces of %d: messages %+v, want %+v", stream, piece+1, got, want)
+		}
+	})
+}
+
+// pieces reads a stream as a network brings it.
+func pieces(stream []byte, size int) io.Reader {
+	var all []io.Reader
+	for p := range slices.Chunk(stream, size) {
+		all = append(all, bytes.NewReader(p))
+	}
+	return io.MultiReader(all...)
+}
+
+// FuzzParse feeds what a stream may hold to the reader of events: it fails or not, and the score takes what comes of it.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		offlineJSON, `{"type":"io.holter.source.heard","subject":"line","time":"2026-01-02T03:04:05Z","data":{"seq":7,"deaf_ms":1e300}}`,
+		`{"type":"io.holter.group.outage.started","subject":"d-0"}`, `{"oldest":3}`, `{"type":"io.holter.device.forgotten","subject":"d-0","data":{"seq":1}}`, `[]`,
+	} {
+		f.Add("io.holter.device.offline", []byte(seed))
+	}
+	f.Add("missed", []byte(`{"oldest":3}`))
+	f.Fuzz(func(t *testing.T, event string, data []byte) {
+		v, ok, err := score.Parse(event, data)
+		if err != nil || !ok {
+			return
+		}
+		s, err := score.New(fleet(1), score.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Verdict(v)
+		s.Verdict(v)
+		r := s.Finish(at(100))
+		if r.Verdicts != 0 && r.Verdicts != 2 {
+			t.Errorf("%d verdicts", r.Verdicts)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package score
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Kind is what somebody said of a device, or of the stream of verdicts.
+type Kind uint8
+
+// Of a device.
+const (
+	Other     Kind = iota // takes part in the numbering, and says nothing that is judged
+	Online                // is heard, or heard again
+	Offline               // the verdict
+	Late                  // is silent for a while
+	Sleeping              // said that it would be silent
+	Replaced              // has another session while an older one was open
+	Forgotten             // was removed; its numbers begin anew
+)
+
+// Of a source of heartbeats, and of the stream.
+const (
+	SourceDeaf  Kind = iota + 16 // stopped listening
+	SourceHeard                  // listens again
+	Following                    // the stream is there, after Offset; sent by followers, after each connect
+	Missed                       // events are no longer kept, the oldest is Offset
+	Broken                       // the stream ended, for Reason; it is tried again
+)
+
+// The reasons of an offline verdict that a [Score] knows. No reason at all is right for every absence.
+const (
+	ReasonSilence  = "silence"
+	ReasonClosed   = "closed"
+	ReasonBye      = "bye"
+	ReasonProtocol = "protocol" // the device was cut off for what it said
+	ReasonWill     = "will"     // the broker published the device's last will, for silence or because its connection ended
+)
+
+// Verdict is something that was said. What was not told is zero.
+type Verdict struct {
+	URL    string // where it was read
+	Source string // of heartbeats, by the gateway's name for it
+	Device string // its id
+	Kind   Kind
+	Reason string
+	// Seq counts what is said of the device, from 1, Epoch its sessions. Offset is the place in the gateway's log.
+	Seq, Epoch, Offset uint64
+	// Time is when it was decided, Seen when it was read here.
+	Time, Seen time.Time
+	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had listened to the device's silence.
+	Deadline              time.Time
+	HeardSilence, Timeout time.Duration
+	Deaf                  time.Duration // of SourceHeard, and of SourceDeaf if it is over already
+	// Retained says that it tells what was so before, and not when it came to be.
+	Retained bool
+}
+
+// FromNow begins a stream with what is said from now on.
+const FromNow uint64 = math.MaxUint64
+
+// Follower reads verdicts.
+type Follower interface {
+	// Follow passes on what is said after an offset of the gateway's log, or [FromNow], and blocks until ctx is done, which is no error. It
+	// says Following as soon as nothing more can be missed, and goes on after a broken connection from where it was. The error says why the
+	// verdicts cannot be read at all. tell is called concurrently where there are several addresses; while it blocks, no more is read.
+	Follow(ctx context.Context, from uint64, tell func(Verdict)) error
+}

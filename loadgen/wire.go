@@ -1,0 +1,155 @@
+package loadgen
+
+import (
+	"encoding/gob"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// order is what a worker is told. The first has a job.
+type order struct {
+	Job *job
+	// Begin is when the first phase begins, in nanoseconds of Unix time; 0: not yet.
+	Begin int64
+	Stop  bool
+}
+
+// job is what a worker is to play.
+type job struct {
+	Plan     plan.Plan
+	From, To int
+	Start    int64 // nanoseconds of Unix time
+	Pipeline int
+}
+
+// news is what a worker tells.
+type news struct {
+	Stats  figures
+	Truths []truth
+	Losts  []lost
+	// Fault is why the worker cannot go on; the last news, which has Done, may have one.
+	Fault string
+	Done  bool
+}
+
+// figures is [drive.Stats] in a form that can be sent.
+type figures struct {
+	Plain      []byte // JSON, without the histograms
+	Histograms [4][]byte
+}
+
+// truth is [plan.Truth] in small; instants are nanoseconds of Unix time, 0 if there is none.
+type truth struct {
+	Device, At, Last, Back int64
+	Kind                   plan.Kind
+	Connected              bool
+}
+
+// lost is [plan.Lost] in small.
+type lost struct {
+	Device, At, Last, Back int64
+	Cause                  string
+}
+
+// histogramsOf returns the places of the histograms in stats, always in the same order.
+func histogramsOf(s *drive.Stats) [4]**hdrhistogram.Histogram {
+	return [...]**hdrhistogram.Histogram{&s.RTT, &s.RTTPlanned, &s.Lateness, &s.Connect}
+}
+
+func pack(s drive.Stats) (figures, error) {
+	var f figures
+	for i, h := range histogramsOf(&s) {
+		if *h == nil || (*h).TotalCount() == 0 {
+			*h = nil
+			continue
+		}
+		text, err := (*h).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return figures{}, fmt.Errorf("loadgen: encode a histogram: %w", err)
+		}
+		f.Histograms[i], *h = text, nil
+	}
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return figures{}, fmt.Errorf("loadgen: encode figures: %w", err)
+	}
+	f.Plain = plain
+	return f, nil
+}
+
+// unpack is the inverse of pack. Histograms that were empty are nil.
+func (f *figures) unpack() (drive.Stats, error) {
+	var s drive.Stats
+	if len(f.Plain) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(f.Plain, &s); err != nil {
+		return s, fmt.Errorf("loadgen: decode figures: %w", err)
+	}
+	for i, h := range histogramsOf(&s) {
+		if len(f.Histograms[i]) == 0 {
+			continue
+		}
+		var err error
+		if *h, err = hdrhistogram.Decode(f.Histograms[i]); err != nil {
+			return s, fmt.Errorf("loadgen: decode a histogram: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func packTruths(all []plan.Truth) []truth {
+	small := make([]truth, len(all))
+	for i, t := range all {
+		small[i] = truth{
+			Device: int64(t.Device), At: nanos(t.At), Last: nanos(t.Last), Back: nanos(t.Back), Kind: t.Kind, Connected: t.Connected,
+		}
+	}
+	return small
+}
+
+func (t *truth) unpack() plan.Truth {
+	return plan.Truth{
+		Device: int(t.Device), At: instant(t.At), Last: instant(t.Last), Back: instant(t.Back), Kind: t.Kind, Connected: t.Connected,
+	}
+}
+
+func packLosts(all []plan.Lost) []lost {
+	small := make([]lost, len(all))
+	for i, l := range all {
+		small[i] = lost{Device: int64(l.Device), At: nanos(l.At), Last: nanos(l.Last), Back: nanos(l.Back), Cause: l.Cause}
+	}
+	return small
+}
+
+func (l *lost) unpack() plan.Lost {
+	return plan.Lost{Device: int(l.Device), At: instant(l.At), Last: instant(l.Last), Back: instant(l.Back), Cause: l.Cause}
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func instant(nanos int64) time.Time {
+	if nanos == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos)
+}
+
+// speaker writes orders or news.
+type speaker struct{ encoder *gob.Encoder }
+
+func newSpeaker(w io.Writer) speaker { return speaker{gob.NewEncoder(w)} }
+
+func (s speaker) say(message any) error { return s.encoder.Encode(message) }
