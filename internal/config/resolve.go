@@ -62,9 +62,10 @@ type resolver struct {
 	errs       []error
 	listenAt   []place // beside cfg.Listen
 	httpAt     place
-	broken     bool // the file could not be read, so that all its settings are missing
-	unsure     bool // token or open was given, but not understood
-	overridden bool // cfg.Listen holds settings, no longer the file's list
+	tlsAt      place // of one half of a certificate
+	broken     bool  // the file could not be read, so that all its settings are missing
+	unsure     bool  // token or open was given, but not understood
+	overridden bool  // cfg.Listen holds settings, no longer the file's list
 
 	monitor     bool  // for holter monitor
 	brokerAt    place // nil: not given
@@ -134,6 +135,18 @@ func (r *resolver) httpAddress(d *decoder) setter {
 	}
 }
 
+// tls stores the section of that name.
+func (r *resolver) tls(d *decoder) setter {
+	set := section(d,
+		field{"cert", value(d, &r.cfg.TLS.Cert, parseFile)},
+		field{"key", value(d, &r.cfg.TLS.Key, parseFile)},
+	)
+	return func(path string, n ast.Node) {
+		set(path, n)
+		r.tlsAt = func(message string) error { return d.mistake(path, n, message) }
+	}
+}
+
 // apply stores a setting.
 func (r *resolver) apply(s Setting) error {
 	c := &r.cfg
@@ -144,8 +157,10 @@ func (r *resolver) apply(s Setting) error {
 		r.httpAt = s.at
 		return assign(&c.HTTP, s.Value, parseAddress)
 	case "tls.cert":
+		r.tlsAt = s.at
 		return assign(&c.TLS.Cert, s.Value, parseFile)
 	case "tls.key":
+		r.tlsAt = s.at
 		return assign(&c.TLS.Key, s.Value, parseFile)
 	case "data":
 		return assign(&c.Data, s.Value, parseData)
@@ -248,6 +263,6 @@ func (r *resolver) checkAddresses() {
 		once(b, r.brokerAt)
 	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
-		r.errs = append(r.errs, errors.New("tls: a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
+		r.errs = append(r.errs, r.tlsAt("a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
 	}
 }

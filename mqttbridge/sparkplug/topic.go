@@ -59,6 +59,9 @@ func parse(topic string) (a address, ok bool, err error) {
 	default:
 		return a, false, nil
 	}
+	if strings.ContainsAny(topic, "+#\x00") { // no broker sends it
+		return a, true, &convention.Rejected{Reason: "topic", Detail: fmt.Sprintf("%q has characters that only filters may have", topic)}
+	}
 	if a.group == "" || a.node == "" || leaves != a.kind.ofDevice() || leaves && (a.device == "" || strings.Contains(a.device, "/")) {
 		return a, true, &convention.Rejected{Reason: "topic", Detail: fmt.Sprintf("%s is not %s<group>/%s/<node>%s", topic, namespace, kind, a.kind.suffix())}
 	}
