@@ -217,7 +217,7 @@ func (r *run) second(ctx context.Context, now time.Time) {
 }
 
 // stopWithin is how long workers may take to end.
-const stopWithin = 15 * time.Second
+const stopWithin = time.Minute
 
 // mostMissing: one in so many devices may be missing when the phases begin, and at the end.
 const mostMissing = 100
