@@ -160,19 +160,11 @@ type claim struct {
 	exact      bool // the deadline was told
 }
 
-// readings is how far a deadline that is told may be from the one that was meant: whoever converts instants of one clock into those of
-// another reads both, and may be held up in between on a machine that has too much to do.
-const readings = 100 * time.Millisecond
-
 func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
 
 // fit compares a claim with an absence; away says that the device is gone for the gateway, because it came back elsewhere.
-//
-// A verdict is early if it was decided early, or by a deadline that is. Such a deadline is allowed to be off by readings, but not the
-// decision.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	d, end := c.deadline(), a.back
-	ripe := min(c.time, d+int64(readings))
 	if end == 0 || away {
 		end = never
 	} else if c.exact {
@@ -180,7 +172,7 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	} else {
 		end += max(t.slack, t.clock)
 	}
-	if d > end || ripe < a.at-t.clock && ripe < a.due(c.reason, t)-t.clock {
+	if d > end || d < a.at-t.clock && d < a.due(c.reason, t)-t.clock {
 		return none
 	}
 	if !a.gone() {
@@ -192,11 +184,11 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	}
 	own := a.due(c.reason, t)
 	switch {
-	case ripe < min(due, own)-t.clock:
+	case d < min(due, own)-t.clock:
 		return early
 	case a.mark.has(judged):
 		return repeated
-	case own == never || ripe < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost):
+	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost):
 		return wrong
 	}
 	return right

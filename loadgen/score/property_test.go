@@ -256,9 +256,9 @@ func mutations() []mutation {
 			if ok {
 				v := &l.said[i]
 				if v.Deadline.IsZero() {
-					v.Deadline = v.Time.Add(-1100*time.Millisecond - 2*time.Microsecond) // the lag of a goodbye is up to 1 s
+					v.Deadline = v.Time.Add(-time.Second - 2*time.Microsecond) // the lag of a goodbye is up to 1 s
 				} else {
-					v.Deadline = v.Deadline.Add(-100*time.Millisecond - 2*time.Microsecond)
+					v.Deadline = v.Deadline.Add(-2 * time.Microsecond)
 					if v.Reason == "closed" { // of a connection that the gateway ended it may be right
 						v.Deadline = v.Deadline.Add(-3 * time.Second)
 					}
