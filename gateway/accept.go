@@ -42,34 +42,34 @@ func (g *Gateway) listen(ctx context.Context) error {
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)
 		}
-		g.listeners = append(g.listeners, l.(*net.TCPListener))
+		g.doors = append(g.doors, &door{listener: l.(*net.TCPListener)})
 	}
 	return nil
 }
 
 func (g *Gateway) closeListeners() {
-	for _, l := range g.listeners {
-		_ = l.Close()
+	for _, d := range g.doors {
+		_ = d.listener.Close()
 	}
 }
 
 // accept lets connections in until the listener is closed.
 //
 // gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors run out.
-func (g *Gateway) accept(ctx context.Context, l *net.TCPListener) error {
+func (g *Gateway) accept(ctx context.Context, d *door) error {
+	l := d.listener
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
 	results := make(chan (<-chan gnet.RegisteredResult), enrolling) // closed below; what is in it is on its way into a loop
 	var settled sync.WaitGroup
-	settled.Go(func() { g.settle(results) })
+	settled.Go(func() { g.settle(d, results) })
 	defer settled.Wait()
 	defer close(results)
 	for pause := time.Duration(0); ; {
 		c, err := l.AcceptTCP()
 		if err == nil {
 			pause = 0
-			if result := g.admit(ctx, c); result != nil {
-				results <- result
-			}
+			d.accepted.Add(1)
+			results <- g.admit(ctx, c)
 			if limit.Wait(ctx) != nil {
 				return nil
 			}
@@ -117,14 +117,18 @@ func (g *Gateway) admit(ctx context.Context, c *net.TCPConn) <-chan gnet.Registe
 	return result
 }
 
-// settle counts the connections that did not make it into an event loop.
-func (g *Gateway) settle(results <-chan (<-chan gnet.RegisteredResult)) {
+// settle waits for the connections to be in an event loop, in their order, and counts those that did not make it. One that was refused
+// has no result.
+func (g *Gateway) settle(d *door, results <-chan (<-chan gnet.RegisteredResult)) {
 	for result := range results {
-		if r := <-result; r.Err != nil {
-			g.counts.enrollErrors.Add(1)
-			g.connections.Add(-1)
-			g.warnAccept(r.Err)
+		if result != nil {
+			if r := <-result; r.Err != nil {
+				g.counts.enrollErrors.Add(1)
+				g.connections.Add(-1)
+				g.warnAccept(r.Err)
+			}
 		}
+		d.settled.Add(1)
 	}
 }
 

@@ -22,7 +22,7 @@ type Gateway struct {
 	config    Config
 	log       *slog.Logger
 	source    *liveness.Source
-	listeners []*net.TCPListener
+	doors     []*door
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
 	addresses addressBook
@@ -61,9 +61,9 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 
 // Addrs returns the addresses that are listened at, in the order of Config.Listen.
 func (g *Gateway) Addrs() []net.Addr {
-	addrs := make([]net.Addr, 0, len(g.listeners))
-	for _, l := range g.listeners {
-		addrs = append(addrs, l.Addr())
+	addrs := make([]net.Addr, 0, len(g.doors))
+	for _, d := range g.doors {
+		addrs = append(addrs, d.listener.Addr())
 	}
 	return addrs
 }
@@ -92,11 +92,11 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.probe(ctx, probes) })
 	group.Go(func() error { return g.closer.run(ctx) })
 	var accepting sync.WaitGroup
-	for _, l := range g.listeners {
+	for _, d := range g.doors {
 		accepting.Add(1)
 		group.Go(func() error {
 			defer accepting.Done()
-			return g.accept(ctx, l)
+			return g.accept(ctx, d)
 		})
 	}
 	group.Go(func() error {

@@ -63,31 +63,48 @@ func closeProbes(probes []*probe) {
 const idleProbe = 200 * time.Millisecond
 
 // probe sends probes into the event loops until ctx is done: when a deadline is reached, but not more often than ProbeInterval, and
-// now and then if there is none.
+// now and then if there is none. A probe follows those who waited at the doors at the instant that it is for: what they say is read before
+// it comes out.
 func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	var last time.Time
-	var listened time.Duration
+	var last, knocked time.Time // knocked: zero while nobody is waited for
+	var listened, shown time.Duration
+	wait := time.Duration(0)
 	for {
 		select {
 		case <-alarm.C:
-			last = time.Now()
-			listened = g.source.Pulse(last)
-			for _, p := range probes {
-				if err := p.send(listened); err != nil {
-					return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
-				}
-			}
 		case <-g.source.Sooner():
 		case <-ctx.Done():
 			return nil
 		}
-		wait := max(idleProbe, g.config.ProbeInterval)
+		now := time.Now()
+		if now.Sub(last) >= wait {
+			last, listened = now, g.source.Pulse(now)
+			if knocked.IsZero() {
+				knocked, shown = now, listened
+				for _, d := range g.doors {
+					d.knock()
+				}
+			}
+		}
+		if !knocked.IsZero() && (g.allEntered() || now.Sub(knocked) >= enterWithin) {
+			knocked = time.Time{}
+			for _, p := range probes {
+				if err := p.send(shown); err != nil {
+					return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
+				}
+			}
+		}
+		wait = max(idleProbe, g.config.ProbeInterval)
 		if next, ok := g.source.Next(); ok {
 			wait = max(min(wait, next-listened), g.config.ProbeInterval)
 		}
-		alarm.Reset(time.Until(last.Add(wait)))
+		again := time.Until(last.Add(wait))
+		if !knocked.IsZero() {
+			again = min(again, lookAgain)
+		}
+		alarm.Reset(again)
 	}
 }
 

@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lookAgain is when to ask again whether those who waited at the doors are in, and enterWithin how long that is waited for: a flood of
+	// connections holds the listening clock up for no longer.
+	lookAgain   = 2 * time.Millisecond
+	enterWithin = 5 * time.Second
+)
+
+// door is a listener, and how many have come in through it.
+type door struct {
+	listener *net.TCPListener
+	accepted atomic.Uint64
+	settled  atomic.Uint64 // in an event loop, or refused
+	awaited  uint64        // settled, once all are in who waited when it was asked; for the prober alone
+}
+
+// waiting returns how many connections wait to be accepted. The kernel tells it of a listening socket in tcpi_unacked (Linux,
+// tcp_get_info).
+func (d *door) waiting() uint64 {
+	n := uint64(0)
+	raw, err := d.listener.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { // it fails when the listener is closed: nobody waits any more
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			n = uint64(info.Unacked)
+		}
+	})
+	return n
+}
+
+// knock notes who waits now, or is on the way into an event loop.
+func (d *door) knock() {
+	waiting := d.waiting() // first: who is accepted in between is counted twice rather than not at all
+	d.awaited = d.accepted.Load() + waiting
+}
+
+// entered says whether all who waited when knock was called are in.
+func (d *door) entered() bool {
+	accepted := d.accepted.Load()
+	return d.settled.Load() >= d.awaited || d.waiting() == 0 && d.settled.Load() >= accepted && accepted == d.accepted.Load()
+}
+
+// allEntered says whether all are in who waited when the doors were asked.
+func (g *Gateway) allEntered() bool {
+	for _, d := range g.doors {
+		if !d.entered() {
+			return false
+		}
+	}
+	return true
+}
