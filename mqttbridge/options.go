@@ -90,7 +90,7 @@ func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, err
 	return (&tls.Dialer{Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
 }
 
-// filters returns the topic filters of all conventions, with the qualities of service, and whether there is one with more than 0.
+// filters returns the topic filters of all conventions, with the qualities of service to ask for.
 func (c *Config) filters() map[string]byte {
 	all := make(map[string]byte)
 	for _, each := range c.Conventions {

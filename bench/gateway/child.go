@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/holter-iot/holter/internal/cores"
 )
 
 // child is a server in a process of its own. It takes commands on its standard input, a line each, and answers each with a line of
@@ -36,7 +38,7 @@ func startChild(ctx context.Context, self, server string, env []string) (*child,
 	if err != nil {
 		return nil, err
 	}
-	if err := startOn(serverCore, cmd.Start); err != nil {
+	if err := cores.StartOn(serverCore, clientCore, cmd.Start); err != nil {
 		return nil, err
 	}
 	c := &child{cmd: cmd, in: in, out: bufio.NewReader(out)}
@@ -72,7 +74,7 @@ func (c *child) hear(answer any) error {
 }
 
 // cpu returns the CPU time that the server has used.
-func (c *child) cpu() (time.Duration, error) { return cpuTime(c.cmd.Process.Pid) }
+func (c *child) cpu() (time.Duration, error) { return cores.CPUTime(c.cmd.Process.Pid) }
 
 // stop kills the server and waits for its end. It may be called more than once.
 func (c *child) stop() {

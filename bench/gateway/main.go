@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/internal/cores"
 	"github.com/holter-iot/holter/internal/section"
 )
 
@@ -63,7 +64,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
-	if err := pinProcess(clientCore); err != nil {
+	if err := cores.Pin(clientCore); err != nil {
 		return err
 	}
 	if err := b.measure(ctx); err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/holter-iot/holter/internal/cores"
 )
 
 const (
@@ -62,12 +64,12 @@ func (b *bench) measureVerdict(ctx context.Context) error {
 	}
 	for attempt := range attempts {
 		var r verdictResult
-		w := startWitness()
+		w := cores.StartWitness(serverCore, clientCore)
 		err := b.with(ctx, serverHolter, nil, func(ctx context.Context, s session) (err error) {
 			r, err = fallSilent(ctx, s)
 			return err
 		})
-		stall, witnessErr := w.stop()
+		stall, witnessErr := w.Stop()
 		if err = errors.Join(err, witnessErr); err != nil {
 			return err
 		}

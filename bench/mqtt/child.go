@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/holter-iot/holter/internal/cores"
 )
 
 const (
@@ -50,7 +52,7 @@ func startChild(ctx context.Context, self string, core int, args ...string) (*ch
 	if err != nil {
 		return nil, err
 	}
-	if err := startOn(core, cmd.Start); err != nil {
+	if err := cores.StartOn(core, driverCore, cmd.Start); err != nil {
 		return nil, err
 	}
 	c := &child{cmd: cmd, in: in, out: bufio.NewReader(out)}

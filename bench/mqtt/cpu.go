@@ -1,15 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/holter-iot/holter/internal/cores"
 )
 
 // The cores. On a machine with one core everything shares it.
@@ -17,51 +13,6 @@ const (
 	measuredCore = 0
 	driverCore   = 1
 )
-
-// coreSet returns the set of one core, as far as the machine has it.
-func coreSet(core int) *unix.CPUSet {
-	var set unix.CPUSet
-	set.Set(core % runtime.NumCPU())
-	return &set
-}
-
-// pinProcess confines all threads of this process, and those to come, to a core.
-func pinProcess(core int) error {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return err
-	}
-	for _, task := range tasks {
-		id, err := strconv.Atoi(task.Name())
-		if err != nil {
-			return err
-		}
-		if err := unix.SchedSetaffinity(id, coreSet(core)); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("pin to core %d: %w", core, err)
-		}
-	}
-	return nil
-}
-
-// startOn runs start with the calling thread on a core, so that a process that it starts is born there and stays there.
-func startOn(core int, start func() error) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.SchedSetaffinity(0, coreSet(core)); err != nil {
-		return fmt.Errorf("pin to core %d: %w", core, err)
-	}
-	return errors.Join(start(), unix.SchedSetaffinity(0, coreSet(driverCore)))
-}
-
-// cpuTime returns the CPU time that a process has used, to the nanosecond.
-func cpuTime(pid int) (time.Duration, error) {
-	var ts unix.Timespec
-	clock := int32(^pid<<3 | 2) // what clock_getcpuclockid(3) returns
-	if err := unix.ClockGettime(clock, &ts); err != nil {
-		return 0, fmt.Errorf("CPU clock of process %d: %w", pid, err)
-	}
-	return time.Duration(ts.Nano()), nil
-}
 
 // residentOf returns the memory of a process that is in RAM, in bytes.
 func residentOf(pid int) (int, error) {
@@ -76,22 +27,12 @@ func residentOf(pid int) (int, error) {
 	return resident * os.Getpagesize(), nil
 }
 
-// busyTime returns the time for which the cores of the machine worked for anybody, the time that a hypervisor took from them included.
-func busyTime() (time.Duration, error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	var ticks int64
-	for i, field := range strings.Fields(line) {
-		n, _ := strconv.ParseInt(field, 10, 64) // the first is a name
-		if i >= 1 && i <= 8 && i != 4 && i != 5 {
-			ticks += n
-		}
-	}
-	return time.Duration(ticks) * (time.Second / 100), nil
-}
+const (
+	// disturbed is how long the machine may stall before latencies that were measured meanwhile say nothing of a server.
+	disturbed = 100 * time.Millisecond
+	// attempts is how often a disturbed measurement is made anew before the last one has to do.
+	attempts = 2
+)
 
 // meter reads the clocks of processes at the beginning and the end of what is measured. The first process is the one that is measured.
 type meter struct {
@@ -114,13 +55,13 @@ type Usage struct {
 func startMeter(pid int, others ...int) (m meter, err error) {
 	m.pids = append([]int{pid, os.Getpid()}, others...)
 	for _, pid := range m.pids {
-		used, err := cpuTime(pid)
+		used, err := cores.CPUTime(pid)
 		if err != nil {
 			return m, err
 		}
 		m.used = append(m.used, used)
 	}
-	if m.busy, err = busyTime(); err != nil {
+	if m.busy, err = cores.BusyTime(); err != nil {
 		return m, err
 	}
 	m.at = time.Now()

@@ -26,6 +26,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/internal/cores"
 	"github.com/holter-iot/holter/internal/section"
 )
 
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := b.load(); err != nil {
 		return err
 	}
-	if err := pinProcess(driverCore); err != nil {
+	if err := cores.Pin(driverCore); err != nil {
 		return err
 	}
 	if err := b.measure(ctx); err != nil {

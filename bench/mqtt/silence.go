@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/internal/cores"
 )
 
 const (
@@ -77,9 +79,9 @@ func (b *bench) measureSilence(ctx context.Context, measurement, server string) 
 		to = &b.AtOnce
 	}
 	for attempt := range b.attempts {
-		w := startWitness()
+		w := cores.StartWitness(measuredCore, driverCore)
 		r, err := b.silence(ctx, server, measurement)
-		stall, witnessErr := w.stop()
+		stall, witnessErr := w.Stop()
 		if err = errors.Join(err, witnessErr); err != nil {
 			return err
 		}

@@ -1,4 +1,6 @@
-package main
+//go:build linux
+
+package cores
 
 import (
 	"fmt"
@@ -10,32 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	witnessSleep = 2 * time.Millisecond
-	// disturbed is how long the machine may stall before latencies that were measured meanwhile say nothing of a server.
-	disturbed = 30 * time.Millisecond
-	// attempts is how often a disturbed measurement is made anew before the last one has to do.
-	attempts = 3
-)
+const witnessSleep = 2 * time.Millisecond
 
-// witness sleeps again and again on each core and notes how late it woke at worst. So it sees what other programs, or the host of a
+// Witness sleeps again and again on each core and notes how late it woke at worst. So it sees what other programs, or the host of a
 // virtual machine, do to everybody.
-type witness struct {
+type Witness struct {
 	quit    atomic.Bool
 	worst   atomic.Int64 // ns
 	threads sync.WaitGroup
 	err     atomic.Pointer[error]
 }
 
-func startWitness() *witness {
-	w := &witness{}
-	for _, core := range []int{serverCore, clientCore} {
+// StartWitness begins a watch on some cores.
+func StartWitness(cores ...int) *Witness {
+	w := &Witness{}
+	for _, core := range cores {
 		w.threads.Go(func() { w.watch(core) })
 	}
 	return w
 }
 
-func (w *witness) watch(core int) {
+func (w *Witness) watch(core int) {
 	runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine, and its core with it
 	if err := unix.SchedSetaffinity(0, coreSet(core)); err != nil {
 		err = fmt.Errorf("pin to core %d: %w", core, err)
@@ -53,8 +50,8 @@ func (w *witness) watch(core int) {
 	}
 }
 
-// stop ends the watch and returns the longest stall.
-func (w *witness) stop() (time.Duration, error) {
+// Stop ends the watch and returns the longest stall.
+func (w *Witness) Stop() (time.Duration, error) {
 	w.quit.Store(true)
 	w.threads.Wait()
 	if err := w.err.Load(); err != nil {
