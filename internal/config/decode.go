@@ -217,6 +217,17 @@ func (d *decoder) items(path string, n ast.Node) []ast.Node {
 	return nil
 }
 
+// someItems returns the entries of a list that must not be empty; todo says
+// what else to do than remove it.
+func (d *decoder) someItems(path string, n ast.Node, todo string) []ast.Node {
+	before := d.mistakes()
+	items := d.items(path, n)
+	if len(items) == 0 && d.mistakes() == before {
+		d.fail(path, n, "the list is empty; %s, or remove it", todo)
+	}
+	return items
+}
+
 // text returns the value of a scalar as it is written, without its quotes.
 func (d *decoder) text(path string, n ast.Node) (string, bool) {
 	n = d.resolve(path, n)

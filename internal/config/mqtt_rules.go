@@ -27,11 +27,7 @@ func (d *decoder) spots(path string, n ast.Node, seen map[string]ast.Node) spots
 // ruleList stores the rules of a bridge.
 func ruleList(d *decoder, all *[]Rule) setter {
 	return func(path string, n ast.Node) {
-		items := d.items(path, n)
-		if v := d.resolve(path, n); len(items) == 0 && v != nil && v.Type() == ast.SequenceType {
-			d.fail(path, n, "the list is empty; write a rule, or remove it")
-		}
-		for i, item := range items {
+		for i, item := range d.someItems(path, n, "write a rule") {
 			*all = append(*all, rule(d, fmt.Sprintf("%s[%d]", path, i), item))
 		}
 	}
@@ -78,11 +74,7 @@ func rule(d *decoder, path string, n ast.Node) Rule {
 
 func caseList(d *decoder, all *[]Case) setter {
 	return func(path string, n ast.Node) {
-		items := d.items(path, n)
-		if v := d.resolve(path, n); len(items) == 0 && v != nil && v.Type() == ast.SequenceType {
-			d.fail(path, n, "the list is empty; write a case, or remove it")
-		}
-		for i, item := range items {
+		for i, item := range d.someItems(path, n, "write a case") {
 			*all = append(*all, ruleCase(d, fmt.Sprintf("%s[%d]", path, i), item))
 		}
 	}

@@ -96,11 +96,7 @@ func bridgeTLS(d *decoder, t *BridgeTLS) setter {
 
 func presetList(d *decoder, all *[]Preset) setter {
 	return func(path string, n ast.Node) {
-		items := d.items(path, n)
-		if v := d.resolve(path, n); len(items) == 0 && v != nil && v.Type() == ast.SequenceType {
-			d.fail(path, n, "the list is empty; name a preset, or remove it")
-		}
-		for i, item := range items {
+		for i, item := range d.someItems(path, n, "name a preset") {
 			p := Preset{at: d.spot(fmt.Sprintf("%s[%d]", path, i), item)}
 			value(d, &p.Name, parseName)(p.at.path, item)
 			for _, other := range *all {
