@@ -36,6 +36,7 @@ func (g *Gateway) listen(ctx context.Context) error {
 		}
 		return err
 	}}
+	lc.SetMultipathTCP(false) // its sockets cost the kernel more, and devices do not speak it
 	for _, addr := range g.config.Listen {
 		l, err := lc.Listen(ctx, "tcp", addr)
 		if err != nil {

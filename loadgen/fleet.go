@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -27,7 +28,8 @@ type fleet struct {
 // muster starts the workers, a process each if there is a command.
 func muster(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
 	f := &fleet{inbox: make(chan tiding), fresh: newHistograms(), all: newHistograms()}
-	for i, r := range p.Split(parts) {
+	ranges := p.Split(parts)
+	for i, r := range ranges {
 		m, err := f.start(ctx, command)
 		if err != nil {
 			f.kill()
@@ -37,9 +39,24 @@ func muster(ctx context.Context, p *plan.Plan, parts int, command []string, pipe
 		m.index, m.Range = i, r
 		f.members = append(f.members, m)
 		f.waiting++
-		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start.UnixNano(), Pipeline: pipeline}})
+		wait, rate := turn(p, ranges, i)
+		f.tell(m, order{Job: &job{Plan: *p, From: r.From, To: r.To, Start: start.UnixNano(), Wait: wait, Rate: rate, Pipeline: pipeline}})
 	}
 	return f, nil
+}
+
+// easyRamp is how many connections a second one worker can be asked to begin.
+const easyRamp = 20_000
+
+// turn says when worker i ramps up, and how fast. As many workers as the plan's ramp needs are at it at once, and then the next:
+// many processes that each do a little cost more CPU time than one after the other.
+func turn(p *plan.Plan, ranges []plan.Range, i int) (wait time.Duration, rate float64) {
+	abreast := min(int(math.Ceil(p.Ramp/easyRamp)), len(ranges))
+	first := i / abreast * abreast
+	last := min(first+abreast, len(ranges)) - 1
+	wait = time.Duration(float64(ranges[first].From) / p.Ramp * float64(time.Second))
+	share := float64(ranges[i].To-ranges[i].From) / float64(ranges[last].To-ranges[first].From)
+	return wait, p.Ramp * share
 }
 
 func (f *fleet) start(ctx context.Context, command []string) (*member, error) {

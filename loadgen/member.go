@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -43,6 +44,7 @@ type tiding struct {
 // startProcess starts a worker as a process; kill ends ctx, and it.
 func startProcess(ctx context.Context, kill func(), command []string, inbox chan<- tiding, wg *sync.WaitGroup) (*member, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // a worker is one loop; more threads only get into each other's way
 	// A Ctrl-C on the terminal is for the process that was started there.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second

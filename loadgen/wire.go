@@ -25,7 +25,9 @@ type order struct {
 type job struct {
 	Plan     plan.Plan
 	From, To int
-	Start    int64 // nanoseconds of Unix time
+	Start    int64         // nanoseconds of Unix time
+	Wait     time.Duration // from there until its ramp begins
+	Rate     float64       // connections a second of its ramp
 	Pipeline int
 }
 

@@ -62,7 +62,7 @@ type worker struct {
 }
 
 func (w *worker) take(j *job) error {
-	d, err := drive.New(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: instant(j.Start), Pipeline: j.Pipeline})
+	d, err := drive.New(drive.Config{Plan: &j.Plan, From: j.From, To: j.To, Start: instant(j.Start), Wait: j.Wait, Rate: j.Rate, Pipeline: j.Pipeline})
 	w.drive = d
 	return err
 }

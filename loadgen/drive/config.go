@@ -15,15 +15,17 @@ type Config struct {
 	Plan *plan.Plan
 	// From and To are the devices: From, From+1 … To-1. Both zero: all of the plan.
 	From, To int
-	// Rate is how many connections a second are begun while the fleet ramps up; default: the share of the plan's Ramp that these devices
-	// are of the fleet.
+	// Rate is how many connections a second are begun while the fleet ramps up, and Wait how long after Start the first is; default: the
+	// share of the plan's Ramp that these devices are of the fleet, from the beginning.
 	Rate float64
-	// Start is when the ramp begins and what the planned instants of heartbeats count from; default: when Run is called. Processes that
-	// play one fleet are given the same.
+	Wait time.Duration
+	// Start is when the ramp of the fleet begins and what the planned instants of heartbeats count from; default: when Run is called.
+	// Processes that play one fleet are given the same.
 	Start time.Time
 	// Pipeline is how many heartbeats are sent together, each time; default 1.
 	Pipeline int
-	// Tick is the grid on which things are planned; default 5 ms.
+	// Tick is the grid on which things are planned; default: a thousandth of the plan's interval, from 5 ms to 50 ms. What is due at once is
+	// sent at once, so that neither side wakes up for each heartbeat.
 	Tick time.Duration
 	// Connecting is how many devices may be on their way to a welcome at once; the others wait their turn. Default 512.
 	Connecting int
@@ -44,7 +46,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Rate = orElse(c.Rate, p.Ramp*float64(c.To-c.From)/float64(max(p.Devices, 1)))
 	c.Pipeline = orElse(c.Pipeline, 1)
-	c.Tick = orElse(c.Tick, 5*time.Millisecond)
+	c.Tick = orElse(c.Tick, min(max(p.Interval/1000, 5*time.Millisecond), 50*time.Millisecond).Truncate(time.Millisecond))
 	c.Connecting = orElse(c.Connecting, 512)
 	c.ConnectTimeout = orElse(c.ConnectTimeout, 10*time.Second)
 	c.AnswerTimeout = orElse(c.AnswerTimeout, 10*time.Second)
@@ -63,6 +65,7 @@ func (c Config) reject() error {
 		"the devices %d to %d are none of a plan with %d; From begins at 0, To is the one after the last", c.From, c.To, c.Plan.Devices)
 	no(c.To-c.From > math.MaxInt32/2, "%d devices are too many for one process; split them", c.To-c.From)
 	no(!(c.Rate > 0), "a rate of %v connections a second gets nowhere; set Rate, or the plan's Ramp", c.Rate)
+	no(c.Wait < 0, "Wait is %v; nothing begins before Start", c.Wait)
 	no(c.Pipeline < 1 || c.Pipeline > maxPipeline, "Pipeline is %d; it goes from 1 to %d", c.Pipeline, maxPipeline)
 	no(c.Tick < time.Millisecond || c.Tick > time.Second, "Tick is %v; it goes from 1ms to 1s", c.Tick)
 	no(c.Connecting < 1, "Connecting is %d; it must be 1 or more", c.Connecting)

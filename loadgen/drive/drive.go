@@ -118,7 +118,7 @@ var ErrRun = errors.New("drive: Run may be called once")
 // Run plays until ctx is done, then closes all connections with RST and returns nil. Whatever happens to connections is counted; an error
 // means that nothing could be played at all, or no more. It may be called once.
 func (d *Drive) Run(ctx context.Context) error {
-	places, err := resolve(ctx, d.cfg.Plan.Targets, d.cfg.Plan.Sources)
+	places, err := resolve(ctx, d.cfg.Plan.Devices, d.cfg.Plan.Targets, d.cfg.Plan.Sources)
 	if err != nil {
 		return fmt.Errorf("drive: %w", err)
 	}

@@ -14,7 +14,7 @@ const (
 	// maxEvents are taken from the kernel at once.
 	maxEvents = 512
 	// maxWait bounds how late the loop notices Begin, or the end of ctx.
-	maxWait = 20 * time.Millisecond
+	maxWait = 50 * time.Millisecond
 	// So much of each is done before answers are read again.
 	maxSteps, maxTurns, maxDials = 128, 128, 64
 	// sweepEvery is how often second connections are looked through.
@@ -70,13 +70,14 @@ func (d *Drive) rampDue(now int64) int64 {
 	if d.ramped == len(d.devs) {
 		return notSoon
 	}
-	reached := min(int(max(float64(now)/float64(time.Second)*d.cfg.Rate, 0)), len(d.devs))
+	ramping := time.Duration(now) - d.cfg.Wait
+	reached := min(int(max(ramping.Seconds()*d.cfg.Rate, 0)), len(d.devs))
 	for ; d.ramped < reached; d.ramped++ {
 		if i := int32(d.ramped); d.devs[i].state == idle { //nolint:gosec // checked
 			d.enqueue(i)
 		}
 	}
-	return max(int64(float64(d.ramped+1)/d.cfg.Rate*float64(time.Second)), now+int64(time.Millisecond))
+	return max(int64(d.cfg.Wait)+int64(float64(d.ramped+1)/d.cfg.Rate*float64(time.Second)), now+int64(time.Millisecond))
 }
 
 // turnsDue gives their turn to devices whose time has come, and returns when the next is due.
