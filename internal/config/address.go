@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // ProtocolLine is the line protocol, the default of a device port.
@@ -32,7 +34,7 @@ func parseListener(text string) (Listener, error) {
 	}
 	if !slices.Contains(protocols(), protocol) {
 		return Listener{}, fmt.Errorf("%s has the unknown protocol %s; known is: %s",
-			quote(text), quote(protocol), strings.Join(protocols(), ", "))
+			strictyaml.Quote(text), strictyaml.Quote(protocol), strings.Join(protocols(), ", "))
 	}
 	if _, err := parseAddress(address); err != nil {
 		return Listener{}, err
@@ -47,19 +49,19 @@ func parseAddress(text string) (string, error) {
 		return "", errors.New("the address is empty; write HOST:PORT, as in 127.0.0.1:7700")
 	}
 	if strings.Contains(text, "://") {
-		return "", fmt.Errorf("%s has a protocol, and takes none; write HOST:PORT", quote(text))
+		return "", fmt.Errorf("%s has a protocol, and takes none; write HOST:PORT", strictyaml.Quote(text))
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		return "", addressError(text)
 	}
 	if n, err := strconv.ParseUint(port, 10, 64); err != nil && !errors.Is(err, strconv.ErrRange) {
-		return "", fmt.Errorf("%s has the port %s, which is not a number; allowed are 0 to 65535", quote(text), quote(port))
+		return "", fmt.Errorf("%s has the port %s, which is not a number; allowed are 0 to 65535", strictyaml.Quote(text), strictyaml.Quote(port))
 	} else if err != nil || n > 65535 {
-		return "", fmt.Errorf("%s has a port out of range; allowed are 0 to 65535", quote(text))
+		return "", fmt.Errorf("%s has a port out of range; allowed are 0 to 65535", strictyaml.Quote(text))
 	}
 	if !validHost(host, strings.HasPrefix(text, "[")) {
-		return "", fmt.Errorf("%s has a host that is neither an IP address nor a name", quote(text))
+		return "", fmt.Errorf("%s has a host that is neither an IP address nor a name", strictyaml.Quote(text))
 	}
 	return text, nil
 }
@@ -68,15 +70,15 @@ func parseAddress(text string) (string, error) {
 func addressError(text string) error {
 	bare := strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
 	if _, err := netip.ParseAddr(bare); err == nil && strings.Contains(bare, ":") {
-		return fmt.Errorf("%s: write an IPv6 address in brackets, with its port, as in [%s]:7700", quote(text), bare)
+		return fmt.Errorf("%s: write an IPv6 address in brackets, with its port, as in [%s]:7700", strictyaml.Quote(text), bare)
 	}
 	if _, err := strconv.ParseUint(text, 10, 16); err == nil {
-		return fmt.Errorf("%s is a port without a host; write 127.0.0.1:%s", quote(text), text)
+		return fmt.Errorf("%s is a port without a host; write 127.0.0.1:%s", strictyaml.Quote(text), text)
 	}
 	if !strings.Contains(text, ":") {
-		return fmt.Errorf("%s has no port; write HOST:PORT, as in 127.0.0.1:7700", quote(text))
+		return fmt.Errorf("%s has no port; write HOST:PORT, as in 127.0.0.1:7700", strictyaml.Quote(text))
 	}
-	return fmt.Errorf("%s is not an address; write HOST:PORT, as in 127.0.0.1:7700 or [::1]:7700", quote(text))
+	return fmt.Errorf("%s is not an address; write HOST:PORT, as in 127.0.0.1:7700 or [::1]:7700", strictyaml.Quote(text))
 }
 
 func validHost(host string, bracketed bool) bool {

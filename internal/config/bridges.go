@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // typedBridges are the bridges of the command line and the environment.
@@ -23,7 +25,7 @@ type typedBridges struct {
 func (t *typedBridges) apply(s Setting) error {
 	switch s.Key {
 	case "mqtt.url":
-		b := Bridge{at: spot{path: s.Origin}}
+		b := Bridge{at: strictyaml.Outside(s.Origin)}
 		err := assign(&b.URL, s.Value, parseBrokerURL)
 		t.bridges = append(t.bridges, b)
 		return err
@@ -47,7 +49,7 @@ func (t *typedBridges) applyToAll(s Setting) error {
 	a := &t.all
 	switch s.Key {
 	case "mqtt.preset":
-		p := Preset{at: spot{path: s.Origin}}
+		p := Preset{at: strictyaml.Outside(s.Origin)}
 		err := assign(&p.Name, s.Value, parseName)
 		a.Presets = append(a.Presets, p)
 		return err
@@ -169,7 +171,7 @@ func (r *resolver) checkBridges() {
 	for i := range r.cfg.Bridges {
 		b := &r.cfg.Bridges[i]
 		if names[b.Name] && well {
-			r.errs = append(r.errs, b.Mistake(fmt.Sprintf("a bridge before has the name %s, too; give each a name of its own", quote(b.Name))))
+			r.errs = append(r.errs, b.Mistake(fmt.Sprintf("a bridge before has the name %s, too; give each a name of its own", strictyaml.Quote(b.Name))))
 		}
 		names[b.Name] = true
 	}
@@ -225,13 +227,5 @@ func (r *resolver) checkReport() {
 		r.errs = append(r.errs, r.reportAt("there is no broker inside the program here; name a bridge"))
 		return
 	}
-	r.errs = append(r.errs, r.reportAt(fmt.Sprintf("there is no bridge %s%s", quote(c.To), nearest(c.To, known))))
-}
-
-// nearest suggests the word that was meant.
-func nearest(wrong string, known []string) string {
-	if near := suggest(wrong, known); near != "" {
-		return fmt.Sprintf("; did you mean %q?", near)
-	}
-	return ""
+	r.errs = append(r.errs, r.reportAt(fmt.Sprintf("there is no bridge %s%s", strictyaml.Quote(c.To), strictyaml.DidYouMean(c.To, known))))
 }

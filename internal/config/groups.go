@@ -1,19 +1,20 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // groups stores the list of groups and checks them against each other.
-func groups(d *decoder, all *[]Group) setter {
+func groups(d *strictyaml.Reader, all *[]Group) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		earlier := taken{names: map[string]string{}, patterns: map[string]string{}}
-		for i, item := range d.items(path, n) {
-			at := fmt.Sprintf("%s[%d]", path, i)
+		for i, item := range d.Items(path, n) {
+			at := strictyaml.Element(path, i)
 			g, seen := group(d, at, item)
 			earlier.check(d, at, seen, g)
 			*all = append(*all, g)
@@ -28,9 +29,9 @@ type taken struct {
 }
 
 // check reports what makes a group ambiguous or useless after the earlier ones.
-func (t *taken) check(d *decoder, path string, seen map[string]ast.Node, g Group) {
+func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Node, g Group) {
 	if where := t.names[g.Name]; where != "" {
-		d.fail(join(path, "name"), seen["name"], "%s is already the name of %s", quote(g.Name), where)
+		d.Fail(strictyaml.Join(path, "name"), seen["name"], "%s is already the name of %s", strictyaml.Quote(g.Name), where)
 	} else if g.Name != "" {
 		t.names[g.Name] = path
 	}
@@ -42,7 +43,7 @@ func (t *taken) check(d *decoder, path string, seen map[string]ast.Node, g Group
 		where = t.patterns[g.Match]
 	}
 	if where != "" {
-		d.fail(join(path, "match"), seen["match"], "no device gets here: the first match wins, and %s matches them all", where)
+		d.Fail(strictyaml.Join(path, "match"), seen["match"], "no device gets here: the first match wins, and %s matches them all", where)
 		return
 	}
 	t.patterns[g.Match] = path
@@ -51,36 +52,36 @@ func (t *taken) check(d *decoder, path string, seen map[string]ast.Node, g Group
 	}
 }
 
-func group(d *decoder, path string, n ast.Node) (Group, map[string]ast.Node) {
+func group(d *strictyaml.Reader, path string, n ast.Node) (Group, map[string]ast.Node) {
 	var g Group
-	before := d.mistakes()
-	seen := d.mapping(path, n, []field{
-		{"name", value(d, &g.Name, parseName)},
-		{"match", value(d, &g.Match, parsePattern)},
-		{"policy", policy(d, &g.Policy, 0)},
-		{"outage", outage(d, &g.Outage)},
+	before := d.Mistakes()
+	seen := d.Mapping(path, n, []strictyaml.Field{
+		{Key: "name", Set: strictyaml.Value(d, &g.Name, parseName)},
+		{Key: "match", Set: strictyaml.Value(d, &g.Match, parsePattern)},
+		{Key: "policy", Set: policy(d, &g.Policy, 0)},
+		{Key: "outage", Set: outage(d, &g.Outage)},
 	})
-	if len(seen) == 0 && d.mistakes() > before {
+	if len(seen) == 0 && d.Mistakes() > before {
 		return g, seen // not even a mapping
 	}
 	for _, key := range []string{"name", "match"} {
 		if seen[key] == nil {
-			d.fail(path, n, "%s is missing; a group needs name and match", key)
+			d.Fail(path, n, "%s is missing; a group needs name and match", key)
 		}
 	}
 	return g, seen
 }
 
-func outage(d *decoder, o *Outage) setter {
-	fields := []field{
-		{"share", plain(d, &o.Share, parseShare)},
-		{"window", value(d, &o.Window, span{min: time.Second, max: 24 * time.Hour}.parse)},
-		{"min_devices", plain(d, &o.MinDevices, count{min: 1, max: 100_000_000}.parse)},
+func outage(d *strictyaml.Reader, o *Outage) strictyaml.Setter {
+	fields := []strictyaml.Field{
+		{Key: "share", Set: strictyaml.Plain(d, &o.Share, parseShare)},
+		{Key: "window", Set: strictyaml.Value(d, &o.Window, span{min: time.Second, max: 24 * time.Hour}.parse)},
+		{Key: "min_devices", Set: strictyaml.Plain(d, &o.MinDevices, count{min: 1, max: 100_000_000}.parse)},
 	}
 	return func(path string, n ast.Node) {
-		seen := d.mapping(path, n, fields)
+		seen := d.Mapping(path, n, fields)
 		if len(seen) > 0 && seen["share"] == nil {
-			d.fail(path, n, "share is missing; without it there is no outage detection")
+			d.Fail(path, n, "share is missing; without it there is no outage detection")
 		}
 	}
 }

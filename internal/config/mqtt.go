@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // Never, as a timeout, says that silence means nothing.
@@ -55,7 +57,7 @@ type Bridge struct {
 const WatermarkOff = "off"
 
 // Mistake returns the error for a mistake in a bridge, with the place where it was written.
-func (b *Bridge) Mistake(message string) error { return b.at.mistake(message) }
+func (b *Bridge) Mistake(message string) error { return b.at.Mistake(message) }
 
 // BridgeTLS says whom to trust, and who one is.
 type BridgeTLS struct {
@@ -73,12 +75,12 @@ type Preset struct {
 }
 
 // NewPreset returns the preset that an option or a variable names.
-func NewPreset(name, origin string) Preset { return Preset{Name: name, at: spot{path: origin}} }
+func NewPreset(name, origin string) Preset { return Preset{Name: name, at: strictyaml.Outside(origin)} }
 
 // Unknown returns the error for a preset that is not among the known ones.
 func (p *Preset) Unknown(known []string) error {
-	return p.at.mistake(fmt.Sprintf("there is no preset %s%s (there are: %s)",
-		quote(p.Name), nearest(p.Name, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")))
+	return p.at.Mistake(fmt.Sprintf("there is no preset %s%s (there are: %s)",
+		strictyaml.Quote(p.Name), strictyaml.DidYouMean(p.Name, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")))
 }
 
 // Rule says what the messages of some topics mean. Its patterns and templates
@@ -125,7 +127,7 @@ func (r *Rule) Mistake(field string, index int, message string) error {
 	if index >= 0 && index < len(r.Cases) {
 		at = r.Cases[index].at
 	}
-	return at.of(field).mistake(message)
+	return at.of(field).Mistake(message)
 }
 
 // Meanings returns what a message may mean, as it is written in rules.
@@ -143,38 +145,3 @@ type Report struct {
 
 // ReportToBroker says that verdicts go to the broker inside holter serve.
 const ReportToBroker = "broker"
-
-// spot is where something was written. Its zero value is nowhere.
-type spot struct {
-	src          *source // nil: not in a file
-	line, column int
-	path         string // of keys; not in a file: the name of the option or variable
-}
-
-func (s spot) mistake(message string) error {
-	if s.path != "" {
-		message = s.path + ": " + message
-	}
-	if s.src == nil {
-		return fmt.Errorf("%s", message)
-	}
-	return s.src.mistake(s.line, s.column, message)
-}
-
-// spots are where a mapping and the values of its keys were written.
-type spots struct {
-	whole spot
-	keys  map[string]spot
-}
-
-// of returns the spot of a key; where it is missing, that of the mapping.
-func (s spots) of(key string) spot {
-	if at, ok := s.keys[key]; ok {
-		return at
-	}
-	at := s.whole
-	if key != "" {
-		at.path = join(at.path, key)
-	}
-	return at
-}

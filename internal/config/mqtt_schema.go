@@ -1,45 +1,46 @@
 package config
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // brokerSection stores the broker inside the program.
-func (r *resolver) brokerSection(d *decoder) setter {
+func (r *resolver) brokerSection(d *strictyaml.Reader) strictyaml.Setter {
 	b := &r.cfg.Broker
-	listen := value(d, &b.Listen, parseAddressOrOff)
-	return section(d,
-		field{"listen", func(path string, n ast.Node) {
+	listen := strictyaml.Value(d, &b.Listen, parseAddressOrOff)
+	return strictyaml.Section(d, []strictyaml.Field{
+		{Key: "listen", Set: func(path string, n ast.Node) {
 			listen(path, n)
-			r.brokerAt = d.spot(path, n).mistake
+			r.brokerAt = d.Place(path, n).Mistake
 		}},
-		field{"users", value(d, &b.Users, parseFile)},
-		field{"anonymous", func(path string, n ast.Node) {
-			value(d, &b.Anonymous, parseAnonymous)(path, n)
-			r.anonymousAt = d.spot(path, n).mistake
+		{Key: "users", Set: strictyaml.Value(d, &b.Users, parseFile)},
+		{Key: "anonymous", Set: func(path string, n ast.Node) {
+			strictyaml.Value(d, &b.Anonymous, parseAnonymous)(path, n)
+			r.anonymousAt = d.Place(path, n).Mistake
 		}},
-		field{"max_clients", plain(d, &b.MaxClients, count{min: 1, max: 10_000_000}.parse)},
-		field{"max_packet", plain(d, &b.MaxPacket, count{min: 1024, max: 256 << 20}.parse)},
-		field{"tls", func(path string, n ast.Node) {
-			section(d,
-				field{"cert", value(d, &b.TLS.Cert, parseFile)},
-				field{"key", value(d, &b.TLS.Key, parseFile)},
-			)(path, n)
+		{Key: "max_clients", Set: strictyaml.Plain(d, &b.MaxClients, count{min: 1, max: 10_000_000}.parse)},
+		{Key: "max_packet", Set: strictyaml.Plain(d, &b.MaxPacket, count{min: 1024, max: 256 << 20}.parse)},
+		{Key: "tls", Set: func(path string, n ast.Node) {
+			strictyaml.Section(d, []strictyaml.Field{
+				{Key: "cert", Set: strictyaml.Value(d, &b.TLS.Cert, parseFile)},
+				{Key: "key", Set: strictyaml.Value(d, &b.TLS.Key, parseFile)},
+			})(path, n)
 			if (b.TLS.Cert == "") != (b.TLS.Key == "") {
-				d.fail(path, n, "a certificate needs its key: give both cert and key, or neither")
+				d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither")
 			}
 		}},
-	)
+	})
 }
 
 // bridgeList stores the file's list of bridges.
-func (r *resolver) bridgeList(d *decoder) setter {
+func (r *resolver) bridgeList(d *strictyaml.Reader) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		for i, item := range d.items(path, n) {
-			at := fmt.Sprintf("%s[%d]", path, i)
+		for i, item := range d.Items(path, n) {
+			at := strictyaml.Element(path, i)
 			if b, ok := bridge(d, at, item); ok {
 				r.cfg.Bridges = append(r.cfg.Bridges, b)
 			}
@@ -48,60 +49,61 @@ func (r *resolver) bridgeList(d *decoder) setter {
 }
 
 // bridge reads one entry; ok says that it is a mapping with a usable URL.
-func bridge(d *decoder, path string, n ast.Node) (b Bridge, ok bool) {
-	b.at = d.spot(path, n)
-	before := d.mistakes()
-	seen := d.mapping(path, n, []field{
-		{"name", value(d, &b.Name, parseBridgeName)},
-		{"url", value(d, &b.URL, parseBrokerURL)},
-		{"username", value(d, &b.Username, parseUsername)},
-		{"password_file", value(d, &b.PasswordFile, parseFile)},
-		{"client_id", value(d, &b.ClientID, parseClientID)},
-		{"tls", bridgeTLS(d, &b.TLS)},
-		{"presets", presetList(d, &b.Presets)},
-		{"rules", ruleList(d, &b.Rules)},
-		{"share", value(d, &b.Share, parseShareName)},
-		{"qos", plain(d, &b.QoS, parseQoS)},
-		{"watermark", value(d, &b.Watermark, parseWatermark)},
-		{"queue", plain(d, &b.Queue, count{min: 64, max: 10_000_000}.parse)},
-		{"max_payload", plain(d, &b.MaxPayload, count{min: 64, max: 128 << 20}.parse)},
-		{"reconnect_max", value(d, &b.ReconnectMax, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
+func bridge(d *strictyaml.Reader, path string, n ast.Node) (b Bridge, ok bool) {
+	b.at = d.Place(path, n)
+	before := d.Mistakes()
+	seen := d.Mapping(path, n, []strictyaml.Field{
+		{Key: "name", Set: strictyaml.Value(d, &b.Name, parseBridgeName)},
+		{Key: "url", Set: strictyaml.Value(d, &b.URL, parseBrokerURL)},
+		{Key: "username", Set: strictyaml.Value(d, &b.Username, parseUsername)},
+		{Key: "password_file", Set: strictyaml.Value(d, &b.PasswordFile, parseFile)},
+		{Key: "client_id", Set: strictyaml.Value(d, &b.ClientID, parseClientID)},
+		{Key: "tls", Set: bridgeTLS(d, &b.TLS)},
+		{Key: "presets", Set: presetList(d, &b.Presets)},
+		{Key: "rules", Set: ruleList(d, &b.Rules)},
+		{Key: "share", Set: strictyaml.Value(d, &b.Share, parseShareName)},
+		{Key: "qos", Set: strictyaml.Plain(d, &b.QoS, parseQoS)},
+		{Key: "watermark", Set: strictyaml.Value(d, &b.Watermark, parseWatermark)},
+		{Key: "queue", Set: strictyaml.Plain(d, &b.Queue, count{min: 64, max: 10_000_000}.parse)},
+		{Key: "max_payload", Set: strictyaml.Plain(d, &b.MaxPayload, count{min: 64, max: 128 << 20}.parse)},
+		{Key: "reconnect_max", Set: strictyaml.Value(d, &b.ReconnectMax, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
 	})
-	if len(seen) == 0 && d.mistakes() > before {
+	if len(seen) == 0 && d.Mistakes() > before {
 		return b, false // not even a mapping
 	}
 	if seen["url"] == nil {
-		d.fail(path, n, "url is missing; a bridge needs one, as in mqtt://broker.example:1883")
+		d.Fail(path, n, "url is missing; a bridge needs one, as in mqtt://broker.example:1883")
 	}
 	if seen["presets"] == nil && seen["rules"] == nil {
-		d.fail(path, n, "nothing says what the messages mean; write presets or rules")
+		d.Fail(path, n, "nothing says what the messages mean; write presets or rules")
 	}
 	if err := checkBridgeTLS(&b); err != nil {
-		d.fail(join(path, "tls"), seen["tls"], "%v", err)
+		d.Fail(strictyaml.Join(path, "tls"), seen["tls"], "%v", err)
 	}
 	if b.PasswordFile != "" && b.Username == "" && seen["username"] == nil {
-		d.fail(join(path, "password_file"), seen["password_file"], "username is missing: a password goes with a name")
+		d.Fail(strictyaml.Join(path, "password_file"), seen["password_file"], "username is missing: a password goes with a name")
 	}
 	return b, b.URL != ""
 }
 
-func bridgeTLS(d *decoder, t *BridgeTLS) setter {
-	return section(d,
-		field{"ca", value(d, &t.CA, parseFile)},
-		field{"cert", value(d, &t.Cert, parseFile)},
-		field{"key", value(d, &t.Key, parseFile)},
-		field{"server_name", value(d, &t.ServerName, parseName)},
-	)
+func bridgeTLS(d *strictyaml.Reader, t *BridgeTLS) strictyaml.Setter {
+	return strictyaml.Section(d, []strictyaml.Field{
+		{Key: "ca", Set: strictyaml.Value(d, &t.CA, parseFile)},
+		{Key: "cert", Set: strictyaml.Value(d, &t.Cert, parseFile)},
+		{Key: "key", Set: strictyaml.Value(d, &t.Key, parseFile)},
+		{Key: "server_name", Set: strictyaml.Value(d, &t.ServerName, parseName)},
+	})
 }
 
-func presetList(d *decoder, all *[]Preset) setter {
+func presetList(d *strictyaml.Reader, all *[]Preset) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		for i, item := range d.someItems(path, n, "name a preset") {
-			p := Preset{at: d.spot(fmt.Sprintf("%s[%d]", path, i), item)}
-			value(d, &p.Name, parseName)(p.at.path, item)
+		for i, item := range d.SomeItems(path, n, "name a preset") {
+			at := strictyaml.Element(path, i)
+			p := Preset{at: d.Place(at, item)}
+			strictyaml.Value(d, &p.Name, parseName)(at, item)
 			for _, other := range *all {
 				if p.Name != "" && other.Name == p.Name {
-					d.fail(p.at.path, item, "%s is named twice", quote(p.Name))
+					d.Fail(at, item, "%s is named twice", strictyaml.Quote(p.Name))
 				}
 			}
 			*all = append(*all, p)
@@ -110,21 +112,21 @@ func presetList(d *decoder, all *[]Preset) setter {
 }
 
 // reportSection stores where verdicts are published.
-func (r *resolver) reportSection(d *decoder) setter {
+func (r *resolver) reportSection(d *strictyaml.Reader) strictyaml.Setter {
 	c := &r.cfg.Report
-	fields := []field{
-		{"to", func(path string, n ast.Node) {
-			value(d, &c.To, parseName)(path, n)
-			r.reportAt = d.spot(path, n).mistake
+	fields := []strictyaml.Field{
+		{Key: "to", Set: func(path string, n ast.Node) {
+			strictyaml.Value(d, &c.To, parseName)(path, n)
+			r.reportAt = d.Place(path, n).Mistake
 		}},
-		{"prefix", value(d, &c.Prefix, parsePrefix)},
-		{"home_assistant", plain(d, &c.HomeAssistant, parseBool)},
-		{"discovery_prefix", value(d, &c.DiscoveryPrefix, parsePrefix)},
+		{Key: "prefix", Set: strictyaml.Value(d, &c.Prefix, parsePrefix)},
+		{Key: "home_assistant", Set: strictyaml.Plain(d, &c.HomeAssistant, strictyaml.Bool)},
+		{Key: "discovery_prefix", Set: strictyaml.Value(d, &c.DiscoveryPrefix, parsePrefix)},
 	}
 	return func(path string, n ast.Node) {
-		seen := d.mapping(path, n, fields)
+		seen := d.Mapping(path, n, fields)
 		if len(seen) > 0 && seen["to"] == nil {
-			d.fail(path, n, "to is missing; write broker, or the name of a bridge")
+			d.Fail(path, n, "to is missing; write broker, or the name of a bridge")
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // orNever is parse, but for the word never.
@@ -30,7 +32,7 @@ func parseAddressOrOff(text string) (string, error) {
 	case brokerOff:
 		return text, nil
 	case "false", "no", "none":
-		return "", fmt.Errorf("%s is not an address; write HOST:PORT, or off", quote(text))
+		return "", fmt.Errorf("%s is not an address; write HOST:PORT, or off", strictyaml.Quote(text))
 	}
 	return parseAddress(text)
 }
@@ -43,14 +45,14 @@ func parseAnonymous(text string) (Anonymous, error) {
 	case AnonymousLoopback, AnonymousNever, AnonymousAnyone:
 		return a, nil
 	}
-	return "", fmt.Errorf("%s is not one of: loopback (clients on this machine), never, anyone", quote(text))
+	return "", fmt.Errorf("%s is not one of: loopback (clients on this machine), never, anyone", strictyaml.Quote(text))
 }
 
 func parseMeaning(text string) (string, error) {
 	if slices.Contains(Meanings(), text) {
 		return text, nil
 	}
-	return "", fmt.Errorf("%s is not a meaning%s (there are: %s)", quote(text), nearest(text, Meanings()), strings.Join(Meanings(), ", "))
+	return "", fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, Meanings()), strings.Join(Meanings(), ", "))
 }
 
 // brokerPorts returns the schemes of a broker's URL and their usual ports.
@@ -82,22 +84,22 @@ func parseBrokerURL(text string) (string, error) {
 	scheme = strings.ToLower(scheme)
 	port, known := brokerPorts()[scheme]
 	if !known {
-		return "", fmt.Errorf("%s has the unknown scheme %s; known are mqtt (or tcp), mqtts (or ssl, tls), ws and wss", quote(text), quote(scheme))
+		return "", fmt.Errorf("%s has the unknown scheme %s; known are mqtt (or tcp), mqtts (or ssl, tls), ws and wss", strictyaml.Quote(text), strictyaml.Quote(scheme))
 	}
 	host, path, hasPath := strings.Cut(rest, "/")
 	if hasPath && path != "" && scheme != "ws" && scheme != "wss" {
-		return "", fmt.Errorf("%s has a path, which only ws and wss take", quote(text))
+		return "", fmt.Errorf("%s has a path, which only ws and wss take", strictyaml.Quote(text))
 	}
 	address, err := withPort(host, port)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", quote(text), err)
+		return "", fmt.Errorf("%s: %w", strictyaml.Quote(text), err)
 	}
 	out := scheme + "://" + address
 	if path != "" {
 		out += "/" + path
 	}
 	if _, err := url.Parse(out); err != nil || strings.ContainsFunc(out, func(c rune) bool { return unicode.IsControl(c) || c == ' ' || c == '#' }) {
-		return "", fmt.Errorf("%s is not a url; write SCHEME://HOST:PORT, as in mqtt://broker.example:1883", quote(text))
+		return "", fmt.Errorf("%s is not a url; write SCHEME://HOST:PORT, as in mqtt://broker.example:1883", strictyaml.Quote(text))
 	}
 	return out, nil
 }
@@ -124,7 +126,7 @@ func withPort(host, port string) (string, error) {
 // parseBridgeName checks the name of a bridge, which is a source of heartbeats.
 func parseBridgeName(text string) (string, error) {
 	if slices.Contains(takenNames(), text) {
-		return "", fmt.Errorf("%s is the name of something inside holter; choose another", quote(text))
+		return "", fmt.Errorf("%s is the name of something inside holter; choose another", strictyaml.Quote(text))
 	}
 	return parseName(text)
 }
@@ -139,7 +141,7 @@ func parseClientID(text string) (string, error) { return label("client id", text
 
 func parseShareName(text string) (string, error) {
 	if strings.ContainsAny(text, "/+#") {
-		return "", fmt.Errorf("%s is not the name of a share group: it holds /, + or #", quote(text))
+		return "", fmt.Errorf("%s is not the name of a share group: it holds /, + or #", strictyaml.Quote(text))
 	}
 	return label("share group", text, 128)
 }
@@ -147,7 +149,7 @@ func parseShareName(text string) (string, error) {
 func parseQoS(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > 1 {
-		return 0, fmt.Errorf("%s is not a quality of service to subscribe with; allowed are 0 and 1", quote(text))
+		return 0, fmt.Errorf("%s is not a quality of service to subscribe with; allowed are 0 and 1", strictyaml.Quote(text))
 	}
 	return n, nil
 }
@@ -163,14 +165,14 @@ func parseWatermark(text string) (string, error) {
 // parsePrefix checks the first levels of topics to publish to.
 func parsePrefix(text string) (string, error) {
 	if strings.HasSuffix(text, "/") {
-		return "", fmt.Errorf("%s ends with /; leave that out", quote(text))
+		return "", fmt.Errorf("%s ends with /; leave that out", strictyaml.Quote(text))
 	}
 	return parseTopic("prefix", text)
 }
 
 func parseTopic(what, text string) (string, error) {
 	if strings.ContainsAny(text, "+#") || strings.HasPrefix(text, "$") {
-		return "", fmt.Errorf("%s is not a topic to publish to: it holds + or #, or begins with $", quote(text))
+		return "", fmt.Errorf("%s is not a topic to publish to: it holds + or #, or begins with $", strictyaml.Quote(text))
 	}
 	return label(what, text, 1024)
 }
@@ -182,7 +184,7 @@ func parseTemplate(text string) (string, error) { return label("text", text, 102
 func parseFactor(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f > 1 && f <= 1000) {
-		return 0, fmt.Errorf("%s is not a factor; allowed is more than 1 to 1000, as in 2.5", quote(text))
+		return 0, fmt.Errorf("%s is not a factor; allowed is more than 1 to 1000, as in 2.5", strictyaml.Quote(text))
 	}
 	return f, nil
 }
@@ -197,7 +199,7 @@ func parseRegex(text string) (string, error) {
 // parsePointer checks no more than the beginning of a JSON pointer.
 func parsePointer(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
-		return "", fmt.Errorf("%s is not a JSON pointer; write /NAME, or /NAME/NAME for what is deeper", quote(text))
+		return "", fmt.Errorf("%s is not a JSON pointer; write /NAME, or /NAME/NAME for what is deeper", strictyaml.Quote(text))
 	}
 	return label("JSON pointer", text, 1024)
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
 // Setting is one value from the command line or the environment.
@@ -74,9 +76,6 @@ type resolver struct {
 	typed       typedBridges
 }
 
-// place makes the error for a mistake in a value, with where it was written.
-type place func(message string) error
-
 // finish fills the defaults and returns what was collected.
 func (r *resolver) finish() (Config, error) {
 	r.typed.settle(r)
@@ -93,57 +92,55 @@ func (r *resolver) finish() (Config, error) {
 
 // load reads the text of a file.
 func (r *resolver) load(name, text string) {
-	document, src, err := parse(name, text)
+	d, root, err := format().Parse(name, text)
 	if err != nil {
 		r.broken = true
 		r.errs = append(r.errs, err)
 		return
 	}
-	d := &decoder{src: src, anchors: map[string]ast.Node{}}
-	d.collect(document)
-	seen := d.mapping("", document, r.root(d))
+	seen := d.Mapping("", root, r.root(d))
 	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet()
-	r.errs = append(r.errs, d.errs()...)
+	r.errs = append(r.errs, d.Errs()...)
 }
 
 // listenList stores the file's list of device ports.
-func (r *resolver) listenList(d *decoder) setter {
+func (r *resolver) listenList(d *strictyaml.Reader) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		items := d.items(path, n)
+		items := d.Items(path, n)
 		if len(items) == 0 {
-			if v := d.resolve(path, n); v != nil && v.Type() == ast.SequenceType {
-				d.fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
+			if v := d.Resolve(path, n); v != nil && v.Type() == ast.SequenceType {
+				d.Fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
 			}
 		}
 		for i, item := range items {
 			var l Listener
-			at := fmt.Sprintf("%s[%d]", path, i)
-			value(d, &l, parseListener)(at, item)
+			at := strictyaml.Element(path, i)
+			strictyaml.Value(d, &l, parseListener)(at, item)
 			if l.Address != "" {
 				r.cfg.Listen = append(r.cfg.Listen, l)
-				r.listenAt = append(r.listenAt, func(message string) error { return d.mistake(at, item, message) })
+				r.listenAt = append(r.listenAt, d.Place(at, item).Mistake)
 			}
 		}
 	}
 }
 
-func (r *resolver) httpAddress(d *decoder) setter {
-	set := value(d, &r.cfg.HTTP, parseAddress)
+func (r *resolver) httpAddress(d *strictyaml.Reader) strictyaml.Setter {
+	set := strictyaml.Value(d, &r.cfg.HTTP, parseAddress)
 	return func(path string, n ast.Node) {
 		set(path, n)
-		r.httpAt = func(message string) error { return d.mistake(path, n, message) }
+		r.httpAt = d.Place(path, n).Mistake
 	}
 }
 
 // tls stores the section of that name.
-func (r *resolver) tls(d *decoder) setter {
-	set := section(d,
-		field{"cert", value(d, &r.cfg.TLS.Cert, parseFile)},
-		field{"key", value(d, &r.cfg.TLS.Key, parseFile)},
-	)
+func (r *resolver) tls(d *strictyaml.Reader) strictyaml.Setter {
+	set := strictyaml.Section(d, []strictyaml.Field{
+		{Key: "cert", Set: strictyaml.Value(d, &r.cfg.TLS.Cert, parseFile)},
+		{Key: "key", Set: strictyaml.Value(d, &r.cfg.TLS.Key, parseFile)},
+	})
 	return func(path string, n ast.Node) {
 		set(path, n)
-		r.tlsAt = func(message string) error { return d.mistake(path, n, message) }
+		r.tlsAt = d.Place(path, n).Mistake
 	}
 }
 

@@ -9,16 +9,9 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-)
 
-// quote shows a value in a message: quoted, and not longer than a line.
-func quote(text string) string {
-	const most = 60
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "…"
-	}
-	return strconv.Quote(text)
-}
+	"github.com/holter-iot/holter/internal/strictyaml"
+)
 
 // span is the range of a duration; off allows 0 beside it.
 type span struct {
@@ -27,12 +20,10 @@ type span struct {
 }
 
 func (s span) parse(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
+	d, err := strictyaml.Duration(text, "90s")
 	switch {
-	case err != nil && strings.HasPrefix(err.Error(), "time: unknown unit \"d\""):
-		return 0, fmt.Errorf("%s is not a duration; there is no unit for days, write 24h", quote(text))
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write 90s, 5m or 1h30m", quote(text))
+		return 0, err
 	case s.off && d == 0:
 		return 0, nil
 	case d < s.min || d > s.max:
@@ -49,17 +40,15 @@ type count struct {
 }
 
 func (c count) parse(text string) (int, error) {
-	digits := strings.ReplaceAll(text, "_", "")
-	n, err := strconv.Atoi(digits)
-	leadingZero := len(digits) > 1 && digits[0] == '0'
+	n, err := strictyaml.WholeNumber(text)
 	switch {
-	case err != nil && !errors.Is(err, strconv.ErrRange), leadingZero:
-		return 0, fmt.Errorf("%s is not a whole number; allowed are %d to %d", quote(text), c.min, c.max)
+	case errors.Is(err, strconv.ErrSyntax):
+		return 0, fmt.Errorf("%s is not a whole number; allowed are %d to %d", strictyaml.Quote(text), c.min, c.max)
 	case c.off && n == 0 && err == nil:
 		return 0, nil
 	case err != nil, n < c.min, n > c.max:
 		return 0, fmt.Errorf("%s is out of range; allowed are %s%d to %d",
-			shorten(text), zeroToo(c.off, "0 (no limit) and "), c.min, c.max)
+			strictyaml.Shorten(text), zeroToo(c.off, "0 (no limit) and "), c.min, c.max)
 	}
 	return n, nil
 }
@@ -71,27 +60,15 @@ func zeroToo(off bool, text string) string {
 	return ""
 }
 
-func shorten(text string) string { return strings.Trim(quote(text), `"`) }
-
 func parseShare(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("%s is not a share; allowed are 0 (off) to 1, as in 0.3 for 30 %%", quote(text))
+		return 0, fmt.Errorf("%s is not a share; allowed are 0 (off) to 1, as in 0.3 for 30 %%", strictyaml.Quote(text))
 	}
 	return f, nil
 }
 
-func parseBool(text string) (bool, error) {
-	switch text {
-	case "true", "True", "TRUE":
-		return true, nil
-	case "false", "False", "FALSE":
-		return false, nil
-	}
-	return false, fmt.Errorf("%s is neither true nor false", quote(text))
-}
-
-// parseSwitch is parseBool for the environment, where 1 and 0 are customary.
+// parseSwitch is strictyaml.Bool for the environment, where 1 and 0 are customary.
 func parseSwitch(text string) (bool, error) {
 	switch text {
 	case "1":
@@ -99,7 +76,7 @@ func parseSwitch(text string) (bool, error) {
 	case "0":
 		return false, nil
 	}
-	return parseBool(text)
+	return strictyaml.Bool(text)
 }
 
 func parseLevel(text string) (slog.Level, error) {
@@ -113,7 +90,7 @@ func parseLevel(text string) (slog.Level, error) {
 	case "error":
 		return slog.LevelError, nil
 	}
-	return 0, fmt.Errorf("%s is not a log level; allowed are: debug, info, warn, error", quote(text))
+	return 0, fmt.Errorf("%s is not a log level; allowed are: debug, info, warn, error", strictyaml.Quote(text))
 }
 
 func parseFormat(text string) (LogFormat, error) {
@@ -121,7 +98,7 @@ func parseFormat(text string) (LogFormat, error) {
 	case LogAuto, LogText, LogJSON:
 		return f, nil
 	}
-	return "", fmt.Errorf("%s is not a log format; allowed are: auto, text, json", quote(text))
+	return "", fmt.Errorf("%s is not a log format; allowed are: auto, text, json", strictyaml.Quote(text))
 }
 
 func parseData(text string) (string, error) {
@@ -136,7 +113,7 @@ func parseData(text string) (string, error) {
 
 func parseFile(text string) (string, error) {
 	if text == "" || strings.ContainsRune(text, 0) {
-		return "", fmt.Errorf("%s is not the name of a file", quote(text))
+		return "", fmt.Errorf("%s is not the name of a file", strictyaml.Quote(text))
 	}
 	return text, nil
 }
@@ -149,7 +126,7 @@ func parseDatabase(text string) (Secret, error) {
 	case !ok || rest == "":
 		return Secret{}, errors.New("not the URL of a database; write sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME or mysql://USER:PASSWORD@HOST/NAME")
 	case scheme != "sqlite" && scheme != "postgres" && scheme != "postgresql" && scheme != "mysql" && scheme != "mariadb":
-		return Secret{}, fmt.Errorf("databases of the kind %s are not known; known are sqlite, postgres and mysql", quote(scheme))
+		return Secret{}, fmt.Errorf("databases of the kind %s are not known; known are sqlite, postgres and mysql", strictyaml.Quote(scheme))
 	}
 	return NewSecret(text), nil
 }
@@ -179,7 +156,7 @@ func parseName(text string) (string, error) { return label("name", text, 128) }
 func parsePattern(text string) (string, error) {
 	if i := strings.IndexAny(text, `[]{}\`); i >= 0 {
 		return "", fmt.Errorf("%s is not a pattern: %q is reserved; "+
-			"* stands for any run of characters (/ included), ? for one, and all else for itself", quote(text), text[i])
+			"* stands for any run of characters (/ included), ? for one, and all else for itself", strictyaml.Quote(text), text[i])
 	}
 	return label("pattern", text, 256)
 }
@@ -190,9 +167,9 @@ func label(what, text string, most int) (string, error) {
 	case text == "":
 		return "", fmt.Errorf("the %s is empty", what)
 	case len(text) > most:
-		return "", fmt.Errorf("the %s %s is longer than %d bytes", what, quote(text), most)
+		return "", fmt.Errorf("the %s %s is longer than %d bytes", what, strictyaml.Quote(text), most)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "", fmt.Errorf("the %s %s contains control characters or is not UTF-8", what, quote(text))
+		return "", fmt.Errorf("the %s %s contains control characters or is not UTF-8", what, strictyaml.Quote(text))
 	}
 	return text, nil
 }

@@ -15,12 +15,13 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -97,57 +98,38 @@ func isFile(name string) bool {
 }
 
 func unknownName(name string) error {
-	near := ""
-	if word := suggest(name, Names()); word != "" {
-		near = fmt.Sprintf("; did you mean %q?", word)
-	}
-	return fmt.Errorf("unknown scenario %s%s (known are %s, or give a file: ./NAME.yaml)", quote(name), near, strings.Join(Names(), ", "))
+	return fmt.Errorf("unknown scenario %s%s (known are %s, or give a file: ./NAME.yaml)",
+		strictyaml.Quote(name), strictyaml.DidYouMean(name, Names()), strings.Join(Names(), ", "))
 }
 
 // Load returns the plan of a file.
 func Load(file string) (*plan.Plan, error) {
-	text, err := readFile(file)
+	text, err := format().ReadFile(file)
 	if err != nil {
-		if path, ok := errors.AsType[*fs.PathError](err); ok {
-			err = path.Err
-		}
 		return nil, fmt.Errorf("%s: cannot read the scenario: %w", file, err)
 	}
 	return Parse(file, text)
 }
 
-func readFile(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // only read
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return "", errors.New("it is a directory")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	return string(text), err
-}
-
 // Parse returns the plan of the text of a file. Messages call it by the name, which is also the plan's unless the file says another.
 func Parse(name, text string) (*plan.Plan, error) {
-	node, src, err := parse(name, text)
+	yaml, root, err := format().Parse(name, text)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{src: src, places: map[string]spot{}}
+	r := &reader{Reader: yaml, places: map[string]ast.Node{}}
 	p := &plan.Plan{}
-	r.mapping("", node, r.planFields(p))
+	r.mapping("", root, r.planFields(p))
 	if p.Name == "" {
 		base := filepath.Base(name)
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
 	}
 	p.Fill()
-	if len(r.found) == 0 {
+	if r.Mistakes() == 0 {
 		r.validate(p)
 	}
-	if len(r.found) > 0 {
-		return nil, r.err()
+	if r.Mistakes() > 0 {
+		return nil, errors.Join(r.Errs()...)
 	}
 	return p, nil
 }
@@ -174,7 +156,7 @@ func (r *reader) validate(p *plan.Plan) {
 	}
 	for _, e := range joined.Unwrap() {
 		if f, ok := errors.AsType[*plan.FieldError](e); ok {
-			r.fail(f.Field, r.place(f.Field), "%s", f.Text)
+			r.Fail(f.Field, r.place(f.Field), "%s", f.Text)
 		}
 	}
 }

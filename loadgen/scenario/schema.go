@@ -6,55 +6,56 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // planFields are the keys of a file.
-func (r *reader) planFields(p *plan.Plan) []field {
-	return []field{
-		{"name", value(r, &p.Name, parseText)},
-		{"seed", plain(r, &p.Seed, parseSeed)},
-		{"devices", plain(r, &p.Devices, parseCount)},
-		{"id", value(r, &p.ID, parseText)},
-		{"group", plain(r, &p.Group, parseCount)},
-		{"protocol", value(r, &p.Protocol, parseProtocol)},
-		{"targets", r.targets(p)},
-		{"sources", r.sources(p)},
-		{"token", value(r, &p.Token, parseText)},
-		{"user", value(r, &p.User, parseText)},
-		{"interval", value(r, &p.Interval, atLeastSome)},
-		{"jitter", value(r, &p.Jitter, ParseShare)},
-		{"timeout", value(r, &p.Timeout, atLeastSome)},
-		{"grace", value(r, &p.Grace, atLeastSome)},
-		{"will_topic", value(r, &p.WillTopic, parseText)},
-		{"will_payload", value(r, &p.WillPayload, parseText)},
-		{"birth_payload", value(r, &p.BirthPayload, parseText)},
-		{"publish", value(r, &p.Publish, parseText)},
-		{"qos", plain(r, &p.QoS, parseQoS)},
-		{"ramp", value(r, &p.Ramp, ParseRate)},
-		{"backoff", value(r, &p.Backoff, atLeastSome)},
-		{"backoff_max", value(r, &p.BackoffMax, atLeastSome)},
-		{"phases", r.phases(p)},
+func (r *reader) planFields(p *plan.Plan) []strictyaml.Field {
+	return []strictyaml.Field{
+		{Key: "name", Set: strictyaml.Value(r.Reader, &p.Name, parseText)},
+		{Key: "seed", Set: strictyaml.Plain(r.Reader, &p.Seed, parseSeed)},
+		{Key: "devices", Set: strictyaml.Plain(r.Reader, &p.Devices, parseCount)},
+		{Key: "id", Set: strictyaml.Value(r.Reader, &p.ID, parseText)},
+		{Key: "group", Set: strictyaml.Plain(r.Reader, &p.Group, parseCount)},
+		{Key: "protocol", Set: strictyaml.Value(r.Reader, &p.Protocol, parseProtocol)},
+		{Key: "targets", Set: r.targets(p)},
+		{Key: "sources", Set: r.sources(p)},
+		{Key: "token", Set: strictyaml.Value(r.Reader, &p.Token, parseText)},
+		{Key: "user", Set: strictyaml.Value(r.Reader, &p.User, parseText)},
+		{Key: "interval", Set: strictyaml.Value(r.Reader, &p.Interval, atLeastSome)},
+		{Key: "jitter", Set: strictyaml.Value(r.Reader, &p.Jitter, ParseShare)},
+		{Key: "timeout", Set: strictyaml.Value(r.Reader, &p.Timeout, atLeastSome)},
+		{Key: "grace", Set: strictyaml.Value(r.Reader, &p.Grace, atLeastSome)},
+		{Key: "will_topic", Set: strictyaml.Value(r.Reader, &p.WillTopic, parseText)},
+		{Key: "will_payload", Set: strictyaml.Value(r.Reader, &p.WillPayload, parseText)},
+		{Key: "birth_payload", Set: strictyaml.Value(r.Reader, &p.BirthPayload, parseText)},
+		{Key: "publish", Set: strictyaml.Value(r.Reader, &p.Publish, parseText)},
+		{Key: "qos", Set: strictyaml.Plain(r.Reader, &p.QoS, parseQoS)},
+		{Key: "ramp", Set: strictyaml.Value(r.Reader, &p.Ramp, ParseRate)},
+		{Key: "backoff", Set: strictyaml.Value(r.Reader, &p.Backoff, atLeastSome)},
+		{Key: "backoff_max", Set: strictyaml.Value(r.Reader, &p.BackoffMax, atLeastSome)},
+		{Key: "phases", Set: r.phases(p)},
 	}
 }
 
-func (r *reader) targets(p *plan.Plan) setter {
+func (r *reader) targets(p *plan.Plan) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range r.items(path, n) {
 			var target string
-			at := element(path, i)
+			at := strictyaml.Element(path, i)
 			r.note(at, item)
-			value(r, &target, ParseTarget)(at, item)
+			strictyaml.Value(r.Reader, &target, ParseTarget)(at, item)
 			p.Targets = append(p.Targets, target)
 		}
 	}
 }
 
-func (r *reader) sources(p *plan.Plan) setter {
+func (r *reader) sources(p *plan.Plan) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range r.items(path, n) {
-			at := element(path, i)
-			text, ok := r.text(at, item)
+			at := strictyaml.Element(path, i)
+			text, ok := r.Text(at, item)
 			if !ok {
 				continue
 			}
@@ -63,59 +64,59 @@ func (r *reader) sources(p *plan.Plan) setter {
 				if err == nil {
 					err = fmt.Errorf("there are more than %d addresses in all", maxSources)
 				}
-				r.fail(at, r.spot(item), "%v", err)
+				r.Fail(at, item, "%v", err)
 				continue
 			}
 			for j := range all { // the plan's mistakes name an address by its number there
-				r.places[element(path, len(p.Sources)+j)] = r.spot(item)
+				r.note(strictyaml.Element(path, len(p.Sources)+j), item)
 			}
 			p.Sources = append(p.Sources, all...)
 		}
 	}
 }
 
-func (r *reader) phases(p *plan.Plan) setter {
+func (r *reader) phases(p *plan.Plan) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range r.items(path, n) {
 			var ph plan.Phase
-			at := element(path, i)
+			at := strictyaml.Element(path, i)
 			r.note(at, item)
-			before := r.mistakes()
-			seen := r.mapping(at, item, []field{
-				{"name", value(r, &ph.Name, parseText)},
-				{"length", value(r, &ph.Length, parseDuration)},
-				{"acts", r.acts(&ph)},
+			before := r.Mistakes()
+			seen := r.mapping(at, item, []strictyaml.Field{
+				{Key: "name", Set: strictyaml.Value(r.Reader, &ph.Name, parseText)},
+				{Key: "length", Set: strictyaml.Value(r.Reader, &ph.Length, parseDuration)},
+				{Key: "acts", Set: r.acts(&ph)},
 			})
-			if !seen["length"] && r.mistakes() == before { // rather than misspelt
-				r.fail(at, r.spot(item), "length is missing; say how long the phase takes, as in length: 1m")
+			if seen["length"] == nil && r.Mistakes() == before { // rather than misspelt
+				r.Fail(at, item, "length is missing; say how long the phase takes, as in length: 1m")
 			}
 			p.Phases = append(p.Phases, ph)
 		}
 	}
 }
 
-func (r *reader) acts(ph *plan.Phase) setter {
+func (r *reader) acts(ph *plan.Phase) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range r.items(path, n) {
 			var a plan.Act
-			at := element(path, i)
+			at := strictyaml.Element(path, i)
 			r.note(at, item)
-			before := r.mistakes()
-			seen := r.mapping(at, item, []field{
-				{"kind", value(r, &a.Kind, parseKind)},
-				{"share", value(r, &a.Share, someShare)},
-				{"count", plain(r, &a.Count, parseCount)},
-				{"groups", r.groups(&a)},
-				{"all", plain(r, &a.All, parseBool)},
-				{"after", value(r, &a.After, parseDuration)},
-				{"within", value(r, &a.Within, parseDuration)},
-				{"back", value(r, &a.Back, parseDuration)},
-				{"back_within", value(r, &a.BackWithin, parseDuration)},
-				{"times", plain(r, &a.Times, parseCount)},
-				{"every", value(r, &a.Every, parseDuration)},
+			before := r.Mistakes()
+			seen := r.mapping(at, item, []strictyaml.Field{
+				{Key: "kind", Set: strictyaml.Value(r.Reader, &a.Kind, parseKind)},
+				{Key: "share", Set: strictyaml.Value(r.Reader, &a.Share, someShare)},
+				{Key: "count", Set: strictyaml.Plain(r.Reader, &a.Count, parseCount)},
+				{Key: "groups", Set: r.groups(&a)},
+				{Key: "all", Set: strictyaml.Plain(r.Reader, &a.All, strictyaml.Bool)},
+				{Key: "after", Set: strictyaml.Value(r.Reader, &a.After, parseDuration)},
+				{Key: "within", Set: strictyaml.Value(r.Reader, &a.Within, parseDuration)},
+				{Key: "back", Set: strictyaml.Value(r.Reader, &a.Back, parseDuration)},
+				{Key: "back_within", Set: strictyaml.Value(r.Reader, &a.BackWithin, parseDuration)},
+				{Key: "times", Set: strictyaml.Plain(r.Reader, &a.Times, parseCount)},
+				{Key: "every", Set: strictyaml.Value(r.Reader, &a.Every, parseDuration)},
 			})
-			if !seen["kind"] && r.mistakes() == before {
-				r.fail(at, r.spot(item), "kind is missing; say what the devices do, as in kind: silent")
+			if seen["kind"] == nil && r.Mistakes() == before {
+				r.Fail(at, item, "kind is missing; say what the devices do, as in kind: silent")
 			}
 			ph.Acts = append(ph.Acts, a)
 		}
@@ -123,10 +124,10 @@ func (r *reader) acts(ph *plan.Phase) setter {
 }
 
 // groups takes a number of groups or a share of all.
-func (r *reader) groups(a *plan.Act) setter {
-	share, number := value(r, &a.GroupShare, someShare), plain(r, &a.Groups, parseCount)
+func (r *reader) groups(a *plan.Act) strictyaml.Setter {
+	share, number := strictyaml.Value(r.Reader, &a.GroupShare, someShare), strictyaml.Plain(r.Reader, &a.Groups, parseCount)
 	return func(path string, n ast.Node) {
-		if text, ok := scalar(n); ok && strings.ContainsAny(text, "%.") {
+		if text, ok := strictyaml.Scalar(n); ok && strings.ContainsAny(text, "%.") {
 			share(path, n)
 			return
 		}
@@ -138,9 +139,7 @@ func (r *reader) groups(a *plan.Act) setter {
 func someShare(text string) (float64, error) {
 	f, err := ParseShare(text)
 	if err == nil && f == 0 {
-		return 0, fmt.Errorf("%s takes nobody; leave the act out", quote(text))
+		return 0, fmt.Errorf("%s takes nobody; leave the act out", strictyaml.Quote(text))
 	}
 	return f, err
 }
-
-func element(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
@@ -24,7 +25,7 @@ func ParseShare(text string) (float64, error) {
 		}
 	}
 	if err != nil || !(f >= 0 && f <= 1) {
-		return 0, fmt.Errorf("%s is not a share; write 10%% or 0.1", quote(text))
+		return 0, fmt.Errorf("%s is not a share; write 10%% or 0.1", strictyaml.Quote(text))
 	}
 	return f, nil
 }
@@ -34,7 +35,7 @@ func ParseRate(text string) (float64, error) {
 	number := strings.TrimSpace(strings.TrimSuffix(text, "/s"))
 	f, err := strconv.ParseFloat(strings.ReplaceAll(number, "_", ""), 64)
 	if err != nil || !(f > 0 && f <= 1e9) {
-		return 0, fmt.Errorf("%s is not a number of connections a second; write 20000/s", quote(text))
+		return 0, fmt.Errorf("%s is not a number of connections a second; write 20000/s", strictyaml.Quote(text))
 	}
 	return f, nil
 }
@@ -49,7 +50,7 @@ func ParseTarget(text string) (string, error) {
 		return text, nil
 	}
 	if s := strings.ToLower(scheme); s != "tcp" && s != "mqtt" {
-		return "", fmt.Errorf("%s has the unknown scheme %s; known are tcp and mqtt", quote(text), quote(scheme))
+		return "", fmt.Errorf("%s has the unknown scheme %s; known are tcp and mqtt", strictyaml.Quote(text), strictyaml.Quote(scheme))
 	}
 	return strings.TrimSuffix(rest, "/"), nil
 }
@@ -80,7 +81,7 @@ func ParseSources(text string) ([]netip.Addr, error) {
 			return []netip.Addr{a}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is neither an address nor a range of them; write 127.0.0.2, 127.0.0.2-127.0.0.40 or 10.1.0.0/24", quote(text))
+	return nil, fmt.Errorf("%s is neither an address nor a range of them; write 127.0.0.2, 127.0.0.2-127.0.0.40 or 10.1.0.0/24", strictyaml.Quote(text))
 }
 
 func networkOf(text string, prefix netip.Prefix) ([]netip.Addr, error) {
@@ -101,7 +102,7 @@ func networkOf(text string, prefix netip.Prefix) ([]netip.Addr, error) {
 
 func between(text string, from, to netip.Addr) ([]netip.Addr, error) {
 	if from.BitLen() != to.BitLen() || from.Zone() != to.Zone() || to.Less(from) {
-		return nil, fmt.Errorf("%s is not a range: the second address must be of the same kind and not before the first", quote(text))
+		return nil, fmt.Errorf("%s is not a range: the second address must be of the same kind and not before the first", strictyaml.Quote(text))
 	}
 	var all []netip.Addr
 	for a := from; a.IsValid() && !to.Less(a); a = a.Next() {
@@ -114,7 +115,7 @@ func between(text string, from, to netip.Addr) ([]netip.Addr, error) {
 }
 
 func tooMany(text string) error {
-	return fmt.Errorf("%s has more than %d addresses; write a smaller one", quote(text), maxSources)
+	return fmt.Errorf("%s has more than %d addresses; write a smaller one", strictyaml.Quote(text), maxSources)
 }
 
 // someSources are two addresses that can be bound.
@@ -125,14 +126,7 @@ func someSources() []netip.Addr {
 
 // parseDuration leaves the range to the plan.
 func parseDuration(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil && strings.Contains(err.Error(), "unknown unit \"d\""):
-		return 0, fmt.Errorf("%s is not a duration; there is no unit for days, write 24h", quote(text))
-	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write 30s, 5m or 1h30m", quote(text))
-	}
-	return d, nil
+	return strictyaml.Duration(text, "30s")
 }
 
 // atLeastSome is parseDuration for what has a default, so that 0 would not mean 0.
@@ -145,13 +139,12 @@ func atLeastSome(text string) (time.Duration, error) {
 }
 
 func parseCount(text string) (int, error) {
-	digits := strings.ReplaceAll(text, "_", "")
-	n, err := strconv.Atoi(digits)
+	n, err := strictyaml.WholeNumber(text)
 	switch {
-	case errors.Is(err, strconv.ErrRange), err == nil && n <= 0:
-		return 0, fmt.Errorf("%s is out of range; allowed is a number from 1 on", quote(text))
-	case err != nil, digits[0] == '0', digits[0] == '+':
-		return 0, fmt.Errorf("%s is not a whole number", quote(text))
+	case errors.Is(err, strconv.ErrSyntax), strings.HasPrefix(text, "+"):
+		return 0, fmt.Errorf("%s is not a whole number", strictyaml.Quote(text))
+	case err != nil, n <= 0:
+		return 0, fmt.Errorf("%s is out of range; allowed is a number from 1 on", strictyaml.Quote(text))
 	}
 	return n, nil
 }
@@ -159,7 +152,7 @@ func parseCount(text string) (int, error) {
 func parseSeed(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a seed; write a whole number from 0 on", quote(text))
+		return 0, fmt.Errorf("%s is not a seed; write a whole number from 0 on", strictyaml.Quote(text))
 	}
 	return n, nil
 }
@@ -171,29 +164,15 @@ func parseQoS(text string) (byte, error) {
 	case "1":
 		return 1, nil
 	}
-	return 0, fmt.Errorf("%s is not supported; allowed are 0 and 1", quote(text))
-}
-
-func parseBool(text string) (bool, error) {
-	switch strings.ToLower(text) {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, fmt.Errorf("%s is neither true nor false", quote(text))
+	return 0, fmt.Errorf("%s is not supported; allowed are 0 and 1", strictyaml.Quote(text))
 }
 
 func parseProtocol(text string) (string, error) {
-	known := []string{plan.Line, plan.MQTT}
+	known := plan.Protocols()
 	if slices.Contains(known, text) {
 		return text, nil
 	}
-	near := ""
-	if word := suggest(text, known); word != "" {
-		near = fmt.Sprintf("; did you mean %q?", word)
-	}
-	return "", fmt.Errorf("%s is not known%s (known are %s)", quote(text), near, strings.Join(known, ", "))
+	return "", fmt.Errorf("%s is not known%s (known are %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(known, ", "))
 }
 
 func parseKind(text string) (plan.Kind, error) {
@@ -205,20 +184,8 @@ func parseKind(text string) (plan.Kind, error) {
 	for _, k := range plan.Kinds() {
 		words = append(words, k.String())
 	}
-	near := ""
-	if word := suggest(text, words); word != "" {
-		near = fmt.Sprintf("; did you mean %q?", word)
-	}
-	return 0, fmt.Errorf("%s is not something that a device does%s (known are %s)", quote(text), near, strings.Join(words, ", "))
+	return 0, fmt.Errorf("%s is not something that a device does%s (known are %s)",
+		strictyaml.Quote(text), strictyaml.DidYouMean(text, words), strings.Join(words, ", "))
 }
 
 func parseText(text string) (string, error) { return text, nil }
-
-// quote shows a value in a message: quoted, and not longer than a line.
-func quote(text string) string {
-	const most = 60
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "…"
-	}
-	return strconv.Quote(text)
-}

@@ -1,0 +1,279 @@
+package strictyaml
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Reader reads the nodes of one document and collects what is wrong. Parse
+// makes one. The path that most methods take leads to a node, as in
+// groups[2].policy.timeout; messages begin with it.
+type Reader struct {
+	format  Format
+	src     *source
+	anchors map[string]ast.Node
+	found   []mistake
+	dropped int // mistakes beyond maxMistakes
+}
+
+type mistake struct {
+	line, column int
+	err          error
+}
+
+// maxMistakes is how many mistakes of a file are shown.
+const maxMistakes = 20
+
+// Setter stores one value of a file, or reports why it cannot.
+type Setter func(path string, n ast.Node)
+
+// Field is a key of a mapping and what becomes of its value.
+type Field struct {
+	Key string
+	Set Setter
+}
+
+// Pair is one entry of a mapping.
+type Pair struct {
+	Key       string // as it is written, without its quotes
+	At, Value ast.Node
+}
+
+// Place is where something was written. Its zero value is nowhere.
+type Place struct {
+	src          *source // nil: not in a file
+	line, column int
+	path         string // of keys; outside a file the name of an option or a variable
+}
+
+// Outside returns a place that is in no file: an option or a variable.
+func Outside(name string) Place { return Place{path: name} }
+
+// Below returns the place for a key that a mapping lacks: the mapping's. No
+// key is the mapping itself.
+func (p Place) Below(key string) Place {
+	if key != "" {
+		p.path = Join(p.path, key)
+	}
+	return p
+}
+
+// Mistake returns the error for a mistake at a place, and shows the line.
+func (p Place) Mistake(message string) error {
+	if p.path != "" {
+		message = p.path + ": " + message
+	}
+	if p.src == nil {
+		return errors.New(message)
+	}
+	return p.src.mistake(p.line, p.column, message)
+}
+
+// Place returns where a node was written. No node is the beginning of the file.
+func (r *Reader) Place(path string, n ast.Node) Place {
+	at := start(n)
+	return Place{src: r.src, line: at.Line, column: at.Column, path: path}
+}
+
+// Fail reports a mistake at a node. No node is the beginning of the file.
+func (r *Reader) Fail(path string, n ast.Node, format string, args ...any) {
+	if len(r.found) >= maxMistakes {
+		r.dropped++
+		return
+	}
+	at := r.Place(path, n)
+	r.found = append(r.found, mistake{at.line, at.column, at.Mistake(fmt.Sprintf(format, args...))})
+}
+
+// Mistakes returns how many there are so far.
+func (r *Reader) Mistakes() int { return len(r.found) + r.dropped }
+
+// Errs returns the mistakes in the order of the file: the first twenty that
+// were reported, and how many more there were.
+func (r *Reader) Errs() []error {
+	slices.SortStableFunc(r.found, func(a, b mistake) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
+	var errs []error
+	for _, m := range r.found {
+		errs = append(errs, m.err)
+	}
+	if r.dropped > 0 {
+		errs = append(errs, fmt.Errorf("%s: and %d more mistakes", r.src.name, r.dropped))
+	}
+	return errs
+}
+
+// Mapping stores each value of a mapping, and returns the values by key.
+func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast.Node {
+	seen := map[string]ast.Node{}
+	for _, p := range r.Pairs(path, n) {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == p.Key })
+		if i < 0 {
+			r.unknown(path, p, fields)
+			continue
+		}
+		seen[p.Key] = p.Value
+		fields[i].Set(Join(path, p.Key), p.Value)
+	}
+	return seen
+}
+
+func (r *Reader) unknown(path string, p Pair, fields []Field) {
+	allowed := make([]string, len(fields))
+	for i, f := range fields {
+		allowed[i] = f.Key
+	}
+	near := DidYouMean(p.Key, allowed)
+	if r.format.SortKeys {
+		slices.Sort(allowed)
+	}
+	r.Fail(path, p.At, "unknown key %s%s (allowed here: %s)", quoteKey(p.Key), near, strings.Join(allowed, ", "))
+}
+
+// Pairs returns the entries of a mapping in their order, without the ones that
+// are wrong in themselves.
+func (r *Reader) Pairs(path string, n ast.Node) []Pair {
+	var values []*ast.MappingValueNode
+	switch v := r.Resolve(path, n).(type) {
+	case nil:
+		return nil
+	case *ast.NullNode:
+		r.null(path, n)
+		return nil
+	case *ast.MappingNode:
+		values = v.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{v}
+	default:
+		r.Fail(path, n, "must be a mapping (key: value)")
+		return nil
+	}
+	pairs := make([]Pair, 0, len(values))
+	lines := make(map[string]int, len(values))
+	for _, v := range values {
+		key, ok := r.key(path, v.Key)
+		if !ok {
+			continue
+		}
+		if line, repeated := lines[key]; repeated {
+			r.Fail(path, v.Key, "the key %s is repeated; it is already in line %d", quoteKey(key), line)
+			continue
+		}
+		lines[key] = start(v.Key).Line
+		pairs = append(pairs, Pair{key, v.Key, v.Value})
+	}
+	return pairs
+}
+
+// Items returns the entries of a list.
+func (r *Reader) Items(path string, n ast.Node) []ast.Node {
+	switch v := r.Resolve(path, n).(type) {
+	case nil:
+	case *ast.NullNode:
+		r.null(path, n)
+	case *ast.SequenceNode:
+		return v.Values
+	default:
+		r.Fail(path, n, "must be a list ([a, b], or one entry a line after -)")
+	}
+	return nil
+}
+
+// SomeItems returns the entries of a list that must not be empty; todo says
+// what else to do than remove it, as in "write an entry".
+func (r *Reader) SomeItems(path string, n ast.Node, todo string) []ast.Node {
+	before := r.Mistakes()
+	items := r.Items(path, n)
+	if len(items) == 0 && r.Mistakes() == before {
+		r.Fail(path, n, "the list is empty; %s, or remove it", todo)
+	}
+	return items
+}
+
+const noValue = "has no value; write one, or remove it"
+
+// null reports a mapping or a list without a value, where that is a mistake.
+func (r *Reader) null(path string, n ast.Node) {
+	if !r.format.NullIsEmpty {
+		r.Fail(path, n, noValue)
+	}
+}
+
+// Text returns the value of a scalar as it is written, without its quotes.
+func (r *Reader) Text(path string, n ast.Node) (string, bool) {
+	n = r.Resolve(path, n)
+	if n == nil {
+		return "", false
+	}
+	if n.Type() == ast.NullType {
+		r.Fail(path, n, noValue)
+		return "", false
+	}
+	text, ok := Scalar(n)
+	if !ok {
+		r.Fail(path, n, "must be a single value; put a text with brackets or braces in quotes")
+	}
+	return text, ok
+}
+
+// Value stores a scalar that parse understands. The error of parse is the
+// message: it must show no secret.
+func Value[T any](r *Reader, dst *T, parse func(string) (T, error)) Setter {
+	return func(path string, n ast.Node) {
+		text, ok := r.Text(path, n)
+		if !ok {
+			return
+		}
+		v, err := parse(text)
+		if err != nil {
+			r.Fail(path, n, "%v", err)
+			return
+		}
+		*dst = v
+	}
+}
+
+// Plain is Value for numbers and booleans, which must not be in quotes.
+func Plain[T any](r *Reader, dst *T, parse func(string) (T, error)) Setter {
+	set := Value(r, dst, parse)
+	return func(path string, n ast.Node) {
+		v := r.Resolve(path, n)
+		switch {
+		case v == nil: // that was said
+		case quoted(v):
+			r.Fail(path, n, "is a text; write the value without quotes")
+		default:
+			set(path, n)
+		}
+	}
+}
+
+// Section stores a mapping whose keys are fields.
+func Section(r *Reader, fields []Field) Setter {
+	return func(path string, n ast.Node) { r.Mapping(path, n, fields) }
+}
+
+// quoted reports whether a text is in quotes, and so cannot be a number.
+func quoted(n ast.Node) bool {
+	v, ok := n.(*ast.StringNode)
+	return ok && v.Token != nil &&
+		(v.Token.Type == token.SingleQuoteType || v.Token.Type == token.DoubleQuoteType)
+}
+
+// Join returns the path of a key below a path.
+func Join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// Element returns the path of an entry of a list; the first has index 0.
+func Element(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
