@@ -98,8 +98,9 @@ bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, int
 	$(GO) run ./bench/mqtt -md docs/benchmarks.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, into docs/benchmarks.md (30 minutes)
+bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/benchmarks.md (60 minutes)
 	$(GO) run ./bench/e2e -md docs/benchmarks.md -png docs/img
+	$(GO) run ./bench/e2e -brokers -connections 15000 -ramp 3000 -interval 20s -md docs/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

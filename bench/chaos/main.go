@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/program"
 	"github.com/holter-iot/holter/internal/fleet/chaos"
 	"github.com/holter-iot/holter/internal/section"
 )
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
 	if o.program == "" {
-		if o.program, err = build(ctx, dir); err != nil {
+		if o.program, err = program.Build(ctx, dir); err != nil {
 			return err
 		}
 	}
@@ -142,14 +143,4 @@ func names() string {
 		all = append(all, string(kind))
 	}
 	return strings.Join(all, ",")
-}
-
-// build builds the program.
-func build(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "holter")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/holter-iot/holter/cmd/holter").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build holter: %w\n%s", err, out)
-	}
-	return program, nil
 }

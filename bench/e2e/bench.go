@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -72,7 +71,7 @@ func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
 	}
 	defer all.stop()
 	r := &result{scenario: s, servers: n}
-	generator, err := b.generate(ctx, s, all, free, out, r)
+	generator, err := b.generate(ctx, b.arguments(s, all, out), all, free, r)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +90,9 @@ func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
 }
 
 // generate runs the generator to its end. Its exit status is in what it returns, and no error.
-func (b *bench) generate(ctx context.Context, s scenario, all servers, free uint64, out string, r *result) (*os.ProcessState, error) {
+func (b *bench) generate(ctx context.Context, args []string, all servers, free uint64, r *result) (*os.ProcessState, error) {
 	meter := startMeter(all, free)
-	cmd := command(ctx, b.program, b.arguments(s, all, out)...)
+	cmd := command(ctx, b.program, args...)
 	cmd.Stdout, cmd.Stderr = b.log, b.log
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -120,13 +119,7 @@ func (b *bench) lookEvery() time.Duration {
 
 // arguments is the generator's command line.
 func (b *bench) arguments(s scenario, all servers, out string) []string {
-	args := []string{
-		"loadgen", "--scenario", s.name, "--connections", strconv.Itoa(b.connections), "--ramp", fmt.Sprintf("%g/s", b.ramp),
-		"--interval", b.interval.String(), "--report", out,
-	}
-	if b.length > 0 {
-		args = append(args, "--duration", b.length.String())
-	}
+	args := b.common(s, out)
 	if b.pictures != "" {
 		args = append(args, "--png")
 	}

@@ -2,6 +2,7 @@
 // holter loadgen, which plays the devices, knows the truth about each, and reads the verdicts of every server.
 //
 //	go run ./bench/e2e -connections 500000 -md docs/benchmarks.md
+//	go run ./bench/e2e -brokers -connections 15000 -interval 20s -md docs/benchmarks.md
 //	go run ./bench/e2e -quick
 //
 // Each scenario has fresh servers, each with a database, a device port and an API of its own. Device n connects to server n modulo their
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -28,6 +28,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/program"
 	"github.com/holter-iot/holter/internal/section"
 )
 
@@ -58,6 +60,7 @@ type options struct {
 	markdown    string
 	pictures    string
 	quick       bool
+	brokers     bool
 }
 
 // scenario is one of holter loadgen's, with what it should hold.
@@ -85,28 +88,35 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) (err error
 		o.out = filepath.Join(dir, "reports")
 	}
 	if o.program == "" {
-		if o.program, err = build(ctx, dir); err != nil {
+		if o.program, err = program.Build(ctx, dir); err != nil {
 			return err
 		}
 	}
 	b := &bench{options: o, dir: dir, log: stderr}
+	header := time.Now().Format(time.DateOnly) + "; " +
+		figures.Host(context.WithoutCancel(ctx), "go run ./bench/e2e "+strings.Join(args, " ")) + "\n\n"
+	if o.brokers {
+		all, err := b.compare(ctx)
+		if err != nil {
+			return err
+		}
+		return o.publish(stdout, section.Section{Title: "## Brokers end to end", Name: "e2e-brokers"}, b.compareReport(header, all))
+	}
 	results, err := b.measure(ctx)
 	if len(results) == 0 {
 		return err
 	}
-	text := b.report(hostHeader(context.WithoutCancel(ctx), "go run ./bench/e2e "+strings.Join(args, " ")), results)
-	if _, writeErr := io.WriteString(stdout, text); err != nil || writeErr != nil {
+	text := b.report(header, results)
+	if err != nil {
+		_, writeErr := io.WriteString(stdout, text)
 		return errors.Join(err, writeErr) // what is not complete is shown, but not published
 	}
 	charts, err := b.charts(results)
 	if err != nil {
 		return err
 	}
-	text += charts
-	if o.markdown != "" {
-		if err := (section.Section{Title: "## End to end", Name: "e2e"}).Write(o.markdown, text); err != nil {
-			return err
-		}
+	if err := o.publish(stdout, section.Section{Title: "## End to end", Name: "e2e"}, text+charts); err != nil {
+		return err
 	}
 	for _, r := range results {
 		if !r.passed() {
@@ -116,6 +126,14 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) (err error
 	return nil
 }
 
+// publish shows what was measured, and writes it into a document if there is one.
+func (o *options) publish(stdout io.Writer, where section.Section, text string) error {
+	if _, err := io.WriteString(stdout, text); err != nil || o.markdown == "" {
+		return err
+	}
+	return where.Write(o.markdown, text)
+}
+
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench/e2e", flag.ContinueOnError)
@@ -123,13 +141,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.connections, "connections", 500_000, "devices")
 	flags.IntVar(&o.perServer, "per-server", 0, "devices of each server (default 92.5 % of the open files that a process may have)")
 	names := flags.String("scenarios", "", "only these scenarios, with commas between; default all of\n"+strings.Join(namesOf(all()), ","))
-	flags.Float64Var(&o.ramp, "ramp", 20_000, "connections that are begun each second")
+	flags.Float64Var(&o.ramp, "ramp", 10_000, "connections that are begun each second")
 	flags.DurationVar(&o.interval, "interval", time.Minute, "time between two heartbeats of a device; its timeout is three of them")
 	flags.DurationVar(&o.length, "duration", 0, "length of each scenario after its ramp (default what it says itself)")
 	flags.StringVar(&o.program, "program", "", "the program, ready built (default: it is built from ./cmd/holter)")
 	flags.StringVar(&o.out, "out", "", "keep logs and reports of all scenarios in this `directory`")
 	flags.StringVar(&o.markdown, "md", "", "write the tables into the section End to end of this Markdown `file`")
 	flags.StringVar(&o.pictures, "png", "", "draw charts into this `directory`, and show them in the section")
+	flags.BoolVar(&o.brokers, "brokers", false, "measure MQTT clients of the broker inside holter serve, and of mosquitto, in the section Brokers end to end")
 	flags.BoolVar(&o.quick, "quick", false, "see in a minute or two that it works: 2,000 devices of two servers that beat every 2s, scenarios of 20s")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -196,14 +215,4 @@ func openFiles() int {
 		return most
 	}
 	return int(min(limit.Max, most)) //nolint:gosec // at most 1<<20
-}
-
-// build builds the program.
-func build(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "holter")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/holter-iot/holter/cmd/holter").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build holter: %w\n%s", err, out)
-	}
-	return program, nil
 }

@@ -133,7 +133,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := " --target 127.0.0.1:70 --verify http://127.0.0.1:81"
-	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 20000/s --interval 1m0s --report " + filepath.Join(out, "reconnect-storm") +
+	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(out, "reconnect-storm") +
 		" --max-latency-p99 2s" + strings.Repeat(server, 3)
 	if f.Command != want {
 		t.Errorf("command = %q, want %q", f.Command, want)

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -26,11 +22,11 @@ one shared port it could come back to another, and would rightly be offline for 
 servers, generator and both ends of each connection, is on one machine, and every scenario has fresh servers.
 
 `,
-		grouped(b.connections), b.interval, r.final.Fleet.Timeout, processes(r.servers), grouped(openFiles()), r.servers)
+		figures.Grouped(b.connections), b.interval, r.final.Fleet.Timeout, processes(r.servers), figures.Grouped(openFiles()), r.servers)
 	w.WriteString("| scenario | connected | in | heartbeats/s | RTT p50 / p99 / max | generator late, p99 | result |\n|---|---:|---:|---:|---:|---:|---|\n")
 	for _, r := range results {
 		welcomed, ramp := r.ramp()
-		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s |\n", r.name, grouped(welcomed), duration(ramp), grouped(int(r.beats())),
+		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s |\n", r.name, figures.Grouped(welcomed), duration(ramp), figures.Grouped(int(r.beats())),
 			latency(r.final.RTT.Latency), duration(r.final.Lateness.P99), r.verdict())
 	}
 	fmt.Fprintf(&w, "\nWhat the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is that from its "+
@@ -43,7 +39,7 @@ servers, generator and both ends of each connection, is on one machine, and ever
 			continue
 		}
 		m := countMistakes(v.Mistakes)
-		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s |\n", r.name, grouped(v.Right), grouped(m.falseOffline), grouped(m.missed), grouped(m.others),
+		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s |\n", r.name, figures.Grouped(v.Right), figures.Grouped(m.falseOffline), figures.Grouped(m.missed), figures.Grouped(m.others),
 			latency(v.Detection.Latency))
 	}
 	w.WriteString("\nMemory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. CPU is that of the " +
@@ -51,7 +47,7 @@ servers, generator and both ends of each connection, is on one machine, and ever
 	w.WriteString("| scenario | servers | each connection | generator | each connection | whole machine, each connection | servers' CPU | generator's | cores busy |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range results {
-		each := func(bytes uint64) string { return grouped(bytes/uint64(b.connections)) + " B" } //nolint:gosec // positive
+		each := func(bytes uint64) string { return figures.Grouped(bytes/uint64(b.connections)) + " B" } //nolint:gosec // positive
 		memory := r.generatorMemory()
 		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s | %s | %.2f of %d |\n", r.name, mega(r.usage.servers), each(r.usage.servers), mega(memory), each(memory),
 			each(r.usage.machine), duration(r.usage.cpu), duration(r.generator), r.usage.busy.Seconds()/max(r.usage.elapsed.Seconds(), 0.001), runtime.NumCPU())
@@ -180,38 +176,4 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", d.Seconds()*1e3)
 }
 
-func mega(bytes uint64) string { return grouped(bytes/1_000_000) + " MB" }
-
-// grouped writes a number with commas between thousands.
-func grouped[T int | uint64](n T) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
-// hostHeader says where and how the figures were made.
-func hostHeader(ctx context.Context, command string) string {
-	var name unix.Utsname
-	_ = unix.Uname(&name)
-	commit := "unknown"
-	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
-		commit = strings.TrimSpace(string(out))
-	}
-	return fmt.Sprintf("%s; %s, %d cores; Linux %s; %s; commit %s; `%s`\n\n", time.Now().Format(time.DateOnly), cpuModel(), runtime.NumCPU(),
-		unix.ByteSliceToString(name.Release[:]), runtime.Version(), commit, strings.TrimSpace(command))
-}
-
-func cpuModel() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
-}
+func mega(bytes uint64) string { return figures.Grouped(bytes/1_000_000) + " MB" }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ type server struct {
 	log     string             // file
 	devices string             // HOST:PORT
 	api     string             // URL
+	mqtt    string             // HOST:PORT, if it has a broker
 
 	ended chan struct{} // closed when the process has ended
 	err   error         // why; to be read after ended
@@ -48,7 +50,7 @@ type servers []*server
 func startServers(ctx context.Context, program, dir, logs string, n int) (servers, error) {
 	var started servers
 	for i := range n {
-		s, err := startServer(ctx, program, filepath.Join(dir, fmt.Sprintf("data-%02d", i)), filepath.Join(logs, fmt.Sprintf("server-%02d.log", i)))
+		s, err := startServer(ctx, program, filepath.Join(dir, fmt.Sprintf("data-%02d", i)), filepath.Join(logs, fmt.Sprintf("server-%02d.log", i)), "off", n)
 		if err != nil {
 			started.stop()
 			return nil, fmt.Errorf("server %d of %d: %w", i+1, n, err)
@@ -58,11 +60,13 @@ func startServers(ctx context.Context, program, dir, logs string, n int) (server
 	return started, nil
 }
 
-func startServer(ctx context.Context, program, data, log string) (*server, error) {
+// startServer starts one of all servers, with a broker at mqtt or "off".
+func startServer(ctx context.Context, program, data, log, mqtt string, all int) (*server, error) {
 	// It ends after the generator, so not with ctx but when it is told.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s := &server{cancel: cancel, log: log, ended: make(chan struct{})}
-	s.cmd = command(ctx, program, "serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--mqtt", "off", "--data", data, "--log-format", "json")
+	s.cmd = command(ctx, program, "serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--mqtt", mqtt, "--data", data, "--log-format", "json")
+	s.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/all)))
 	file, err := os.Create(log)
 	if err != nil {
 		cancel()
@@ -87,6 +91,7 @@ func startServer(ctx context.Context, program, data, log string) (*server, error
 	case w, ok := <-ready:
 		if ok {
 			s.devices, s.api = strings.TrimPrefix(w.Devices, "line://"), "http://"+w.HTTP
+			s.mqtt = w.MQTT
 			return s, nil
 		}
 		err = errors.New("it ended")
@@ -102,6 +107,7 @@ type watching struct {
 	Message string `json:"msg"`
 	HTTP    string `json:"http"`
 	Devices string `json:"devices"`
+	MQTT    string `json:"mqtt"`
 }
 
 // copyLog copies a log, and finds that line in it.

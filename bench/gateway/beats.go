@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 const (
@@ -20,17 +22,17 @@ const (
 
 // beatsResult is how a server took heartbeats.
 type beatsResult struct {
-	usage
+	measured.Usage
 
 	messages int
 	waiting  float64 // share of the time for which the client had nothing to do: near to 0, it is the limit
 }
 
 // rate returns messages per second.
-func (r beatsResult) rate() float64 { return float64(r.messages) / r.elapsed.Seconds() }
+func (r beatsResult) rate() float64 { return float64(r.messages) / r.Elapsed.Seconds() }
 
 // perCPU returns messages per second of the server's CPU time.
-func (r beatsResult) perCPU() float64 { return float64(r.messages) / r.server.Seconds() }
+func (r beatsResult) perCPU() float64 { return float64(r.messages) / r.CPU.Seconds() }
 
 // measureBeats measures heartbeats one by one and pipelined, on the same connections.
 func (b *bench) measureBeats(ctx context.Context, server string) error {
@@ -57,7 +59,7 @@ func (b *bench) measureBeats(ctx context.Context, server string) error {
 			}
 			run.to.add(server, r)
 			b.progress("%-8s %-11s %8.0f messages/s; server busy %3.0f %%, client waiting %3.0f %%, others %3.0f %% of a core", run.name,
-				server, r.rate(), 100*r.serverShare, 100*r.waiting, 100*r.otherShare)
+				server, r.rate(), 100*r.Share, 100*r.waiting, 100*r.Others)
 		}
 		return nil
 	})
@@ -69,15 +71,14 @@ func beat(ctx context.Context, s session, batch int, length time.Duration, profi
 	if err := l.run(ctx, warmup); err != nil {
 		return r, err
 	}
-	if profile != "" {
-		if err := s.child.ask("cpuprofile "+profile, nil); err != nil {
-			return r, err
-		}
-		defer func() { err = errors.Join(err, s.child.ask("cpuprofile-end", nil)) }()
+	end, err := s.child.ProfileCPU(profile)
+	if err != nil {
+		return r, err
 	}
+	defer func() { err = errors.Join(err, end()) }()
 	before := l.answered
 	l.waited = 0
-	m, err := startMeter(s.child)
+	m, err := measured.StartMeter(s.child.PID)
 	if err != nil {
 		return r, err
 	}
@@ -85,10 +86,10 @@ func beat(ctx context.Context, s session, batch int, length time.Duration, profi
 		return r, err
 	}
 	r.messages = l.answered - before
-	if r.usage, err = m.read(s.child); err != nil {
+	if r.Usage, err = m.Read(); err != nil {
 		return r, err
 	}
-	r.waiting = l.waited.Seconds() / r.elapsed.Seconds()
+	r.waiting = l.waited.Seconds() / r.Elapsed.Seconds()
 	return r, l.drain(ctx)
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"path/filepath"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 // childLife bounds how long a server may live, and with it each step of the measurements.
@@ -14,7 +16,6 @@ const childLife = 3 * time.Minute
 // bench runs the measurements and keeps their results.
 type bench struct {
 	config config
-	self   string // this executable
 	log    io.Writer
 
 	beats1, beats16 table[beatsResult]
@@ -79,7 +80,7 @@ func (b *bench) progress(format string, args ...any) {
 
 // session is a server with a client that is about to connect.
 type session struct {
-	child  *child
+	child  *measured.Process
 	client *client
 }
 
@@ -87,12 +88,13 @@ type session struct {
 func (b *bench) with(ctx context.Context, server string, env []string, f func(context.Context, session) error) error {
 	ctx, cancel := context.WithTimeout(ctx, childLife)
 	defer cancel()
-	c, err := startChild(ctx, b.self, server, env)
+	env = append(env, "GNET_LOGGING_LEVEL=2") // gnet would greet on the output
+	c, err := measured.Start(ctx, measured.Command{Args: []string{server}, Env: env, Core: serverCore, Back: clientCore})
 	if err != nil {
 		return err
 	}
-	defer c.stop()
-	cl, err := newClient(c.addr)
+	defer c.Stop()
+	cl, err := newClient(c.Addr)
 	if err != nil {
 		return err
 	}

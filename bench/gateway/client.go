@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/bench/internal/loopback"
 )
 
 const (
-	perSource = 4000 // connections of one source address, far from all of its ports
-	dialing   = 512  // connections on their way at a time
+	dialing = 512 // connections on their way at a time
 )
 
 // client holds connections to a server and waits for all of them at once. It is used by one goroutine.
 type client struct {
 	epoll  int
-	target unix.SockaddrInet4
+	target loopback.Target
 	fds    []int // by connection, -1 when it is closed
 	events []unix.EpollEvent
 	buffer []byte
@@ -34,7 +35,7 @@ func newClient(addr netip.AddrPort) (*client, error) {
 	}
 	return &client{
 		epoll:  epoll,
-		target: unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())},
+		target: loopback.To(addr),
 		events: make([]unix.EpollEvent, 512),
 		buffer: make([]byte, 64<<10),
 	}, nil
@@ -50,8 +51,7 @@ func (c *client) close() {
 
 func (c *client) hangUp(i int) {
 	if fd := c.fds[i]; fd >= 0 {
-		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-		_ = unix.Close(fd)
+		loopback.Reset(fd)
 		c.fds[i] = -1
 	}
 }
@@ -99,23 +99,11 @@ func (c *client) write(i int, p []byte) error {
 // dial begins to connect.
 func (c *client) dial() error {
 	i := len(c.fds)
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("socket", err)
-	}
-	c.fds = append(c.fds, fd)
-	source := unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2 + byte(i/perSource)}}
-	err = errors.Join(
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)),
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &source)),
-	)
+	fd, err := c.target.Dial(i)
 	if err != nil {
 		return err
 	}
-	if err := unix.Connect(fd, &c.target); err != nil && !errors.Is(err, unix.EINPROGRESS) {
-		return os.NewSyscallError("connect", err)
-	}
+	c.fds = append(c.fds, fd)
 	return c.watch(fd, i, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET)
 }
 

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 // idleConnections is how many connections are held: near to the usual limit of 20,000 files.
@@ -13,16 +14,9 @@ const idleConnections = 18_000
 // which gnet keeps in a pool, end after 10 to 20 s without work.
 const settling = 21 * time.Second
 
-// memory is what a server answers to the command memory, after it returned to the system what it can.
-type memory struct {
-	Heap     int64 // live objects, bytes
-	Stacks   int64
-	Resident int64
-}
-
 // idleResult is what connections cost that say nothing.
 type idleResult struct {
-	usage
+	measured.Usage
 
 	heap, stacks, resident float64 // bytes for each connection
 	connected              time.Duration
@@ -54,7 +48,7 @@ func (b *bench) measureIdle(ctx context.Context, server string) error {
 			return err
 		}
 		if profile {
-			if err := s.child.ask("heapprofile "+heap, nil); err != nil {
+			if err := s.child.ProfileHeap(heap); err != nil {
 				return err
 			}
 		}
@@ -67,18 +61,21 @@ func (b *bench) measureIdle(ctx context.Context, server string) error {
 
 // holdIdle connects and greets, and weighs what that left behind.
 func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settle time.Duration) (r idleResult, err error) {
-	var before, after memory
-	if err := errors.Join(s.child.ask("fill", nil), s.child.ask("memory", &before)); err != nil {
+	if err := s.child.FillEvents(); err != nil {
 		return r, err
 	}
-	m, err := startMeter(s.child)
+	before, err := s.child.Collect()
+	if err != nil {
+		return r, err
+	}
+	m, err := measured.StartMeter(s.child.PID)
 	if err != nil {
 		return r, err
 	}
 	if r.connected, err = s.client.connect(ctx, idleConnections, greeting); err != nil {
 		return r, err
 	}
-	if r.usage, err = m.read(s.child); err != nil {
+	if r.Usage, err = m.Read(); err != nil {
 		return r, err
 	}
 	select {
@@ -86,7 +83,8 @@ func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settl
 	case <-ctx.Done():
 		return r, ctx.Err()
 	}
-	if err := s.child.ask("memory", &after); err != nil {
+	after, err := s.child.Collect()
+	if err != nil {
 		return r, err
 	}
 	r.heap = float64(after.Heap-before.Heap) / idleConnections

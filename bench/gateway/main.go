@@ -25,6 +25,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/cores"
 	"github.com/holter-iot/holter/internal/section"
 )
@@ -39,9 +41,6 @@ func main() {
 	}
 }
 
-// childCommand is the hidden subcommand that runs a server.
-const childCommand = "serve-one"
-
 // config is the command line.
 type config struct {
 	connections int
@@ -53,7 +52,7 @@ type config struct {
 }
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	if len(args) == 2 && args[0] == childCommand {
+	if len(args) == 2 && args[0] == measured.Subcommand {
 		return serveOne(ctx, args[1], stdin, stdout)
 	}
 	cfg, err := parse(args, stderr)
@@ -61,16 +60,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	b := &bench{config: cfg, log: stderr}
-	if b.self, err = os.Executable(); err != nil {
-		return err
-	}
 	if err := cores.Pin(clientCore); err != nil {
 		return err
 	}
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
-	text := b.report(hostHeader(ctx, "go run ./bench/gateway "+strings.Join(args, " ")))
+	text := b.report(time.Now().Format(time.DateOnly) + "; " + figures.Host(ctx, "go run ./bench/gateway "+strings.Join(args, " ")) + "\n\n")
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"time"
 )
@@ -28,14 +27,5 @@ func TestJudge(t *testing.T) {
 	})
 	if r.judged != 2 || r.wrong != 3 || r.early != 1 || r.spread != time.Second || r.lag.max != 3*time.Millisecond {
 		t.Errorf("judge = %+v, want 2 judged, 3 wrong, 1 early, 1s apart, 3ms at most", r)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	if got, want := spread("%.1f", []float64{3, 1, 2}), "2.0 (1.0–3.0)"; got != want {
-		t.Errorf("spread = %s, want %s", got, want)
-	}
-	if got, want := ratios([]float64{1, 4}, []float64{2, 2, 2}), []float64{0.5, 2}; !slices.Equal(got, want) {
-		t.Errorf("ratios = %v, want %v", got, want)
 	}
 }

@@ -1,17 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
 // The targets.
@@ -36,66 +31,6 @@ func (b *bench) report(header string) string {
 	return w.String()
 }
 
-// hostHeader says where and how the figures were made.
-func hostHeader(ctx context.Context, command string) string {
-	var name unix.Utsname
-	_ = unix.Uname(&name)
-	commit := "unknown"
-	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output(); err == nil {
-		commit = strings.TrimSpace(string(out))
-	}
-	return fmt.Sprintf("%s; %s, %d cores; Linux %s; %s; commit %s; `%s`\n\n", time.Now().Format(time.DateOnly), cpuModel(), runtime.NumCPU(),
-		unix.ByteSliceToString(name.Release[:]), runtime.Version(), commit, strings.TrimSpace(command))
-}
-
-func cpuModel() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
-}
-
-// each returns one figure of all results.
-func each[T any, F cmp.Ordered](results []T, f func(T) F) []F {
-	figures := make([]F, 0, len(results))
-	for _, r := range results {
-		figures = append(figures, f(r))
-	}
-	return figures
-}
-
-func median[F cmp.Ordered](figures []F) F {
-	return slices.Sorted(slices.Values(figures))[len(figures)/2]
-}
-
-// spread formats the median, the least and the most.
-func spread[F cmp.Ordered](format string, figures []F) string {
-	one := func(f F) string { return fmt.Sprintf(format, f) }
-	return fmt.Sprintf("%s (%s–%s)", one(median(figures)), one(slices.Min(figures)), one(slices.Max(figures)))
-}
-
-// ratios divides the figures of one server by those of another, round by round.
-func ratios(a, b []float64) []float64 {
-	out := make([]float64, 0, len(a))
-	for i := range min(len(a), len(b)) {
-		out = append(out, a[i]/b[i])
-	}
-	return out
-}
-
-func met(ok bool) string {
-	if ok {
-		return "met"
-	}
-	return "**missed**"
-}
-
 func (b *bench) reportBeats(w *strings.Builder, title string, t table[beatsResult]) {
 	if len(t) == 0 {
 		return
@@ -105,7 +40,7 @@ func (b *bench) reportBeats(w *strings.Builder, title string, t table[beatsResul
 		"|---|---|---|---|---|---|---|---|\n")
 	rate, perCPU := beatsResult.rate, beatsResult.perCPU
 	percent := func(f func(beatsResult) float64, rs []beatsResult) string {
-		return fmt.Sprintf("%.0f %%", 100*median(each(rs, f)))
+		return fmt.Sprintf("%.0f %%", 100*figures.Median(figures.Each(rs, f)))
 	}
 	for _, server := range servers {
 		rs := t[server]
@@ -114,20 +49,20 @@ func (b *bench) reportBeats(w *strings.Builder, title string, t table[beatsResul
 		}
 		ratio, ratioCPU := "", ""
 		if gnet := t[serverGnet]; len(gnet) > 0 {
-			ratio = spread("%.2f", ratios(each(rs, rate), each(gnet, rate)))
-			ratioCPU = spread("%.2f", ratios(each(rs, perCPU), each(gnet, perCPU)))
+			ratio = figures.Spread("%.2f", figures.Ratios(figures.Each(rs, rate), figures.Each(gnet, rate)))
+			ratioCPU = figures.Spread("%.2f", figures.Ratios(figures.Each(rs, perCPU), figures.Each(gnet, perCPU)))
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", server, spread("%.0f", each(rs, rate)), ratio,
-			spread("%.2f", each(rs, func(r beatsResult) float64 { return 1e6 / r.perCPU() })), ratioCPU,
-			percent(func(r beatsResult) float64 { return r.serverShare }, rs),
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", server, figures.Spread("%.0f", figures.Each(rs, rate)), ratio,
+			figures.Spread("%.2f", figures.Each(rs, func(r beatsResult) float64 { return 1e6 / r.perCPU() })), ratioCPU,
+			percent(func(r beatsResult) float64 { return r.Share }, rs),
 			percent(func(r beatsResult) float64 { return r.waiting }, rs),
-			percent(func(r beatsResult) float64 { return r.otherShare }, rs))
+			percent(func(r beatsResult) float64 { return r.Others }, rs))
 	}
 	if holter, gnet := t[serverHolter], t[serverGnet]; len(holter) > 0 && len(gnet) > 0 {
-		ratio := median(ratios(each(holter, rate), each(gnet, rate)))
-		ratioCPU := median(ratios(each(holter, perCPU), each(gnet, perCPU)))
+		ratio := figures.Median(figures.Ratios(figures.Each(holter, rate), figures.Each(gnet, rate)))
+		ratioCPU := figures.Median(figures.Ratios(figures.Each(holter, perCPU), figures.Each(gnet, perCPU)))
 		fmt.Fprintf(w, "\nTarget: holter ÷ gnet at least %.1f: %s; per CPU second, which counts where the client is the limit: %s.\n",
-			wantRatio, met(ratio >= wantRatio), met(ratioCPU >= wantRatio))
+			wantRatio, figures.Met(ratio >= wantRatio), figures.Met(ratioCPU >= wantRatio))
 	}
 }
 
@@ -145,17 +80,17 @@ func (b *bench) reportIdle(w *strings.Builder) {
 			continue
 		}
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", server,
-			spread("%.0f", each(rs, func(r idleResult) float64 { return r.heap })),
-			spread("%.0f", each(rs, func(r idleResult) float64 { return r.stacks })),
-			spread("%.0f", each(rs, func(r idleResult) float64 { return r.resident })),
-			spread("%.0f", each(rs, idleResult.rate)),
-			spread("%.0f", each(rs, func(r idleResult) float64 { return float64(r.server.Microseconds()) / idleConnections })))
+			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return r.heap })),
+			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return r.stacks })),
+			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return r.resident })),
+			figures.Spread("%.0f", figures.Each(rs, idleResult.rate)),
+			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return float64(r.CPU.Microseconds()) / idleConnections })))
 	}
 	if rs := b.idle[serverHolter]; len(rs) > 0 {
-		user := median(each(rs, idleResult.user))
-		resident := median(each(rs, func(r idleResult) float64 { return r.resident }))
-		fmt.Fprintf(w, "\nTarget: at most %d B, heap and stacks: %s; resident: %s.\n", wantBytes, met(user <= wantBytes),
-			met(resident <= wantBytes))
+		user := figures.Median(figures.Each(rs, idleResult.user))
+		resident := figures.Median(figures.Each(rs, func(r idleResult) float64 { return r.resident }))
+		fmt.Fprintf(w, "\nTarget: at most %d B, heap and stacks: %s; resident: %s.\n", wantBytes, figures.Met(user <= wantBytes),
+			figures.Met(resident <= wantBytes))
 	}
 }
 
@@ -170,13 +105,13 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 	for _, r := range rs {
 		repeated += r.repeated
 	}
-	count := func(f func(verdictResult) int) string { return spread("%d", each(rs, f)) }
+	count := func(f func(verdictResult) int) string { return figures.Spread("%d", figures.Each(rs, f)) }
 	fmt.Fprintf(w, "Judged %s of %d; wrong verdicts %s, early ones %s, living devices cut off %s. The last heartbeats lie %s ms apart. Closing the connections, at the "+
 		"gateway's pace, took %s s. The machine itself stalled for up to %s ms; %d measurements were made anew because it stalled for more than %v.\n\n",
 		count(func(r verdictResult) int { return r.judged }), silent,
 		count(func(r verdictResult) int { return r.wrong }), count(func(r verdictResult) int { return r.early }), count(func(r verdictResult) int { return r.cut }),
 		milliseconds(rs, func(r verdictResult) time.Duration { return r.spread }),
-		spread("%.1f", each(rs, func(r verdictResult) float64 { return r.closing.Seconds() })),
+		figures.Spread("%.1f", figures.Each(rs, func(r verdictResult) float64 { return r.closing.Seconds() })),
 		milliseconds(rs, func(r verdictResult) time.Duration { return r.stall }), repeated, disturbed)
 	w.WriteString("| ms | p50 | p99 | max |\n|---|---|---|---|\n")
 	row := func(name string, f func(verdictResult) quantiles) {
@@ -191,10 +126,10 @@ func (b *bench) reportVerdicts(w *strings.Builder) {
 	row("RTT of the living, while connections are closed", func(r verdictResult) quantiles { return r.after.quantiles() })
 	row("the client behind its plan", func(r verdictResult) quantiles { return r.late.quantiles() })
 	all := !slices.ContainsFunc(rs, func(r verdictResult) bool { return r.judged != silent || r.wrong+r.early+r.cut > 0 })
-	lag := median(each(rs, func(r verdictResult) time.Duration { return r.lag.p99 }))
-	hurt := median(each(rs, verdictResult.hurt))
+	lag := figures.Median(figures.Each(rs, func(r verdictResult) time.Duration { return r.lag.p99 }))
+	hurt := figures.Median(figures.Each(rs, verdictResult.hurt))
 	fmt.Fprintf(w, "\nTargets: all judged, none wrong, early or cut off: %s; lag p99 at most %v: %s; RTT p99 at most doubled: %s (×%.2f).\n",
-		met(all), wantLag, met(lag <= wantLag), met(hurt <= wantHurt), hurt)
+		figures.Met(all), wantLag, figures.Met(lag <= wantLag), figures.Met(hurt <= wantHurt), hurt)
 }
 
 // hurt returns how much longer the longest round trips became, those above the 99th percentile.
@@ -206,5 +141,5 @@ func (r verdictResult) hurt() float64 {
 }
 
 func milliseconds(rs []verdictResult, f func(verdictResult) time.Duration) string {
-	return spread("%.2f", each(rs, func(r verdictResult) float64 { return float64(f(r)) / 1e6 }))
+	return figures.Spread("%.2f", figures.Each(rs, func(r verdictResult) float64 { return float64(f(r)) / 1e6 }))
 }

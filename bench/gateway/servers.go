@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -14,37 +13,31 @@ import (
 	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/liveness"
 )
 
 const anyPort = "127.0.0.1:0"
 
-// keep runs a part of a server to the end of the process. If it ends by itself, the process does: any result would be worthless.
-func keep(ctx context.Context, run func() error) {
-	if err := run(); ctx.Err() == nil {
-		panic(fmt.Sprintf("the server ended: %v", err))
-	}
-}
-
 // serveHolter starts the registry and the gateway with the settings of holter serve.
-func serveHolter(ctx context.Context) (running, error) {
+func serveHolter(ctx context.Context) (measured.Subject, error) {
 	events, err := liveness.NewLog(0)
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
 	registry, err := liveness.New(events, liveness.Config{})
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	g, err := gateway.New(ctx, registry, gateway.Config{Listen: []string{anyPort}, Logger: log})
+	g, err := gateway.New(ctx, registry, gateway.Config{Listen: gateway.At(anyPort), Logger: log})
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
-	go keep(ctx, func() error { return registry.Run(ctx) })
-	go keep(ctx, func() error { return g.Run(ctx) })
-	return running{addr: g.Addrs()[0].(*net.TCPAddr).AddrPort(), events: events}, nil
+	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
+	go measured.Keep(ctx, func() error { return g.Run(ctx) })
+	return subject(g.Addrs()[0].(*net.TCPAddr).AddrPort(), events), nil
 }
 
 // bare is the least that answers a heartbeat, on gnet's event loops.
@@ -106,39 +99,39 @@ func appendPongs(out, input []byte) (answers, rest []byte) {
 }
 
 // serveGnet starts gnet with its own acceptor.
-func serveGnet(ctx context.Context) (running, error) {
+func serveGnet(ctx context.Context) (measured.Subject, error) {
 	h := newBare()
-	go keep(ctx, func() error {
+	go measured.Keep(ctx, func() error {
 		return gnet.Run(h, "tcp://"+anyPort, gnet.WithNumEventLoop(1))
 	})
 	fd, err := (<-h.booted).Dup()
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
 	name, err := unix.Getsockname(fd)
 	if err != nil {
-		return running{}, os.NewSyscallError("getsockname", err)
+		return measured.Subject{}, os.NewSyscallError("getsockname", err)
 	}
 	at := name.(*unix.SockaddrInet4)
-	return running{addr: netip.AddrPortFrom(netip.AddrFrom4(at.Addr), uint16(at.Port))}, unix.Close(fd)
+	return subject(netip.AddrPortFrom(netip.AddrFrom4(at.Addr), uint16(at.Port)), nil), unix.Close(fd)
 }
 
 // serveGnetEnroll starts gnet with package net's listener before it.
-func serveGnetEnroll(ctx context.Context) (running, error) {
+func serveGnetEnroll(ctx context.Context) (measured.Subject, error) {
 	h := newBare()
 	engine, err := gnet.NewClient(h, gnet.WithNumEventLoop(1))
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
 	if err := engine.Start(); err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
 	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", anyPort)
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
-	go keep(ctx, func() error { return enroll(ctx, l, engine, h.loops) })
-	return running{addr: l.Addr().(*net.TCPAddr).AddrPort()}, nil
+	go measured.Keep(ctx, func() error { return enroll(ctx, l, engine, h.loops) })
+	return subject(l.Addr().(*net.TCPAddr).AddrPort(), nil), nil
 }
 
 // enroll accepts connections and hands them over. The first one shows the event loop to hand the others to.
@@ -161,12 +154,12 @@ func enroll(ctx context.Context, l net.Listener, engine *gnet.Client, loops <-ch
 }
 
 // serveGoroutines starts a server with a goroutine for each connection.
-func serveGoroutines(ctx context.Context) (running, error) {
+func serveGoroutines(ctx context.Context) (measured.Subject, error) {
 	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", anyPort)
 	if err != nil {
-		return running{}, err
+		return measured.Subject{}, err
 	}
-	go keep(ctx, func() error {
+	go measured.Keep(ctx, func() error {
 		var conns sync.WaitGroup
 		for {
 			c, err := l.Accept()
@@ -176,7 +169,7 @@ func serveGoroutines(ctx context.Context) (running, error) {
 			conns.Go(func() { serveConn(c) })
 		}
 	})
-	return running{addr: l.Addr().(*net.TCPAddr).AddrPort()}, nil
+	return subject(l.Addr().(*net.TCPAddr).AddrPort(), nil), nil
 }
 
 // serveConn answers the lines of one connection. Its buffer is as long as the longest line that the gateway takes; the answers

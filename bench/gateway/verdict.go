@@ -87,7 +87,7 @@ func (b *bench) measureVerdict(ctx context.Context) error {
 // fallSilent makes the devices fall silent and reads the event log.
 func fallSilent(ctx context.Context, s session) (verdictResult, error) {
 	f := &fall{client: s.client, rtt: newRTTs(), late: newRTTs()}
-	if err := s.child.ask("fill", nil); err != nil {
+	if err := s.child.FillEvents(); err != nil {
 		return verdictResult{}, err
 	}
 	r, err := f.run(ctx)
@@ -95,7 +95,7 @@ func fallSilent(ctx context.Context, s session) (verdictResult, error) {
 		return r, err
 	}
 	var verdicts []verdict
-	if err := s.child.ask("events", &verdicts); err != nil {
+	if err := s.child.Ask("verdicts", &verdicts); err != nil {
 		return r, err
 	}
 	r.judge(verdicts)

@@ -9,6 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 // bench runs the measurements and keeps their results.
@@ -16,9 +19,16 @@ type bench struct {
 	config
 	results
 
-	self   string // this executable
 	log    io.Writer
 	stream [][]byte // of the devices' messages
+}
+
+// childLife bounds how long what is measured may live, and with it each step of the measurements.
+const childLife = 3 * time.Minute
+
+// startOn starts something that is to be measured, or that drives it, on a core.
+func startOn(ctx context.Context, core int, args ...string) (*measured.Process, error) {
+	return measured.Start(ctx, measured.Command{Args: args, Core: core, Back: driverCore})
 }
 
 // results are the figures by what was measured.

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/bench/internal/loopback"
 )
 
 const (
-	perSource = 4000 // connections of one source address, far from all of its ports
-	dialing   = 256  // connections on their way at a time
-	tick      = 2 * time.Millisecond
+	dialing = 256 // connections on their way at a time
+	tick    = 2 * time.Millisecond
 )
 
 // client is an MQTT client that pings.
@@ -45,7 +46,7 @@ type class struct {
 // fleet is clients of one broker, on one epoll instance. It is used by one goroutine.
 type fleet struct {
 	epoll   int
-	target  unix.SockaddrInet4
+	target  loopback.Target
 	clients []client
 	classes [2]class
 	events  []unix.EpollEvent
@@ -66,7 +67,7 @@ func newFleet(addr netip.AddrPort, sc scale) (*fleet, error) {
 	}
 	f := &fleet{
 		epoll:   epoll,
-		target:  unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())},
+		target:  loopback.To(addr),
 		clients: make([]client, 0, sc.Clients),
 		events:  make([]unix.EpollEvent, 512),
 		buffer:  make([]byte, 4096),
@@ -90,8 +91,7 @@ func (f *fleet) close() {
 
 func (f *fleet) hangUp(i int) {
 	if fd := f.clients[i].fd; fd >= 0 {
-		_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-		_ = unix.Close(fd)
+		loopback.Reset(fd)
 		f.clients[i].fd = -1
 	}
 }
@@ -155,23 +155,11 @@ func (f *fleet) lastPings() error {
 // dial begins to connect.
 func (f *fleet) dial() error {
 	i := len(f.clients)
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return os.NewSyscallError("socket", err)
-	}
-	f.clients = append(f.clients, client{fd: fd})
-	source := unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2 + byte(i/perSource)}}
-	err = errors.Join(
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)),
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &source)),
-	)
+	fd, err := f.target.Dial(i)
 	if err != nil {
 		return err
 	}
-	if err := unix.Connect(fd, &f.target); err != nil && !errors.Is(err, unix.EINPROGRESS) {
-		return os.NewSyscallError("connect", err)
-	}
+	f.clients = append(f.clients, client{fd: fd})
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(f.epoll, unix.EPOLL_CTL_ADD, fd,
 		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLET, Fd: int32(i)}))
 }

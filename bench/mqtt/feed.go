@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 const (
@@ -90,7 +92,7 @@ func (f *feed) wait(ctx context.Context, most uint64) error {
 
 // Taken is how a subscriber took messages.
 type Taken struct {
-	Usage
+	measured.Usage
 
 	Messages uint64
 	Lost     uint64
@@ -106,7 +108,7 @@ func (r Taken) perMillion() float64 { return r.CPU.Seconds() / float64(r.Message
 func (r Taken) perCPU() float64 { return float64(r.Messages) / r.CPU.Seconds() }
 
 // measure feeds a subscriber for a while, after every device was heard once. A CPU profile of it is written if it has a name.
-func (f *feed) measure(ctx context.Context, c *child, length time.Duration, profile string, drivers ...int) (r Taken, err error) {
+func (f *feed) measure(ctx context.Context, c *measured.Process, length time.Duration, profile string, drivers ...int) (r Taken, err error) {
 	after := func(d time.Duration) func() bool {
 		end := time.Now().Add(d)
 		return func() bool { return f.sent >= uint64(f.devices) && time.Now().After(end) }
@@ -114,17 +116,16 @@ func (f *feed) measure(ctx context.Context, c *child, length time.Duration, prof
 	if err := f.run(ctx, after(warmup)); err != nil {
 		return r, err
 	}
-	if profile != "" {
-		if err := c.ask("cpuprofile "+profile, nil); err != nil {
-			return r, err
-		}
-		defer func() { err = errors.Join(err, c.ask("cpuprofile-end", nil)) }()
+	endProfile, err := c.ProfileCPU(profile)
+	if err != nil {
+		return r, err
 	}
+	defer func() { err = errors.Join(err, endProfile()) }()
 	begin, err := f.count()
 	if err != nil {
 		return r, err
 	}
-	m, err := startMeter(c.PID, drivers...)
+	m, err := measured.StartMeter(c.PID, drivers...)
 	if err != nil {
 		return r, err
 	}
@@ -135,7 +136,7 @@ func (f *feed) measure(ctx context.Context, c *child, length time.Duration, prof
 	if err != nil {
 		return r, err
 	}
-	if r.Usage, err = m.read(); err != nil {
+	if r.Usage, err = m.Read(); err != nil {
 		return r, err
 	}
 	r.Messages = end.Applied - begin.Applied

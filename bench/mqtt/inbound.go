@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 const (
@@ -54,31 +56,31 @@ func (b *bench) replay(ctx context.Context, subscriber, profile string) (r Taken
 			s.play()
 		}
 	}()
-	c, err := startChild(ctx, b.self, measuredCore, subscriber, "tcp://"+l.Addr().String())
+	c, err := startOn(ctx, measuredCore, subscriber, "tcp://"+l.Addr().String())
 	if err != nil {
 		return r, err
 	}
-	defer c.stop()
+	defer c.Stop()
 	s := <-played
 	defer s.conn.Close()
 	f := b.feed(c, func(batch []byte, _ int) error { return s.write(batch) })
 	r, err = f.measure(ctx, c, b.length, profile)
-	c.stop() // before the connection ends, which it would complain of
+	c.Stop() // before the connection ends, which it would complain of
 	return r, err
 }
 
 // relay sends by way of mosquitto.
 func (b *bench) relay(ctx context.Context, subscriber, profile string) (r Taken, err error) {
-	server, err := startChild(ctx, b.self, driverCore, serverMosquitto)
+	server, err := startOn(ctx, driverCore, serverMosquitto)
 	if err != nil {
 		return r, err
 	}
-	defer server.stop()
-	c, err := startChild(ctx, b.self, measuredCore, subscriber, "tcp://"+server.Addr.String())
+	defer server.Stop()
+	c, err := startOn(ctx, measuredCore, subscriber, "tcp://"+server.Addr.String())
 	if err != nil {
 		return r, err
 	}
-	defer c.stop()
+	defer c.Stop()
 	conns := make([]net.Conn, publishers)
 	for i := range conns {
 		if conns[i], err = dialPublisher(ctx, server.Addr.String(), i); err != nil {
@@ -93,12 +95,12 @@ func (b *bench) relay(ctx context.Context, subscriber, profile string) (r Taken,
 	return f.measure(ctx, c, b.length, profile, server.PID)
 }
 
-func (b *bench) feed(c *child, send func(batch []byte, turn int) error) *feed {
+func (b *bench) feed(c *measured.Process, send func(batch []byte, turn int) error) *feed {
 	if b.stream == nil {
 		b.stream = prepare(b.Devices)
 	}
 	return &feed{stream: b.stream, devices: b.Devices, send: send, count: func() (n counts, err error) {
-		err = c.ask("count", &n)
+		err = c.Ask("count", &n)
 		return n, err
 	}}
 }

@@ -26,6 +26,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/cores"
 	"github.com/holter-iot/holter/internal/section"
 )
@@ -39,9 +41,6 @@ func main() {
 		os.Exit(1)
 	}
 }
-
-// childCommand is the hidden subcommand that runs what is measured.
-const childCommand = "serve-one"
 
 // config is the command line.
 type config struct {
@@ -67,7 +66,7 @@ type scale struct {
 const maxClients = 18_000 // near to the usual limit of 20,000 files
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	if len(args) >= 2 && args[0] == childCommand {
+	if len(args) >= 2 && args[0] == measured.Subcommand {
 		return serveOne(ctx, args[1], args[2:], stdin, stdout)
 	}
 	cfg, err := parse(args, stderr)
@@ -75,9 +74,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	b := &bench{config: cfg, log: stderr}
-	if b.self, err = os.Executable(); err != nil {
-		return err
-	}
 	if err := b.load(); err != nil {
 		return err
 	}
@@ -87,7 +83,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
-	text := b.report(hostHeader(ctx, b.command()))
+	text := b.report(figures.Host(ctx, b.command(), brokers(ctx)) + "\n\n")
 	if _, err := io.WriteString(stdout, text); err != nil {
 		return err
 	}

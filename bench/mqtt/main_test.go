@@ -12,12 +12,13 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/testmqtt"
 )
 
 // TestMain is the command, too: what is measured runs in a process of its own.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == childCommand {
+	if len(os.Args) > 1 && os.Args[1] == measured.Subcommand {
 		main()
 		return
 	}
@@ -93,24 +94,6 @@ func TestUndisturbed(t *testing.T) {
 	kept, out := undisturbed(table[Silence]{"a": {bad, good, bad}, "b": {bad}})
 	if len(kept["a"]) != 1 || kept["a"][0] != good || len(kept["b"]) != 1 || out != 2 {
 		t.Errorf("undisturbed = %v, %d", kept, out)
-	}
-}
-
-func TestSpread(t *testing.T) {
-	if got, want := spread("%.1f", []float64{3, 1, 2}), "2.0 (1.0–3.0)"; got != want {
-		t.Errorf("spread = %s, want %s", got, want)
-	}
-	if got, want := spread("%d", []int{7, 1, 3, 4}), "3 (1–7)"; got != want {
-		t.Errorf("spread = %s, want %s", got, want)
-	}
-	if got, want := spread("%.0f", []float64{3, 3}), "3"; got != want {
-		t.Errorf("spread = %s, want %s", got, want)
-	}
-	if got, want := thousands(1_002_003), "1,002,003"; got != want {
-		t.Errorf("thousands = %s, want %s", got, want)
-	}
-	if got, want := ratios([]float64{1, 4}, []float64{2, 2, 2}), []float64{0.5, 2}; !slices.Equal(got, want) {
-		t.Errorf("ratios = %v, want %v", got, want)
 	}
 }
 

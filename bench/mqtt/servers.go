@@ -16,6 +16,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
@@ -44,8 +45,8 @@ func serveHolter(ctx context.Context, _ []string) (running, error) {
 	if err != nil {
 		return running{}, err
 	}
-	go keep(ctx, func() error { return b.Run(ctx) })
-	return running{greeting: greeting{Addr: b.Addr().(*net.TCPAddr).AddrPort()}, events: events}, nil
+	go measured.Keep(ctx, func() error { return b.Run(ctx) })
+	return running{Subject: measured.Subject{Hello: measured.Hello{Addr: b.Addr().(*net.TCPAddr).AddrPort()}, Events: events}}, nil
 }
 
 func newRegistry(ctx context.Context) (*liveness.Log, *liveness.Registry, error) {
@@ -57,7 +58,7 @@ func newRegistry(ctx context.Context) (*liveness.Log, *liveness.Registry, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	go keep(ctx, func() error { return registry.Run(ctx) })
+	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
 	return events, registry, nil
 }
 
@@ -72,7 +73,7 @@ func serveMochi(context.Context, []string) (running, error) {
 		return running{}, err
 	}
 	addr, err := netip.ParseAddrPort(listener.Address())
-	return running{greeting: greeting{Addr: addr}}, err
+	return running{Subject: measured.Subject{Hello: measured.Hello{Addr: addr}}}, err
 }
 
 // everybody is a hook that lets everybody in: without one, mochi lets in nobody.

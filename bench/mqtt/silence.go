@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/cores"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // Silence is how a broker took it that its clients fell silent.
 type Silence struct {
-	Usage // while all ping
+	measured.Usage // while all ping
 
 	Connected time.Duration // how long it took
 	Pings     int
@@ -130,11 +131,11 @@ func (r Silence) perPing() float64 { return float64(r.CPU) / 1e3 / float64(r.Pin
 func (b *bench) silence(ctx context.Context, server, measurement string) (r Silence, err error) {
 	ctx, cancel := context.WithTimeout(ctx, childLife)
 	defer cancel()
-	c, err := startChild(ctx, b.self, measuredCore, server)
+	c, err := startOn(ctx, measuredCore, server)
 	if err != nil {
 		return r, err
 	}
-	defer c.stop()
+	defer c.Stop()
 	f, err := newFleet(c.Addr, b.config.scale)
 	if err != nil {
 		return r, err
@@ -143,12 +144,15 @@ func (b *bench) silence(ctx context.Context, server, measurement string) (r Sile
 	if err := r.ramp(ctx, c, f); err != nil {
 		return r, err
 	}
-	if profile := b.profile(measurement, server); profile != "" && server != serverMosquitto {
-		if err := c.ask("cpuprofile "+profile, nil); err != nil {
-			return r, err
-		}
-		defer func() { err = errors.Join(err, c.ask("cpuprofile-end", nil)) }()
+	profile := b.profile(measurement, server)
+	if server == serverMosquitto {
+		profile = "" // it is no program of Go
 	}
+	endProfile, err := c.ProfileCPU(profile)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, endProfile()) }()
 	if err := r.steady(ctx, c, f); err != nil {
 		return r, err
 	}
@@ -163,7 +167,7 @@ func (b *bench) silence(ctx context.Context, server, measurement string) (r Sile
 		return r, err
 	}
 	var v verdicts
-	if err := c.ask("verdicts", &v); err != nil {
+	if err := c.Ask("verdicts", &v); err != nil {
 		return r, err
 	}
 	r.Deaf = v.Deaf
@@ -172,39 +176,35 @@ func (b *bench) silence(ctx context.Context, server, measurement string) (r Sile
 }
 
 // ramp connects all, and weighs what that takes.
-func (r *Silence) ramp(ctx context.Context, c *child, f *fleet) error {
-	var empty, full memory
-	if err := errors.Join(c.ask("fill", nil), c.ask("collect", &empty)); err != nil {
+func (r *Silence) ramp(ctx context.Context, c *measured.Process, f *fleet) error {
+	if err := c.FillEvents(); err != nil {
 		return err
 	}
-	before, err := residentOf(c.PID)
+	empty, err := c.Collect()
 	if err != nil {
 		return err
 	}
 	if r.Connected, err = f.connect(ctx); err != nil {
 		return err
 	}
-	asItIs, err := residentOf(c.PID)
+	asItIs, err := measured.Resident(c.PID)
 	if err != nil {
 		return err
 	}
-	if err := c.ask("collect", &full); err != nil {
-		return err
-	}
-	collected, err := residentOf(c.PID)
+	full, err := c.Collect()
 	if err != nil {
 		return err
 	}
 	each := func(bytes int) float64 { return float64(bytes) / float64(len(f.clients)) }
-	r.Resident, r.Collected = each(asItIs-before), each(collected-before)
+	r.Resident, r.Collected = each(asItIs-empty.Resident), each(full.Resident-empty.Resident)
 	r.Heap, r.Stacks = each(full.Heap-empty.Heap), each(full.Stacks-empty.Stacks)
 	return nil
 }
 
 // steady lets all ping for as long as it takes that each has done so.
-func (r *Silence) steady(ctx context.Context, c *child, f *fleet) error {
+func (r *Silence) steady(ctx context.Context, c *measured.Process, f *fleet) error {
 	f.spread()
-	m, err := startMeter(c.PID)
+	m, err := measured.StartMeter(c.PID)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (r *Silence) steady(ctx context.Context, c *child, f *fleet) error {
 		return err
 	}
 	r.Pings = f.pings - before
-	r.Usage, err = m.read()
+	r.Usage, err = m.Read()
 	return err
 }
 

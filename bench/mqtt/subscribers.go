@@ -11,6 +11,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
@@ -44,7 +45,7 @@ func serveBridge(ctx context.Context, args []string) (running, error) {
 	if err != nil {
 		return running{}, err
 	}
-	go keep(ctx, func() error { return b.Run(ctx) })
+	go measured.Keep(ctx, func() error { return b.Run(ctx) })
 	for late := time.After(patience); !b.View().Listening; {
 		select {
 		case <-time.After(time.Millisecond):

@@ -1,0 +1,124 @@
+//go:build linux
+
+package measured_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// TestMain is the subject, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == measured.Subcommand {
+		if err := serve(os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func serve(name string) error {
+	if name == "broken" {
+		return errors.New("it does not start")
+	}
+	events, err := liveness.NewLog(0)
+	if err != nil {
+		return err
+	}
+	return measured.Subject{
+		Hello: measured.Hello{Addr: netip.MustParseAddrPort("127.0.0.1:7")}, Events: events,
+		Answer: func(command string) (any, error) {
+			if command != "bounds" {
+				return nil, errors.New("no such command")
+			}
+			n := 0
+			err := measured.EachEvent(events, func(*liveness.Event) { n++ })
+			oldest, newest := events.Bounds()
+			return []uint64{oldest, newest, uint64(n)}, err //nolint:gosec // positive
+		},
+	}.Obey(context.Background(), os.Stdin, os.Stdout)
+}
+
+func start(t *testing.T) *measured.Process {
+	t.Helper()
+	p, err := measured.Start(t.Context(), measured.Command{Args: []string{"subject"}, Core: 0, Back: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	return p
+}
+
+func TestProcess(t *testing.T) {
+	p := start(t)
+	if p.Addr.Port() != 7 || p.PID == os.Getpid() || p.PID < 2 {
+		t.Errorf("Hello = %+v", p.Hello)
+	}
+	m, err := p.Collect()
+	if err != nil || m.Heap < 1 || m.Stacks < 1 || m.Resident < m.Heap {
+		t.Errorf("Collect = %+v, %v", m, err)
+	}
+	var bounds []uint64
+	if err := errors.Join(p.FillEvents(), p.Ask("bounds", &bounds)); err != nil {
+		t.Fatal(err)
+	}
+	if oldest, newest, n := bounds[0], bounds[1], bounds[2]; oldest <= 1 || n != newest-oldest+1 {
+		t.Errorf("events %d to %d, %d of them, want a log that has begun to forget", oldest, newest, n)
+	}
+	p.Stop() // and again when the test ends
+	if err := p.Ask("bounds", nil); err == nil {
+		t.Error("a process that has ended answers")
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	p := start(t)
+	cpu, heap := filepath.Join(t.TempDir(), "cpu"), filepath.Join(t.TempDir(), "heap")
+	if end, err := p.ProfileCPU(""); err != nil || end() != nil {
+		t.Errorf("ProfileCPU without a name: %v", err)
+	}
+	end, err := p.ProfileCPU(cpu)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(end(), p.ProfileHeap(heap)); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{cpu, heap} {
+		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	_, err := measured.Start(t.Context(), measured.Command{Args: []string{"broken"}, Back: 1})
+	if err == nil || !strings.HasPrefix(err.Error(), "broken did not start: ") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	p := start(t)
+	m, err := measured.StartMeter(p.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.FillEvents(); err != nil {
+		t.Fatal(err)
+	}
+	u, err := m.Read()
+	if err != nil || u.CPU <= 0 || u.Elapsed <= 0 || u.Elapsed > time.Hour || u.Share <= 0 || u.Driver < 0 || u.Others < 0 {
+		t.Errorf("Read = %+v, %v", u, err)
+	}
+}
