@@ -1,0 +1,140 @@
+package dag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+)
+
+// perform runs node i, and says how it settled.
+func (r *run[T]) perform(i int32) (Outcome, error) {
+	n, report := &r.plan.nodes[i], &r.nodes[i]
+	report.Start = r.now()
+	var err error
+	if n.wrapped == nil {
+		err = n.turn(r.ctx, r.state, report)
+	} else {
+		err = protect(n.wrapped, context.WithValue(r.ctx, reportKey{}, report), r.state)
+	}
+	o, err := r.settled(i, err)
+	report.End = r.now()
+	return o, err
+}
+
+// settled says what the error of node i means, and cancels the run at a failure unless it is to continue.
+func (r *run[T]) settled(i int32, err error) (Outcome, error) {
+	switch {
+	case err == nil:
+		return Done, nil
+	case errors.Is(err, ErrSkipped):
+		return Skipped, err
+	case errors.Is(err, ErrWaiting):
+		return Waiting, err
+	case gaveUp(r.ctx, err):
+		return Canceled, err
+	}
+	failure := &NodeError{Node: r.plan.nodes[i].Name, Attempts: r.nodes[i].Attempts, Err: err}
+	if !r.graph.cfg.Continue {
+		r.cancel(failure)
+	}
+	return Failed, failure
+}
+
+// gaveUp reports whether the error is that of a context that has ended.
+func gaveUp(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// reportKey is the key of the node's report in the context that interceptors get.
+type reportKey struct{}
+
+// intercepted is the innermost func that an interceptor stands around.
+func (n *node[T]) intercepted(ctx context.Context, state *T) error {
+	report, ok := ctx.Value(reportKey{}).(*NodeReport)
+	if !ok {
+		return errors.New("an interceptor passed on a context that does not come from its own")
+	}
+	return n.turn(ctx, state, report)
+}
+
+// turn asks the condition and makes the attempts.
+func (n *node[T]) turn(ctx context.Context, state *T, report *NodeReport) error {
+	if n.When != nil {
+		if err := n.when(state); err != nil {
+			return err
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		report.Attempts++
+		err := n.attempt(ctx, state)
+		if err == nil || attempt >= n.retry.Attempts || errors.Is(err, ErrSkipped) || errors.Is(err, ErrWaiting) || gaveUp(ctx, err) {
+			return err
+		}
+		if !pause(ctx, rand.N(n.retry.bound(attempt)+1)) {
+			return fmt.Errorf("%w, before the node was tried again after: %w", ended(ctx), err)
+		}
+	}
+}
+
+// when asks the condition. If it does not hold, the error is ErrSkipped.
+func (n *node[T]) when(state *T) (err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = recovered(recover())
+		}
+	}()
+	holds := n.When(state)
+	returned = true
+	if !holds {
+		return ErrSkipped
+	}
+	return nil
+}
+
+// attempt runs the node once.
+func (n *node[T]) attempt(parent context.Context, state *T) error {
+	if n.Timeout == 0 {
+		return protect(n.Run, parent, state)
+	}
+	ctx, cancel := context.WithTimeout(parent, n.Timeout)
+	defer cancel()
+	err := protect(n.Run, ctx, state)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && parent.Err() == nil {
+		return fmt.Errorf("not done within %v: %w", n.Timeout, err)
+	}
+	return err
+}
+
+// protect calls f, and makes a panic an error.
+func protect[T any](f Func[T], ctx context.Context, state *T) (err error) { //nolint:revive // the func comes first, as in a call of it
+	returned := false
+	defer func() {
+		if !returned {
+			err = recovered(recover())
+		}
+	}()
+	err = f(ctx, state)
+	returned = true
+	return err
+}
+
+// recovered makes an error of what recover returned. After runtime.Goexit nobody reads it.
+func recovered(v any) error {
+	return &PanicError{Value: v, Stack: debug.Stack()}
+}
+
+// pause waits, and reports whether the context still lasts.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
