@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
-	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // enrolling is how many accepted connections may be on their way into an event loop.
@@ -37,13 +37,13 @@ func (g *Gateway) listen(ctx context.Context) error {
 		return err
 	}}
 	lc.SetMultipathTCP(false) // its sockets cost the kernel more, and devices do not speak it
-	for _, addr := range g.config.Listen {
-		l, err := lc.Listen(ctx, "tcp", addr)
+	for _, at := range g.config.Listen {
+		l, err := lc.Listen(ctx, "tcp", at.Address)
 		if err != nil {
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)
 		}
-		g.doors = append(g.doors, &door{listener: l.(*net.TCPListener)})
+		g.doors = append(g.doors, &door{Listener: at, listener: l.(*net.TCPListener)})
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 		if err == nil {
 			pause = 0
 			d.accepted.Add(1)
-			results <- g.admit(ctx, c)
+			results <- g.admit(ctx, d, c)
 			if limit.Wait(ctx) != nil {
 				return nil
 			}
@@ -94,22 +94,22 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 }
 
 // admit hands a connection to an event loop, or refuses it.
-func (g *Gateway) admit(ctx context.Context, c *net.TCPConn) <-chan gnet.RegisteredResult {
+func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) <-chan gnet.RegisteredResult {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
-		g.refuse(c, "the gateway holds as many connections as it may; try again later")
+		g.refuse(d, c, "the gateway holds as many connections as it may; try again later")
 		return nil
 	case !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
-		g.refuse(c, "your address holds as many connections as it may")
+		g.refuse(d, c, "your address holds as many connections as it may")
 		return nil
 	}
 	g.keepAlive(c)
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	result, err := l.events.Enroll(gnet.NewContext(ctx, &conn{loop: l}), c)
+	result, err := l.events.Enroll(gnet.NewContext(ctx, &conn{loop: l, door: d}), c)
 	if err != nil { // the engine stops
 		g.leave(addr)
 		_ = c.Close()
@@ -134,10 +134,10 @@ func (g *Gateway) settle(d *door, results <-chan (<-chan gnet.RegisteredResult))
 }
 
 // refuse tells a client why it is not let in. It does not wait for it.
-func (g *Gateway) refuse(c *net.TCPConn, why string) {
+func (g *Gateway) refuse(d *door, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = c.Write(line.AppendError(nil, &line.Error{Code: line.Full, Text: why}))
+	_, _ = c.Write(d.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
 	_ = c.Close()
 }
 

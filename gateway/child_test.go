@@ -74,7 +74,7 @@ func gatewayChild() error {
 		return err
 	}
 	g, err := gateway.New(context.Background(), registry, gateway.Config{
-		Listen: []string{"127.0.0.1:0"}, MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Listen: gateway.At("127.0.0.1:0"), MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err

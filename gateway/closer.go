@@ -8,7 +8,7 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 
-	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // closer closes connections on the gateway's part, at a bounded rate. Each verdict on a connected device,
@@ -22,10 +22,19 @@ type closer struct {
 	some chan struct{} // room for one; never closed; receives when there is something to close
 }
 
-// ending is a connection that is to be closed.
+// carrier is what carries a conversation, to be closed by the gateway.
+type carrier interface {
+	// where is the event loop that finish is to be called on; nil for none: then it is called by the closer, and must not block.
+	where() *loop
+	// finish says the last words and closes, unless that is done or no longer called for.
+	finish(e ending)
+}
+
+// ending is a carrier that is to be closed.
 type ending struct {
-	conn *conn
-	last []byte // what is said to it
+	carrier carrier
+	why     string       // is said to it,
+	err     *codec.Error // or this
 	// spare leaves it alone if its device is not, or no longer, judged.
 	spare bool
 }
@@ -38,13 +47,11 @@ func (cl *closer) init(perSecond int) {
 }
 
 // add queues a connection, with a reason for it to be told. It does not block.
-func (cl *closer) add(c *conn, why string) {
-	cl.put(ending{conn: c, last: line.AppendBye(nil, why), spare: why == whySilence})
+func (cl *closer) add(c carrier, why string) {
+	cl.put(ending{carrier: c, why: why, spare: why == whySilence})
 }
 
-func (cl *closer) addError(c *conn, e *line.Error) {
-	cl.put(ending{conn: c, last: line.AppendError(nil, e)})
-}
+func (cl *closer) addError(c carrier, e *codec.Error) { cl.put(ending{carrier: c, err: e}) }
 
 func (cl *closer) put(e ending) {
 	cl.mu.Lock()
@@ -81,12 +88,14 @@ func (cl *closer) run(ctx context.Context) error {
 		}
 		for taken := cl.take(); len(taken) > 0; taken = cl.take() {
 			for l, endings := range byLoop(taken) {
-				err := l.events.Execute(ctx, runnable(func() {
+				finish := runnable(func() {
 					for _, e := range endings {
-						e.close()
+						e.carrier.finish(e)
 					}
-				}))
-				if err != nil {
+				})
+				if l == nil {
+					finish()
+				} else if err := l.events.Execute(ctx, finish); err != nil {
 					return fmt.Errorf("gateway: close connections: %w", err)
 				}
 			}
@@ -102,21 +111,10 @@ func (cl *closer) run(ctx context.Context) error {
 func byLoop(endings []ending) map[*loop][]ending {
 	m := make(map[*loop][]ending)
 	for _, e := range endings {
-		m[e.conn.loop] = append(m[e.conn.loop], e)
+		l := e.carrier.where()
+		m[l] = append(m[l], e)
 	}
 	return m
-}
-
-// close runs on the connection's event loop.
-func (e ending) close() {
-	c := e.conn
-	if c.gnet == nil || e.spare && !c.session.Judged() {
-		return
-	}
-	c.loop.gateway.counts.closedByGateway.Add(1)
-	if _, err := c.gnet.Write(e.last); err == nil && c.gnet != nil {
-		_ = c.loop.events.Close(c.gnet)
-	}
 }
 
 // runnable makes a func a gnet.Runnable.

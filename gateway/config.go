@@ -1,25 +1,31 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/line"
 )
 
 // Config says how a gateway works. Only Listen is required.
 type Config struct {
-	// Listen are the addresses, HOST:PORT, to accept devices at. Port 0 picks a free one, see [Gateway.Addrs].
-	Listen []string
+	// Listen says where to accept devices, and what is spoken there.
+	Listen []Listener
 	// ReusePort lets several processes listen at the same port; the kernel spreads new connections among them.
 	ReusePort bool
 	// Name is the source's name in events and views. Default: "gateway".
 	Name string
-	// Token, if set, is the secret that each HELLO must carry.
-	Token string
+	// Guard says which devices may come in. Default: Password(""), which lets all of them in.
+	Guard Guard
 	// Loops is the number of event loops. Default: GOMAXPROCS.
 	Loops int
 	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least 128, for other uses.
@@ -33,8 +39,6 @@ type Config struct {
 	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.
 	// Default 0: off; a device that is judged is disconnected anyway.
 	IdleTimeout time.Duration
-	// MaxLine is the longest line, in bytes. Default: 1024.
-	MaxLine int
 	// MaxOutbound bounds what a connection may leave unread, in bytes; it is closed when there is more. Default: 64 KiB.
 	MaxOutbound int
 	// CloseRate is how many connections are closed per second on the gateway's part, so that a mass verdict does not disturb the
@@ -51,6 +55,31 @@ type Config struct {
 	MaxGap, Allowance time.Duration
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
+}
+
+// Listener says where devices are accepted, and how.
+type Listener struct {
+	// Address is HOST:PORT. Port 0 picks a free one, see [Gateway.Addrs].
+	Address string
+	// Protocols are spoken there. If there are several, the first bytes of a connection say which it is; they are asked in this order.
+	// Default: the line protocol.
+	Protocols []codec.Protocol
+	// Packets says that datagrams (UDP) are served there, of protocols that are [codec.Packets], and no connections.
+	Packets bool
+	// TLS, if set, is spoken below the protocols. Its connections cost more memory than others: each has a goroutine.
+	TLS *tls.Config
+	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2, haproxy.org/download/3.0/doc/proxy-protocol.txt),
+	// which says whose they are. A connection from elsewhere is taken as it comes.
+	Proxies []netip.Prefix
+}
+
+// At returns listeners at addresses, HOST:PORT, that speak the line protocol.
+func At(addresses ...string) []Listener {
+	var all []Listener
+	for _, a := range addresses {
+		all = append(all, Listener{Address: a})
+	}
+	return all
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -70,10 +99,18 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Guard == nil {
+		c.Guard = Password("")
+	}
+	c.Listen = slices.Clone(c.Listen)
+	for i := range c.Listen {
+		if len(c.Listen[i].Protocols) == 0 {
+			c.Listen[i].Protocols = []codec.Protocol{line.Protocol{}}
+		}
+	}
 	def(&c.Loops, runtime.GOMAXPROCS(0))
 	def(&c.MaxConnections, connectionsAllowed())
 	def(&c.AcceptRate, 20_000)
-	def(&c.MaxLine, 1024)
 	def(&c.MaxOutbound, 64<<10)
 	def(&c.CloseRate, 2_000)
 	defTime(&c.HandshakeTimeout, 10*time.Second)
@@ -96,7 +133,6 @@ func (c Config) validate() error {
 	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
 	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
 	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)
-	check("MaxLine", int64(c.MaxLine), 64, 1<<20)
 	check("MaxOutbound", int64(c.MaxOutbound), 256, 1<<30)
 	check("CloseRate", int64(c.CloseRate), 1, 1<<30)
 	for _, d := range []struct {

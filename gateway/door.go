@@ -2,10 +2,14 @@ package gateway
 
 import (
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
 )
 
 const (
@@ -15,9 +19,13 @@ const (
 	enterWithin = 5 * time.Second
 )
 
-// door is a listener, and how many have come in through it.
+// door is a listener, what is spoken at it, and how many have come in through it.
 type door struct {
+	Listener
+
 	listener *net.TCPListener
+	source   *liveness.Source
+
 	accepted atomic.Uint64
 	settled  atomic.Uint64 // in an event loop, or refused
 	awaited  uint64        // settled, once all are in who waited when it was asked; for the prober alone
@@ -59,4 +67,42 @@ func (g *Gateway) allEntered() bool {
 		}
 	}
 	return true
+}
+
+// sniff finds out which protocol begins with these bytes; nil if more of them are needed.
+func (d *door) sniff(first []byte) (codec.Protocol, *codec.Error) {
+	maybe := false
+	for _, p := range d.Protocols {
+		if len(d.Protocols) == 1 {
+			return p, nil
+		}
+		switch p.Sniff(first) {
+		case codec.Yes:
+			return p, nil
+		case codec.Maybe:
+			maybe = true
+		case codec.No:
+		}
+	}
+	if maybe && len(first) < maxSniff {
+		return nil, nil
+	}
+	return nil, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + d.names()}
+}
+
+// names are those of the door's protocols.
+func (d *door) names() string {
+	var names []string
+	for _, p := range d.Protocols {
+		names = append(names, p.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// goodbye is said to who has not spoken yet.
+func (d *door) goodbye(dst []byte, why string, err *codec.Error) []byte {
+	if len(d.Protocols) == 1 {
+		return d.Protocols[0].Codec().Goodbye(dst, why, err)
+	}
+	return dst
 }

@@ -26,6 +26,9 @@ type Gateway struct {
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
 	addresses addressBook
+	failures  failures
+	twins     twins
+	odd       oddities
 	loops     []*loop // one for each event loop; made before the first connection is let in
 	spare     spareFile
 
@@ -55,6 +58,9 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	if err != nil {
 		g.closeListeners()
 		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	for _, d := range g.doors {
+		d.source = g.source
 	}
 	return g, nil
 }
@@ -116,7 +122,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 // startLoops starts the event loops and a probe into each.
 func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
 	for i := range g.config.Loops {
-		g.loops = append(g.loops, &loop{gateway: g, index: i})
+		g.loops = append(g.loops, &loop{gateway: g, index: i, desk: desk{gateway: g, counts: &g.counts.loops[i]}})
 	}
 	engine, err := gnet.NewClient(handler{gateway: g},
 		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}))
@@ -137,6 +143,3 @@ func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
 	}
 	return engine, probes, nil
 }
-
-// now returns the listening time to stamp what is being handled with.
-func (g *Gateway) now() time.Duration { return g.source.Time(time.Now()) }

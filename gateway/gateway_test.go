@@ -55,7 +55,7 @@ func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate ch
 		t.Fatal(err)
 	}
 	if cfg.Listen == nil {
-		cfg.Listen = []string{"127.0.0.1:0"}
+		cfg.Listen = gateway.At("127.0.0.1:0")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

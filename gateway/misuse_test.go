@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/line"
 	"github.com/holter-iot/holter/liveness"
 )
 
 func TestConversations(t *testing.T) {
-	r := startRig(t, liveness.Config{}, gateway.Config{MaxLine: 100})
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{line.Protocol{MaxLine: 100}}}}})
 	long := strings.Repeat("x", 101)
 	tests := []struct {
 		name string
@@ -28,13 +30,13 @@ func TestConversations(t *testing.T) {
 		{"sleep", []string{"HELLO a6\n", "OK 1 ttl=90", "SLEEP 3600\n", "OK sleep=3600", "SLEEP 1000h\n", "OK sleep=86400", "SLEEP x\n", "ERR bad-sleep …", "PING\n", "PONG"}},
 		{"fail", []string{"HELLO a7\n", "OK 1 ttl=90", "FAIL disk full\n", "OK"}},
 		{"bye", []string{"HELLO a8\n", "OK 1 ttl=90", "BYE\n", "BYE", "", "EOF"}},
-		{"bye first", []string{"BYE\n", "EOF"}},
+		{"bye first", []string{"BYE\n", "BYE", "", "EOF"}},
 		{"another device", []string{"HELLO a9\n", "OK 1 ttl=90", "HELLO b9\n", "ERR hello-again …", "PING\n", "PONG"}},
 		{"no hello", []string{"PING\n", "ERR hello-first …", "x\n", "ERR hello-first …", "HELLO a10\n", "OK 1 ttl=90"}},
 		{"no hello for too long", []string{"1\n2\n", "ERR hello-first …", "", "ERR hello-first …", "3\n", "ERR hello-first …", "", "EOF"}},
 		{"no id", []string{"HELLO\n", "ERR bad-hello …", "HELLO a11\n", "OK 1 ttl=90"}},
-		{"id with a control character", []string{"HELLO a\x1b[2J\n", "ERR not-text …", "", "EOF"}},
-		{"binary", []string{"\x7e\x00\x02\x00\x00\x7e\n", "ERR not-text …", "", "EOF"}},
+		{"id with a control character", []string{"HELLO a\x1b[2J\n", "ERR bad-id …"}},
+		{"binary", []string{"\x7e\x00\x02\x00\x00\x7e\n", "ERR not-spoken …", "", "EOF"}},
 		{"long line", []string{long + "\n", "ERR too-long …", "", "EOF"}},
 		{"long line without end", []string{long, "ERR too-long …", "", "EOF"}},
 		{"long line later", []string{"HELLO a12\n", "OK 1 ttl=90", "PING " + long + "\n", "ERR too-long …", "", "EOF"}},
@@ -146,7 +148,7 @@ func TestReplaced(t *testing.T) {
 }
 
 func TestToken(t *testing.T) {
-	r := startRig(t, liveness.Config{}, gateway.Config{Token: "s3cret"})
+	r := startRig(t, liveness.Config{}, gateway.Config{Guard: gateway.Password("s3cret")})
 	for _, hello := range []string{"HELLO d\n", "HELLO d wrong\n", "HELLO d s3cre\n"} {
 		d := r.dial()
 		d.say(hello)
@@ -291,9 +293,9 @@ func TestBadConfig(t *testing.T) {
 		want string
 	}{
 		{"no address", gateway.Config{}, "Listen is empty"},
-		{"port in use", gateway.Config{Listen: []string{taken.Addr().String()}}, "address already in use"},
-		{"bad numbers", gateway.Config{Listen: []string{"127.0.0.1:0"}, MaxLine: 1, Loops: -1}, "Loops is -1"},
-		{"bad times", gateway.Config{Listen: []string{"127.0.0.1:0"}, ProbeInterval: time.Hour}, "ProbeInterval is 1h0m0s"},
+		{"port in use", gateway.Config{Listen: gateway.At(taken.Addr().String())}, "address already in use"},
+		{"bad numbers", gateway.Config{Listen: gateway.At("127.0.0.1:0"), Loops: -1}, "Loops is -1"},
+		{"bad times", gateway.Config{Listen: gateway.At("127.0.0.1:0"), ProbeInterval: time.Hour}, "ProbeInterval is 1h0m0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -308,7 +310,7 @@ func TestBadConfig(t *testing.T) {
 // Several processes, or several gateways of one, may share a port.
 func TestReusePort(t *testing.T) {
 	first := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true})
-	second := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true, Listen: []string{first.addr}})
+	second := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true, Listen: gateway.At(first.addr)})
 	for i := range 40 {
 		d := first.dial()
 		d.say(fmt.Sprintf("HELLO d-%d\n", i))

@@ -92,6 +92,9 @@ func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 			knocked = time.Time{}
 			for _, p := range probes {
 				if err := p.send(shown); err != nil {
+					if ctx.Err() != nil {
+						return nil // the loops are ending
+					}
 					return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
 				}
 			}

@@ -215,5 +215,5 @@ func TestFlood(t *testing.T) {
 			t.Errorf("%s was judged offline, %v after %v", e.Subject, e.Reason, e.HeardSilence)
 		}
 	}
-	t.Logf("%d lines", r.gateway.Stats().Lines)
+	t.Logf("%d messages", r.gateway.Stats().Messages)
 }

@@ -32,7 +32,6 @@ type judge struct {
 	there  []bool     // by follower: its stream is there
 	broken []string   // by follower: why it is not, as it said last
 	failed bool       // one of them has given up
-	lost   []plan.Range
 	// used says that one of the servers had events already, perhaps of the same devices in a run before: heard are those that it said
 	// something of in this one, and begun is when the phases began.
 	used  bool
@@ -98,7 +97,7 @@ func (j *judge) run(ctx context.Context, i int, f Follower, news chan<- struct{}
 			j.mu.Unlock()
 			wake(news)
 		}
-		if !j.ended.Load() && !j.leftOver(&v) && !j.unsure(&v) {
+		if !j.ended.Load() && !j.leftOver(&v) {
 			j.scored.Verdict(v)
 		}
 	})
@@ -129,17 +128,6 @@ func (j *judge) standing() (all, failed bool, why string) {
 	return false, j.failed, cmp.Or(j.broken[i], j.from[i]+" does not answer")
 }
 
-// unknown says that nobody knows any more what a part of the fleet does: its worker died, and with it all connections.
-func (j *judge) unknown(r plan.Range) {
-	now := time.Now()
-	j.mu.Lock()
-	j.lost = append(j.lost, r)
-	j.mu.Unlock()
-	for n := r.From; n < r.To; n++ { // verdicts on whoever stalls are neither right nor wrong
-		j.scored.Add(plan.Truth{Device: n, Kind: plan.Stall, At: now, Last: now, Connected: true})
-	}
-}
-
 // begin says when the phases begin.
 func (j *judge) begin(at time.Time) {
 	j.mu.Lock()
@@ -161,20 +149,6 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 		return false
 	}
 	return j.used && !j.heard[n] && (j.begun.IsZero() || v.Time.Before(j.begun))
-}
-
-// unsure says that a verdict is about the end of connections of which nobody knows why.
-func (j *judge) unsure(v *score.Verdict) bool {
-	if v.Kind != score.Offline || v.Reason == score.ReasonSilence {
-		return false
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.lost) == 0 {
-		return false
-	}
-	n, ok := j.plan.Number(v.Device)
-	return ok && slices.ContainsFunc(j.lost, func(r plan.Range) bool { return n >= r.From && n < r.To })
 }
 
 // told takes what a worker did.
@@ -261,7 +235,10 @@ func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verd
 	if j.used { // a server says nothing of whoever is back before it has noticed that he was gone
 		j.limits.NeverOnline = -1
 	}
-	verdicts = &report.Verdicts{From: j.from, Right: r.Right, Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99}
+	verdicts = &report.Verdicts{
+		From: j.from, Right: r.Right, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
+		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99,
+	}
 	verdicts.Detection, err = report.DistributionOf(r.Detection(), score.Unit)
 	if j.used && r.Verdicts == 0 && j.knowsAll(ctx) {
 		r.Verdicts = 1 // there was nothing to be said

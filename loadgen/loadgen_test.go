@@ -509,6 +509,9 @@ func TestRunLosesAWorker(t *testing.T) {
 	if n := len(f.Outcome.Reasons); n != 1 {
 		t.Errorf("%d reasons, want the worker only: %q", n, f.Outcome.Reasons)
 	}
+	if v := f.Verdicts; v.Unjudged != 50 || v.UnjudgedDevices != 50 || v.Right != 0 {
+		t.Errorf("%d verdicts on %d devices are unjudged, want all 50 on the 50 of the worker; and %d right", v.Unjudged, v.UnjudgedDevices, v.Right)
+	}
 }
 
 func TestRunWithoutWorkers(t *testing.T) {

@@ -182,7 +182,11 @@ func (r *run) hear(ctx context.Context, t tiding) {
 		r.fail(StatusFailed, "%v", err)
 		r.noted = append(r.noted, err.Error())
 		if r.judge != nil && m.died {
-			r.judge.unknown(m.Range)
+			known := m.stats.At // it had told all that it did until then
+			if known.IsZero() {
+				known = r.began
+			}
+			r.judge.scored.Unknown(m.Range, known)
 		}
 	}
 	if r.judge != nil && t.news != nil {

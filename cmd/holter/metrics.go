@@ -38,7 +38,9 @@ func newGatewayCollector(g *gateway.Gateway) *gatewayCollector {
 	add("broken", "Connections closed because they broke the protocol.", func(s gateway.Stats) uint64 { return s.Broken })
 	add("closed", "Connections closed after a verdict, a takeover or a deadline.", func(s gateway.Stats) uint64 { return s.Closed })
 	add("panics", "Connections closed because they made the gateway panic.", func(s gateway.Stats) uint64 { return s.Panics })
-	add("lines", "Lines read.", func(s gateway.Stats) uint64 { return s.Lines })
+	add("messages", "Messages of devices.", func(s gateway.Stats) uint64 { return s.Messages })
+	add("throttled", "Greetings not looked at because of wrong tokens from the same address.", func(s gateway.Stats) uint64 { return s.Throttled })
+	add("duplicates", "Connections refused because two of them say that they are the same device.", func(s gateway.Stats) uint64 { return s.Duplicates })
 	return c
 }
 

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/line"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
@@ -200,13 +202,12 @@ func fleetConfig(c config.Config) liveness.Config {
 func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
 	out := gateway.Config{
 		ReusePort:        c.ReusePort,
-		Token:            c.Token.Reveal(),
+		Guard:            gateway.Password(c.Token.Reveal()),
 		MaxConnections:   c.Gateway.MaxConnections,
 		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
 		AcceptRate:       c.Gateway.AcceptRate,
 		HandshakeTimeout: c.Gateway.HandshakeTimeout,
 		IdleTimeout:      c.Gateway.IdleTimeout,
-		MaxLine:          c.Gateway.MaxLine,
 		MaxOutbound:      c.Gateway.MaxOutbound,
 		CloseRate:        c.Gateway.CloseRate,
 		KeepAlive:        c.Gateway.KeepAlive,
@@ -216,7 +217,9 @@ func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
 		Logger:           log,
 	}
 	for _, l := range c.Listen {
-		out.Listen = append(out.Listen, l.Address)
+		out.Listen = append(out.Listen, gateway.Listener{
+			Address: l.Address, Protocols: []codec.Protocol{line.Protocol{MaxLine: c.Gateway.MaxLine}},
+		})
 	}
 	return out
 }

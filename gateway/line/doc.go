@@ -1,17 +1,27 @@
-// Package line is the line protocol: a device protocol simple enough to be typed into netcat. It knows bytes only, no sockets and no
-// clocks, and its functions are safe for concurrent use.
+// Package line is the line protocol: a device protocol simple enough to be typed into netcat.
 //
 // A message is one line, ended by \n or \r\n. Words are separated by spaces; commands may be written in any case.
 //
-//	device                                       gateway
-//	HELLO <id> [token] [ttl=60s] [epoch=n]       OK <epoch> ttl=<seconds>
-//	PING [seq]                                   PONG [seq]
-//	TTL <duration>                               TTL <duration>
-//	SLEEP <duration>                             OK sleep=<seconds>
-//	FAIL <text>                                  OK
-//	BYE                                          BYE
-//	anything else, also an empty line            (nothing)
+//	device                                                   gateway
+//	HELLO <id> [token] [ttl=60s] [epoch=n]                   OK <epoch> ttl=<seconds>
+//	HELLO <id> auth=hmac [ttl=60s] [epoch=n]                 CHALLENGE <nonce>
+//	PROOF <hex of HMAC-SHA256(secret, nonce)>                OK <epoch> ttl=<seconds>
+//	PING [seq]                                               PONG [seq]
+//	TTL <duration>                                           TTL <duration>
+//	SLEEP <duration>                                         OK sleep=<seconds>
+//	FAIL <text>                                              OK
+//	BYE                                                      BYE
+//	anything else, also an empty line                        (nothing)
 //
-// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit: 90, 90s, 1.5m, 1h30m. What is wrong is
-// answered by "ERR <code> <explanation>"; the codes are the constants of [Code]. When the gateway ends a connection, it says "BYE <why>".
+// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit: 90, 90s, 1.5m, 1h30m. The nonce is
+// text, and it is this text that the proof signs: printf %s NONCE | openssl dgst -sha256 -hmac SECRET.
+//
+// What is wrong is answered by "ERR <code> <explanation>"; the codes are those of package codec. The gateway may also say, at any time,
+//
+//	PING?                   answer, with PING or anything else
+//	TTL <seconds>           this is your timeout from now on: send heartbeats accordingly
+//	MSG <text>              a message passed on by an operator
+//	BYE <why>               the connection ends
+//
+// In datagrams, the first line of each is a HELLO, and the last needs no end.
 package line

@@ -2,135 +2,117 @@ package line
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/holter-iot/holter/gateway/codec"
 )
-
-// Kind is what a line means.
-type Kind uint8
-
-const (
-	// Beat is a line without a meaning of its own.
-	Beat Kind = iota
-	// Ping asks for a Pong.
-	Ping
-	// Hello opens a session.
-	Hello
-	// TTL announces a new timeout.
-	TTL
-	// Sleep announces silence.
-	Sleep
-	// Fail reports a failure.
-	Fail
-	// Bye ends the session.
-	Bye
-)
-
-// Message is a line, understood. Its slices are parts of the line.
-type Message struct {
-	Kind     Kind
-	ID       []byte        // of Hello
-	Token    []byte        // of Hello, nil without one
-	Epoch    uint64        // of Hello, 0 without one
-	Duration time.Duration // of Hello (its ttl, 0 without one), TTL and Sleep
-	Text     []byte        // of Ping (its seq) and Fail
-}
-
-// Code names a kind of mistake, the second word of an ERR line.
-type Code string
-
-// The codes. Those that Parse returns leave the connection open; the gateway closes it after the ones marked so.
-const (
-	BadHello     Code = "bad-hello"
-	BadID        Code = "bad-id"
-	BadTTL       Code = "bad-ttl"
-	BadEpoch     Code = "bad-epoch"
-	BadSleep     Code = "bad-sleep"
-	HelloFirst   Code = "hello-first"  // closes, when repeated
-	HelloAgain   Code = "hello-again"  // a second HELLO with another id
-	StaleEpoch   Code = "stale-epoch"  // closes
-	Unauthorized Code = "unauthorized" // closes
-	Full         Code = "full"         // closes
-	Busy         Code = "busy"         // closes before the HELLO is answered; later the message is to be said again
-	TooLong      Code = "too-long"     // closes
-	NotText      Code = "not-text"     // closes
-	Timeout      Code = "timeout"      // closes: no HELLO in time
-)
-
-// Error is a mistake in a line.
-type Error struct {
-	Code Code
-	Text string // what is wrong and what to do; one line
-}
-
-func (e *Error) Error() string { return string(e.Code) + ": " + e.Text }
 
 // MaxDuration is the longest duration that is understood.
 const MaxDuration = 366 * 24 * time.Hour
 
-// Parse understands a line, given without its end. Its error is nil or an [*Error]. The line is not changed.
-func Parse(text []byte) (Message, *Error) {
+// parse understands a line, given without its end.
+func parse(text []byte, m *codec.Message) {
 	command, rest := word(text)
+	m.Kind = codec.Beat
 	switch {
 	case is(command, "PING"):
-		return Message{Kind: Ping, Text: bytes.TrimSpace(rest)}, nil
+		m.Note, m.Text = ping, bytes.TrimSpace(rest)
 	case is(command, "HELLO"):
-		return parseHello(rest)
+		parseHello(rest, m)
+	case is(command, "PROOF"):
+		parseProof(rest, m)
 	case is(command, "TTL"):
-		return parseDuration(TTL, BadTTL, rest)
+		m.Kind = codec.Repace
+		m.Timeout = parseDuration(m, codec.BadTTL, "TTL", rest)
 	case is(command, "SLEEP"):
-		return parseDuration(Sleep, BadSleep, rest)
+		m.Kind = codec.Sleep
+		m.Duration = parseDuration(m, codec.BadSleep, "SLEEP", rest)
 	case is(command, "FAIL"):
-		return Message{Kind: Fail, Text: bytes.ToValidUTF8(bytes.TrimSpace(rest), []byte("\uFFFD"))}, nil
+		m.Kind, m.Text = codec.Fail, bytes.ToValidUTF8(bytes.TrimSpace(rest), []byte("\uFFFD"))
 	case is(command, "BYE"):
-		return Message{Kind: Bye}, nil
+		m.Kind = codec.Bye
+	case !isText(text):
+		m.Odd = OddBinary
 	}
-	return Message{Kind: Beat}, nil
 }
 
-func parseHello(rest []byte) (Message, *Error) {
-	m := Message{Kind: Hello}
-	m.ID, rest = word(rest)
-	if len(m.ID) == 0 {
-		return m, &Error{BadHello, "write HELLO <id> [token] [ttl=60s] [epoch=n]"}
+// ping is the note of a heartbeat that wants an answer.
+const ping = 1
+
+// OddBinary is what a line is that could not have been typed.
+const OddBinary = "binary"
+
+func parseHello(rest []byte, m *codec.Message) {
+	m.Kind = codec.Hello
+	if m.ID, rest = word(rest); len(m.ID) == 0 {
+		m.Err = &codec.Error{Code: codec.BadHello, Text: usage}
+		return
+	}
+	if !isText(m.ID) {
+		m.Odd = OddBinary
 	}
 	for {
 		var w []byte
 		if w, rest = word(rest); len(w) == 0 {
-			return m, nil
+			return
 		}
-		switch value, isTTL := bytes.CutPrefix(w, []byte("ttl=")); {
-		case isTTL:
-			d, ok := duration(value)
-			if !ok {
-				return m, &Error{BadTTL, fmt.Sprintf("ttl=%q is no duration above 0; write ttl=60s", value)}
-			}
-			m.Duration = d
-		case bytes.HasPrefix(w, []byte("epoch=")):
-			n, err := strconv.ParseUint(string(w[len("epoch="):]), 10, 64)
-			if err != nil || n == 0 {
-				return m, &Error{BadEpoch, fmt.Sprintf("%q is no epoch; write a whole number above 0", w)}
-			}
-			m.Epoch = n
-		case m.Token == nil:
-			m.Token = w
-		default:
-			return m, &Error{BadHello, fmt.Sprintf("%q is too much; write HELLO <id> [token] [ttl=60s] [epoch=n]", w)}
+		if m.Err = parseOption(w, m); m.Err != nil {
+			return
 		}
 	}
 }
 
-func parseDuration(kind Kind, code Code, rest []byte) (Message, *Error) {
+const usage = "write HELLO <id> [token] [ttl=60s] [epoch=n]"
+
+func parseOption(w []byte, m *codec.Message) *codec.Error {
+	if value, ok := bytes.CutPrefix(w, []byte("ttl=")); ok {
+		d, ok := duration(value)
+		if !ok {
+			return &codec.Error{Code: codec.BadTTL, Text: fmt.Sprintf("ttl=%q is no duration above 0; write ttl=60s", value)}
+		}
+		m.Timeout = d
+		return nil
+	}
+	if value, ok := bytes.CutPrefix(w, []byte("epoch=")); ok {
+		n, err := strconv.ParseUint(string(value), 10, 64)
+		if err != nil || n == 0 {
+			return &codec.Error{Code: codec.BadEpoch, Text: fmt.Sprintf("%q is no epoch; write a whole number above 0", w)}
+		}
+		m.Epoch = n
+		return nil
+	}
+	switch {
+	case string(w) == "auth=hmac":
+		m.Kind = codec.Challenge
+	case m.Token == nil:
+		m.Token = w
+	default:
+		return &codec.Error{Code: codec.BadHello, Text: fmt.Sprintf("%q is too much; %s", w, usage)}
+	}
+	return nil
+}
+
+func parseProof(rest []byte, m *codec.Message) {
+	w, rest := word(rest)
+	m.Kind = codec.Proof
+	m.Token = make([]byte, hex.DecodedLen(len(w)))
+	if _, err := hex.Decode(m.Token, w); err != nil || len(w) == 0 || len(bytes.TrimSpace(rest)) > 0 {
+		m.Err = &codec.Error{Code: codec.BadHello, Text: "write PROOF and the HMAC-SHA256 of the nonce under the device's secret, as 64 hexadecimal digits"}
+	}
+}
+
+func parseDuration(m *codec.Message, code codec.Code, name string, rest []byte) time.Duration {
 	w, rest := word(rest)
 	d, ok := duration(w)
 	if !ok || len(bytes.TrimSpace(rest)) > 0 {
-		name := [...]string{TTL: "TTL", Sleep: "SLEEP"}[kind]
-		return Message{Kind: Beat}, &Error{code, "write " + name + " and a duration above 0, for instance " + name + " 90s"}
+		m.Err = &codec.Error{Code: code, Text: "write " + name + " and a duration above 0, for instance " + name + " 90s"}
 	}
-	return Message{Kind: kind, Duration: d}, nil
+	return d
 }
 
 // duration understands a number of seconds, or Go's notation.
@@ -178,8 +160,8 @@ func is(w []byte, command string) bool {
 	return true
 }
 
-// Split cuts the first line off. It returns the line without its end, and what follows; ok is false if there is no whole line.
-func Split(buffer []byte) (text, rest []byte, ok bool) {
+// split cuts the first line off. It returns the line without its end, and what follows; ok is false if there is no whole line.
+func split(buffer []byte) (text, rest []byte, ok bool) {
 	i := bytes.IndexByte(buffer, '\n')
 	if i < 0 {
 		return nil, buffer, false
@@ -191,63 +173,12 @@ func Split(buffer []byte) (text, rest []byte, ok bool) {
 	return text, buffer[i+1:], true
 }
 
-// IsText says whether a line could have been typed: UTF-8 without control characters but the tab.
-func IsText(text []byte) bool {
+// isText says whether a line could have been typed: UTF-8 without control characters but the tab.
+func isText(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' && b != '\t' || b == 0x7f {
 			return false
 		}
 	}
 	return utf8.Valid(text)
-}
-
-// AppendOK appends the answer to a HELLO.
-func AppendOK(dst []byte, epoch uint64, ttl time.Duration) []byte {
-	dst = append(dst, "OK "...)
-	dst = strconv.AppendUint(dst, epoch, 10)
-	dst = append(dst, " ttl="...)
-	return append(appendSeconds(dst, ttl), '\n')
-}
-
-// AppendPong appends the answer to a PING.
-func AppendPong(dst, seq []byte) []byte {
-	if len(seq) == 0 {
-		return append(dst, "PONG\n"...)
-	}
-	dst = append(dst, "PONG "...)
-	dst = append(dst, seq...)
-	return append(dst, '\n')
-}
-
-// AppendTTL appends the timeout that holds from now on.
-func AppendTTL(dst []byte, ttl time.Duration) []byte {
-	return append(appendSeconds(append(dst, "TTL "...), ttl), "s\n"...)
-}
-
-// AppendSleep appends the answer to a SLEEP.
-func AppendSleep(dst []byte, granted time.Duration) []byte {
-	return append(appendSeconds(append(dst, "OK sleep="...), granted), '\n')
-}
-
-// AppendError appends the answer to a mistake.
-func AppendError(dst []byte, e *Error) []byte {
-	dst = append(dst, "ERR "...)
-	dst = append(dst, e.Code...)
-	dst = append(dst, ' ')
-	dst = append(dst, e.Text...)
-	return append(dst, '\n')
-}
-
-// AppendBye appends the gateway's goodbye.
-func AppendBye(dst []byte, why string) []byte {
-	dst = append(dst, "BYE"...)
-	if why != "" {
-		dst = append(dst, ' ')
-		dst = append(dst, why...)
-	}
-	return append(dst, '\n')
-}
-
-func appendSeconds(dst []byte, d time.Duration) []byte {
-	return strconv.AppendFloat(dst, d.Seconds(), 'f', -1, 64)
 }

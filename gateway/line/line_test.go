@@ -6,169 +6,148 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/codec/codectest"
 	"github.com/holter-iot/holter/gateway/line"
 )
 
 func TestParse(t *testing.T) {
 	tests := []struct {
 		text string
-		want line.Message
-		err  line.Code
+		want codec.Message
+		err  codec.Code
 	}{
-		{text: "", want: line.Message{Kind: line.Beat}},
-		{text: "temperature 21.5", want: line.Message{Kind: line.Beat}},
-		{text: "PINGER", want: line.Message{Kind: line.Beat}},
-		{text: "PING", want: line.Message{Kind: line.Ping}},
-		{text: "ping 17 ", want: line.Message{Kind: line.Ping, Text: []byte("17")}},
-		{text: "  Ping\ta b", want: line.Message{Kind: line.Ping, Text: []byte("a b")}},
-		{text: "HELLO pump-3", want: line.Message{Kind: line.Hello, ID: []byte("pump-3")}},
-		{text: "hello pump-3 s3cret= ttl=90 epoch=12", want: line.Message{
-			Kind: line.Hello, ID: []byte("pump-3"), Token: []byte("s3cret="), Duration: 90 * time.Second, Epoch: 12,
+		{text: "", want: codec.Message{Kind: codec.Beat}},
+		{text: "temperature 21.5", want: codec.Message{Kind: codec.Beat}},
+		{text: "PINGER", want: codec.Message{Kind: codec.Beat}},
+		{text: "PING", want: codec.Message{Kind: codec.Beat, Note: 1}},
+		{text: "ping 17 ", want: codec.Message{Kind: codec.Beat, Note: 1, Text: []byte("17")}},
+		{text: "  Ping\ta b", want: codec.Message{Kind: codec.Beat, Note: 1, Text: []byte("a b")}},
+		{text: "HELLO pump-3", want: codec.Message{Kind: codec.Hello, ID: []byte("pump-3")}},
+		{text: "hello pump-3 s3cret= ttl=90 epoch=12", want: codec.Message{
+			Kind: codec.Hello, ID: []byte("pump-3"), Token: []byte("s3cret="), Timeout: 90 * time.Second, Epoch: 12,
 		}},
-		{text: "HELLO pump-3 ttl=1m30s key", want: line.Message{
-			Kind: line.Hello, ID: []byte("pump-3"), Token: []byte("key"), Duration: 90 * time.Second,
+		{text: "HELLO pump-3 ttl=1m30s key", want: codec.Message{
+			Kind: codec.Hello, ID: []byte("pump-3"), Token: []byte("key"), Timeout: 90 * time.Second,
 		}},
-		{text: "HELLO", err: line.BadHello},
-		{text: "HELLO a b c", err: line.BadHello},
-		{text: "HELLO a ttl=", err: line.BadTTL},
-		{text: "HELLO a ttl=soon", err: line.BadTTL},
-		{text: "HELLO a ttl=0", err: line.BadTTL},
-		{text: "HELLO a ttl=-1s", err: line.BadTTL},
-		{text: "HELLO a ttl=NaN", err: line.BadTTL},
-		{text: "HELLO a ttl=1e300", err: line.BadTTL},
-		{text: "HELLO a ttl=9000h", err: line.BadTTL},
-		{text: "HELLO a epoch=0", err: line.BadEpoch},
-		{text: "HELLO a epoch=-1", err: line.BadEpoch},
-		{text: "HELLO a epoch=18446744073709551616", err: line.BadEpoch},
-		{text: "TTL 0.5", want: line.Message{Kind: line.TTL, Duration: 500 * time.Millisecond}},
-		{text: "TTL", err: line.BadTTL},
-		{text: "TTL 5s please", err: line.BadTTL},
-		{text: "SLEEP 3600", want: line.Message{Kind: line.Sleep, Duration: time.Hour}},
-		{text: "SLEEP 1h", want: line.Message{Kind: line.Sleep, Duration: time.Hour}},
-		{text: "SLEEP long", err: line.BadSleep},
-		{text: "SLEEP", err: line.BadSleep},
-		{text: "FAIL  disk full ", want: line.Message{Kind: line.Fail, Text: []byte("disk full")}},
-		{text: "FAIL \xff", want: line.Message{Kind: line.Fail, Text: []byte("\uFFFD")}},
-		{text: "FAIL", want: line.Message{Kind: line.Fail}},
-		{text: "bye", want: line.Message{Kind: line.Bye}},
-		{text: "BYE now", want: line.Message{Kind: line.Bye}},
+		{text: "HELLO", err: codec.BadHello},
+		{text: "HELLO a b c", err: codec.BadHello},
+		{text: "HELLO a ttl=", err: codec.BadTTL},
+		{text: "HELLO a ttl=soon", err: codec.BadTTL},
+		{text: "HELLO a ttl=0", err: codec.BadTTL},
+		{text: "HELLO a ttl=-1s", err: codec.BadTTL},
+		{text: "HELLO a ttl=NaN", err: codec.BadTTL},
+		{text: "HELLO a ttl=1e300", err: codec.BadTTL},
+		{text: "HELLO a ttl=9000h", err: codec.BadTTL},
+		{text: "HELLO a epoch=0", err: codec.BadEpoch},
+		{text: "HELLO a epoch=-1", err: codec.BadEpoch},
+		{text: "HELLO a epoch=18446744073709551616", err: codec.BadEpoch},
+		{text: "TTL 0.5", want: codec.Message{Kind: codec.Repace, Timeout: 500 * time.Millisecond}},
+		{text: "TTL", err: codec.BadTTL},
+		{text: "TTL 5s please", err: codec.BadTTL},
+		{text: "SLEEP 3600", want: codec.Message{Kind: codec.Sleep, Duration: time.Hour}},
+		{text: "SLEEP 1h", want: codec.Message{Kind: codec.Sleep, Duration: time.Hour}},
+		{text: "SLEEP long", err: codec.BadSleep},
+		{text: "SLEEP", err: codec.BadSleep},
+		{text: "FAIL  disk full ", want: codec.Message{Kind: codec.Fail, Text: []byte("disk full")}},
+		{text: "FAIL \xff", want: codec.Message{Kind: codec.Fail, Text: []byte("\uFFFD")}},
+		{text: "FAIL", want: codec.Message{Kind: codec.Fail}},
+		{text: "bye", want: codec.Message{Kind: codec.Bye}},
+		{text: "BYE now", want: codec.Message{Kind: codec.Bye}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.text, func(t *testing.T) {
-			got, err := line.Parse([]byte(tt.text))
-			if err != nil {
-				if err.Code != tt.err || strings.ContainsAny(err.Text, "\n\r") || err.Text == "" {
-					t.Fatalf("Parse(%q) error = %v, want code %q and one line of text", tt.text, err, tt.err)
+			var got codec.Message
+			n, err := line.Protocol{}.Codec().Next([]byte(tt.text+"\n"), &got)
+			if err != nil || n != len(tt.text)+1 {
+				t.Fatalf("Next(%q) = %d, %v", tt.text, n, err)
+			}
+			if e := got.Err; e != nil {
+				if e.Code != tt.err || strings.ContainsAny(e.Text, "\n\r") || e.Text == "" {
+					t.Fatalf("%q: error %v, want code %q and one line of text", tt.text, e, tt.err)
 				}
 				return
 			}
 			if tt.err != "" {
-				t.Fatalf("Parse(%q) = %+v, want error %q", tt.text, got, tt.err)
+				t.Fatalf("%q is %+v, want error %q", tt.text, got, tt.err)
 			}
-			if got.Kind != tt.want.Kind || !bytes.Equal(got.ID, tt.want.ID) || !bytes.Equal(got.Token, tt.want.Token) ||
-				!bytes.Equal(got.Text, tt.want.Text) || got.Duration != tt.want.Duration || got.Epoch != tt.want.Epoch {
-				t.Errorf("Parse(%q) = %+v, want %+v", tt.text, got, tt.want)
+			if got.Kind != tt.want.Kind || !bytes.Equal(got.ID, tt.want.ID) || !bytes.Equal(got.Token, tt.want.Token) || got.Note != tt.want.Note ||
+				!bytes.Equal(got.Text, tt.want.Text) || got.Timeout != tt.want.Timeout || got.Duration != tt.want.Duration || got.Epoch != tt.want.Epoch {
+				t.Errorf("%q is %+v, want %+v", tt.text, got, tt.want)
 			}
 		})
 	}
 }
 
-func TestSplit(t *testing.T) {
-	tests := []struct {
-		buffer, text, rest string
-		ok                 bool
-	}{
-		{"", "", "", false},
-		{"PING", "", "PING", false},
-		{"\n", "", "", true},
-		{"\r\n", "", "", true},
-		{"PING 1\r\nPING 2\n", "PING 1", "PING 2\n", true},
-		{"a\rb\nc", "a\rb", "c", true},
-	}
-	for _, tt := range tests {
-		text, rest, ok := line.Split([]byte(tt.buffer))
-		if string(text) != tt.text || string(rest) != tt.rest || ok != tt.ok {
-			t.Errorf("Split(%q) = %q, %q, %v, want %q, %q, %v", tt.buffer, text, rest, ok, tt.text, tt.rest, tt.ok)
-		}
-	}
-}
+// A conversation in which all that can be said is.
+const stream = "HELLO pump-3 s3cret ttl=90 epoch=12\r\nPING 17\nPING\n\ntemperature 21.5\nTTL 30s\nSLEEP 3600\nFAIL disk full\n\x01\x02\nBYE\n"
 
-func TestIsText(t *testing.T) {
-	tests := []struct {
-		text string
-		want bool
-	}{
-		{"HELLO pümp ttl=1s", true},
-		{"a\tb", true},
-		{"", true},
-		{"\x7e\x01\x02", false},
-		{"a\x00b", false},
-		{"\x7f", false},
-		{"\xff\xfe", false},
-	}
-	for _, tt := range tests {
-		if got := line.IsText([]byte(tt.text)); got != tt.want {
-			t.Errorf("IsText(%q) = %v, want %v", tt.text, got, tt.want)
-		}
-	}
-}
-
-func TestAnswers(t *testing.T) {
-	tests := []struct {
-		got  []byte
-		want string
-	}{
-		{line.AppendOK(nil, 3, 90*time.Second), "OK 3 ttl=90\n"},
-		{line.AppendOK([]byte("x"), 1, 1500*time.Millisecond), "xOK 1 ttl=1.5\n"},
-		{line.AppendPong(nil, nil), "PONG\n"},
-		{line.AppendPong(nil, []byte("7")), "PONG 7\n"},
-		{line.AppendTTL(nil, time.Minute), "TTL 60s\n"},
-		{line.AppendSleep(nil, time.Hour), "OK sleep=3600\n"},
-		{line.AppendError(nil, &line.Error{Code: line.BadTTL, Text: "write ttl=60s"}), "ERR bad-ttl write ttl=60s\n"},
-		{line.AppendBye(nil, ""), "BYE\n"},
-		{line.AppendBye(nil, "silence"), "BYE silence\n"},
-	}
-	for _, tt := range tests {
-		if string(tt.got) != tt.want {
-			t.Errorf("answer = %q, want %q", tt.got, tt.want)
-		}
-	}
-}
-
-// FuzzParse holds what the gateway relies on: no panic, the input unchanged, durations within bounds, errors of one line, and lines
-// that add up to the buffer.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		"HELLO sensor-1 token ttl=60s epoch=3\nPING 1\r\nSLEEP 60\nFAIL x\nTTL 5\nBYE\n", "HELLO", "\x00\xff\n", "TTL 1e9\n", "PING",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, buffer []byte) {
-		before := bytes.Clone(buffer)
-		rest := buffer
-		for {
-			text, after, ok := line.Split(rest)
-			if !ok {
-				break
-			}
-			if len(after) >= len(rest) {
-				t.Fatalf("Split(%q) does not advance", rest)
-			}
-			m, err := line.Parse(text)
-			if err != nil && (err.Code == "" || strings.ContainsAny(err.Text, "\n\r")) {
-				t.Errorf("Parse(%q) error = %q %q, want one line", text, err.Code, err.Text)
-			}
-			if m.Duration < 0 || m.Duration > line.MaxDuration {
-				t.Errorf("Parse(%q).Duration = %v", text, m.Duration)
-			}
-			if m.Kind == line.Hello && err == nil && len(m.ID) == 0 {
-				t.Errorf("Parse(%q) is a HELLO without an id", text)
-			}
-			line.IsText(text)
-			rest = after
-		}
-		if !bytes.Equal(before, buffer) {
-			t.Errorf("the input was changed")
-		}
+func TestKit(t *testing.T) {
+	codectest.Run(t, codectest.Kit{
+		Protocol:  line.Protocol{},
+		Client:    line.Client{},
+		IDs:       []string{"pump-3"},
+		Datagrams: [][]byte{[]byte("HELLO pump-3 s3cret ttl=90"), []byte("HELLO pump-3\nPING 7\n")},
+		Stream:    []byte(stream),
+		Want: []codec.Kind{
+			codec.Hello, codec.Beat, codec.Beat, codec.Beat, codec.Beat, codec.Repace, codec.Sleep, codec.Fail, codec.Beat, codec.Bye,
+		},
 	})
+}
+
+func FuzzNext(f *testing.F) {
+	codectest.Fuzz(f, line.Protocol{}, []byte(stream), []byte("HELLO a auth=hmac\nPROOF 00ff\n"))
+}
+
+func TestTooLong(t *testing.T) {
+	c := line.Protocol{MaxLine: 10}.Codec()
+	for _, input := range []string{"0123456789a", "0123456789a\n"} {
+		var m codec.Message
+		if n, err := c.Next([]byte(input), &m); n != 0 || err == nil || !strings.Contains(err.Error(), "too-long") {
+			t.Errorf("Next(%q) = %d, %v", input, n, err)
+		}
+	}
+}
+
+func TestReplies(t *testing.T) {
+	minute := codec.Outcome{Epoch: 3, Timeout: 90 * time.Second, Granted: time.Hour, Nonce: []byte("abc")}
+	for text, want := range map[string]string{
+		"HELLO a": "OK 3 ttl=90\n", "PING": "PONG\n", "PING 7": "PONG 7\n", "TTL 90": "TTL 90s\n", "SLEEP 1h": "OK sleep=3600\n",
+		"FAIL x": "OK\n", "BYE": "BYE\n", "x": "", "HELLO a auth=hmac": "CHALLENGE abc\n", "PROOF 00": "OK 3 ttl=90\n",
+	} {
+		c := line.Protocol{}.PacketCodec()
+		var m codec.Message
+		if n, err := c.Next([]byte(text), &m); n != len(text) || err != nil { // a datagram's end is a line's
+			t.Errorf("Next(%q) = %d, %v", text, n, err)
+		}
+		if got := string(c.Reply(nil, &m, &minute)); got != want {
+			t.Errorf("%q is answered %q, want %q", text, got, want)
+		}
+		refused := codec.Outcome{Err: &codec.Error{Code: codec.Busy, Text: "later"}}
+		if got := string(c.Reply(nil, &m, &refused)); got != "ERR busy later\n" {
+			t.Errorf("%q is refused with %q", text, got)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	c := line.Protocol{}.Codec()
+	if got := string(c.Goodbye(nil, "silence", nil)) + string(c.Goodbye(nil, "", nil)) +
+		string(c.Goodbye(nil, "", &codec.Error{Code: codec.Full, Text: "later"})); got != "BYE silence\nBYE\nERR full later\n" {
+		t.Errorf("goodbyes: %q", got)
+	}
+	if got := string(c.(codec.Prober).Probe(nil)); got != "PING?\n" {
+		t.Errorf("probe: %q", got)
+	}
+	if got := string(c.(codec.Pacer).Pace(nil, 30*time.Second, 90*time.Second)); got != "TTL 90\n" {
+		t.Errorf("pace: %q", got)
+	}
+	if got, err := c.(codec.Sender).Send(nil, []byte("open the valve")); string(got) != "MSG open the valve\n" || err != nil {
+		t.Errorf("send: %q, %v", got, err)
+	}
+	for _, bad := range []string{"a\nb", "\x00", strings.Repeat("x", 1021)} {
+		if got, err := c.(codec.Sender).Send([]byte("z"), []byte(bad)); string(got) != "z" || err == nil {
+			t.Errorf("send %q: %q, %v", bad, got, err)
+		}
+	}
 }

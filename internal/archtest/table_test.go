@@ -17,7 +17,10 @@ type table map[string][]string
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "schedule", "store"})
-	product := slices.Concat(belowEdges, []string{"gateway", "gateway/line", "httpapi", "mqttbridge"})
+	codecs := []string{"gateway/codec", "gateway/dtu", "gateway/frame", "gateway/gt06", "gateway/jt808", "gateway/line", "gateway/teltonika"}
+	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
+
+	codec := []string{"gateway/codec", "internal"}
 
 	return table{
 		// Engine.
@@ -35,10 +38,16 @@ func directions() table {
 		"store":    belowServices,
 
 		// Edges.
-		"gateway":      slices.Concat(belowEdges, []string{"gateway/line"}),
-		"gateway/line": {},
-		"httpapi":      belowEdges,
-		"mqttbridge":   belowEdges,
+		"gateway":           slices.Concat(belowEdges, codecs),
+		"gateway/codec":     {},
+		"gateway/dtu":       codec,
+		"gateway/frame":     codec,
+		"gateway/gt06":      codec,
+		"gateway/jt808":     codec,
+		"gateway/line":      codec,
+		"gateway/teltonika": codec,
+		"httpapi":           belowEdges,
+		"mqttbridge":        belowEdges,
 
 		// Wiring; `holter loadgen` is a command of the program.
 		"cmd": slices.Concat(product, []string{"loadgen"}),

@@ -72,7 +72,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	many := uint32(d.cfg.Pipeline) //nolint:gosec // checked
 	d.out = d.out[:0]
 	for k := range many {
-		d.out = d.codec.beat(d.out, d.number(i), v.sent+k)
+		d.out = d.tongue.beat(d.out, d.number(i), v.sent+k)
 	}
 	now := d.clock()
 	switch err := d.send(v.fd, d.out); {
@@ -87,7 +87,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	d.counts.sent += uint64(many)
 	v.sent += many
 	v.planned = planned
-	if !d.codec.answered() {
+	if !d.tongue.answered() {
 		v.acked = v.sent
 	}
 	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
@@ -171,7 +171,7 @@ func (d *Drive) answered(i int32, a answer) {
 		d.failed(CauseUnexpected)
 		return
 	}
-	if !d.codec.matches(a, v.acked) {
+	if !d.tongue.matches(a, v.acked) {
 		d.failed(CauseWrong)
 	}
 	d.counts.answered++

@@ -21,7 +21,7 @@ import (
 // Drive plays devices. See the package's comment.
 type Drive struct {
 	cfg      Config
-	codec    codec
+	tongue   tongue
 	schedule schedule
 
 	// mu guards the fields below. Run holds it, but while it waits for the kernel.
@@ -77,12 +77,12 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCodec(cfg.Plan)
+	c, err := newTongue(cfg.Plan)
 	if err != nil {
 		return nil, err
 	}
 	d := &Drive{
-		cfg: cfg, codec: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
+		cfg: cfg, tongue: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
 		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},

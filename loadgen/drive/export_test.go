@@ -13,7 +13,7 @@ const DeviceSize = unsafe.Sizeof(device{})
 
 // Parse takes all answers off data, and returns how many there were of a kind, and what is left.
 func Parse(p *plan.Plan, data []byte) (kinds map[string]int, rest []byte, err error) {
-	c, err := newCodec(p)
+	c, err := newTongue(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,11 +35,11 @@ func Parse(p *plan.Plan, data []byte) (kinds map[string]int, rest []byte, err er
 
 // Words are what device n says: hello, birth, heartbeat number 7 and bye.
 func Words(p *plan.Plan, n int) (hello, birth, beat, bye string, err error) {
-	c, err := newCodec(p)
+	c, err := newTongue(p)
 	if err != nil {
 		return "", "", "", "", err
 	}
-	return string(c.hello(nil, n)), string(c.birth(nil, n)), string(c.beat(nil, n, 7)), string(c.bye(nil)), nil
+	return string(c.hello(nil, n)), string(c.birth(nil, n)), string(c.beat(nil, n, 7)), string(c.bye(nil, n)), nil
 }
 
 // Schedule is a schedule.

@@ -12,8 +12,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mqttCodec is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that never subscribe. Sessions are clean.
-type mqttCodec struct {
+// mqttTongue is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that never subscribe. Sessions are clean.
+type mqttTongue struct {
 	plan           *plan.Plan
 	keepAlive      uint16 // seconds
 	user, password string
@@ -37,7 +37,7 @@ const (
 // maxText is the longest text of MQTT, section 1.5.3.
 const maxText = math.MaxUint16
 
-func newMQTTCodec(p *plan.Plan) (*mqttCodec, error) {
+func newMQTTTongue(p *plan.Plan) (*mqttTongue, error) {
 	// The gateway waits for one and a half keep alives (section 3.1.2.10).
 	keepAlive := p.Timeout * 2 / 3 / time.Second
 	switch {
@@ -52,7 +52,7 @@ func newMQTTCodec(p *plan.Plan) (*mqttCodec, error) {
 	case p.Token != "" && p.User == "":
 		return nil, errors.New("drive: MQTT has no password (token) without a user")
 	}
-	c := &mqttCodec{
+	c := &mqttTongue{
 		plan: p, keepAlive: uint16(keepAlive), user: p.User, password: p.Token, //nolint:gosec // checked
 		willTopic: newTemplate(p.WillTopic), will: newTemplate(p.WillPayload), topic: newTemplate(p.Publish), qos: p.QoS,
 	}
@@ -72,7 +72,7 @@ func longest(p *plan.Plan) int {
 	return length
 }
 
-func (c *mqttCodec) hello(dst []byte, n int) []byte {
+func (c *mqttTongue) hello(dst []byte, n int) []byte {
 	const clean, hasWill, willQoS1, willRetain, hasPassword, hasUser = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 6, 1 << 7
 	var room [64]byte
 	id := c.plan.AppendID(room[:0], n)
@@ -106,7 +106,7 @@ func (c *mqttCodec) hello(dst []byte, n int) []byte {
 }
 
 // birth is retained, like the will that takes it back.
-func (c *mqttCodec) birth(dst []byte, n int) []byte {
+func (c *mqttTongue) birth(dst []byte, n int) []byte {
 	if c.birthday.empty() {
 		return dst
 	}
@@ -116,7 +116,7 @@ func (c *mqttCodec) birth(dst []byte, n int) []byte {
 	return c.birthday.append(c.willTopic.appendText(dst, id), id)
 }
 
-func (c *mqttCodec) beat(dst []byte, n int, seq uint32) []byte {
+func (c *mqttTongue) beat(dst []byte, n int, seq uint32) []byte {
 	if c.topic.empty() {
 		return append(dst, packetPingReq, 0)
 	}
@@ -168,18 +168,18 @@ func (t template) appendText(dst, id []byte) []byte {
 // packetID is never 0 (section 2.3.1).
 func packetID(seq uint32) uint16 { return uint16(seq%math.MaxUint16) + 1 } //nolint:gosec // it fits
 
-func (c *mqttCodec) answered() bool { return c.topic.empty() || c.qos > 0 }
+func (c *mqttTongue) answered() bool { return c.topic.empty() || c.qos > 0 }
 
-func (c *mqttCodec) bye(dst []byte) []byte { return append(dst, packetDisconnect, 0) }
+func (c *mqttTongue) bye(dst []byte, _ int) []byte { return append(dst, packetDisconnect, 0) }
 
-func (c *mqttCodec) sleep(dst []byte, _ time.Duration) []byte { return dst }
+func (c *mqttTongue) sleep(dst []byte, _ int, _ time.Duration) []byte { return dst }
 
-func (c *mqttCodec) matches(a answer, seq uint32) bool {
+func (c *mqttTongue) matches(a answer, seq uint32) bool {
 	return c.topic.empty() || a.seq == uint32(packetID(seq))
 }
 
 // next takes only packets that are sent to one who never subscribes; all of them are short.
-func (c *mqttCodec) next(data []byte) (answer, []byte) {
+func (c *mqttTongue) next(data []byte) (answer, []byte) {
 	if len(data) == 0 {
 		return answer{}, data
 	}

@@ -10,7 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/frame"
+	"github.com/holter-iot/holter/gateway/gt06"
+	"github.com/holter-iot/holter/gateway/jt808"
 	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/teltonika"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -122,23 +127,33 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// What devices say in the line protocol is what the gateway's own codec understands.
-func TestLineWords(t *testing.T) {
-	p := fleetPlan(10, "127.0.0.1:1")
-	p.Token, p.Timeout = "secret", 90*time.Second
-	hello, birth, beat, bye, err := drive.Words(p, 3)
-	if err != nil || birth != "" {
-		t.Fatal(birth, err)
-	}
-	for text, want := range map[string]line.Kind{hello: line.Hello, beat: line.Ping, bye: line.Bye} {
-		words, rest, ok := line.Split([]byte(text))
-		m, mistake := line.Parse(words)
-		if !ok || len(rest) > 0 || mistake != nil || m.Kind != want {
-			t.Errorf("%q is understood as %+v, %v", text, m, mistake)
-		}
-		if want == line.Hello && (string(m.ID) != "d3" || string(m.Token) != "secret" || m.Duration != p.Timeout) {
-			t.Errorf("%q is understood as %+v", text, m)
-		}
+// What devices say is what the gateway's own codecs understand.
+func TestTongues(t *testing.T) {
+	for _, protocol := range []codec.Protocol{line.Protocol{}, frame.Protocol{}, jt808.Protocol{}, teltonika.Protocol{}, gt06.Protocol{}} {
+		t.Run(protocol.Name(), func(t *testing.T) {
+			p := fleetPlan(10, "127.0.0.1:1")
+			p.Protocol, p.ID, p.Timeout = protocol.Name(), "", 90*time.Second
+			p.Fill()
+			hello, birth, beat, bye, err := drive.Words(p, 3)
+			if err != nil || birth != "" {
+				t.Fatal(birth, err)
+			}
+			c := protocol.Codec()
+			for i, text := range []string{hello, beat, bye} {
+				var m codec.Message
+				if text == "" && i == 2 {
+					continue // there is no word for it
+				}
+				n, err := c.Next([]byte(text), &m)
+				if want := []codec.Kind{codec.Hello, codec.Beat, codec.Bye}[i]; err != nil || n != len(text) || m.Err != nil || m.Kind != want {
+					t.Errorf("%q is understood as %+v, %d bytes, %v", text, m, n, err)
+				}
+				if i == 0 && string(m.ID) != p.DeviceID(3) {
+					t.Errorf("%q is from %q, want %q", text, m.ID, p.DeviceID(3))
+				}
+				c.Reply(nil, &m, &codec.Outcome{})
+			}
+		})
 	}
 }
 

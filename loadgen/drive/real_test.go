@@ -29,7 +29,7 @@ func startGateway(t *testing.T) (string, *liveness.Log) {
 		t.Fatal(err)
 	}
 	g, err := gateway.New(t.Context(), registry, gateway.Config{
-		Listen: []string{"127.0.0.1:0"}, Logger: slog.New(slog.DiscardHandler),
+		Listen: gateway.At("127.0.0.1:0"), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

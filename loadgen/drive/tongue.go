@@ -2,22 +2,28 @@ package drive
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/frame"
+	"github.com/holter-iot/holter/gateway/gt06"
+	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/teltonika"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// codec is a protocol, as devices speak it: bytes in, bytes out. It keeps no state, and appends to what it is given.
-type codec interface {
+// tongue is a protocol, as devices speak it: bytes in, bytes out. It keeps no state of devices, and appends to what it is given.
+type tongue interface {
 	// hello greets as device n, and birth is said once it is welcomed.
 	hello(dst []byte, n int) []byte
 	birth(dst []byte, n int) []byte
 	// beat is heartbeat number seq of device n. If answered says so, each is answered, in order.
 	beat(dst []byte, n int, seq uint32) []byte
 	answered() bool
-	bye(dst []byte) []byte
+	bye(dst []byte, n int) []byte
 	// sleep announces silence. A protocol that has no word for it appends nothing; no valid plan asks for that.
-	sleep(dst []byte, d time.Duration) []byte
+	sleep(dst []byte, n int, d time.Duration) []byte
 	// next takes the first answer off data. Without a whole one it returns kind incomplete.
 	next(data []byte) (a answer, rest []byte)
 	// matches says whether an answer is that to heartbeat seq.
@@ -42,14 +48,22 @@ type answer struct {
 	code string // of rejected: one of a few
 }
 
-// newCodec returns the protocol of a plan.
-func newCodec(p *plan.Plan) (codec, error) {
-	switch p.Protocol {
-	case plan.Line:
-		return newLineCodec(p)
-	case plan.MQTT:
-		return newMQTTCodec(p)
-	default:
-		return nil, fmt.Errorf("drive: there is no protocol %q; it is line or mqtt", p.Protocol)
+// newTongue returns the protocol of a plan.
+func newTongue(p *plan.Plan) (tongue, error) {
+	dialects := []dialect{
+		{line.Protocol{}, line.Client{}},
+		{frame.Protocol{}, frame.Client{}},
+		{jt808.Protocol{}, jt808.Client{}},
+		{teltonika.Protocol{}, teltonika.Client{}},
+		{gt06.Protocol{}, gt06.Client{}},
 	}
+	for _, d := range dialects {
+		if d.Name() == p.Protocol {
+			return newClientTongue(d, p)
+		}
+	}
+	if p.Protocol == plan.MQTT {
+		return newMQTTTongue(p)
+	}
+	return nil, fmt.Errorf("drive: there is no protocol %q; there are %s", p.Protocol, strings.Join(plan.Protocols(), ", "))
 }

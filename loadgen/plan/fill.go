@@ -5,7 +5,6 @@ import "time"
 // Defaults of a plan; see [Plan.Fill].
 const (
 	defaultDevices  = 1000
-	defaultID       = "dev-%07d"
 	defaultGroup    = 100
 	defaultInterval = 30 * time.Second
 	defaultRamp     = 5000
@@ -13,14 +12,15 @@ const (
 	maxGrace        = 10 * time.Second
 )
 
-// Fill gives the fields that are zero their defaults: 1000 devices, ids like dev-0000001, groups of 100, protocol line, a heartbeat every
+// Fill gives the fields that are zero their defaults: 1000 devices, protocol line, ids like dev-0000001 (numbers of phones or IMEIs, where a protocol
+// wants them), groups of 100, a heartbeat every
 // 30 s, a timeout of three intervals, a grace of half the timeout but at most 10 s, a ramp of 5000 connections a second, a back-off of 1 s
 // that grows to 30 s (or to itself, if it is longer). Zero has a meaning of its own for all else.
 func (p *Plan) Fill() {
 	fill(&p.Devices, defaultDevices)
-	fill(&p.ID, defaultID)
-	fill(&p.Group, defaultGroup)
 	fill(&p.Protocol, Line)
+	fill(&p.ID, protocols[p.Protocol].id)
+	fill(&p.Group, defaultGroup)
 	fill(&p.Interval, defaultInterval)
 	fill(&p.Timeout, 3*p.Interval)
 	fill(&p.Grace, min(p.Timeout/2, maxGrace))

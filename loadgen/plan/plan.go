@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// The protocols that a fleet can speak.
-const (
-	Line = "line"
-	MQTT = "mqtt"
-)
-
 // Plan is what a fleet is to do. [Plan.Fill] says the defaults, and [Plan.Validate] what is wrong.
 type Plan struct {
 	Name string
@@ -26,8 +20,8 @@ type Plan struct {
 	// the end, too few for a whole group, are in none that an act takes.
 	Group int
 
-	// Protocol is line or mqtt. Targets are host:port; device n connects to target n modulo their number. Sources are local addresses to
-	// bind, in turn; none leaves it to the kernel.
+	// Protocol is one of Protocols. Targets are host:port; each has devices of consecutive numbers. Sources are local addresses to bind,
+	// in turn; none leaves it to the kernel.
 	Protocol string
 	Targets  []string
 	Sources  []netip.Addr

@@ -55,6 +55,10 @@ type Verdicts struct {
 	// From is where they were read.
 	From  []string `json:"from"`
 	Right uint64   `json:"right"`
+	// Unjudged counts verdicts on devices whose worker had died, so that nobody knows whether they are right; UnjudgedDevices is how many
+	// devices that are.
+	Unjudged        uint64 `json:"unjudged"`
+	UnjudgedDevices int    `json:"unjudged_devices"`
 	// Mistakes of all kinds that were looked for, those that did not happen too.
 	Mistakes []Mistake `json:"mistakes"`
 	// Detection is how long after its deadline a right verdict was decided. Its 99th percentile may be DetectionAllowed; 0: not checked.

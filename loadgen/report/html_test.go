@@ -43,6 +43,16 @@ func pages(t *testing.T) map[string]*report.Final {
 
 var scripts = regexp.MustCompile(`(?s)(<(?:script|style)[^>]*>).*?(</(?:script|style)>)`)
 
+// The page says how many verdicts nobody can judge, if there are any.
+func TestPageSaysWhatIsUnjudged(t *testing.T) {
+	for bad, want := range map[bool]bool{false: false, true: true} {
+		text := html(t, final(t, bad))
+		if got := strings.Contains(text, "On one of 1,000 devices whose worker had died"); got != want {
+			t.Errorf("with a worker that died %t: it is said %t", bad, got)
+		}
+	}
+}
+
 func TestPageIsWellFormed(t *testing.T) {
 	for name, f := range pages(t) {
 		t.Run(name, func(t *testing.T) {

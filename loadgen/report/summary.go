@@ -87,6 +87,9 @@ func verdictRows(v *Verdicts) []row {
 		return nil
 	}
 	words := []string{count(v.Right) + " right"}
+	if v.UnjudgedDevices > 0 {
+		words = append(words, fmt.Sprintf("%s unjudged, on %s whose worker died", count(v.Unjudged), plural(v.UnjudgedDevices, "device")))
+	}
 	var none []string
 	for _, m := range v.Mistakes {
 		if m.Count == 0 && m.Held() {

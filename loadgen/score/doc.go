@@ -23,6 +23,9 @@
 // A device that stalls is heard until its socket is full, one that sleeps may be judged once it does not come back, and one whose duplicate
 // does not get in is silent: verdicts on these are neither right nor wrong, and counted as excused.
 //
+// When whoever plays a part of the fleet dies, the truth about it ends ([Score.Unknown]): verdicts of later deadlines are unjudged, and what
+// is due later is not missed. Its earlier verdicts are judged, and all numbers of events are checked.
+//
 // # Several gateways
 //
 // Followed at several addresses, gateways are taken to know nothing of each other, as processes that share a port do. A device that comes

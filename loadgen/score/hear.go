@@ -191,6 +191,9 @@ func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
 			return e
 		})
 	}
+	if s.passLocked(n, &c) {
+		return
+	}
 	if a, f := s.matchLocked(n, &c); f == right && s.certainLocked(&c, a) {
 		s.commitLocked(n, &c, a)
 		return

@@ -72,8 +72,25 @@ func (s *Score) takeLocked(n int, a *absence) {
 	a.mark |= judged
 }
 
+// passLocked counts a claim of which nobody knows whether it is right, and says whether it is one. If it fits an absence, that may have its
+// verdict.
+func (s *Score) passLocked(n int, c *claim) bool {
+	if c.deadline() < s.knownLocked(n) {
+		return false
+	}
+	s.report.Unjudged++
+	if a, how := s.matchLocked(n, c); how > open {
+		s.takeLocked(n, a)
+	}
+	return true
+}
+
 // resolveLocked judges a claim, and says whether it is done with. One that is not ripe can only be right: the truth about it may be to come.
 func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
+	if s.passLocked(n, c) {
+		s.report.Waiting--
+		return true
+	}
 	a, how := s.matchLocked(n, c)
 	certain := ripe && (how != open || final)
 	if how == right {
@@ -149,7 +166,7 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 			continue
 		}
 		due := s.placeOfLocked(n).extend(a.expected(&s.terms), a.last, never, &s.terms)
-		must := a.required(due, until, &s.terms)
+		must := a.required(due, min(until, s.knownLocked(n)), &s.terms)
 		switch {
 		case must && !a.mark.has(missed):
 			a.mark |= missed
@@ -170,6 +187,9 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 // goodbyeLocked looks at what was said of a device last.
 func (s *Score) goodbyeLocked(n int, now int64) {
 	d := &s.devices[n]
+	if d.flags&abandoned != 0 {
+		return
+	}
 	if d.flags&online == 0 {
 		if d.flags&unwelcomed == 0 {
 			s.report.NeverOnline.add(1, func() Example {

@@ -21,6 +21,10 @@ type Report struct {
 	Right    uint64 `json:"right"`
 	Excused  uint64 `json:"excused"`
 	Waiting  uint64 `json:"waiting"`
+	// Unjudged counts the offline verdicts from when nobody knew any more what their devices do, and UnjudgedDevices such devices, see
+	// [Score.Unknown]. Neither is for or against anybody.
+	Unjudged        uint64 `json:"unjudged"`
+	UnjudgedDevices int    `json:"unjudged_devices"`
 
 	// FalseOffline are verdicts on devices that were alive. Among them: Early, those on devices that were gone, but not for long enough yet;
 	// and Replaced, those that came from the end of a connection when the device was back on another one.

@@ -62,6 +62,7 @@ const (
 	touched    uint8 = 1 << iota // something was done to it
 	online                       // somebody said that it was there
 	unwelcomed                   // it never had a connection
+	abandoned                    // what it does is unknown from some instant on
 )
 
 // Score holds verdicts against the truth. All methods may be called concurrently.
@@ -80,7 +81,15 @@ type Score struct {
 	places   []place // the first one is that of devices that nobody spoke of
 	placeOf  map[placeName]uint16
 	gateways []gateway
+	unknown  []blank
 	report   Report
+}
+
+// blank is a part of the fleet of which nothing is known from an instant on.
+type blank struct {
+	plan.Range
+
+	from int64
 }
 
 type placeName struct{ url, source string }
@@ -140,6 +149,36 @@ func (s *Score) NotConnected(number int) {
 	if number >= 0 && number < len(s.devices) {
 		s.devices[number].flags |= unwelcomed
 	}
+}
+
+// Unknown says that nobody knows what a part of the fleet does from an instant on, because whoever played it is gone; all that it did before
+// has been added, or is about to be. Verdicts of later deadlines are unjudged, and no verdict that is due later is missed. Numbers that are
+// not of the plan are ignored.
+func (s *Score) Unknown(r plan.Range, from time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.From, r.To = max(r.From, 0), min(r.To, len(s.devices))
+	for n := r.From; n < r.To; n++ {
+		if d := &s.devices[n]; d.flags&abandoned == 0 {
+			d.flags |= abandoned
+			s.report.UnjudgedDevices++
+		}
+	}
+	s.unknown = append(s.unknown, blank{r, nanos(from)})
+}
+
+// knownLocked returns until when it is known what a device does; never if for ever.
+func (s *Score) knownLocked(n int) int64 {
+	until := int64(never)
+	if s.devices[n].flags&abandoned == 0 {
+		return until
+	}
+	for _, b := range s.unknown {
+		if n >= b.From && n < b.To {
+			until = min(until, b.from)
+		}
+	}
+	return until
 }
 
 // note adds an absence of a device, or what is new of one that is known.

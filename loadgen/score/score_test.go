@@ -98,7 +98,7 @@ type count = map[string]uint64
 func found(r score.Report) count {
 	c := make(count)
 	for name, n := range map[string]uint64{
-		"right": r.Right, "excused": r.Excused, "waiting": r.Waiting, "false": r.FalseOffline.Count, "early": r.Early.Count,
+		"right": r.Right, "excused": r.Excused, "waiting": r.Waiting, "unjudged": r.Unjudged, "false": r.FalseOffline.Count, "early": r.Early.Count,
 		"replaced": r.Replaced.Count, "missed": r.MissedOffline.Count, "reason": r.WrongReason.Count, "order": r.Order.Count, "gaps": r.Gaps.Count,
 		"duplicates": r.Duplicates.Count, "never": r.NeverOnline.Count, "stuck": r.Stuck.Count, "overtaken": r.Overtaken.Count,
 		"timeout": r.OtherTimeout.Count, "strangers": r.Strangers.Count,
@@ -112,13 +112,13 @@ func found(r score.Report) count {
 
 type scoreCase struct {
 	name  string
-	truth []any // plan.Truth, plan.Lost
+	truth []any // plan.Truth, plan.Lost, unknown
 	said  []score.Verdict
 	want  count
 }
 
 func TestScore(t *testing.T) {
-	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases()} {
+	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases(), unknownCases()} {
 		for _, c := range cases {
 			for _, mode := range []string{"truth first", "verdicts first", "settled"} {
 				t.Run(c.name+"/"+mode, func(t *testing.T) {
@@ -163,6 +163,8 @@ func add(s *score.Score, x any) {
 		s.Add(x)
 	case plan.Lost:
 		s.AddLost(x)
+	case unknown:
+		s.Unknown(plan.Range{From: -1, To: 7}, at(float64(x)))
 	default:
 		panic(fmt.Sprintf("%T is no truth", x))
 	}
@@ -204,6 +206,64 @@ func verdictCases() []scoreCase {
 		{"not connected", []any{plan.Truth{Kind: plan.Close, At: at(50), Last: at(49)}}, numbered(on(0)), count{}},
 		{"a signal", []any{plan.Truth{Kind: plan.Signal, At: at(50)}}, numbered(on(0)), count{}},
 		{"no such device", []any{plan.Truth{Device: 7, Kind: plan.Bye, At: at(50), Last: at(49), Connected: true}}, numbered(on(0)), count{}},
+	}
+}
+
+// unknown is from when nobody knows what the device does.
+type unknown float64
+
+func unknownCases() []scoreCase {
+	of := func(k plan.Kind) []any { return []any{did(k, 50, 0), unknown(57)} } // silence is due at 59, the end of a connection at 52
+	return []scoreCase{
+		{"never told, later", []any{unknown(57)}, numbered(on(0), off("silence", 100)), count{"unjudged": 1}},
+		{"never told, just then", []any{unknown(57)}, numbered(on(0), off("closed", 57)), count{"unjudged": 1}},
+		{"never told, just before", []any{unknown(57)}, numbered(on(0), off("closed", 57-1e-6)), count{"false": 1}},
+		{"never told, told later", []any{unknown(57)}, numbered(on(0), with(off("silence", 60), func(v *score.Verdict) { v.Deadline = at(56) })), count{"false": 1}},
+		{"unknown twice", []any{unknown(57), unknown(70)}, numbered(on(0), off("silence", 60)), count{"unjudged": 1}},
+		{"unknown twice, the other way round", []any{unknown(70), unknown(57)}, numbered(on(0), off("silence", 60)), count{"unjudged": 1}},
+		{"due before", of(plan.Close), numbered(on(0), off("closed", 52)), count{"right": 1}},
+		{"due before, decided later", of(plan.Close), numbered(on(0), with(off("closed", 70), func(v *score.Verdict) { v.Deadline = at(52) })), count{"right": 1}},
+		{"due before, for a wrong reason", of(plan.Close), numbered(on(0), off("silence", 54)), count{"reason": 1}},
+		{"due before, with a later deadline", of(plan.Close), numbered(on(0), off("closed", 60)), count{"unjudged": 1}},
+		{"due before, and missed", of(plan.Close), numbered(on(0)), count{"missed": 1}},
+		{"due too late to be missed", []any{did(plan.Close, 54, 0), unknown(57)}, numbered(on(0)), count{}},
+		{"due later", of(plan.Silent), numbered(on(0), off("silence", 59)), count{"unjudged": 1}},
+		{"due later, called closed", of(plan.Silent), numbered(on(0), off("closed", 59)), count{"unjudged": 1}},
+		{"due later, and nothing said", of(plan.Silent), numbered(on(0)), count{}},
+		{"offline twice", of(plan.Silent), numbered(on(0), off("silence", 59), off("silence", 60)), count{"unjudged": 2}},
+		{"asleep", []any{did(plan.Sleep, 50, 0), unknown(57)}, numbered(on(0), off("silence", 80)), count{"unjudged": 1}},
+		{"back, and still offline", []any{did(plan.Bye, 40, 50), unknown(57)}, numbered(on(0), off("bye", 40)), count{"right": 1}},
+		{"never online", []any{unknown(57)}, nil, count{}},
+		{"a number is missing", []any{unknown(57)}, []score.Verdict{with(on(0), func(v *score.Verdict) { v.Seq = 1 }), with(off("silence", 70), func(v *score.Verdict) { v.Seq = 3 })}, count{"unjudged": 1, "gaps": 1}},
+	}
+}
+
+// What a worker did is known until it told last, and that it is gone only later: what was judged meanwhile is judged again.
+func TestUnknownIsLearntLater(t *testing.T) {
+	s, err := score.New(fleet(3), score.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Verdict(score.Verdict{URL: here, Kind: score.Following})
+	for _, v := range numbered(on(0)) {
+		s.Verdict(v)
+	}
+	s.Add(did(plan.Close, 50, 0)) // due at 52
+	s.Settle(at(55))
+	if got := found(s.Report()); !maps.Equal(got, count{"missed": 1}) {
+		t.Errorf("found %v, want what is missed", got)
+	}
+	late := off("closed", 58)
+	late.Seq = 2
+	s.Verdict(late)
+	s.Unknown(plan.Range{From: 0, To: 2}, at(55))
+	s.Settle(at(60))
+	r := s.Report()
+	if got := found(r); !maps.Equal(got, count{"unjudged": 1}) || r.UnjudgedDevices != 2 {
+		t.Errorf("found %v of %d devices, want a verdict on one of two that is unjudged", got, r.UnjudgedDevices)
+	}
+	if got := found(s.Finish(at(60))); !maps.Equal(got, count{"unjudged": 1, "never": 1}) { // device 2
+		t.Errorf("found %v at the end", got)
 	}
 }
 

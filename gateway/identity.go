@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+// Guard knows which devices may come in. Its methods are called by the event loops: they are safe for concurrent use and return at once.
+// Package gateway/guard has one that reads a file.
+type Guard interface {
+	// Admit says whether a device may come in with a token, which is nil if it showed none.
+	Admit(id string, token []byte) bool
+	// Prove says whether proof is the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
+	Prove(id string, nonce, proof []byte) bool
+	// Issue returns the token for a device that registers, with which it will be admitted; ok is false if it may not come in.
+	Issue(id string) (token []byte, ok bool)
+}
+
+// Password is a guard that admits every device that knows one secret; the empty Password admits every device.
+type Password string
+
+// Admit implements [Guard].
+func (p Password) Admit(_ string, token []byte) bool {
+	return p == "" || subtle.ConstantTimeCompare(token, []byte(p)) == 1
+}
+
+// Prove implements [Guard].
+func (p Password) Prove(_ string, nonce, proof []byte) bool {
+	return p == "" || codec.Proves([]byte(p), nonce, proof)
+}
+
+// Issue implements [Guard]: a device that may come in without a token is given its own id. One that needs a password is not told it.
+func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), p == "" }
+
+// admit says why a device may not come in; nil if it may.
+func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
+	g := d.gateway
+	if err := t.named(d, id); err != nil {
+		return err
+	}
+	if !g.failures.allow(d.address()) {
+		g.counts.throttled.Add(1)
+		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}
+	}
+	if t.certified() || g.config.Guard.Admit(id, token) {
+		return t.duplicate(d, id)
+	}
+	return t.turnedAway(d, "wrong or missing token")
+}
+
+// certified says whether a certificate has proved who the device is.
+func (t *talk) certified() bool { return t.details != nil && t.details.name != "" }
+
+// named compares the id with the name that a certificate has proved.
+func (t *talk) named(d *desk, id string) *codec.Error {
+	if t.certified() && t.details.name != id {
+		d.gateway.counts.unauthorized.Add(1)
+		return &codec.Error{Code: codec.Unauthorized, Text: fmt.Sprintf("your certificate is that of %q", t.details.name)}
+	}
+	return nil
+}
+
+func (t *talk) turnedAway(d *desk, why string) *codec.Error {
+	d.gateway.counts.unauthorized.Add(1)
+	d.gateway.failures.add(d.address())
+	return &codec.Error{Code: codec.Unauthorized, Text: why + "; in the line protocol: HELLO <id> <token> ttl=60s"}
+}
+
+// duplicate refuses a device of which there are two.
+func (t *talk) duplicate(d *desk, id string) *codec.Error {
+	if t.greeted || !d.gateway.twins.contested(id) {
+		return nil
+	}
+	d.gateway.counts.duplicates.Add(1)
+	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
+}
+
+// register gives a token to a device that asks for one.
+func (t *talk) register(d *desk) {
+	id := string(d.message.ID)
+	token, ok := d.gateway.config.Guard.Issue(id)
+	if !ok {
+		d.outcome.Err = t.turnedAway(d, "the device may not come in")
+		return
+	}
+	d.outcome.Token = token
+}
+
+// challenge asks a device to prove that it knows its secret.
+func (t *talk) challenge(d *desk) {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	nonce := hex.AppendEncode(nil, b[:])
+	if t.details == nil {
+		t.details = &details{}
+	}
+	t.details.nonce, t.details.hello, t.details.id = nonce, d.message, string(d.message.ID)
+	t.details.hello.ID, t.details.hello.Token, t.details.hello.Text = nil, nil, nil
+	d.outcome.Nonce = nonce
+}
+
+// proof opens the session of the device that was challenged. A challenge holds once.
+func (t *talk) proof(d *desk) {
+	if t.details == nil || t.details.nonce == nil {
+		d.outcome.Err = &codec.Error{Code: codec.HelloFirst, Text: "no challenge is open; in the line protocol: HELLO <id> auth=hmac"}
+		return
+	}
+	nonce, id := t.details.nonce, t.details.id
+	t.details.nonce = nil
+	switch {
+	case !d.gateway.failures.allow(d.address()):
+		d.gateway.counts.throttled.Add(1)
+		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong proofs from your address; try again in a minute"}
+	case !d.gateway.config.Guard.Prove(id, nonce, d.message.Token):
+		d.outcome.Err = t.turnedAway(d, "wrong proof")
+	default:
+		if d.outcome.Err = t.named(d, id); d.outcome.Err == nil {
+			d.outcome.Err = t.duplicate(d, id)
+		}
+	}
+	if d.outcome.Err == nil {
+		t.open(d, strings.Clone(id), &t.details.hello)
+	}
+}
+
+const (
+	// maxFailures is how many wrong tokens a minute an address may try: then none of it is looked at until the minute is over. Devices that
+	// are connected are not concerned.
+	maxFailures = 60
+	// maxTakeovers is how many times a minute a device may be replaced by another connection of the same id before the one that is
+	// connected is left alone, for a minute.
+	maxTakeovers = 6
+	// counted is how long tallies are kept, and mostCounted of how many keys at once; what comes on top is not counted.
+	counted     = time.Minute
+	mostCounted = 1 << 16
+)

@@ -1,0 +1,174 @@
+package jt808
+
+import (
+	"bytes"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+// What was unusual, and tolerated unless the message means nothing.
+const (
+	// OddGarbage are bytes outside of frames; they mean nothing.
+	OddGarbage = "garbage"
+	// OddShort is a frame that ends within its header; it means nothing.
+	OddShort = "short"
+	// OddChecksum is a frame whose checksum is wrong; it means nothing.
+	OddChecksum = "checksum"
+	// OddLength is a body of another length than the header declares. It means nothing if they differ by more than 32 bytes.
+	OddLength = "length"
+	// OddEcho is a message that the gateway sends itself; it means nothing.
+	OddEcho = "echo"
+	// OddEscape is a byte 7D that is followed by neither 01 nor 02; it is taken for itself.
+	OddEscape = "escape"
+	// OddVersion is a header of 2013 whose attributes say that it is one of 2019.
+	OddVersion = "version"
+	// OddPhone is a phone number that is not in BCD.
+	OddPhone = "phone"
+	// OddHeartbeat is a heartbeat with a body, or with a message id that is not the standard's.
+	OddHeartbeat = "heartbeat"
+	// OddAuth is an authentication that is encrypted, or laid out otherwise than in the standard.
+	OddAuth = "auth"
+)
+
+// conn is the codec of a connection. It has 38 bytes.
+type conn struct {
+	terminal // of the last message
+
+	known    bool        // there was one
+	bcd      bool        // its phone number is in BCD
+	id       [maxID]byte // of the terminal
+	idSize   uint8       // how much of id is used
+	textFlag byte        // of Protocol
+	serial   uint16      // of the next message to the device
+}
+
+// fragment in the note of a message says that it was one; the rest of the note is the message's id and its serial number.
+const fragment = 1 << 32
+
+// Next implements [codec.Codec].
+func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
+	if len(input) == 0 {
+		return 0, nil
+	}
+	if input[0] != flag {
+		m.Odd = OddGarbage
+		if n := bytes.IndexByte(input, flag); n > 0 {
+			return n, nil
+		}
+		return len(input), nil
+	}
+	size := bytes.IndexByte(input[1:min(len(input), maxFrame)], flag)
+	switch {
+	case size < 0 && len(input) >= maxFrame:
+		return 0, &codec.Error{Code: codec.TooLong, Text: "a frame is longer than 4096 bytes; begin and end each with 7e"}
+	case size < 0:
+		return 0, nil
+	case size == 0: // the flag before was the end of something
+		m.Odd = OddGarbage
+		return 1, nil
+	}
+	if !c.understand(input[1:1+size], m) {
+		return 1 + size, nil // the second flag may be the beginning of a frame
+	}
+	return 1 + size + 1, nil
+}
+
+// understand fills m with what stands between two flags, and reports whether that is a message.
+func (c *conn) understand(raw []byte, m *codec.Message) bool {
+	var (
+		text content
+		h    header
+		ok   bool
+	)
+	text.read(raw)
+	if m.Odd, ok = h.parse(&text); !ok {
+		return false
+	}
+	m.Note = uint64(h.id)<<16 | uint64(h.serial)
+	if isOurs(h.id) {
+		m.Odd = OddEcho
+		return true
+	}
+	c.meet(&h.terminal)
+	if !c.bcd {
+		m.Odd = OddPhone
+	}
+	m.ID = c.id[:c.idSize]
+	m.Kind = codec.Beat
+	if h.attr&fragmented != 0 {
+		m.Note |= fragment
+		return true
+	}
+	switch h.id {
+	case msgRegister:
+		m.Kind = codec.Register
+		c.wantID(m)
+	case msgAuth:
+		c.authenticate(raw, &h, m)
+	case msgLogout:
+		m.Kind = codec.Bye
+	case msgHeartbeat:
+		if h.body > 0 {
+			m.Odd = OddHeartbeat
+		}
+	case msgOtherHeartbeat:
+		m.Odd = OddHeartbeat
+	}
+	return true
+}
+
+// meet notes who sends.
+func (c *conn) meet(t *terminal) {
+	if c.known && c.terminal == *t {
+		return
+	}
+	c.terminal, c.known = *t, true
+	var id []byte
+	id, c.bcd = appendID(c.id[:0], c.number())
+	c.idSize = uint8(len(id))
+}
+
+// wantID says that a message that opens a session lacks a phone number, if it does.
+func (c *conn) wantID(m *codec.Message) {
+	if c.idSize == 0 {
+		m.Err = &codec.Error{Code: codec.BadID, Text: "the phone number is 0; set that of the device"}
+	}
+}
+
+// authenticate fills m with an authentication. If it is encrypted, it shows no token.
+func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
+	m.Kind = codec.Hello
+	c.wantID(m)
+	if h.attr&encrypted != 0 {
+		m.Odd = OddAuth
+		return
+	}
+	body := plain(raw)[h.size:][:h.body]
+	if h.of2019 {
+		var ok bool
+		if body, ok = code2019(body); !ok {
+			m.Odd = OddAuth
+		}
+	}
+	// A STRING may end with zeros: those of 2011 always do.
+	if body = bytes.TrimRight(body, "\x00"); len(body) > 0 {
+		m.Token = body
+	}
+}
+
+// code2019 returns the code of an authentication of 2019: behind its length, and before an IMEI and the version of the firmware. If they
+// are not there, it is behind its length if that can be one, or else, as it was before 2019, the whole body.
+func code2019(body []byte) (code []byte, ok bool) {
+	const imei, firmware = 15, 20
+	if len(body) == 0 {
+		return nil, false
+	}
+	size := int(body[0])
+	switch rest := len(body) - 1 - size; {
+	case rest == imei+firmware:
+		return body[1:][:size], true
+	case rest >= 0 && size < ' ': // no letter of a code
+		return body[1:][:size], false
+	}
+	return body, false
+}

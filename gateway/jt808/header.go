@@ -1,0 +1,111 @@
+package jt808
+
+import "encoding/binary"
+
+// The bits of the attributes of a message.
+const (
+	bodyLength  = 0x03FF
+	encrypted   = 0x1C00 // 0: not encrypted
+	fragmented  = 0x2000
+	edition2019 = 0x4000
+)
+
+// maxBody is the longest body, in bytes.
+const maxBody = bodyLength
+
+// slack is by how many bytes the length of a body may differ from the one that its header declares. A frame is told from garbage by a
+// checksum of one byte and by this length, so that it cannot be arbitrary; the devices that get it wrong are a few bytes off.
+const slack = 32
+
+// A terminal is how a device names itself in its headers, and how the gateway addresses it.
+type terminal struct {
+	phone   [10]byte // its number, in BCD, to the right
+	version byte     // of the protocol, in the headers of 2019
+	of2019  bool     // the header has a version, and a phone of 10 bytes instead of 6
+}
+
+// number returns the bytes of the phone number as they stand in the header.
+func (t *terminal) number() []byte {
+	if t.of2019 {
+		return t.phone[:]
+	}
+	return t.phone[4:]
+}
+
+// begin begins a frame to or from the terminal, with a body of the given length.
+func (t *terminal) begin(dst []byte, id uint16, length int, serial uint16) writer {
+	w := writer{dst: append(dst, flag)}
+	w.word(id)
+	if t.of2019 {
+		w.word(uint16(length) | edition2019)
+		w.byte(t.version)
+	} else {
+		w.word(uint16(length))
+	}
+	w.bytes(t.number())
+	w.word(serial)
+	return w
+}
+
+// A header is the header of a message, understood.
+type header struct {
+	terminal
+
+	id, attr, serial uint16
+	size             int // its length; the body follows
+	body             int // the length of the body
+}
+
+// parse understands the header of a frame and checks its length and its checksum. It returns what was odd, and false if the frame is
+// none.
+func (h *header) parse(c *content) (odd string, ok bool) {
+	const shortest = 12 + 1 // a header and a checksum
+	if c.size < shortest {
+		return OddShort, false
+	}
+	if c.sum != 0 {
+		return OddChecksum, false
+	}
+	if c.badEscapes {
+		odd = OddEscape
+	}
+	h.id = binary.BigEndian.Uint16(c.head[0:])
+	h.attr = binary.BigEndian.Uint16(c.head[2:])
+	declared := int(h.attr & bodyLength)
+	h.of2019 = h.attr&edition2019 != 0
+	h.measure(c.size)
+	if h.of2019 && h.body != declared && h.body+5 == declared {
+		// Some devices set the bit of 2019 in a header of 2013; its length tells.
+		h.of2019 = false
+		h.measure(c.size)
+		odd = OddVersion
+	}
+	switch off := h.body - declared; {
+	case h.body < 0:
+		return OddShort, false
+	case off < -slack || off > slack:
+		return OddLength, false
+	case off != 0:
+		odd = OddLength
+	}
+	rest := c.head[4:]
+	if h.of2019 {
+		h.version = rest[0]
+		rest = rest[1:]
+	}
+	rest = rest[copy(h.number(), rest):]
+	h.serial = binary.BigEndian.Uint16(rest)
+	return odd, true
+}
+
+// measure computes the lengths of the header and of the body of a frame.
+func (h *header) measure(size int) {
+	h.size = 12
+	if h.of2019 {
+		h.size = 17
+	}
+	if h.attr&fragmented != 0 {
+		h.size += 4 // how many fragments there are, and which one this is
+	}
+	h.body = size - 1 - h.size
+}

@@ -1,0 +1,59 @@
+package jt808
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// errUnknownPhone is returned by Send before the first message of the device: the gateway cannot address it.
+var errUnknownPhone = errors.New("jt808: the device has not said its phone number yet; send when its session is open")
+
+// Probe implements [codec.Prober]: it asks where the device is (0x8201). Before the first message of the device it appends nothing, as the
+// device cannot be addressed.
+func (c *conn) Probe(dst []byte) []byte {
+	if !c.known {
+		return dst
+	}
+	w := c.begin(dst, msgQueryLocation, 0)
+	return w.end()
+}
+
+// Pace implements [codec.Pacer]: it sets the parameter of the interval of heartbeats (0x8103, parameter 0x0001), in whole seconds, at
+// least one, rounded down so that no heartbeat comes too late. Before the first message of the device it appends nothing.
+func (c *conn) Pace(dst []byte, interval, _ time.Duration) []byte {
+	const heartbeatInterval = 0x0001
+	if !c.known {
+		return dst
+	}
+	w := c.begin(dst, msgSetParameters, 10)
+	w.byte(1) // parameter
+	w.dword(heartbeatInterval)
+	w.byte(4) // bytes
+	w.dword(uint32(min(max(interval/time.Second, 1), math.MaxUint32)))
+	return w.end()
+}
+
+// Send implements [codec.Sender]: payload becomes a text message (0x8300), with the text flag of the Protocol and, for devices of 2019,
+// the text type 1 (a notice). The bytes are passed on as they are; devices expect GBK, which ASCII is a part of. It returns an error if
+// payload is empty or longer than a message (1022 bytes, 1021 for devices of 2019), or before the first message of the device.
+func (c *conn) Send(dst, payload []byte) ([]byte, error) {
+	if !c.known {
+		return dst, errUnknownPhone
+	}
+	head := 1
+	if c.of2019 {
+		head = 2
+	}
+	if most := maxBody - head; len(payload) == 0 || len(payload) > most {
+		return dst, fmt.Errorf("jt808: a text message has 1 to %d bytes, not %d", most, len(payload))
+	}
+	w := c.begin(dst, msgText, head+len(payload))
+	w.byte(c.textFlag)
+	if c.of2019 {
+		w.byte(1)
+	}
+	w.bytes(payload)
+	return w.end(), nil
+}

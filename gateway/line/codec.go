@@ -1,0 +1,154 @@
+package line
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+// Protocol is the line protocol. Its codec has no state: all connections share it.
+type Protocol struct {
+	// MaxLine is the longest line, in bytes. Default: 1024.
+	MaxLine int
+}
+
+// Name implements [codec.Protocol].
+func (p Protocol) Name() string { return "line" }
+
+// Sniff implements [codec.Protocol]: any printable ASCII will do, so a port that serves several protocols asks this one last.
+func (p Protocol) Sniff(first []byte) codec.Guess {
+	if b := first[0]; b >= ' ' && b < 0x7f || b == '\t' || b == '\r' || b == '\n' {
+		return codec.Yes
+	}
+	return codec.No
+}
+
+// Codec implements [codec.Protocol].
+func (p Protocol) Codec() codec.Codec { return talk(p.maxLine()) }
+
+// PacketCodec implements [codec.Packets].
+func (p Protocol) PacketCodec() codec.Codec { return packet(p.maxLine()) }
+
+func (p Protocol) maxLine() int {
+	if p.MaxLine == 0 {
+		return 1024
+	}
+	return p.MaxLine
+}
+
+// talk understands lines of so many bytes at most.
+type talk int
+
+// Next implements [codec.Codec].
+func (t talk) Next(input []byte, m *codec.Message) (int, error) {
+	text, rest, ok := split(input)
+	if !ok && len(input) <= int(t) {
+		return 0, nil
+	}
+	if !ok || len(text) > int(t) {
+		return 0, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a line has at most %d bytes", int(t))}
+	}
+	parse(text, m)
+	return len(input) - len(rest), nil
+}
+
+// Reply implements [codec.Codec].
+func (t talk) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
+	if o.Err != nil {
+		return appendError(dst, o.Err)
+	}
+	switch m.Kind {
+	case codec.Hello, codec.Proof:
+		dst = append(dst, "OK "...)
+		dst = strconv.AppendUint(dst, o.Epoch, 10)
+		dst = append(dst, " ttl="...)
+		return append(appendSeconds(dst, o.Timeout), '\n')
+	case codec.Challenge:
+		return append(append(append(dst, "CHALLENGE "...), o.Nonce...), '\n')
+	case codec.Repace:
+		return append(appendSeconds(append(dst, "TTL "...), o.Timeout), "s\n"...)
+	case codec.Sleep:
+		return append(appendSeconds(append(dst, "OK sleep="...), o.Granted), '\n')
+	case codec.Fail:
+		return append(dst, "OK\n"...)
+	case codec.Bye:
+		return append(dst, "BYE\n"...)
+	case codec.Beat:
+		if m.Note == ping {
+			return appendPong(dst, m.Text)
+		}
+	case codec.None, codec.Register:
+	}
+	return dst
+}
+
+// Goodbye implements [codec.Codec].
+func (t talk) Goodbye(dst []byte, why string, err *codec.Error) []byte {
+	if err != nil {
+		return appendError(dst, err)
+	}
+	dst = append(dst, "BYE"...)
+	if why != "" {
+		dst = append(append(dst, ' '), why...)
+	}
+	return append(dst, '\n')
+}
+
+// Probe implements [codec.Prober].
+func (t talk) Probe(dst []byte) []byte { return append(dst, "PING?\n"...) }
+
+// Pace implements [codec.Pacer].
+func (t talk) Pace(dst []byte, _, timeout time.Duration) []byte {
+	return append(appendSeconds(append(dst, "TTL "...), timeout), '\n')
+}
+
+// Send implements [codec.Sender]: the payload is one line of text.
+func (t talk) Send(dst, payload []byte) ([]byte, error) {
+	if !isText(payload) || len(payload) > int(t)-len("MSG ") {
+		return dst, fmt.Errorf("a message is one line of text of at most %d bytes", int(t)-len("MSG "))
+	}
+	return append(append(append(dst, "MSG "...), payload...), '\n'), nil
+}
+
+// packet is the codec of datagrams: their end also ends a line.
+type packet int
+
+// Next implements [codec.Codec].
+func (p packet) Next(input []byte, m *codec.Message) (int, error) {
+	n, err := talk(p).Next(input, m)
+	if n == 0 && err == nil {
+		parse(bytes.TrimSuffix(input, []byte("\r")), m)
+		n = len(input)
+	}
+	return n, err
+}
+
+// Reply implements [codec.Codec].
+func (p packet) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
+	return talk(p).Reply(dst, m, o)
+}
+
+// Goodbye implements [codec.Codec].
+func (p packet) Goodbye(dst []byte, why string, err *codec.Error) []byte {
+	return talk(p).Goodbye(dst, why, err)
+}
+
+func appendPong(dst, seq []byte) []byte {
+	if len(seq) == 0 {
+		return append(dst, "PONG\n"...)
+	}
+	return append(append(append(dst, "PONG "...), seq...), '\n')
+}
+
+func appendError(dst []byte, e *codec.Error) []byte {
+	dst = append(append(dst, "ERR "...), e.Code...)
+	dst = append(append(dst, ' '), e.Text...)
+	return append(dst, '\n')
+}
+
+func appendSeconds(dst []byte, d time.Duration) []byte {
+	return strconv.AppendFloat(dst, d.Seconds(), 'f', -1, 64)
+}

@@ -1,0 +1,314 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// maxMistakes is how many wrong messages a device may send before its hello, and maxNoise how many in a row may mean nothing.
+	maxMistakes = 3
+	maxNoise    = 16
+	// maxSniff is how many bytes are looked at to find out which protocol a connection speaks.
+	maxSniff = 64
+)
+
+// talk is the conversation with a device, whatever carries it. One goroutine uses it at a time.
+type talk struct {
+	session liveness.Session
+	codec   codec.Codec // nil until the first bytes have said which protocol it is
+	details *details    // nil for most
+	greeted bool
+	broken  bool // the device broke the protocol
+	wrong   uint8
+	noise   uint8
+}
+
+// details are what only some conversations have.
+type details struct {
+	name  string // that a certificate has proved; "" if none has
+	nonce []byte // of the challenge that is open
+	hello codec.Message
+	id    string // of hello
+}
+
+// desk is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
+type desk struct {
+	gateway *Gateway
+	door    *door
+	peer    liveness.Peer
+	address addressOf
+	counts  *loopCounters
+	wall    time.Time     // when what is being handled was read,
+	now     time.Duration // and the listening time then
+
+	message codec.Message
+	outcome codec.Outcome
+	out     []byte // the answers
+}
+
+// hear handles what came in. It returns what is left of it, which begins with a message that is not complete, and whether the
+// conversation is to be ended once d.out is written.
+func (t *talk) hear(d *desk, input []byte) (rest []byte, end bool) {
+	for rest = input; len(rest) > 0 && !end; {
+		if t.codec == nil {
+			protocol, err := d.door.sniff(rest)
+			if err != nil {
+				return rest, t.fail(d, err)
+			}
+			if protocol == nil {
+				return rest, false
+			}
+			t.codec = protocol.Codec()
+		}
+		d.message = codec.Message{}
+		n, err := t.codec.Next(rest, &d.message)
+		switch {
+		case err != nil:
+			return rest, t.fail(d, errorOf(err))
+		case n == 0 && len(rest) >= codec.MaxMessage:
+			return rest, t.fail(d, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %d bytes", codec.MaxMessage)})
+		case n == 0:
+			return rest, false
+		}
+		rest = rest[n:]
+		end = t.message(d)
+	}
+	return rest, end
+}
+
+func errorOf(err error) *codec.Error {
+	if e, ok := errors.AsType[*codec.Error](err); ok {
+		return e
+	}
+	return &codec.Error{Code: codec.BadMessage, Text: err.Error()}
+}
+
+// message does what one message means, and answers it.
+func (t *talk) message(d *desk) (end bool) {
+	m := &d.message
+	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
+	if m.Odd != "" {
+		d.gateway.odd.count(d.door.names(), m.Odd)
+	}
+	if m.Kind != codec.None {
+		t.noise = 0
+	} else if m.Odd != "" {
+		if t.noise++; t.noise > maxNoise {
+			return t.fail(d, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
+		}
+	}
+	d.outcome = codec.Outcome{Err: m.Err, Now: d.wall}
+	if t.greeted {
+		end = t.known(d)
+	} else {
+		end = t.stranger(d)
+	}
+	if err := d.outcome.Err; err != nil {
+		d.gateway.counts.mistakes.Add(1)
+	}
+	if end && t.broken && d.outcome.Err != nil {
+		d.gateway.counts.broken.Add(1)
+	}
+	d.out = t.codec.Reply(d.out, m, &d.outcome)
+	return end
+}
+
+// known handles a message on an open session.
+func (t *talk) known(d *desk) (end bool) {
+	m, o := &d.message, &d.outcome
+	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "this connection is that of another device; open one for each"}
+		return false
+	}
+	if m.Kind == codec.None {
+		return false
+	}
+	if o.Err != nil || m.Kind == codec.Beat {
+		t.session.Beat(d.now)
+		return false
+	}
+	switch m.Kind {
+	case codec.Hello:
+		t.session.Beat(d.now)
+		return t.again(d)
+	case codec.Register:
+		t.session.Beat(d.now)
+		t.register(d)
+	case codec.Repace:
+		p, err := t.session.Repace(d.now, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
+	case codec.Sleep:
+		granted, err := t.session.Sleep(d.now, m.Duration)
+		o.Granted, o.Err = granted, t.refusal(err)
+	case codec.Fail:
+		o.Err = t.refusal(t.session.Fail(d.now, string(m.Text)))
+	case codec.Bye:
+		t.session.Bye(d.now)
+		return true
+	case codec.Challenge, codec.Proof:
+		t.session.Beat(d.now)
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
+	case codec.None, codec.Beat:
+	}
+	return false
+}
+
+// again handles a hello on an open session: the same device may greet again.
+func (t *talk) again(d *desk) (end bool) {
+	t.hello(d)
+	if err := d.outcome.Err; err != nil && err.Code != codec.Busy {
+		t.broken = true
+		return true
+	}
+	return false
+}
+
+// refusal is what a device is told of an error of its session; one that was replaced hears it from the closer.
+func (t *talk) refusal(err error) *codec.Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, liveness.ErrReplaced):
+		return &codec.Error{Code: codec.Duplicate, Text: "the device came back on another connection"}
+	case errors.Is(err, liveness.ErrBusy):
+		return busy()
+	default:
+		return &codec.Error{Code: codec.BadTTL, Text: err.Error()}
+	}
+}
+
+// stranger handles a message before the session is open.
+func (t *talk) stranger(d *desk) (end bool) {
+	m, o := &d.message, &d.outcome
+	switch {
+	case m.Kind == codec.None:
+		return false
+	case m.Kind == codec.Bye && len(m.ID) == 0:
+		return true
+	case o.Err != nil: // the codec's word
+	case m.Kind == codec.Register:
+		t.register(d)
+	case m.Kind == codec.Challenge:
+		t.challenge(d)
+	case m.Kind == codec.Proof:
+		t.proof(d)
+	case m.Kind == codec.Hello:
+		t.hello(d)
+	case len(m.ID) > 0:
+		t.introduced(d)
+	case m.Odd != "":
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + d.door.names() + " protocol"}
+	default:
+		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
+	}
+	if o.Err == nil {
+		return m.Kind == codec.Bye
+	}
+	switch o.Err.Code {
+	case codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate:
+		t.broken = true
+		return true
+	}
+	t.wrong++
+	t.broken = t.wrong >= maxMistakes
+	return t.broken
+}
+
+// introduced opens the session of a device that names itself in each message, and does what else the message means.
+func (t *talk) introduced(d *desk) {
+	kind := d.message.Kind
+	if t.hello(d); d.outcome.Err != nil {
+		return
+	}
+	switch kind {
+	case codec.Sleep:
+		granted, err := t.session.Sleep(d.now, d.message.Duration)
+		d.outcome.Granted, d.outcome.Err = granted, t.refusal(err)
+	case codec.Fail:
+		d.outcome.Err = t.refusal(t.session.Fail(d.now, string(d.message.Text)))
+	case codec.Bye:
+		t.session.Bye(d.now)
+	default:
+	}
+}
+
+// hello opens the session of the device that the message names.
+func (t *talk) hello(d *desk) {
+	m := &d.message
+	id := unsafe.String(unsafe.SliceData(m.ID), len(m.ID)) // Open copies it if it keeps it
+	if err := t.admit(d, id, m.Token); err != nil {
+		d.outcome.Err = err
+		return
+	}
+	t.open(d, id, m)
+}
+
+// open opens the session of a device that may come in.
+func (t *talk) open(d *desk, id string, m *codec.Message) {
+	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
+	welcome, err := d.door.source.Open(&t.session, id, hello, d.peer, d.now)
+	if err != nil {
+		d.outcome.Err = unwelcome(err)
+		return
+	}
+	d.outcome.Epoch, d.outcome.Timeout, d.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
+	t.greeted = true
+	if t.details != nil {
+		t.details.nonce, t.details.hello = nil, codec.Message{}
+	}
+}
+
+func unwelcome(err error) *codec.Error {
+	switch {
+	case errors.Is(err, liveness.ErrInvalidID):
+		return &codec.Error{Code: codec.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
+	case errors.Is(err, liveness.ErrStaleEpoch):
+		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has had a later epoch; count up, or leave epoch= out"}
+	case errors.Is(err, liveness.ErrBusy):
+		return busy()
+	case errors.Is(err, liveness.ErrFull):
+		return &codec.Error{Code: codec.Full, Text: "the registry holds as many devices as it may"}
+	default:
+		return &codec.Error{Code: codec.BadHello, Text: err.Error()}
+	}
+}
+
+// busy is what a device is told while events cannot be stored.
+func busy() *codec.Error {
+	return &codec.Error{Code: codec.Busy, Text: "the server cannot store more at the moment; heartbeats count, say this again in a while"}
+}
+
+// fail ends the conversation because of what came in, or did not.
+func (t *talk) fail(d *desk, e *codec.Error) (end bool) {
+	t.broken = true
+	d.gateway.counts.broken.Add(1)
+	d.gateway.counts.mistakes.Add(1)
+	d.out = t.goodbye(d.door, d.out, "", e)
+	return true
+}
+
+// goodbye appends what the device is told before the connection is closed.
+func (t *talk) goodbye(at *door, dst []byte, why string, err *codec.Error) []byte {
+	if t.codec != nil {
+		return t.codec.Goodbye(dst, why, err)
+	}
+	return at.goodbye(dst, why, err)
+}
+
+// ended tells the session that what carried it has ended.
+func (t *talk) ended(now time.Duration) {
+	if !t.greeted {
+		return
+	}
+	why := liveness.Closed
+	if t.broken {
+		why = liveness.Protocol
+	}
+	t.session.Close(now, why)
+}

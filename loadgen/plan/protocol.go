@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+)
+
+// The protocols that a fleet can speak: those of the gateway, and MQTT 3.1.1.
+const (
+	Line      = "line"
+	Frame     = "frame"
+	JT808     = "jt808"
+	Teltonika = "teltonika"
+	GT06      = "gt06"
+	MQTT      = "mqtt"
+)
+
+// words are what a protocol can say, and ids that fit it.
+type words struct {
+	bye, sleep bool
+	id         string
+}
+
+var protocols = map[string]words{
+	Line:      {bye: true, sleep: true, id: "dev-%07d"},
+	Frame:     {bye: true, sleep: true, id: "dev-%07d"},
+	JT808:     {bye: true, id: "139%08d"}, // the number of a phone
+	Teltonika: {id: "35000%010d"},         // an IMEI
+	GT06:      {id: "86000%010d"},         // an IMEI
+	MQTT:      {bye: true, id: "dev-%07d"},
+}
+
+// Protocols returns the names of all protocols.
+func Protocols() []string { return slices.Sorted(maps.Keys(protocols)) }
