@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/report"
@@ -55,6 +57,12 @@ func (b *bench) measure(ctx context.Context) ([]*result, error) {
 	return results, nil
 }
 
+// restartSignal is sent by the generator at each signal of its scenario; after so many of them all servers have been restarted.
+const (
+	restartSignal = syscall.SIGUSR1
+	restarts      = 3
+)
+
 // play plays one scenario against fresh servers.
 func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
 	dir, out := filepath.Join(b.dir, s.name), filepath.Join(b.out, s.name)
@@ -71,8 +79,15 @@ func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
 	}
 	defer all.stop()
 	r := &result{scenario: s, servers: n}
+	rolling, end := context.WithCancel(ctx)
+	rolled := make(chan error, 1)
+	signals := make(chan os.Signal, restarts)
+	signal.Notify(signals, restartSignal)
+	go func() { rolled <- all.roll(rolling, signals, restarts) }()
 	generator, err := b.generate(ctx, b.arguments(s, all, out), all, free, r)
-	if err != nil {
+	end()
+	signal.Stop(signals)
+	if err = errors.Join(err, <-rolled); err != nil {
 		return nil, err
 	}
 	r.failed = all.died()
@@ -123,6 +138,7 @@ func (b *bench) arguments(s scenario, all servers, out string) []string {
 	if b.pictures != "" {
 		args = append(args, "--png")
 	}
+	args = append(args, "--on-signal", fmt.Sprintf("kill -%d %d", restartSignal, os.Getpid()))
 	if s.p99 > 0 {
 		args = append(args, "--max-latency-p99", s.p99.String())
 	}

@@ -70,7 +70,7 @@ func (b *bench) playBroker(ctx context.Context, c *comparison, mosquitto string)
 	_, _ = fmt.Fprintf(b.log, "%s: %d clients of %s\n", c.name, b.connections, c.broker)
 	var s *server
 	if c.broker == holterBroker {
-		s, err = startServer(ctx, b.program, filepath.Join(dir, "data"), filepath.Join(out, "server.log"), "127.0.0.1:0", 1)
+		s, err = startServer(ctx, b.program, filepath.Join(dir, "data"), filepath.Join(out, "server.log"), anyPort, 1)
 	} else {
 		s, err = startMosquitto(ctx, mosquitto, dir, filepath.Join(out, "server.log"))
 	}
@@ -100,7 +100,7 @@ func (b *bench) playBroker(ctx context.Context, c *comparison, mosquitto string)
 
 // startMosquitto starts a mosquitto with room for all.
 func startMosquitto(ctx context.Context, program, dir, log string) (*server, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", anyPort)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,10 @@ func startMosquitto(ctx context.Context, program, dir, log string) (*server, err
 	}
 	go func() {
 		defer close(s.ended)
-		s.err = errors.Join(s.cmd.Wait(), out.Close())
+		err := errors.Join(s.cmd.Wait(), out.Close())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = err
 	}()
 	for began := time.Now(); ; {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", s.mqtt)

@@ -71,7 +71,7 @@ type scenario struct {
 
 // all are the scenarios that are measured.
 func all() []scenario {
-	return []scenario{{"steady", 0}, {"silent-10pct", 100 * time.Millisecond}, {"site-outage", 0}, {"reconnect-storm", 2 * time.Second}}
+	return []scenario{{"steady", 0}, {"silent-10pct", 100 * time.Millisecond}, {"site-outage", 0}, {"reconnect-storm", 2 * time.Second}, {"rolling-restart", 0}}
 }
 
 func run(ctx context.Context, args []string, stdout, stderr *os.File) (err error) {

@@ -134,7 +134,7 @@ func TestRun(t *testing.T) {
 	}
 	server := " --target 127.0.0.1:70 --verify http://127.0.0.1:81"
 	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(out, "reconnect-storm") +
-		" --max-latency-p99 2s" + strings.Repeat(server, 3)
+		fmt.Sprintf(" --on-signal kill -10 %d", os.Getpid()) + " --max-latency-p99 2s" + strings.Repeat(server, 3)
 	if f.Command != want {
 		t.Errorf("command = %q, want %q", f.Command, want)
 	}
@@ -206,7 +206,7 @@ func TestParse(t *testing.T) {
 	if err != nil || o.connections != 500_000 || o.perServer != openFiles()*925/1000 || len(o.scenarios) != 2 || o.scenarios[1].name != "site-outage" {
 		t.Errorf("parse = %+v, %v", o, err)
 	}
-	if o, err := parse([]string{"-quick"}, os.Stderr); err != nil || o.connections != 2000 || o.perServer != 1000 || len(o.scenarios) != 4 || o.scenarios[1].p99 != 0 {
+	if o, err := parse([]string{"-quick"}, os.Stderr); err != nil || o.connections != 2000 || o.perServer != 1000 || len(o.scenarios) != len(all()) || o.scenarios[1].p99 != 0 {
 		t.Errorf("parse = %+v, %v", o, err)
 	}
 	for _, args := range [][]string{{"x"}, {"-connections", "0"}, {"-scenarios", "calm"}, {"-ramp", "0"}, {"-interval", "1ms"}, {"-duration", "-1s"}} {

@@ -51,7 +51,7 @@ func (m *meter) run(ctx context.Context, every time.Duration) {
 func (m *meter) look() {
 	var sum uint64
 	for _, s := range m.servers {
-		sum += proportional(s.cmd.Process.Pid)
+		sum += proportional(s.process())
 	}
 	u := &m.usage
 	u.servers = max(u.servers, sum)
@@ -89,7 +89,7 @@ const tick = 10 * time.Millisecond
 // cpu returns the CPU time of all servers that live.
 func (all servers) cpu() (sum time.Duration) {
 	for _, s := range all {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process()))
 		if err != nil {
 			continue
 		}

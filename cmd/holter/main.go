@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // schedules name time zones, also where there is no zoneinfo
 
 	"github.com/alecthomas/kong"
 

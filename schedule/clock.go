@@ -1,0 +1,97 @@
+package schedule
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// clockStep is how far the clock on the wall and the steady one may drift apart before the deadlines are set anew.
+const clockStep = 10 * time.Millisecond
+
+// clock knows two clocks: that on the wall, which somebody may set, and a steady one, which timers wait on. Instants of either are
+// nanoseconds since 1970; steady ones are those that the wall showed if nobody had set it since the start.
+type clock struct {
+	now    func() time.Time
+	steady timer.Clock
+	origin int64 // of the steady clock
+
+	setting sync.Mutex   // held while the deadlines are set anew
+	offset  atomic.Int64 // what the wall shows when the steady clock reads 0
+	steps   atomic.Uint64
+}
+
+func newClock(now func() time.Time) *clock {
+	c := &clock{now: now, steady: timer.System()}
+	c.origin, _ = c.measure()
+	c.offset.Store(c.origin)
+	return c
+}
+
+// measure compares the two clocks, and says by how much the result may be off.
+func (c *clock) measure() (offset int64, blur time.Duration) {
+	const tries, sharp = 3, 100 * time.Microsecond
+	for i := range tries {
+		before := c.steady.Now()
+		wall := c.now().UnixNano()
+		took := c.steady.Now() - before
+		if i == 0 || took < blur {
+			offset, blur = wall-int64(before+took/2), took
+		}
+		if blur < sharp {
+			break
+		}
+	}
+	return offset, blur
+}
+
+// read returns the current instant, by the wall or by the steady clock.
+func (c *clock) read(steady bool) int64 {
+	if steady {
+		return c.origin + int64(c.steady.Now())
+	}
+	return c.now().UnixNano()
+}
+
+// base returns what must be taken from an instant for the reading of the steady clock.
+func (c *clock) base(steady bool) int64 {
+	if steady {
+		return c.origin
+	}
+	return c.offset.Load()
+}
+
+// shift returns what must be added to an instant for what the wall will show.
+func (c *clock) shift(steady bool) int64 { return c.offset.Load() - c.base(steady) }
+
+// stepped says whether the clock on the wall has been set since that was noticed last, and what offset it has now.
+func (c *clock) stepped() (offset int64, ok bool) {
+	offset, blur := c.measure()
+	d := time.Duration(offset - c.offset.Load()).Abs()
+	return offset, d >= clockStep+blur
+}
+
+// checkClock sets the deadlines anew if the clock on the wall was set, or the machine was suspended.
+func (e *Engine) checkClock() {
+	if _, ok := e.clock.stepped(); !ok {
+		return
+	}
+	e.clock.setting.Lock()
+	defer e.clock.setting.Unlock()
+	if offset, ok := e.clock.stepped(); ok { // nobody else was here first
+		e.clock.offset.Store(offset)
+		e.clock.steps.Add(1)
+		e.clockSet()
+	}
+}
+
+// clockSet sets all deadlines anew.
+func (e *Engine) clockSet() {
+	for _, h := range e.all() {
+		if h != nil {
+			h.rearm()
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Package schedule says when something is due, and runs it then: crontab expressions, periods down to a millisecond, days and
+// weekdays, single instants. It has two parts.
+//
+// The pure part knows no clock and no goroutine: [Parse] makes a [Schedule] of a crontab expression, [Starting] lets it begin at an
+// instant, and [Due] says what is to be run after a while in which nobody looked. Who keeps schedules in a database needs no more.
+//
+// The [Engine] runs funcs: [Engine.Every], [Engine.Cron], [Engine.Once] and [Engine.Schedule] describe a schedule, [Plan.Do] adds
+// it, and the [Handle] that Do returns cancels it, pauses it, runs it now. One engine holds a million schedules on the timers of
+// package timer: none has a goroutine while it waits, and runs share a pool of workers that is resized while they run.
+//
+// # Expressions
+//
+// A crontab expression has five fields: minute (0 to 59), hour (0 to 23), day of month (1 to 31), month (1 to 12 or JAN to DEC),
+// day of week (0 to 7 or SUN to SAT; 0 and 7 are Sunday). With six fields the first is the second (0 to 59). A field is a list,
+// such as 1,15,20-30/5, of values, ranges and steps; * stands for all, and so does ? for days. A range may pass the end, as in
+// 22-2 for hours. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for what they say, and "@every 90s" for
+// a period. CRON_TZ=Europe/Berlin, or TZ=, before the fields names the time zone; a name needs the IANA time zone database, on
+// the machine or linked in by importing time/tzdata.
+//
+// As in every cron, a day matches if the day of month or the day of week does, where both fields are given. A field that begins
+// with * (so */2 too) counts as not given, and then both must match.
+//
+// # Changes of the clock
+//
+// When local time jumps by less than three hours, as it does when daylight saving time begins and ends, schedules follow Vixie
+// cron (cron(8), "Local time changes of less than three hours"). Those with * at the start of the second, minute or hour field
+// follow the clock on the wall: what is skipped is not run, and what comes twice is run twice. All others have a fixed time of
+// day: if that is skipped they run once, at the first instant after the gap, and if it comes twice they run the first time only.
+// A greater jump, such as the whole day that Samoa left out in 2011, is a correction: the new time holds at once.
+//
+// When the machine's own clock is set, or the machine was suspended, schedules that name times of day notice within a second.
+// Periods are measured in time that passed, and do not care.
+package schedule

@@ -1,0 +1,186 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/panjf2000/ants/v2"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// Engine runs what is due. Make one with [New], add schedules before or while [Engine.Run] runs it. Its methods, and those of the
+// plans' handles, may be called concurrently, also by what it runs; none of them but Run blocks.
+type Engine struct {
+	cfg   Config
+	clock *clock
+	ready *ready
+	zones zones
+
+	timers atomic.Pointer[timers] // nil before Run
+
+	mu      sync.Mutex // guards the fields below; a handle's lock may be held when it is taken, never the other way round
+	started bool
+	closed  bool
+	workers int
+	pool    *ants.PoolWithFuncGeneric[*Handle] // nil before Run
+	handles []*Handle                          // by index; nil where none is
+	free    []uint32                           // the indexes of those
+
+	counters counters
+}
+
+// timers is what the schedules of a running engine wait on.
+type timers struct {
+	engine *timer.Engine
+	group  *timer.Group
+}
+
+// New returns an engine that does nothing yet.
+func New(cfg Config) (*Engine, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{cfg: cfg, clock: newClock(cfg.Now), ready: newReady(), workers: cfg.Workers}, nil
+}
+
+// Run runs the engine until ctx ends, and then returns nil. Runs get ctx. When it ends, those that go on may end by themselves,
+// which Run waits for, and those that wait are dropped. Run may be called once.
+func (e *Engine) Run(ctx context.Context) error {
+	pool, err := e.start(ctx)
+	if err != nil {
+		return err
+	}
+	var feeding sync.WaitGroup
+	feeding.Go(func() { e.feed(pool) })
+	t, err := e.startTimers() //nolint:contextcheck // the timers end with Close, below
+	if err == nil {
+		e.clockSet() // arms all that was added before
+		<-ctx.Done()
+	}
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	unending := context.WithoutCancel(ctx)
+	if t != nil {
+		_ = t.engine.Close(unending) // fails only when the context ends
+	}
+	e.ready.close()
+	feeding.Wait()
+	_ = pool.ReleaseContext(unending)
+	return err
+}
+
+func (e *Engine) start(ctx context.Context) (*ants.PoolWithFuncGeneric[*Handle], error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		return nil, errors.New("schedule: Run was called before: it may be called once")
+	}
+	pool, err := ants.NewPoolWithFuncGeneric(e.workers, func(h *Handle) { h.run(ctx) })
+	if err != nil {
+		return nil, fmt.Errorf("schedule: make the pool: %w", err)
+	}
+	e.started, e.pool = true, pool
+	return pool, nil
+}
+
+func (e *Engine) startTimers() (*timers, error) {
+	engine, err := timer.Start(timer.Config{Clock: e.clock.steady})
+	if err != nil {
+		return nil, fmt.Errorf("schedule: start the timers: %w", err)
+	}
+	t := &timers{engine: engine}
+	if t.group, err = engine.Group(e.expired); err == nil {
+		e.timers.Store(t)
+		_, err = engine.RepeatFunc(time.Second, timer.FixedDelay, e.checkClock)
+	}
+	if err != nil {
+		return t, fmt.Errorf("schedule: start the timers: %w", err)
+	}
+	return t, nil
+}
+
+// feed hands what is ready to the pool, and waits for the pool so that nobody else need. It returns when all runs have ended.
+func (e *Engine) feed(pool *ants.PoolWithFuncGeneric[*Handle]) {
+	for h := e.ready.take(); h != nil; h = e.ready.take() {
+		if pool.Invoke(h) != nil { // the pool was closed, and nobody but Run can do that
+			return
+		}
+	}
+	e.ready.runs.Wait()
+}
+
+// Resize changes the number of workers. Runs that go on are not disturbed. It returns an error if workers is below 1.
+func (e *Engine) Resize(workers int) error {
+	if workers < 1 {
+		return fmt.Errorf("schedule: resize to %d workers: want 1 or more", workers)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = workers
+	if e.pool != nil {
+		e.pool.Tune(workers)
+	}
+	return nil
+}
+
+// add makes room for a handle.
+func (e *Engine) add(h *Handle) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	if len(e.free) > 0 {
+		h.index = e.free[len(e.free)-1]
+		e.free = e.free[:len(e.free)-1]
+		e.handles[h.index] = h
+		return nil
+	}
+	if len(e.handles) >= e.cfg.MaxSchedules {
+		return ErrFull
+	}
+	h.index = uint32(len(e.handles))
+	e.handles = append(e.handles, h)
+	return nil
+}
+
+// remove forgets a handle that has ended.
+func (e *Engine) remove(h *Handle) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.handles[h.index] == h {
+		e.handles[h.index] = nil
+		e.free = append(e.free, h.index)
+	}
+}
+
+// all returns all handles, and nil where none is.
+func (e *Engine) all() []*Handle {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.handles)
+}
+
+// expired is the timers' handler.
+func (e *Engine) expired(expired []timer.Expired) {
+	e.checkClock()
+	due := make([]*Handle, len(expired))
+	e.mu.Lock()
+	for i, x := range expired {
+		due[i] = e.handles[x.Data]
+	}
+	e.mu.Unlock()
+	for i, h := range due {
+		if h != nil && h.fire(expired[i].ID) {
+			e.remove(h)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Overlap says what becomes of an instant that comes while a run of the same schedule still goes on, or waits for a worker. The
+// zero Overlap is OverlapSkip.
+type Overlap int32
+
+const (
+	// OverlapSkip leaves the instant out.
+	OverlapSkip Overlap = 0
+	// OverlapAllow runs it at the same time. [MaxWaiting] runs of a schedule may wait for a worker; what comes then is left out.
+	OverlapAllow Overlap = -1
+
+	badOverlap Overlap = -2
+)
+
+// MaxWaiting is the most runs of one schedule that wait.
+const MaxWaiting = 1000
+
+// OverlapQueue lets up to n runs wait until the run before has ended; what comes then is left out. An n that is not 1 to
+// [MaxWaiting] is an error where the policy is used.
+func OverlapQueue(n int) Overlap {
+	if n < 1 || n > MaxWaiting {
+		return badOverlap
+	}
+	return Overlap(n)
+}
+
+var errOverlap = errors.New("schedule: the overlap policy is not one: want OverlapSkip, OverlapAllow or OverlapQueue(1) to OverlapQueue(1000)")
+
+// admits says whether one more run may wait, beside those that run and wait.
+func (o Overlap) admits(running, waiting int) bool {
+	switch {
+	case o == OverlapAllow:
+		return waiting < MaxWaiting
+	case o == OverlapSkip || running == 0:
+		return running+waiting <= int(o)
+	default:
+		return waiting < int(o)
+	}
+}
+
+func (o Overlap) String() string {
+	switch {
+	case o == OverlapSkip:
+		return "skip"
+	case o == OverlapAllow:
+		return "allow"
+	case o > 0:
+		return fmt.Sprintf("queue(%d)", int(o))
+	default:
+		return "invalid"
+	}
+}
