@@ -43,7 +43,7 @@ func fail(now time.Duration, message string) change {
 func bye(now time.Duration) change {
 	return change{
 		now:  now,
-		to:   func(f facts, _ Policy) facts { return f.heard(now).offline(0, Bye) },
+		to:   func(f facts, _ Policy) facts { return f.left(now) },
 		late: func(f facts) facts { return f.leaving(now) },
 	}
 }

@@ -99,6 +99,8 @@ type Event struct {
 	Group   string
 	Policy  string // the rule that the timeout is from
 
+	// By the wall clock as it was set at the event, the verdict's Time is not before its Deadline, and the Deadline of a silence not before
+	// Timeout has passed since LastSeen.
 	LastSeen     time.Time     // the device's last sign of life
 	Deadline     time.Time     // of the verdict, had nothing happened
 	HeardSilence time.Duration // of the source, from then to the event

@@ -192,9 +192,18 @@ func (r *rig) want(lines ...string) {
 	}
 }
 
-// jump returns an instant as a clock would read it whose wall reading was set by some seconds, and whose monotonic reading was not. The
-// time package offers no way to make one: the upper bits of the first word are the seconds of the wall reading.
+// jump returns an instant as a clock would read it whose wall reading was set, and whose monotonic reading was not. The time package offers
+// no way to make one: the first word of a Time has the seconds of the wall reading above its 30 bits of nanoseconds.
 func jump(at time.Time, d time.Duration) time.Time {
-	*(*uint64)(unsafe.Pointer(&at)) += uint64(d/time.Second) << 30
+	const nanos = 1<<30 - 1
+	word := (*uint64)(unsafe.Pointer(&at))
+	seconds, ns := int64(d/time.Second), int64(*word&nanos)+int64(d%time.Second)
+	switch {
+	case ns < 0:
+		seconds, ns = seconds-1, ns+int64(time.Second)
+	case ns >= int64(time.Second):
+		seconds, ns = seconds+1, ns-int64(time.Second)
+	}
+	*word = *word&^nanos + uint64(seconds)<<30 + uint64(ns)
 	return at
 }

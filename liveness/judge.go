@@ -109,15 +109,8 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Maintenance: d.maintenance,
 		Record:      d.recordLocked(sh),
 	}
-	if s := d.source; s != nil {
-		f, _ := d.factsLocked()
-		e.Source = s.name
-		e.LastSeen = s.wall(f.last)
-		if f.awaited(rule.Policy) {
-			verdict, _ := f.verdict(rule.Policy, s.notBefore(f.last, rule.Policy))
-			e.Deadline = s.wall(verdict)
-		}
-		e.HeardSilence = max(now-f.last, 0)
+	if d.source != nil {
+		d.tellLocked(&e, rule.Policy, now)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -127,6 +120,27 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		e.Outage = rule.group.inOutage()
 	}
 	r.outbox.put(e)
+}
+
+// tellLocked fills in what follows from the source's clock. Whatever is done to the wall clock, the deadline of a silence is not less than
+// the timeout after the device was last seen, and a verdict is not from before its deadline.
+func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
+	s := d.source
+	f, _ := d.factsLocked()
+	f.last = d.lastLocked()
+	e.Source = s.name
+	e.HeardSilence = max(now-f.last, 0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.LastSeen = s.wallLocked(f.last)
+	if !f.awaited(p) {
+		return
+	}
+	due, _ := f.verdict(p, s.notBefore(f.last, p))
+	e.Deadline = s.wallLocked(due)
+	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
+		e.Time = e.Deadline
+	}
 }
 
 // recordLocked returns what to keep of the device.

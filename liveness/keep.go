@@ -160,10 +160,10 @@ func (s *Source) restore(rec SourceRecord) error {
 
 // record returns what to keep of the source.
 func (s *Source) record() SourceRecord {
-	listened := s.Now()
-	rec := SourceRecord{Name: s.name, Listened: listened, At: s.wall(listened)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	listened := s.Now()
+	rec := SourceRecord{Name: s.name, Listened: listened, At: s.wallLocked(listened)}
 	if rec.At.IsZero() {
 		rec.At = s.past
 	}

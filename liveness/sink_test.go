@@ -183,6 +183,34 @@ func TestSinkBlocks(t *testing.T) {
 	}
 }
 
+// A device that was judged and says goodbye while nobody can be told that it came back stays what was told of it.
+func TestByeWhileBusy(t *testing.T) {
+	k := &sink{append: func([]liveness.Event) error { return nil }}
+	withSink(t, k, 4, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		var session liveness.Session
+		if _, err := s.Open(&session, "0", liveness.Hello{}, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 91 {
+			time.Sleep(time.Second)
+			s.Watermark(0, s.Pulse(time.Now()))
+		}
+		synctest.Wait()
+		k.append = func([]liveness.Event) error { <-k.gate; return nil }
+		openMany(t, s, 1, 9)
+		if !session.Bye(s.Time(time.Now())) {
+			t.Error("Bye = false")
+		}
+		if v, err := r.Device("0"); err != nil || v.State != liveness.Offline || v.Reason != liveness.Silence || v.Seq != 2 {
+			t.Errorf("Device = %+v, %v", v, err)
+		}
+		close(k.gate)
+		if err := stop(); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
 // While the outbox is full, verdicts wait; a heartbeat that comes meanwhile still counts. When the sink has taken nothing for a while, the
 // clock stands still.
 func TestSinkHoldsVerdicts(t *testing.T) {

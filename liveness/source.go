@@ -68,9 +68,23 @@ type Source struct {
 
 // pulse ties an instant to the listening time at it.
 type pulse struct {
-	at       time.Time
+	at       time.Time // as it was passed
+	wall     time.Time // what the wall clock showed, see wallAt
 	listened time.Duration
 	deaf     bool // the source has not listened since
+}
+
+// wallAt returns what the wall clock shows at an instant.
+//
+// [time.Now] reads the wall clock first and the monotonic clock then; who is held up in between has a wall reading that is too old for
+// its monotonic one, on a busy machine by a tenth of a second. The pulse before, carried on by the monotonic clock, shows that. It hides a
+// clock that was set back, too, for as long as one pulse.
+func (p *pulse) wallAt(now time.Time) time.Time {
+	wall, carried := now.Round(0), p.at.Round(0).Add(now.Sub(p.at))
+	if carried.After(wall) {
+		return carried
+	}
+	return wall
 }
 
 // AddSource adds a source, which begins to listen with its first pulse. Errors: a bad config, a name that is taken, [ErrClosed].
@@ -177,10 +191,9 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		return last.listened
 	}
 	counts := min(gap, s.config.MaxGap)
-	next := &pulse{at: now, listened: last.listened + counts}
-	to := now.Round(0)
-	if gap = max(gap, to.Sub(last.at.Round(0))); gap > s.config.MaxGap {
-		s.deafLocked(DeafInterval{From: to.Add(counts - gap), To: to, Listened: next.listened})
+	next := &pulse{at: now, wall: last.wallAt(now), listened: last.listened + counts}
+	if gap = max(gap, next.wall.Sub(last.wall)); gap > s.config.MaxGap {
+		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
 	}
 	s.latest.Store(next)
 	return next.listened
@@ -188,15 +201,15 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 
 // beginLocked is the first pulse. All that passed since the source listened last, before a restart, was deaf.
 func (s *Source) beginLocked(now time.Time) time.Duration {
-	listened := max(time.Duration(s.resumed.Load()), 0)
+	listened, wall := max(time.Duration(s.resumed.Load()), 0), now.Round(0)
 	if from := s.past; !from.IsZero() {
-		to := now.Round(0)
+		to := wall
 		if to.Before(from) {
 			to = from // the wall clock was set back
 		}
 		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
 	}
-	s.latest.Store(&pulse{at: now, listened: listened})
+	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
 	return listened
 }
 
@@ -233,9 +246,9 @@ func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
 }
 
 // Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is
-// lost. The source is deaf from there to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices that it heard last are
-// unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or never listened it does
-// nothing.
+// lost. The source is deaf from there, or up to 2^21 ns later, to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices
+// that it heard last are unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or
+// never listened it does nothing.
 func (s *Source) Deafen(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,18 +259,18 @@ func (s *Source) Deafen(at time.Time) {
 	listened := last.listened + min(at.Sub(last.at), s.config.MaxGap)
 	listened = max(listened, s.clock.Now())
 	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, which are rounded up
-	s.latest.Store(&pulse{at: at, listened: listened, deaf: true})
-	s.emitLocked(SourceDeaf, at.Round(0), 0)
+	on := listened - last.listened
+	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
+	s.latest.Store(next)
+	s.emitLocked(SourceDeaf, next.wall, 0)
 }
 
 // hearLocked is the first pulse after the source was deaf.
 func (s *Source) hearLocked(last *pulse, now time.Time) {
-	from, to := last.at.Round(0), now.Round(0)
-	if to.Before(from) {
-		to = from.Add(now.Sub(last.at)) // the wall clock was set back
-	}
-	s.latest.Store(&pulse{at: now, listened: last.listened})
-	s.heardLocked(DeafInterval{From: from, To: to, Listened: last.listened})
+	to := last.wallAt(now)
+	deaf := max(now.Sub(last.at), to.Sub(last.wall))
+	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
+	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 }
 
 // Watermark says that all that had reached a part of the source (0 to Parts-1) before the instant of a pulse is processed; the pulse
@@ -311,17 +324,21 @@ func (s *Source) unheard(last time.Duration) bool {
 	return p != nil && p.deaf || last < time.Duration(s.resumed.Load())
 }
 
-// wall returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered.
-func (s *Source) wall(listened time.Duration) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// wallLocked returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered, by the
+// wall clock as it is set now: one that was set back since makes it earlier. Of two listening times that are converted under one lock, the
+// instants are at least as far apart as they are.
+func (s *Source) wallLocked(listened time.Duration) time.Time {
 	p := s.latest.Load()
 	if p == nil {
 		return time.Time{}
 	}
-	at, then := p.at, p.listened
+	at, then := p.wall, p.listened
 	for i := len(s.deaf) - 1; i >= 0 && s.deaf[i].Listened > listened; i-- {
-		at, then = s.deaf[i].From, s.deaf[i].Listened
+		d := &s.deaf[i]
+		if at = at.Add(d.Listened - then); d.From.Before(at) {
+			at = d.From
+		}
+		then = d.Listened
 	}
 	return at.Add(listened - then)
 }
@@ -346,7 +363,7 @@ func (s *Source) View() SourceView {
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)
 		if p.deaf {
-			v.DeafSince, v.Behind = p.at.Round(0), 0
+			v.DeafSince, v.Behind = p.wall, 0
 		}
 	}
 	s.mu.Lock()

@@ -20,11 +20,11 @@ func TestDeafen(t *testing.T) {
 		r.source.Deafen(time.Now()) // it is deaf already
 		r.want(
 			"a:1 device.online at 1 seen 1 due 31 silent 0",
-			"source/edge:1 source.deaf at 5 deaf 0",
+			"source/edge:1 source.deaf at 5.002 deaf 0", // beyond the heartbeat as a checkpoint would round it
 		)
 		r.wantState("a", liveness.Unknown)
-		if v := r.source.View(); r.units(v.DeafSince) != 5 {
-			t.Errorf("View.DeafSince = %v, want 5 units", r.units(v.DeafSince))
+		if v := r.source.View(); r.units(v.DeafSince) != 5.002 {
+			t.Errorf("View.DeafSince = %v, want 5.002 units", r.units(v.DeafSince))
 		}
 		stamp := r.now()
 		time.Sleep(1000 * unit)
@@ -32,15 +32,18 @@ func TestDeafen(t *testing.T) {
 			t.Errorf("listening time went on from %v to %v while the source was deaf", stamp, got)
 		}
 		r.pulse()
-		r.want("source/edge:2 source.heard at 1006 deaf 1001")
+		r.want("source/edge:2 source.heard at 1006 deaf 1000.998")
 		r.wantState("a", liveness.Unknown)
+		if v := r.device("a"); r.units(v.LastSeen) != 5 {
+			t.Errorf("a was seen last at %v, want 5 units", r.units(v.LastSeen))
+		}
 		r.open("b")
 		r.listen(30*unit - step)
 		r.wantState("a", liveness.Unknown)
 		s.Beat(r.now())
 		r.wantState("a", liveness.Online)
-		if v := r.source.View(); len(v.Deaf) != 1 || inUnits(v.DeafTotal) != 1001 || !v.DeafSince.IsZero() {
-			t.Errorf("View = %+v, want one deaf interval of 1001 units", v)
+		if v := r.source.View(); len(v.Deaf) != 1 || inUnits(v.DeafTotal) != 1000.998 || !v.DeafSince.IsZero() {
+			t.Errorf("View = %+v, want one deaf interval of 1000.998 units", v)
 		}
 	})
 }

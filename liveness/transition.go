@@ -57,6 +57,14 @@ func (f facts) touched(now time.Duration) facts {
 	return f
 }
 
+// left returns the facts after a goodbye. One that is offline already stays so, for the reason that was told.
+func (f facts) left(now time.Duration) facts {
+	if f.state == Offline {
+		return f.touched(now)
+	}
+	return f.heard(now).offline(0, Bye)
+}
+
 // leaving returns the facts after a goodbye that nobody can be told of now: the verdict comes as soon as it can be.
 func (f facts) leaving(now time.Duration) facts {
 	f = f.touched(now)

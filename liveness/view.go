@@ -81,14 +81,16 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
 	v.HeardSilence = v.Now - f.last
-	v.LastSeen = s.wall(f.last)
-	v.Deaf = s.deafSince(f.last)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.LastSeen = s.wallLocked(f.last)
+	v.Deaf = s.deafSinceLocked(f.last)
 	switch {
 	case f.state == Offline:
 		v.Reason = f.reason
 		return
 	case f.state == Sleeping:
-		v.Sleep = s.wall(f.until)
+		v.Sleep = s.wallLocked(f.until)
 	case s.unheard(f.last):
 		v.State = Unknown
 	}
@@ -96,14 +98,12 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	if f.awaited(p) {
 		v.NotBefore = s.notBefore(f.last, p)
 		at, _ := f.verdict(p, v.NotBefore)
-		v.Deadline = s.wall(at)
+		v.Deadline = s.wallLocked(at)
 	}
 }
 
-// deafSince returns the deaf intervals after an instant of listening time.
-func (s *Source) deafSince(listened time.Duration) []DeafInterval {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// deafSinceLocked returns the deaf intervals after an instant of listening time.
+func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 	for i := range s.deaf {
 		if s.deaf[i].Listened > listened {
 			return append([]DeafInterval(nil), s.deaf[i:]...)

@@ -97,7 +97,7 @@ func (d *Drive) instant(at int64) time.Time {
 	if at == never {
 		return time.Time{}
 	}
-	return d.anchor.Add(time.Duration(at - d.anchored))
+	return d.wall.Add(time.Duration(at - d.anchored))
 }
 
 // clock returns the time since the start.

@@ -32,7 +32,8 @@ type Drive struct {
 	epoll   int
 
 	anchor   time.Time // the beginning of this turn of the loop,
-	anchored int64     // and since the start
+	anchored int64     // since the start,
+	wall     time.Time // and by the wall clock
 
 	devs     []device
 	wheel    wheel

@@ -27,8 +27,7 @@ const (
 func (d *Drive) work() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.anchor = time.Now()
-	d.anchored = int64(d.anchor.Sub(d.base))
+	d.look()
 	now := d.anchored
 	next := now + int64(maxWait)
 	next = min(next, d.stepsDue(now), d.rampDue(now))
@@ -39,6 +38,17 @@ func (d *Drive) work() int {
 	}
 	left := time.Duration(max(next-d.clock(), 0))
 	return int((left + time.Millisecond - 1) / time.Millisecond)
+}
+
+// look reads the clock. time.Now reads the wall clock and the monotonic one, one after the other; if the thread was held up in between,
+// the wall's reading is too early, and what the reading before it amounts to is nearer to the truth.
+func (d *Drive) look() {
+	now := time.Now()
+	wall := now.Round(0)
+	if carried := d.anchor.Round(0).Add(now.Sub(d.anchor)); !d.anchor.IsZero() && carried.After(wall) {
+		wall = carried
+	}
+	d.anchor, d.wall, d.anchored = now, wall, int64(now.Sub(d.base))
 }
 
 const notSoon = int64(1 << 62)
@@ -135,8 +145,7 @@ func (d *Drive) serve(events []unix.EpollEvent) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.anchor = time.Now()
-	d.anchored = int64(d.anchor.Sub(d.base))
+	d.look()
 	for i := range events {
 		e := &events[i]
 		switch owner := d.owners[e.Fd]; {
