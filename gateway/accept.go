@@ -38,17 +38,32 @@ func (g *Gateway) listen(ctx context.Context) error {
 	}}
 	lc.SetMultipathTCP(false) // its sockets cost the kernel more, and devices do not speak it
 	for _, at := range g.config.Listen {
+		if at.Packets {
+			addr, err := g.udp.listen(ctx, &lc, at)
+			if err != nil {
+				g.udp.close()
+				g.closeListeners()
+				return fmt.Errorf("gateway: %w", err)
+			}
+			g.addrs = append(g.addrs, addr)
+			continue
+		}
 		l, err := lc.Listen(ctx, "tcp", at.Address)
 		if err != nil {
+			g.udp.close()
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)
 		}
+		g.addrs = append(g.addrs, l.Addr())
 		g.doors = append(g.doors, &door{Listener: at, listener: l.(*net.TCPListener)})
 	}
 	return nil
 }
 
 func (g *Gateway) closeListeners() {
+	if g.secure != nil {
+		g.secure.sockets.Stop()
+	}
 	for _, d := range g.doors {
 		_ = d.listener.Close()
 	}
@@ -97,21 +112,30 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) <-chan gnet.RegisteredResult {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
+	proxied := d.trusts(addr)
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
 		g.refuse(d, c, "the gateway holds as many connections as it may; try again later")
 		return nil
-	case !g.addresses.enter(addr, g.config.MaxPerAddress):
+	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
 		g.refuse(d, c, "your address holds as many connections as it may")
 		return nil
 	}
 	g.keepAlive(c)
+	if d.TLS != nil {
+		g.secure.admit(d, c, proxied)
+		return nil
+	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	result, err := l.events.Enroll(gnet.NewContext(ctx, &conn{loop: l, door: d}), c)
+	served := &conn{loop: l, door: d}
+	if proxied {
+		served.throughProxy()
+	}
+	result, err := l.events.Enroll(gnet.NewContext(ctx, served), c)
 	if err != nil { // the engine stops
-		g.leave(addr)
+		g.left(&served.talk, addr)
 		_ = c.Close()
 		return nil
 	}

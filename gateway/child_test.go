@@ -26,14 +26,19 @@ import (
 const (
 	childEnv = "HOLTER_TEST_CHILD" // gateway, or gnet: a server that accepts the way gnet does
 	filesEnv = "HOLTER_TEST_FILES" // its limit on open files
+	certEnv  = "HOLTER_TEST_CERT"  // the folder with server.pem and server.key, for one that speaks TLS
 )
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(childEnv) {
 	case "gateway":
-		os.Exit(status(gatewayChild()))
+		os.Exit(status(gatewayChild(gateway.At("127.0.0.1:0")[0])))
+	case "tls":
+		os.Exit(status(tlsChild()))
 	case "gnet":
 		os.Exit(status(gnetChild()))
+	case "crowd":
+		os.Exit(status(crowdChild()))
 	default:
 		// ants, inside gnet and timer, keeps goroutines of its own for the length of the process.
 		goleak.VerifyTestMain(m,
@@ -61,7 +66,7 @@ func limitFiles() error {
 }
 
 // gatewayChild serves until its standard input ends, and then prints its events.
-func gatewayChild() error {
+func gatewayChild(at gateway.Listener) error {
 	if err := limitFiles(); err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func gatewayChild() error {
 		return err
 	}
 	g, err := gateway.New(context.Background(), registry, gateway.Config{
-		Listen: gateway.At("127.0.0.1:0"), MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Listen: []gateway.Listener{at}, MaxConnections: 1 << 20, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		return err

@@ -36,6 +36,9 @@ type Config struct {
 	AcceptRate int
 	// HandshakeTimeout is how long a connection has to say hello. Default: 10 s.
 	HandshakeTimeout time.Duration
+	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and for no longer than
+	// HandshakeTimeout. Default: GOMAXPROCS.
+	MaxHandshakes int
 	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.
 	// Default 0: off; a device that is judged is disconnected anyway.
 	IdleTimeout time.Duration
@@ -44,6 +47,12 @@ type Config struct {
 	// CloseRate is how many connections are closed per second on the gateway's part, so that a mass verdict does not disturb the
 	// living. Default: 2,000.
 	CloseRate int
+	// MaxBeatRate is how many heartbeats per second the gateway means to carry. When there are more than 80 % of it, devices that can be
+	// told are told to send fewer, and their policies follow, unless they are configured ones. Default 0: off.
+	MaxBeatRate int
+	// ProbeRate is how many devices are asked for a sign of life per second, see [liveness.Policy]; no more than those of one second wait,
+	// and the oldest are left out. Default: 2,000.
+	ProbeRate int
 	// KeepAlive is the time after which an idle connection is probed by the kernel, spread by half of it. It should be long: silence is
 	// judged by the policy. Default 0: off.
 	KeepAlive time.Duration
@@ -110,9 +119,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.Loops, runtime.GOMAXPROCS(0))
 	def(&c.MaxConnections, connectionsAllowed())
+	def(&c.MaxHandshakes, runtime.GOMAXPROCS(0))
 	def(&c.AcceptRate, 20_000)
 	def(&c.MaxOutbound, 64<<10)
 	def(&c.CloseRate, 2_000)
+	def(&c.ProbeRate, 2_000)
 	defTime(&c.HandshakeTimeout, 10*time.Second)
 	defTime(&c.UserTimeout, time.Minute)
 	defTime(&c.ProbeInterval, 10*time.Millisecond)
@@ -124,6 +135,9 @@ func (c Config) validate() error {
 	if len(c.Listen) == 0 {
 		errs = append(errs, errors.New("gateway: Listen is empty, want an address"))
 	}
+	for _, l := range c.Listen {
+		errs = append(errs, l.validate())
+	}
 	check := func(name string, v, least, most int64) {
 		if v < least || v > most {
 			errs = append(errs, fmt.Errorf("gateway: %s is %d, want %d to %d", name, v, least, most))
@@ -131,10 +145,13 @@ func (c Config) validate() error {
 	}
 	check("Loops", int64(c.Loops), 1, 1024)
 	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
+	check("MaxHandshakes", int64(c.MaxHandshakes), 1, 1<<16)
 	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
 	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)
 	check("MaxOutbound", int64(c.MaxOutbound), 256, 1<<30)
 	check("CloseRate", int64(c.CloseRate), 1, 1<<30)
+	check("MaxBeatRate", int64(c.MaxBeatRate), 0, 1<<30)
+	check("ProbeRate", int64(c.ProbeRate), 1, 1<<20)
 	for _, d := range []struct {
 		name        string
 		v, least, m time.Duration

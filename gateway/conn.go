@@ -34,7 +34,9 @@ type conn struct {
 
 // Replaced implements [liveness.Peer].
 func (c *conn) Replaced() {
-	c.loop.gateway.twins.add(c.session.ID())
+	if g := c.loop.gateway; !g.udp.opens(c.session.ID()) {
+		g.twins.replaced(c.session.ID())
+	}
 	c.loop.gateway.closer.add(c, "replaced: the device came back on another connection")
 }
 
@@ -68,7 +70,7 @@ func (c *conn) closed() {
 	} else {
 		c.ended(c.door.source.Time(time.Now()))
 	}
-	g.leave(c.address())
+	g.left(&c.talk, c.address())
 	c.gnet = nil
 }
 
@@ -76,7 +78,7 @@ func (c *conn) closed() {
 type addressOf func() netip.Addr
 
 // address is the device's, or that of the proxy which it comes through.
-func (c *conn) address() netip.Addr { return remoteAddr(c.gnet.RemoteAddr()) }
+func (c *conn) address() netip.Addr { return c.from(remoteAddr(c.gnet.RemoteAddr())) }
 
 // at prepares the loop's desk for the connection.
 func (c *conn) at() *desk {
@@ -90,6 +92,11 @@ func (c *conn) at() *desk {
 
 // traffic handles what came in, and writes the answers together.
 func (c *conn) traffic() gnet.Action {
+	if c.awaitsHeader() {
+		if off, action := c.takeHeader(); !off {
+			return action
+		}
+	}
 	input, _ := c.gnet.Peek(-1)
 	if len(input) == 0 {
 		return gnet.None

@@ -12,6 +12,10 @@
 // line with the heartbeats, the listening clock waits for the probes, and no verdict overtakes unread input. If the process is stopped,
 // no probe is sent, and that time does not count.
 //
+// Datagrams (UDP) are a source of their own. Its clock goes on as each socket's reader has found it empty, or has read as many datagrams as
+// it can hold, since. When the kernel has dropped some because a socket was full, it is deaf, until that has not happened for a second:
+// who was not heard since has time to be.
+//
 // # Bounds
 //
 // Connections, connections of one address, accepts per second, the length of a line, unsent bytes of a connection, the time to say

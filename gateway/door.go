@@ -28,7 +28,6 @@ type door struct {
 
 	accepted atomic.Uint64
 	settled  atomic.Uint64 // in an event loop, or refused
-	awaited  uint64        // settled, once all are in who waited when it was asked; for the prober alone
 }
 
 // waiting returns how many connections wait to be accepted. The kernel tells it of a listening socket in tcpi_unacked (Linux,
@@ -47,22 +46,41 @@ func (d *door) waiting() uint64 {
 	return n
 }
 
-// knock notes who waits now, or is on the way into an event loop.
-func (d *door) knock() {
+// asked returns how many will be settled once all are in who wait now, or are on the way into an event loop.
+func (d *door) asked() uint64 {
+	if d.TLS != nil { // it has a clock of its own
+		return 0
+	}
 	waiting := d.waiting() // first: who is accepted in between is counted twice rather than not at all
-	d.awaited = d.accepted.Load() + waiting
+	return d.accepted.Load() + waiting
 }
 
-// entered says whether all who waited when knock was called are in.
-func (d *door) entered() bool {
+// entered says whether all are in who waited when asked returned that number.
+func (d *door) entered(asked uint64) bool {
 	accepted := d.accepted.Load()
-	return d.settled.Load() >= d.awaited || d.waiting() == 0 && d.settled.Load() >= accepted && accepted == d.accepted.Load()
+	return d.settled.Load() >= asked || d.waiting() == 0 && d.settled.Load() >= accepted && accepted == d.accepted.Load()
 }
 
-// allEntered says whether all are in who waited when the doors were asked.
-func (g *Gateway) allEntered() bool {
+// knock is an instant, and who waited at the doors then.
+type knock struct {
+	at       time.Time
+	listened time.Duration // the listening time at that instant
+	asked    []uint64      // of each door
+}
+
+// knock notes who waits at the doors.
+func (g *Gateway) knock(now time.Time, listened time.Duration) knock {
+	k := knock{at: now, listened: listened}
 	for _, d := range g.doors {
-		if !d.entered() {
+		k.asked = append(k.asked, d.asked())
+	}
+	return k
+}
+
+// entered says whether all are in who waited then.
+func (g *Gateway) entered(k knock) bool {
+	for i, d := range g.doors {
+		if !d.entered(k.asked[i]) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,16 +22,23 @@ import (
 type Gateway struct {
 	config    Config
 	log       *slog.Logger
+	registry  *liveness.Registry
 	source    *liveness.Source
 	doors     []*door
+	addrs     []net.Addr // in the order of config.Listen
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
+	asker     asker
+	pacer     pacer
 	addresses addressBook
 	failures  failures
 	twins     twins
+	waiting   waiting
 	odd       oddities
 	loops     []*loop // one for each event loop; made before the first connection is let in
 	spare     spareFile
+	secure    *secure // nil without TLS
+	udp       udp
 
 	connections atomic.Int64 // accepted and not yet closed
 	closing     atomic.Bool  // the end of connections is the gateway's doing, not the devices'
@@ -45,9 +53,12 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: cfg, log: cfg.Logger}
+	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry}
 	g.closer.init(cfg.CloseRate)
+	g.asker.init(cfg.ProbeRate, &g.counts)
+	g.pacer.init()
 	g.counts.loops = make([]loopCounters, cfg.Loops)
+	g.udp.gateway = g
 	if err := g.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -56,22 +67,29 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
 	})
 	if err != nil {
+		g.udp.close()
 		g.closeListeners()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	for _, d := range g.doors {
 		d.source = g.source
 	}
+	if g.secure, err = g.newSecure(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
+		g.udp.close()
+		g.closeListeners()
+		return nil, err
+	}
+	if err := g.udp.start(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
+		g.udp.close()
+		g.closeListeners()
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	return g, nil
 }
 
 // Addrs returns the addresses that are listened at, in the order of Config.Listen.
 func (g *Gateway) Addrs() []net.Addr {
-	addrs := make([]net.Addr, 0, len(g.doors))
-	for _, d := range g.doors {
-		addrs = append(addrs, d.listener.Addr())
-	}
-	return addrs
+	return slices.Clone(g.addrs)
 }
 
 // Source returns the gateway's source.
@@ -81,6 +99,7 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 // keep the states that they have. It returns an error only if it could not start or an event loop died.
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
+	defer g.udp.close()
 	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -95,8 +114,15 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("gateway: start event loops: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	if g.secure != nil {
+		g.secure.start()
+		group.Go(func() error { return g.secure.run(ctx) })
+	}
 	group.Go(func() error { return g.probe(ctx, probes) })
 	group.Go(func() error { return g.closer.run(ctx) })
+	group.Go(func() error { return g.asker.run(ctx) })
+	group.Go(func() error { return g.keepPace(ctx) })
+	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
 	for _, d := range g.doors {
 		accepting.Add(1)
@@ -111,6 +137,9 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		accepting.Wait()
 		g.closing.Store(true)
 		defer closeProbes(probes)
+		if g.secure != nil {
+			g.secure.stop()
+		}
 		if err := engine.Stop(); err != nil {
 			return fmt.Errorf("gateway: stop event loops: %w", err)
 		}

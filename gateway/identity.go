@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -41,10 +42,13 @@ func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), 
 // admit says why a device may not come in; nil if it may.
 func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
 	g := d.gateway
+	if d.admitted {
+		return t.duplicate(d, id)
+	}
 	if err := t.named(d, id); err != nil {
 		return err
 	}
-	if !g.failures.allow(d.address()) {
+	if !t.greeted && !g.failures.allow(d.wall, d.address()) {
 		g.counts.throttled.Add(1)
 		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}
 	}
@@ -68,22 +72,47 @@ func (t *talk) named(d *desk, id string) *codec.Error {
 
 func (t *talk) turnedAway(d *desk, why string) *codec.Error {
 	d.gateway.counts.unauthorized.Add(1)
-	d.gateway.failures.add(d.address())
+	d.gateway.failures.fail(d.wall, d.address())
 	return &codec.Error{Code: codec.Unauthorized, Text: why + "; in the line protocol: HELLO <id> <token> ttl=60s"}
 }
 
 // duplicate refuses a device of which there are two.
 func (t *talk) duplicate(d *desk, id string) *codec.Error {
-	if t.greeted || !d.gateway.twins.contested(id) {
+	g := d.gateway
+	if t.greeted || !g.twins.contested(d.wall, id) || !g.held(id) {
 		return nil
 	}
-	d.gateway.counts.duplicates.Add(1)
+	g.counts.duplicates.Add(1)
+	if holder, first := g.twins.refused(d.wall, id); first {
+		g.warnTwins(strings.Clone(id), holder, d.address())
+	}
 	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
+}
+
+// held says whether a device has a session that lives: it was heard in the first half of its timeout, and within longHold. A device that
+// comes back because its old connection is dead gets in as long as there is time, however often it came.
+func (g *Gateway) held(id string) bool {
+	v, err := g.registry.Device(id)
+	return err == nil && v.Connected && v.HeardSilence < min(v.Policy.Timeout/2, longHold)
+}
+
+// warnTwins tells of two connections that say they are one device: of the first 16 of them, and then of the 32nd, 64th, 128th …
+func (g *Gateway) warnTwins(id string, holder, other netip.Addr) {
+	if n := g.twins.told.Add(1); n <= 16 || n&(n-1) == 0 {
+		g.log.Warn("two connections say, again and again, that they are the same device; the one that is connected stays, the other is refused",
+			"device", id, "connected", holder.String(), "refused", other.String(), "devices_so_far", n,
+			"help", "give each device an id of its own; a device that has no twin opens a new connection too often")
+	}
 }
 
 // register gives a token to a device that asks for one.
 func (t *talk) register(d *desk) {
 	id := string(d.message.ID)
+	if !d.gateway.failures.allow(d.wall, d.address()) {
+		d.gateway.counts.throttled.Add(1)
+		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}
+		return
+	}
 	token, ok := d.gateway.config.Guard.Issue(id)
 	if !ok {
 		d.outcome.Err = t.turnedAway(d, "the device may not come in")
@@ -114,7 +143,7 @@ func (t *talk) proof(d *desk) {
 	nonce, id := t.details.nonce, t.details.id
 	t.details.nonce = nil
 	switch {
-	case !d.gateway.failures.allow(d.address()):
+	case !d.gateway.failures.allow(d.wall, d.address()):
 		d.gateway.counts.throttled.Add(1)
 		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong proofs from your address; try again in a minute"}
 	case !d.gateway.config.Guard.Prove(id, nonce, d.message.Token):
@@ -134,8 +163,10 @@ const (
 	// are connected are not concerned.
 	maxFailures = 60
 	// maxTakeovers is how many times a minute a device may be replaced by another connection of the same id before the one that is
-	// connected is left alone, for a minute.
+	// connected is left alone, until nobody has tried for a minute.
 	maxTakeovers = 6
+	// longHold is how long a silent connection is left alone at most.
+	longHold = 10 * time.Minute
 	// counted is how long tallies are kept, and mostCounted of how many keys at once; what comes on top is not counted.
 	counted     = time.Minute
 	mostCounted = 1 << 16

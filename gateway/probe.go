@@ -62,14 +62,18 @@ func closeProbes(probes []*probe) {
 // idleProbe is the time between probes while no deadline is near.
 const idleProbe = 200 * time.Millisecond
 
+// nextKnock is how long after one knock that is still waited for the next may follow.
+const nextKnock = 50 * time.Millisecond
+
 // probe sends probes into the event loops until ctx is done: when a deadline is reached, but not more often than ProbeInterval, and
 // now and then if there is none. A probe follows those who waited at the doors at the instant that it is for: what they say is read before
 // it comes out.
 func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
-	var last, knocked time.Time // knocked: zero while nobody is waited for
-	var listened, shown time.Duration
+	var last time.Time
+	var knocks []knock // those that are waited for, in their order
+	var listened time.Duration
 	wait := time.Duration(0)
 	for {
 		select {
@@ -81,34 +85,43 @@ func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 		now := time.Now()
 		if now.Sub(last) >= wait {
 			last, listened = now, g.source.Pulse(now)
-			if knocked.IsZero() {
-				knocked, shown = now, listened
-				for _, d := range g.doors {
-					d.knock()
-				}
+			if n := len(knocks); n == 0 || now.Sub(knocks[n-1].at) >= nextKnock {
+				knocks = append(knocks, g.knock(now, listened))
 			}
 		}
-		if !knocked.IsZero() && (g.allEntered() || now.Sub(knocked) >= enterWithin) {
-			knocked = time.Time{}
-			for _, p := range probes {
-				if err := p.send(shown); err != nil {
-					if ctx.Err() != nil {
-						return nil // the loops are ending
-					}
-					return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
-				}
+		shown := time.Duration(-1)
+		for len(knocks) > 0 && (now.Sub(knocks[0].at) >= enterWithin || g.entered(knocks[0])) {
+			shown, knocks = knocks[0].listened, knocks[1:]
+		}
+		if err := g.show(probes, shown); err != nil {
+			if ctx.Err() != nil {
+				return nil // the loops are ending
 			}
+			return err
 		}
 		wait = max(idleProbe, g.config.ProbeInterval)
 		if next, ok := g.source.Next(); ok {
 			wait = max(min(wait, next-listened), g.config.ProbeInterval)
 		}
 		again := time.Until(last.Add(wait))
-		if !knocked.IsZero() {
+		if len(knocks) > 0 {
 			again = min(again, lookAgain)
 		}
 		alarm.Reset(again)
 	}
+}
+
+// show sends a listening time into each event loop; none if it is negative.
+func (g *Gateway) show(probes []*probe, listened time.Duration) error {
+	if listened < 0 {
+		return nil
+	}
+	for _, p := range probes {
+		if err := p.send(listened); err != nil {
+			return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)
+		}
+	}
+	return nil
 }
 
 // send puts the listening time into the event loop, unless the one before is still in it.

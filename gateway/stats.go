@@ -1,6 +1,9 @@
 package gateway
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // counters are what Stats reports.
 type counters struct {
@@ -8,7 +11,11 @@ type counters struct {
 	refusedFull, refusedAddress, unauthorized         atomic.Uint64
 	handshakeTimeouts, idleTimeouts, slowReaders      atomic.Uint64
 	mistakes, broken, closedByGateway, panics, warned atomic.Uint64
-	throttled, duplicates                             atomic.Uint64
+	throttled, duplicates, sent                       atomic.Uint64
+	probes, probesLeftOut                             atomic.Uint64
+
+	badProxyHeaders, tlsMessages         atomic.Uint64
+	handshakes, resumed, handshakeErrors atomic.Uint64
 
 	loops []loopCounters
 }
@@ -16,10 +23,15 @@ type counters struct {
 // loopCounters are written by one event loop each.
 type loopCounters struct {
 	messages atomic.Uint64
-	_        [120]byte
+
+	// Of these, if Config.MaxBeatRate is set, the heartbeats of devices that cannot be told to send fewer, and of the others twice as many
+	// as there would have been if they had not been told.
+	fixed, weight atomic.Uint64
+
+	_ [104]byte
 }
 
-// Stats is a picture of a gateway. All but Connections count up from its start.
+// Stats is a picture of a gateway. All but Connections, Twins and PaceFactor count up from its start.
 type Stats struct {
 	Connections       int
 	Accepted          uint64
@@ -30,15 +42,25 @@ type Stats struct {
 	Unauthorized      uint64
 	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address
 	Duplicates        uint64 // connections refused because two of them say, again and again, that they are the same device
+	Twins             int    // devices of which there are two at the moment, so that one of them is refused
 	HandshakeTimeouts uint64
 	IdleTimeouts      uint64
+	BadProxyHeader    uint64 // connections from a network of proxies without a good PROXY header
+	Handshakes        uint64 // TLS handshakes that were done,
+	Resumed           uint64 // those among them that resumed a session,
+	HandshakeErrors   uint64 // and those that failed
 	SlowReaders       uint64 // closed because they left too much unread
 	Mistakes          uint64 // messages of devices that were wrong, or came to nothing
 	Broken            uint64 // connections closed because they broke the protocol
 	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline
 	Panics            uint64
 	Messages          uint64
+	Sent              uint64            // messages that Send wrote
+	Probes            uint64            // devices that were asked for a sign of life,
+	ProbesLeftOut     uint64            // and that were not, because there were too many, or they do not read
+	PaceFactor        float64           // by which devices are told to send fewer heartbeats; 1 if they are not
 	Odd               map[Oddity]uint64 // what was unusual and tolerated
+	Packets           PacketStats
 }
 
 // Stats returns a picture of the gateway.
@@ -54,15 +76,26 @@ func (g *Gateway) Stats() Stats {
 		Unauthorized:      c.unauthorized.Load(),
 		Throttled:         c.throttled.Load(),
 		Duplicates:        c.duplicates.Load(),
+		Twins:             g.twins.above(time.Now(), maxTakeovers),
 		Odd:               g.odd.all(),
 		HandshakeTimeouts: c.handshakeTimeouts.Load(),
 		IdleTimeouts:      c.idleTimeouts.Load(),
+		BadProxyHeader:    c.badProxyHeaders.Load(),
+		Handshakes:        c.handshakes.Load(),
+		Resumed:           c.resumed.Load(),
+		HandshakeErrors:   c.handshakeErrors.Load(),
 		SlowReaders:       c.slowReaders.Load(),
 		Mistakes:          c.mistakes.Load(),
 		Broken:            c.broken.Load(),
 		Closed:            c.closedByGateway.Load(),
 		Panics:            c.panics.Load(),
+		Messages:          c.tlsMessages.Load(),
+		Sent:              c.sent.Load(),
+		Probes:            c.probes.Load(),
+		PaceFactor:        factor(uint8(g.pacer.step.Load())),
+		ProbesLeftOut:     c.probesLeftOut.Load(),
 	}
+	st.Packets = g.udp.stats()
 	for i := range c.loops {
 		st.Messages += c.loops[i].messages.Load()
 	}

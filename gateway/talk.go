@@ -27,6 +27,8 @@ type talk struct {
 	broken  bool // the device broke the protocol
 	wrong   uint8
 	noise   uint8
+	spoken  uint8 // which of the door's protocols it is, once there is a codec
+	pace    pace
 }
 
 // details are what only some conversations have.
@@ -35,6 +37,8 @@ type details struct {
 	nonce []byte // of the challenge that is open
 	hello codec.Message
 	id    string // of hello
+
+	behind *behind // nil for one that comes through no proxy
 }
 
 // desk is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
@@ -46,6 +50,9 @@ type desk struct {
 	counts  *loopCounters
 	wall    time.Time     // when what is being handled was read,
 	now     time.Duration // and the listening time then
+
+	visitor  *visitor // whose datagram it is; nil on connections
+	admitted bool     // by the guard, before
 
 	message codec.Message
 	outcome codec.Outcome
@@ -64,7 +71,7 @@ func (t *talk) hear(d *desk, input []byte) (rest []byte, end bool) {
 			if protocol == nil {
 				return rest, false
 			}
-			t.codec = protocol.Codec()
+			t.codec, t.spoken = protocol.Codec(), d.door.index(protocol)
 		}
 		d.message = codec.Message{}
 		n, err := t.codec.Next(rest, &d.message)
@@ -94,7 +101,7 @@ func (t *talk) message(d *desk) (end bool) {
 	m := &d.message
 	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
-		d.gateway.odd.count(d.door.names(), m.Odd)
+		d.gateway.odd.count(t.protocol(d.door), m.Odd)
 	}
 	if m.Kind != codec.None {
 		t.noise = 0
@@ -131,17 +138,21 @@ func (t *talk) known(d *desk) (end bool) {
 	}
 	if o.Err != nil || m.Kind == codec.Beat {
 		t.session.Beat(d.now)
+		t.paceBeat(d)
 		return false
 	}
 	switch m.Kind {
 	case codec.Hello:
 		t.session.Beat(d.now)
+		if d.visitor != nil { // in datagrams it is a heartbeat
+			t.paceBeat(d)
+		}
 		return t.again(d)
 	case codec.Register:
 		t.session.Beat(d.now)
 		t.register(d)
 	case codec.Repace:
-		p, err := t.session.Repace(d.now, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		p, err := t.announce(d, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
 		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
 	case codec.Sleep:
 		granted, err := t.session.Sleep(d.now, m.Duration)
@@ -161,6 +172,11 @@ func (t *talk) known(d *desk) (end bool) {
 
 // again handles a hello on an open session: the same device may greet again.
 func (t *talk) again(d *desk) (end bool) {
+	if v := d.visitor; v != nil {
+		if done, end := v.renewLocked(d); done {
+			return end
+		}
+	}
 	t.hello(d)
 	if err := d.outcome.Err; err != nil && err.Code != codec.Busy {
 		t.broken = true
@@ -252,13 +268,16 @@ func (t *talk) hello(d *desk) {
 // open opens the session of a device that may come in.
 func (t *talk) open(d *desk, id string, m *codec.Message) {
 	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
+	var pace pace
+	hello.Announced, pace = t.resumed(d, id, hello.Announced)
 	welcome, err := d.door.source.Open(&t.session, id, hello, d.peer, d.now)
 	if err != nil {
 		d.outcome.Err = unwelcome(err)
 		return
 	}
 	d.outcome.Epoch, d.outcome.Timeout, d.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
-	t.greeted = true
+	t.greeted, t.pace = true, pace
+	d.gateway.twins.opened(d.wall, id, d.address())
 	if t.details != nil {
 		t.details.nonce, t.details.hello = nil, codec.Message{}
 	}

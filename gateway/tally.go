@@ -1,45 +1,101 @@
 package gateway
 
 import (
+	"maps"
 	"net/netip"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// tally counts what keys did in the current minute and the one before. It holds a bounded number of keys.
-type tally[K comparable] struct {
+// tally counts what keys did in the current minute and the one before, with a note on each. It holds a bounded number of keys.
+type tally[K comparable, N any] struct {
 	mu      sync.Mutex // guards the fields
 	minute  time.Time
-	current map[K]int
-	before  map[K]int
+	current map[K]tallied[N]
+	before  map[K]tallied[N]
+}
+
+type tallied[N any] struct {
+	count int
+	note  N
 }
 
 // add counts one for a key, and returns how many there are.
-func (t *tally[K]) add(key K) int {
+func (t *tally[K, N]) add(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.turnLocked(time.Now())
-	if t.current == nil {
-		t.current = make(map[K]int)
+	t.turnLocked(now)
+	if e, ok := t.entryLocked(key); ok {
+		e.count++
+		t.current[key] = e
 	}
-	if _, known := t.current[key]; known || len(t.current) < mostCounted {
-		t.current[key]++
-	}
-	return max(t.current[key], t.before[key])
+	return t.countLocked(key)
 }
 
 // count returns how many a key has, in the worse of both minutes.
-func (t *tally[K]) count(key K) int {
+func (t *tally[K, N]) count(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.minute.IsZero() {
 		return 0
 	}
-	t.turnLocked(time.Now())
-	return max(t.current[key], t.before[key])
+	t.turnLocked(now)
+	return t.countLocked(key)
 }
 
-func (t *tally[K]) turnLocked(now time.Time) {
+// note changes the note on a key that was counted. It returns the one from before.
+func (t *tally[K, N]) note(now time.Time, key K, change func(*N)) (before N) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.minute.IsZero() {
+		return before
+	}
+	t.turnLocked(now)
+	if t.countLocked(key) == 0 {
+		return before
+	}
+	e, ok := t.entryLocked(key)
+	if before = e.note; ok {
+		change(&e.note)
+		t.current[key] = e
+	}
+	return before
+}
+
+// above returns how many keys have so many at least.
+func (t *tally[K, N]) above(now time.Time, least int) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.turnLocked(now)
+	for key, e := range t.current {
+		if e.count >= least && t.before[key].count < least {
+			n++
+		}
+	}
+	for _, e := range t.before {
+		if e.count >= least {
+			n++
+		}
+	}
+	return n
+}
+
+// entryLocked returns the entry of a key in this minute; ok is false if there is no room for it.
+func (t *tally[K, N]) entryLocked(key K) (e tallied[N], ok bool) {
+	if t.current == nil {
+		t.current = make(map[K]tallied[N])
+	}
+	if e, ok = t.current[key]; ok {
+		return e, true
+	}
+	return tallied[N]{note: t.before[key].note}, len(t.current) < mostCounted
+}
+
+func (t *tally[K, N]) countLocked(key K) int { return max(t.current[key].count, t.before[key].count) }
+
+func (t *tally[K, N]) turnLocked(now time.Time) {
 	switch age := now.Sub(t.minute); {
 	case age < counted:
 		return
@@ -52,15 +108,60 @@ func (t *tally[K]) turnLocked(now time.Time) {
 }
 
 // failures are the wrong tokens of each address.
-type failures struct{ tally[netip.Addr] }
+type failures struct {
+	tally[netip.Addr, struct{}]
+}
 
-func (f *failures) allow(a netip.Addr) bool { return f.count(a) < maxFailures }
+func (f *failures) allow(now time.Time, a netip.Addr) bool {
+	return f.count(now, household(a)) < maxFailures
+}
+
+func (f *failures) fail(now time.Time, a netip.Addr) { f.add(now, household(a)) }
+
+// household is an address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177).
+func household(a netip.Addr) netip.Addr {
+	if a.Is6() {
+		if p, err := a.WithZone("").Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return a
+}
 
 // twins are the devices that were taken over by another connection.
-type twins struct{ tally[string] }
+type twins struct {
+	tally[string, rivals]
+
+	told atomic.Uint64 // warnings that were due
+}
+
+// rivals is what is known of two connections that say they are one device.
+type rivals struct {
+	holder netip.Addr // of the one that came in last
+	told   bool       // somebody was warned
+}
+
+// replaced counts a takeover. It is called with a lock of the registry held.
+func (t *twins) replaced(id string) { t.add(time.Now(), id) }
+
+// opened notes where the connection is that the device has now. It does not keep id.
+func (t *twins) opened(now time.Time, id string, a netip.Addr) {
+	if t.count(now, id) > 0 {
+		t.note(now, strings.Clone(id), func(r *rivals) { r.holder = a })
+	}
+}
 
 // contested says whether a device was taken over so often that the connection which it has is to keep it.
-func (t *twins) contested(id string) bool { return t.count(id) >= maxTakeovers }
+func (t *twins) contested(now time.Time, id string) bool { return t.count(now, id) >= maxTakeovers }
+
+// refused counts a takeover that was not allowed: as long as somebody tries, it stays so. It returns where the connection is that stays,
+// and whether it is the first time. It does not keep id.
+func (t *twins) refused(now time.Time, id string) (holder netip.Addr, first bool) {
+	id = strings.Clone(id)
+	t.add(now, id)
+	before := t.note(now, id, func(r *rivals) { r.told = true })
+	return before.holder, !before.told
+}
 
 // oddities count what was unusual and tolerated, by protocol.
 type oddities struct {
@@ -85,9 +186,5 @@ func (o *oddities) count(protocol, what string) {
 func (o *oddities) all() map[Oddity]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := make(map[Oddity]uint64, len(o.counts))
-	for k, n := range o.counts {
-		all[k] = n
-	}
-	return all
+	return maps.Clone(o.counts)
 }

@@ -23,6 +23,7 @@ have_mariadb() { have mariadbd /usr/sbin /usr/libexec /usr/local/sbin && have ma
 have_promtool() { have promtool /usr/bin; }
 have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
+have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
 
 # An MQTT 5 client from npm. A machine without node has it not; that is said, and no more.
 mqttjs_version=5.15.1
@@ -54,6 +55,7 @@ have_postgres || packages+=(postgresql)
 have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
 have_mosquitto || packages+=(mosquitto)
 have_mosquitto_clients || packages+=(mosquitto-clients)
+have_haproxy || packages+=(haproxy)
 [ ${#packages[@]} -eq 0 ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -79,5 +81,6 @@ have_postgres || { echo "test/setup.sh: PostgreSQL could not be installed" >&2; 
 have_mariadb || { echo "test/setup.sh: MariaDB could not be installed" >&2; failed=1; }
 have_mosquitto || { echo "test/setup.sh: mosquitto could not be installed" >&2; failed=1; }
 have_mosquitto_clients || { echo "test/setup.sh: mosquitto-clients could not be installed" >&2; failed=1; }
+have_haproxy || { echo "test/setup.sh: haproxy could not be installed" >&2; failed=1; }
 [ $failed -eq 0 ] || { tail -n 20 "$log" >&2; status=1; }
 exit $status

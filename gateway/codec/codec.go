@@ -128,7 +128,8 @@ type Pacer interface {
 
 // Sender is a codec that can pass a text or a command on to its device.
 type Sender interface {
-	// Send appends payload as a message of the protocol. It returns an error if it cannot be one.
+	// Send appends payload as a message of the protocol. It returns an error if it cannot be one; if it is too long, that is an *Error with
+	// the code TooLong.
 	Send(dst, payload []byte) ([]byte, error)
 }
 

@@ -175,7 +175,8 @@ func (stream) Pace(dst []byte, interval, timeout time.Duration) []byte {
 // Send implements [codec.Sender]. It returns an error if payload is longer than [MaxBody].
 func (stream) Send(dst, payload []byte) ([]byte, error) {
 	if len(payload) > MaxBody {
-		return dst, fmt.Errorf("frame: %d bytes to send; a frame has a body of at most %d", len(payload), MaxBody)
+		text := fmt.Sprintf("frame: %d bytes to send; a frame has a body of at most %d", len(payload), MaxBody)
+		return dst, &codec.Error{Code: codec.TooLong, Text: text}
 	}
 	return appendBytes(dst, typeData, payload), nil
 }

@@ -2,6 +2,7 @@ package gt06
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/holter-iot/holter/gateway/codec"
@@ -128,8 +129,11 @@ func (c *conn) Probe(dst []byte) []byte { return c.appendCommand(dst, "STATUS#")
 
 // Send appends a command: the text of an SMS command in ASCII, with the # at its end.
 func (c *conn) Send(dst, payload []byte) ([]byte, error) {
-	if len(payload) == 0 || len(payload) > maxCommand {
-		return dst, fmt.Errorf("gt06: a command has 1 to %d bytes, not %d", maxCommand, len(payload))
+	switch {
+	case len(payload) == 0:
+		return dst, errors.New("gt06: the command is empty")
+	case len(payload) > maxCommand:
+		return dst, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("gt06: a command has at most %d bytes, not %d", maxCommand, len(payload))}
 	}
 	for _, b := range payload {
 		if b < ' ' || b > '~' {

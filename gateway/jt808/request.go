@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // errUnknownPhone is returned by Send before the first message of the device: the gateway cannot address it.
@@ -46,8 +48,11 @@ func (c *conn) Send(dst, payload []byte) ([]byte, error) {
 	if c.of2019 {
 		head = 2
 	}
-	if most := maxBody - head; len(payload) == 0 || len(payload) > most {
-		return dst, fmt.Errorf("jt808: a text message has 1 to %d bytes, not %d", most, len(payload))
+	switch most := maxBody - head; {
+	case len(payload) == 0:
+		return dst, errors.New("jt808: the text message is empty")
+	case len(payload) > most:
+		return dst, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("jt808: a text message has at most %d bytes, not %d", most, len(payload))}
 	}
 	w := c.begin(dst, msgText, head+len(payload))
 	w.byte(c.textFlag)

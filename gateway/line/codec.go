@@ -2,6 +2,7 @@ package line
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,7 +31,7 @@ func (p Protocol) Sniff(first []byte) codec.Guess {
 func (p Protocol) Codec() codec.Codec { return talk(p.maxLine()) }
 
 // PacketCodec implements [codec.Packets].
-func (p Protocol) PacketCodec() codec.Codec { return packet(p.maxLine()) }
+func (p Protocol) PacketCodec() codec.Codec { return packet{talk(p.maxLine())} }
 
 func (p Protocol) maxLine() int {
 	if p.MaxLine == 0 {
@@ -107,33 +108,28 @@ func (t talk) Pace(dst []byte, _, timeout time.Duration) []byte {
 
 // Send implements [codec.Sender]: the payload is one line of text.
 func (t talk) Send(dst, payload []byte) ([]byte, error) {
-	if !isText(payload) || len(payload) > int(t)-len("MSG ") {
-		return dst, fmt.Errorf("a message is one line of text of at most %d bytes", int(t)-len("MSG "))
+	most := int(t) - len("MSG ")
+	switch {
+	case len(payload) > most:
+		return dst, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("line: a message has at most %d bytes, not %d", most, len(payload))}
+	case !isText(payload):
+		return dst, errors.New("line: a message is one line of text, UTF-8 without control characters")
 	}
 	return append(append(append(dst, "MSG "...), payload...), '\n'), nil
 }
 
-// packet is the codec of datagrams: their end also ends a line.
-type packet int
+// packet is the codec of datagrams: their end also ends a line. The answer to a probe is a datagram like the others, which says of which
+// device it is.
+type packet struct{ talk }
 
 // Next implements [codec.Codec].
 func (p packet) Next(input []byte, m *codec.Message) (int, error) {
-	n, err := talk(p).Next(input, m)
+	n, err := p.talk.Next(input, m)
 	if n == 0 && err == nil {
 		parse(bytes.TrimSuffix(input, []byte("\r")), m)
 		n = len(input)
 	}
 	return n, err
-}
-
-// Reply implements [codec.Codec].
-func (p packet) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
-	return talk(p).Reply(dst, m, o)
-}
-
-// Goodbye implements [codec.Codec].
-func (p packet) Goodbye(dst []byte, why string, err *codec.Error) []byte {
-	return talk(p).Goodbye(dst, why, err)
 }
 
 func appendPong(dst, seq []byte) []byte {

@@ -2,6 +2,7 @@ package teltonika
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/holter-iot/holter/gateway/codec"
@@ -106,8 +107,12 @@ func (s *stream) Probe(dst []byte) []byte { return appendCommand(dst, []byte("ge
 
 // Send appends a command of Codec 12: the text of an SMS command, without login and password.
 func (s *stream) Send(dst, payload []byte) ([]byte, error) {
-	if len(payload) == 0 || len(payload) > maxCommand {
-		return dst, fmt.Errorf("teltonika: a command has 1 to %d bytes, not %d", maxCommand, len(payload))
+	switch {
+	case len(payload) == 0:
+		return dst, errors.New("teltonika: the command is empty")
+	case len(payload) > maxCommand:
+		text := fmt.Sprintf("teltonika: a command has at most %d bytes, not %d", maxCommand, len(payload))
+		return dst, &codec.Error{Code: codec.TooLong, Text: text}
 	}
 	return appendCommand(dst, payload), nil
 }

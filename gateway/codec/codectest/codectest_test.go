@@ -342,14 +342,7 @@ func TestKitFindsMistakes(t *testing.T) {
 				return g
 			},
 		}}},
-		{name: "reply panics", check: "replies", says: "Reply panicked", kit: codectest.Kit{Protocol: altered{
-			reply: func(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
-				if o.Err != nil {
-					_ = o.Nonce[0]
-				}
-				return beacon.Reply(dst, m, o)
-			},
-		}}},
+		{name: "reply panics", check: "replies", says: "Reply panicked", kit: codectest.Kit{Protocol: panicky}},
 		{name: "reply drops", check: "stream", says: "did not return dst", kit: codectest.Kit{Protocol: altered{
 			reply: func([]byte, *codec.Message, *codec.Outcome) []byte { return []byte("K\n") },
 		}}},
@@ -413,8 +406,11 @@ func TestKitFindsMistakes(t *testing.T) {
 		{name: "datagram without an id", check: "datagrams", says: "want one with an ID", kit: codectest.Kit{
 			Protocol: packets{altered{reply: silent}}, Datagrams: [][]byte{[]byte("B\n")},
 		}},
-		{name: "datagram that is multiplied", check: "datagrams", says: "must not be longer", kit: codectest.Kit{
-			Protocol: packets{}, Datagrams: [][]byte{[]byte("I p\n")},
+		{name: "datagram of two halves", check: "datagrams", says: "and leaves 1 bytes", kit: codectest.Kit{
+			Protocol: packets{}, Datagrams: [][]byte{[]byte("I p\nB")},
+		}},
+		{name: "datagram that panics", check: "datagrams", says: "Reply panicked", kit: codectest.Kit{
+			Protocol: packets{panicky}, Datagrams: [][]byte{[]byte("I p\n")},
 		}},
 	}
 	for _, tt := range tests {
@@ -425,6 +421,13 @@ func TestKitFindsMistakes(t *testing.T) {
 		})
 	}
 }
+
+var panicky = altered{reply: func(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
+	if o.Err != nil {
+		_ = o.Nonce[0]
+	}
+	return Beacon{}.Reply(dst, m, o)
+}}
 
 func silent(dst []byte, _ *codec.Message, _ *codec.Outcome) []byte { return dst }
 
@@ -455,12 +458,6 @@ func sharing() codec.Protocol {
 
 // TestFuzzFindsMistakes: the fuzz target holds an input against the same promises.
 func TestFuzzFindsMistakes(t *testing.T) {
-	long := altered{reply: func(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
-		if o.Err != nil {
-			return append(dst, make([]byte, 100)...)
-		}
-		return dst
-	}}
 	half := altered{next: func(input []byte, m *codec.Message) (int, error) {
 		m.Kind = codec.Beat
 		return len(input), nil
@@ -473,7 +470,7 @@ func TestFuzzFindsMistakes(t *testing.T) {
 		{"empty", "", "", codectest.Kit{Protocol: Beacon{}}},
 		{"half messages", "abc", "must return 0", codectest.Kit{Protocol: half}},
 		{"half messages, unframed", "abc", "", codectest.Kit{Protocol: half, Unframed: true}},
-		{"multiplied", "I a\n", "must not be longer", codectest.Kit{Protocol: packets{long}}},
+		{"refused", "I a\n", "Reply panicked", codectest.Kit{Protocol: panicky}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

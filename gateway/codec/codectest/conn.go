@@ -25,7 +25,6 @@ type conn struct {
 	said   []said
 	err    error // of Next: the connection is closed
 	odd    map[string]bool
-	out    []byte // the last answer
 	dst    []byte // what answers are appended to
 }
 
@@ -120,8 +119,7 @@ func (c *conn) take() bool {
 		c.odd[m.Odd] = true
 	}
 	o := c.judge(c, &m)
-	c.out = c.reply(&m, &o)
-	s.reply = string(c.out)
+	s.reply = string(c.reply(&m, &o))
 	if s.kind != codec.None || s.reply != "" {
 		c.said = append(c.said, s)
 	}

@@ -1,0 +1,115 @@
+package cert
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lookEvery is the time between two looks at the files.
+const lookEvery = 10 * time.Second
+
+// Reloader keeps what [Load] returns up to date. Make one with [New]. Its methods are safe for concurrent use.
+type Reloader struct {
+	files   Files
+	log     *slog.Logger
+	current atomic.Pointer[tls.Config]
+
+	mu     sync.Mutex // guards the fields below, and lets one look at a time
+	seen   [3]mark    // of what was loaded last, or found broken
+	broken error      // what is wrong with the files; nil if nothing is
+}
+
+// mark tells one content of a file from the next.
+type mark struct {
+	size     int64
+	modified time.Time
+	absent   bool
+}
+
+func markOf(file string) mark {
+	if file == "" {
+		return mark{}
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return mark{absent: true}
+	}
+	return mark{size: info.Size(), modified: info.ModTime()}
+}
+
+func (f Files) marks() [3]mark { return [3]mark{markOf(f.Cert), markOf(f.Key), markOf(f.Clients)} }
+
+// New loads the files, which must be good the first time: its errors are those of [Load]. log is told of changes; nil: slog.Default().
+func New(f Files, log *slog.Logger) (*Reloader, error) {
+	if log == nil {
+		log = slog.Default()
+	}
+	r := &Reloader{files: f, log: log, seen: f.marks()} // the marks first: what changes while it is read is read again
+	c, err := Load(f)
+	if err != nil {
+		return nil, err
+	}
+	r.current.Store(c)
+	return r, nil
+}
+
+// Config returns a configuration for listeners, which always serves with what was loaded last.
+func (r *Reloader) Config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.GetCertificate, GetConfigForClient: r.GetConfigForClient}
+}
+
+// GetConfigForClient is for the field of that name of [tls.Config].
+func (r *Reloader) GetConfigForClient(*tls.ClientHelloInfo) (*tls.Config, error) {
+	return r.current.Load(), nil
+}
+
+// GetCertificate is for the field of that name of [tls.Config], for who wants the certificate only.
+func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return &r.current.Load().Certificates[0], nil
+}
+
+// Leaf returns the server's certificate that was loaded last.
+func (r *Reloader) Leaf() *x509.Certificate { return r.current.Load().Certificates[0].Leaf }
+
+// Run looks at the files every 10 s until ctx is done, and returns nil then.
+func (r *Reloader) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = r.Look() // it was logged
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Look loads the files if one of them changed since they were looked at last. It returns the error of [Load] if they are broken, the same
+// look after look: then what was loaded before goes on.
+func (r *Reloader) Look() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	marks := r.files.marks()
+	if marks == r.seen {
+		return r.broken
+	}
+	r.seen = marks
+	c, err := Load(r.files)
+	r.broken = err
+	if err != nil {
+		leaf := r.Leaf()
+		r.log.Warn("new certificates cannot be used; those from before stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
+		return err
+	}
+	r.current.Store(c)
+	leaf := r.Leaf()
+	r.log.Info("certificates were loaded anew", "cert", r.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
+	return nil
+}

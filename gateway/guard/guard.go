@@ -1,0 +1,194 @@
+package guard
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+const (
+	// lookEvery is how often the file is looked at.
+	lookEvery = 5 * time.Second
+	// maxFile is the largest file that is read, in bytes.
+	maxFile = 256 << 20
+	// issued is how many hexadecimal digits a token has that a device is given.
+	issued = 32
+)
+
+// Config says how a guard works. Its zero value will do.
+type Config struct {
+	// KeyFile is where the key is kept that makes the tokens of devices that register. It is made if it is missing, with its directory.
+	// Default: a key that holds until the process ends.
+	KeyFile string
+	// Logger gets what an operator should know. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// File lets those devices in that stand in a file; see the package's documentation. Its methods are safe for concurrent use.
+type File struct {
+	path  string
+	log   *slog.Logger
+	key   []byte
+	table atomic.Pointer[table]
+
+	// The fields below are for Run alone.
+	seen  os.FileInfo // of the file that was read last, right or wrong; nil if it could not be read
+	wrong string      // what is wrong with it, and was logged
+}
+
+// New reads a file of devices. Errors: a file that cannot be read, or a line that is wrong, with its number and what to do.
+func New(path string, cfg Config) (*File, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	f := &File{path: path, log: cfg.Logger}
+	t, seen, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	f.table.Store(t)
+	f.seen = seen
+	if f.key, err = readKey(cfg.KeyFile, cfg.Logger); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Devices returns how many devices stand in the file.
+func (f *File) Devices() int { return f.table.Load().count }
+
+// Run reads the file again when it has changed, within some 5 s, until ctx is done. What is wrong with it is logged, and the devices that
+// stood in it before may still come in.
+func (f *File) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f.look()
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// look reads the file if it has changed.
+func (f *File) look() {
+	info, err := os.Stat(f.path)
+	if err == nil && same(info, f.seen) {
+		return
+	}
+	t, seen, err := load(f.path)
+	f.seen = seen
+	switch {
+	case errors.Is(err, errChanging): // the next time
+	case err != nil && err.Error() != f.wrong:
+		f.wrong = err.Error()
+		f.log.Error("the file of devices changed and cannot be used; who stood in it before may still come in", "error", err)
+	case err == nil:
+		f.table.Store(t)
+		f.wrong = ""
+		f.log.Info("the file of devices was read again", "file", f.path, "devices", t.count)
+	}
+}
+
+// same says whether a file is, by all signs, the one that was seen before.
+func same(info, seen os.FileInfo) bool {
+	return seen != nil && info.ModTime().Equal(seen.ModTime()) && info.Size() == seen.Size() && os.SameFile(info, seen)
+}
+
+var errChanging = errors.New("it is just being written; try again")
+
+// load reads a file. seen is nil if it is to be read again in any case.
+func load(path string) (t *table, seen os.FileInfo, err error) {
+	info, err := os.Stat(path) // first: to open a named pipe would wait for who writes to it
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("guard: file of devices: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("guard: %s is no file; name one with a line for each device", path)
+	case info.Size() > maxFile:
+		return nil, nil, fmt.Errorf("guard: %s has %d bytes; at most %d are read", path, info.Size(), maxFile)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("guard: file of devices: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	if info, err = file.Stat(); err != nil {
+		return nil, nil, fmt.Errorf("guard: file of devices: %w", err)
+	}
+	t, err = read(path, &limited{file, maxFile})
+	if now, e := os.Stat(path); e != nil || !same(now, info) {
+		return nil, nil, fmt.Errorf("guard: %s: %w", path, errChanging)
+	}
+	return t, info, err
+}
+
+// limited is a file that is an error when it is longer than it may be.
+type limited struct {
+	file *os.File
+	left int
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.file.Read(p)
+	if l.left -= n; l.left < 0 {
+		return 0, fmt.Errorf("has more than %d bytes", maxFile)
+	}
+	return n, err
+}
+
+// Admit implements gateway.Guard.
+func (f *File) Admit(id string, token []byte) bool {
+	what, secret, known := f.table.Load().find(bytesOf(id))
+	if known && what == free {
+		return true
+	}
+	sum := sha256.Sum256(token)
+	want := sum // of one that is not known; it is not admitted
+	switch {
+	case what == plain:
+		want = sha256.Sum256(secret) // so that lengths do not show
+	case known:
+		want = [sha256.Size]byte(secret)
+	}
+	right := subtle.ConstantTimeCompare(sum[:], want[:]) == 1
+	return right && known && len(token) > 0
+}
+
+// Prove implements gateway.Guard. A device of whose token only the SHA-256 is known cannot prove anything; one without a secret need not.
+func (f *File) Prove(id string, nonce, proof []byte) bool {
+	what, secret, known := f.table.Load().find(bytesOf(id))
+	if known && what == free {
+		return true
+	}
+	right := codec.Proves(secret, nonce, proof) // takes as long for one that is not known
+	return right && known && what == plain
+}
+
+// Issue implements gateway.Guard: a token for a device without a secret. The others have to know theirs.
+func (f *File) Issue(id string) (token []byte, ok bool) {
+	what, _, known := f.table.Load().find(bytesOf(id))
+	if !known || what != free {
+		return nil, false
+	}
+	h := hmac.New(sha256.New, f.key)
+	h.Write(bytesOf(id))
+	return hex.AppendEncode(nil, h.Sum(nil)[:issued/2]), true
+}
+
+// bytesOf is the text of an id, which is not changed.
+func bytesOf(id string) []byte { return unsafe.Slice(unsafe.StringData(id), len(id)) }

@@ -1,0 +1,335 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// When more heartbeats come than the gateway means to carry, it tells devices whose protocol can carry it to send fewer. How many fewer is
+// one factor for the fleet, and a step is its place among the factors.
+//
+// A device is told with the answer to a heartbeat. Its timeout grows by the same factor just before; when it shrinks again, the device is
+// told first, and the timeout follows with its next heartbeat. What a device was told is announced for it as if it had said so itself, so it outlives
+// the process, and yields to configured policies: devices that have one are left alone.
+
+const (
+	// Above raiseAbove of the ceiling devices are told to send fewer heartbeats, so many that less than raiseTo is left. They are told to
+	// send more again when that has left less than lowerTo for a while.
+	raiseAbove, raiseTo, lowerTo = 0.8, 0.7, 0.6
+	// longestPaced is how long an interval may become, unless it is no more than mostPaced times what it was.
+	longestPaced = 10 * time.Minute
+	mostPaced    = 4
+	paceTick     = time.Second
+)
+
+// halves returns the factors, times two.
+func halves() [7]time.Duration { return [...]time.Duration{2, 3, 4, 6, 8, 12, 16} }
+
+// lastStep is that of the largest factor.
+const lastStep = 6
+
+func factor(step uint8) float64 { return float64(halves()[step]) / 2 }
+
+func stretched(d time.Duration, step uint8) time.Duration { return d * halves()[step] / 2 }
+
+// shrunk is the inverse of stretched.
+func shrunk(d time.Duration, step uint8) time.Duration {
+	h := halves()[step]
+	return (2*d + h/2) / h
+}
+
+// load is what comes in, in heartbeats per second. Greetings are none: when a fleet comes back, they are many for a moment.
+type load struct {
+	fixed float64 // of devices that cannot be told anything
+	free  float64 // of the others, as many as there were if none had been told
+}
+
+// at returns the rate once all have been told.
+func (l load) at(step uint8) float64 { return l.fixed + l.free/factor(step) }
+
+// pacing decides by which factor the fleet is to be slowed down.
+type pacing struct {
+	ceiling float64
+	calmFor time.Duration // how long a smaller factor must have sufficed
+
+	step    uint8
+	changed time.Time
+	calm    time.Time // since when a smaller one has sufficed; zero if it does not
+	least   uint8     // that has, since then
+}
+
+// next returns the step at an instant. longest is the longest interval that devices were told since the last change: they are to have been
+// heard after it before less is decided on, for while they change over they send less than before and than after.
+func (p *pacing) next(now time.Time, l load, longest time.Duration) uint8 {
+	if l.at(p.step) > raiseAbove*p.ceiling {
+		step := p.step
+		for step < lastStep && l.at(step) >= raiseTo*p.ceiling {
+			step++
+		}
+		if step != p.step {
+			p.step, p.changed = step, now
+		}
+		p.calm = time.Time{}
+		return p.step
+	}
+	least := uint8(0)
+	for least < p.step && l.at(least) >= lowerTo*p.ceiling {
+		least++
+	}
+	switch {
+	case least == p.step || now.Sub(p.changed) < 2*longest:
+		p.calm = time.Time{}
+	case p.calm.IsZero():
+		p.calm, p.least = now, least
+	default:
+		p.least = max(p.least, least)
+	}
+	if !p.calm.IsZero() && now.Sub(p.calm) >= p.calmFor {
+		p.step, p.changed, p.calm = p.least, now, time.Time{}
+	}
+	return p.step
+}
+
+// pacer keeps the pace of the fleet.
+type pacer struct {
+	step    atomic.Uint32 // that devices are to be told
+	changed atomic.Int64  // when that began, Unix time in ns
+	longest atomic.Int64  // interval that any was told since, ns
+	calmFor atomic.Int64  // ns
+	seed    maphash.Seed
+
+	fixed, weight atomic.Uint64 // of devices over TLS, see loopCounters
+}
+
+func (p *pacer) init() {
+	p.seed = maphash.MakeSeed()
+	p.calmFor.Store(int64(time.Minute))
+}
+
+// add takes what a desk that several conversations share has counted.
+func (p *pacer) add(c *loopCounters) {
+	p.fixed.Add(c.fixed.Swap(0))
+	p.weight.Add(c.weight.Swap(0))
+}
+
+// paceTally is what was counted up to an instant.
+type paceTally struct {
+	at            time.Time
+	fixed, weight uint64
+}
+
+// since returns the load between two instants.
+func (t paceTally) since(before paceTally) load {
+	seconds := max(t.at.Sub(before.at).Seconds(), 1e-3)
+	return load{fixed: float64(t.fixed-before.fixed) / seconds, free: float64(t.weight-before.weight) / 2 / seconds}
+}
+
+func (g *Gateway) paceTally(now time.Time) paceTally {
+	t := paceTally{now, g.pacer.fixed.Load(), g.pacer.weight.Load()}
+	for i := range g.counts.loops {
+		c := &g.counts.loops[i]
+		t.fixed += c.fixed.Load()
+		t.weight += c.weight.Load()
+	}
+	return t
+}
+
+// recent are the tallies of the last seconds. Over several of them chance evens out: without, a small fleet would seem to send now too
+// much, now little.
+type recent []paceTally
+
+const recentSeconds = 10
+
+// load adds a tally, and returns the load since the oldest.
+func (r *recent) load(now paceTally) load {
+	*r = append(*r, now)
+	if n := len(*r) - recentSeconds - 1; n > 0 {
+		*r = append((*r)[:0], (*r)[n:]...)
+	}
+	return now.since((*r)[0])
+}
+
+// keepPace looks at the load once a second until ctx is done.
+func (g *Gateway) keepPace(ctx context.Context) error {
+	if g.config.MaxBeatRate == 0 {
+		return nil
+	}
+	p := pacing{ceiling: float64(g.config.MaxBeatRate)}
+	tick := time.NewTicker(paceTick)
+	defer tick.Stop()
+	for last := (recent{g.paceTally(time.Now())}); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		now := g.paceTally(time.Now())
+		l := last.load(now)
+		was := p.step
+		p.calmFor = time.Duration(g.pacer.calmFor.Load())
+		if p.next(now.at, l, time.Duration(g.pacer.longest.Load())) == was {
+			continue
+		}
+		g.pacer.longest.Store(0)
+		g.pacer.changed.Store(now.at.UnixNano())
+		g.pacer.step.Store(uint32(p.step))
+		g.log.Warn("devices are told another interval, as far as their protocols and policies let them; what they were told before times the factor",
+			"factor", factor(p.step), "beats_per_second", math.Round(l.at(was)), "expected", math.Round(l.at(p.step)), "max_beat_rate", g.config.MaxBeatRate)
+	}
+}
+
+// pace is what a device was told, in a byte: the step of the fleet that it was told, or left alone at, in the lowest three bits, and above
+// the one by which its policy is stretched. That is less if the interval would become too long, and more after the device was told a shorter
+// interval, until it is heard again.
+type pace uint8
+
+const leftAlone pace = 1 << 6
+
+func paceOf(told, held uint8) pace { return pace(told | held<<3) }
+
+func (p pace) told() uint8 { return uint8(p & 7) }
+
+func (p pace) held() uint8 { return uint8(p >> 3 & 7) }
+
+// step is the one that the device follows.
+func (p pace) step() uint8 { return min(p.told(), p.held()) }
+
+// settled says whether there is nothing to be done.
+func (p pace) settled(step uint8) bool { return p.told() == step && p.held() <= step }
+
+// paceBeat counts a heartbeat on the open session, and tells the device another interval if it is to have one.
+func (t *talk) paceBeat(d *desk) {
+	g := d.gateway
+	if g.config.MaxBeatRate > 0 {
+		c := d.counts // only this goroutine writes it
+		if _, ok := t.codec.(codec.Pacer); ok && t.pace&leftAlone == 0 && d.visitor == nil {
+			c.weight.Store(c.weight.Load() + uint64(halves()[t.pace.step()]))
+		} else {
+			c.fixed.Store(c.fixed.Load() + 1)
+		}
+	}
+	if step := uint8(g.pacer.step.Load()); !t.pace.settled(step) {
+		t.repace(d, step)
+	}
+}
+
+// repace tells the device an interval, and changes its policy. Datagrams are left alone: what is sent may not be answered, or be lost.
+func (t *talk) repace(d *desk, step uint8) {
+	p, ok := t.codec.(codec.Pacer)
+	announced, holds, free := d.gateway.registry.Announced(t.session.ID())
+	held := t.pace.held()
+	base := announced
+	base.Interval = shrunk(cmp.Or(announced.Interval, holds.Interval), held)
+	base.Timeout = shrunk(cmp.Or(announced.Timeout, holds.Timeout), held)
+	goal := min(step, d.gateway.furthest(base))
+	if t.pace.told() != step {
+		switch {
+		case !ok || !free || d.visitor != nil || base.Timeout >= liveness.Never:
+			t.pace = paceOf(step, held) | leftAlone
+			return
+		case goal > held && !d.gateway.pacer.turn(t.session.ID(), d.wall, stretched(base.Interval, goal)):
+			return
+		}
+		begin := len(d.out)
+		if goal != t.pace.step() {
+			if d.out = p.Pace(d.out, stretched(base.Interval, goal), stretched(base.Timeout, goal)); len(d.out) == begin {
+				t.pace = paceOf(step, held) | leftAlone
+				return
+			}
+		}
+		if goal > held {
+			holds, err := t.stretch(d, base, goal)
+			if err != nil || !holds {
+				d.out = d.out[:begin]
+			}
+			if err != nil {
+				return // it is told with a later heartbeat
+			}
+			if !holds { // it was configured just now
+				t.pace = paceOf(step, goal) | leftAlone
+				return
+			}
+		}
+		d.gateway.pacer.note(stretched(base.Interval, max(goal, held)))
+		t.pace = paceOf(step, max(goal, held))
+		return
+	}
+	if _, err := t.stretch(d, base, goal); err == nil { // it was told before, and was heard since
+		t.pace = t.pace&leftAlone | paceOf(step, goal)
+	}
+}
+
+// stretch changes the device's policy, and says whether the new one holds.
+func (t *talk) stretch(d *desk, base liveness.Policy, step uint8) (holds bool, err error) {
+	base.Interval, base.Timeout = stretched(base.Interval, step), stretched(base.Timeout, step)
+	p, err := t.session.Repace(d.now, base)
+	return p.Interval == base.Interval && p.Timeout == base.Timeout, err
+}
+
+// furthest is the step beyond which a policy is not stretched.
+func (g *Gateway) furthest(base liveness.Policy) uint8 {
+	limit := max(longestPaced, mostPaced*base.Interval)
+	if idle := g.config.IdleTimeout; idle > 0 { // it would end connections
+		limit = min(limit, idle/2)
+	}
+	step := uint8(lastStep)
+	for step > 0 && (stretched(base.Interval, step) > limit || stretched(base.Timeout, step) >= liveness.Never) {
+		step--
+	}
+	return step
+}
+
+// turn says whether it is a device's turn to be told a longer interval. If all were told with their next heartbeat, they would go on to send as
+// many per second as before, only with long breaks; so each has its turn at some time within the new interval.
+func (p *pacer) turn(id string, now time.Time, interval time.Duration) bool {
+	share := float64(maphash.String(p.seed, id)>>11) / (1 << 53)
+	return float64(now.UnixNano()-p.changed.Load()) >= share*float64(interval)
+}
+
+// note notes an interval that a device was told.
+func (p *pacer) note(interval time.Duration) {
+	for {
+		longest := p.longest.Load()
+		if int64(interval) <= longest || p.longest.CompareAndSwap(longest, int64(interval)) {
+			return
+		}
+	}
+}
+
+// announce passes on what a device announces of itself. What it repeats of what it was told is no news.
+func (t *talk) announce(d *desk, p liveness.Policy) (liveness.Policy, error) {
+	repeated := false
+	if t.pace.held() > 0 {
+		_, holds, _ := d.gateway.registry.Announced(t.session.ID())
+		repeated = p.Timeout == holds.Timeout
+	}
+	holds, err := t.session.Repace(d.now, p)
+	if err == nil && !repeated {
+		t.pace = 0
+	}
+	return holds, err
+}
+
+// resumed returns what a device announces that opens a session. One that says nothing may go on with what it was told in an earlier
+// session: then that is announced for it again.
+func (t *talk) resumed(d *desk, id string, said liveness.Policy) (liveness.Policy, pace) {
+	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || d.visitor != nil {
+		return said, 0
+	}
+	before, _, _ := d.gateway.registry.Announced(id)
+	fleet := d.gateway.registry.Policy()
+	for step := uint8(lastStep); step > 0; step-- {
+		if before.Timeout == stretched(fleet.Timeout, step) && before.Interval == stretched(fleet.Interval, step) {
+			said.Timeout, said.Interval = before.Timeout, before.Interval
+			return said, paceOf(step, step)
+		}
+	}
+	return said, 0
+}

@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+func TestStretched(t *testing.T) {
+	want := [...]float64{1, 1.5, 2, 3, 4, 6, 8}
+	for step := range uint8(len(want)) {
+		if got := factor(step); got != want[step] {
+			t.Errorf("factor(%d) = %v, want %v", step, got, want[step])
+		}
+		for _, d := range []time.Duration{0, 1, 2, 3, 5, 7, time.Second / 3, 30 * time.Second, 90*time.Second + 1, 366 * 24 * time.Hour} {
+			if got := shrunk(stretched(d, step), step); got != d {
+				t.Errorf("%v by %v and back = %v", d, want[step], got)
+			}
+		}
+	}
+}
+
+func TestPacingUp(t *testing.T) {
+	tests := []struct {
+		name        string
+		from        uint8
+		fixed, free float64
+		want        float64
+	}{
+		{"little", 0, 0, 500, 1},
+		{"at the threshold", 0, 0, 800, 1},
+		{"above it", 0, 0, 801, 1.5},
+		{"1.5 is not enough", 0, 0, 1050, 2},
+		{"just enough", 0, 0, 1049, 1.5},
+		{"2", 0, 0, 1399, 2},
+		{"3", 0, 0, 1400, 3},
+		{"8", 0, 0, 5000, 8},
+		{"more than all can do", 0, 0, 50_000, 8},
+		{"some cannot be told", 0, 300, 700, 2},
+		{"none can be told", 0, 900, 0, 8},
+		{"further", 3, 0, 2500, 4},
+		{"not yet further", 3, 0, 2400, 3},
+		{"at the end", 6, 0, 9999, 8},
+	}
+	for _, tt := range tests {
+		p := pacing{ceiling: 1000, calmFor: time.Minute, step: tt.from}
+		if got := factor(p.next(time.Unix(1000, 0), load{tt.fixed, tt.free}, 0)); got != tt.want {
+			t.Errorf("%s: factor = %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The way back is taken when a smaller factor would have sufficed for a minute; what it would have been then, not just at the end.
+func TestPacingDown(t *testing.T) {
+	start := time.Unix(1000, 0)
+	p := pacing{ceiling: 1000, calmFor: time.Minute}
+	at := func(second int, free float64, longest time.Duration, want float64) {
+		t.Helper()
+		if got := factor(p.next(start.Add(time.Duration(second)*time.Second), load{0, free}, longest)); got != want {
+			t.Fatalf("at %d, %v/s: factor = %v, want %v", second, free, got, want)
+		}
+	}
+	at(0, 2500, 0, 4)
+	at(1, 100, time.Minute, 4) // they are changing over: the load seems to be less than it is
+	for s := 2; s < 180; s++ {
+		at(s, 1000, time.Minute, 4)
+	}
+	at(180, 1000, time.Minute, 2) // 120 s after the change, and a minute of calm
+	for s := 181; s < 240; s++ {
+		at(s, 400, time.Second, 2)
+	}
+	at(240, 1199, time.Second, 2) // no calm any more: 599 by a factor of 2, 799 by 1.5
+	for s := 241; s < 300; s++ {
+		at(s, 800, time.Second, 2)
+	}
+	at(300, 400, time.Second, 2)
+	at(301, 400, time.Second, 1.5) // for a second it would have been 1, for the others 1.5
+	at(302, 1201, time.Second, 2)  // up at once
+}
+
+// A fleet whose devices do what they are told stays below the ceiling, and nobody's timeout is shorter than twice its interval, whenever it is heard.
+func TestPacingOfAFleet(t *testing.T) {
+	const (
+		devices  = 3000
+		interval = 10 * time.Second
+		second   = time.Second
+	)
+	type member struct {
+		next, follows time.Duration
+		pace          pace
+	}
+	fleet := make([]member, devices)
+	for i := range fleet {
+		fleet[i] = member{next: interval * time.Duration(i) / devices, follows: interval}
+	}
+	p := pacing{ceiling: 150, calmFor: time.Minute} // of 300 beats/s
+	var keeper pacer
+	keeper.init()
+	start := time.Unix(1_000_000, 0)
+	var counted recent
+	tally := paceTally{at: start}
+	counted.load(tally)
+	worst, last := 0, 0
+	for now := second; now < 40*time.Minute; now += second {
+		beats := 0
+		tally.at = start.Add(now)
+		for i := range fleet {
+			if now > 20*time.Minute && i%3 > 0 { // they have gone
+				continue
+			}
+			m := &fleet[i]
+			for ; m.next <= now; m.next += m.follows {
+				beats++
+				tally.weight += uint64(halves()[m.pace.step()])
+				if step := uint8(keeper.step.Load()); m.pace.told() != step {
+					if step > m.pace.held() && !keeper.turn(strconv.Itoa(i), start.Add(m.next), stretched(interval, step)) {
+						continue
+					}
+					m.pace, m.follows = paceOf(step, step), stretched(interval, step)
+					keeper.note(m.follows)
+				}
+			}
+		}
+		before := p.step
+		if step := p.next(start.Add(now), counted.load(tally), time.Duration(keeper.longest.Load())); step != before {
+			keeper.longest.Store(0)
+			keeper.changed.Store(start.Add(now).UnixNano())
+			keeper.step.Store(uint32(step))
+			t.Logf("at %v: factor %v", now, factor(step))
+		}
+		if now > 2*time.Minute && now < 20*time.Minute {
+			worst = max(worst, beats)
+		}
+		last = beats
+	}
+	if worst > 120 { // 80 % of the ceiling
+		t.Errorf("%d beats in a second", worst)
+	}
+	if p.step != 1 {
+		t.Errorf("at the end the factor is %v", factor(p.step))
+	}
+	t.Logf("at most %d beats in a second, %d in the last", worst, last)
+}
+
+func TestFurthest(t *testing.T) {
+	tests := []struct {
+		interval, timeout, idle time.Duration
+		want                    float64
+	}{
+		{30 * time.Second, 90 * time.Second, 0, 8},
+		{75 * time.Second, 4 * time.Minute, 0, 8},
+		{90 * time.Second, 5 * time.Minute, 0, 6},
+		{5 * time.Minute, 15 * time.Minute, 0, 4},
+		{time.Hour, 3 * time.Hour, 0, 4},
+		{24 * time.Hour, 200 * 24 * time.Hour, 0, 1.5},
+		{30 * time.Second, 90 * time.Second, 5 * time.Minute, 4},
+		{30 * time.Second, 90 * time.Second, 50 * time.Second, 1},
+	}
+	for _, tt := range tests {
+		g := &Gateway{config: Config{IdleTimeout: tt.idle}}
+		if got := factor(g.furthest(liveness.Policy{Interval: tt.interval, Timeout: tt.timeout})); got != tt.want {
+			t.Errorf("interval %v, timeout %v, idle timeout %v: %v, want %v", tt.interval, tt.timeout, tt.idle, got, tt.want)
+		}
+	}
+}
+
+// The load is that of the last ten seconds.
+func TestPaceTally(t *testing.T) {
+	at := time.Unix(1, 0)
+	r := recent{{at, 100, 1000}}
+	for i, want := range []load{{50, 100}, {50, 100}, {50, 100}} {
+		i := uint64(i + 1)
+		got := r.load(paceTally{at.Add(2 * time.Second * time.Duration(i)), 100 + 100*i, 1000 + 400*i})
+		if math.Abs(got.fixed-want.fixed) > 1e-9 || math.Abs(got.free-want.free) > 1e-9 {
+			t.Errorf("load = %+v, want %+v", got, want)
+		}
+	}
+	for i := range 20 {
+		got := r.load(paceTally{at.Add(time.Minute + time.Duration(i)*time.Second), 1000, 9000})
+		if calm := got.fixed == 0 && got.free == 0; calm != (i >= 10) {
+			t.Errorf("after %d s: %+v", i, got)
+		}
+	}
+	if got := (paceTally{at, 1, 2}).since(paceTally{at, 1, 2}); got.fixed != 0 || got.free != 0 {
+		t.Errorf("load = %+v", got)
+	}
+}

@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/panjf2000/gnet/v2"
+	"github.com/pires/go-proxyproto"
+	"github.com/pires/go-proxyproto/tlvparse"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+const (
+	// maxProxyHeader bounds a PROXY header, which may announce 64 KiB, since that much is held for each connection until it is complete. An
+	// address takes up to 232 bytes, and the names and texts that proxies add (certificate's name, server name, cipher, unique id) some 100
+	// each. A whole client certificate, which version 2 can carry, does not fit and is not needed here.
+	maxProxyHeader = 1 << 10
+	// maxProxyLine is the longest header of version 1, its line end included.
+	maxProxyLine = 107
+	// proxyPrefix is that of version 2: signature, version and command, family, length.
+	proxyPrefix = 16
+)
+
+// caller is what a PROXY header says of who is behind the proxy.
+type caller struct {
+	address netip.Addr // not valid if the header does not say: it is the proxy's own connection, or it does not know
+	name    string     // of the client's certificate, if the proxy has found it good; "" otherwise
+}
+
+// parseProxy takes a PROXY header (haproxy.org/download/3.0/doc/proxy-protocol.txt, versions 1 and 2) off input and returns its length, 0
+// if it is not complete.
+func parseProxy(input []byte) (n int, from caller, err error) {
+	if n, err = proxyLength(input); n == 0 || err != nil {
+		return 0, caller{}, err
+	}
+	header := input[:n]
+	local, unspec := isLocal(header)
+	if unspec { // the library refuses it, the specification leaves that to the receiver
+		header = bytes.Clone(header)
+		header[12] = byte(proxyproto.LOCAL)
+	}
+	h, err := proxyproto.Read(bufio.NewReaderSize(bytes.NewReader(header), len(header)))
+	if err != nil {
+		return 0, caller{}, err
+	}
+	if local {
+		return n, caller{}, nil
+	}
+	from.address, err = sourceOf(h)
+	if err != nil {
+		return 0, caller{}, err
+	}
+	tlvs, err := h.TLVs()
+	if err != nil {
+		return 0, caller{}, err
+	}
+	from.name = certifiedName(tlvs)
+	return n, from, nil
+}
+
+// proxyLength returns the length of the header that input begins with, 0 if there is not all of it.
+func proxyLength(input []byte) (int, error) {
+	switch {
+	case begins(input, "PROXY "):
+		if end := bytes.IndexByte(input[:min(len(input), maxProxyLine)], '\n'); end >= 0 {
+			return end + 1, nil
+		}
+		if len(input) >= maxProxyLine {
+			return 0, fmt.Errorf("a header of version 1 has %d bytes at most", maxProxyLine)
+		}
+		return 0, nil
+	case begins(input, string(proxyproto.SIGV2)):
+		if len(input) < proxyPrefix {
+			return 0, nil
+		}
+		n := proxyPrefix + int(binary.BigEndian.Uint16(input[proxyPrefix-2:]))
+		if n > maxProxyHeader {
+			return 0, fmt.Errorf("the header has %d bytes, of which %d are bearable; let the proxy send fewer options", n, maxProxyHeader)
+		}
+		if len(input) < n {
+			return 0, nil
+		}
+		return n, nil
+	}
+	return 0, errors.New("there is no header")
+}
+
+// begins says whether input begins with a signature, as far as there is something of it.
+func begins(input []byte, signature string) bool {
+	n := min(len(input), len(signature))
+	return string(input[:n]) == signature[:n]
+}
+
+// isLocal says whether a header is for a connection of the proxy's own, a health check for instance, and whether it is for one that the
+// proxy cannot name. In version 1 that is the same, and the library knows it.
+func isLocal(header []byte) (local, unspec bool) {
+	if header[0] == 'P' {
+		return false, false
+	}
+	local = header[12] == byte(proxyproto.LOCAL)
+	return local, header[12] == byte(proxyproto.PROXY) && header[13] == byte(proxyproto.UNSPEC)
+}
+
+func sourceOf(h *proxyproto.Header) (netip.Addr, error) {
+	switch a := h.SourceAddr.(type) {
+	case *net.TCPAddr:
+		return a.AddrPort().Addr().Unmap(), nil
+	case *net.UDPAddr:
+		return netip.Addr{}, errors.New("the header is for datagrams")
+	default: // unknown, or not an address of the internet
+		return netip.Addr{}, nil
+	}
+}
+
+// certifiedName returns the common name of the client's certificate if the proxy has verified that.
+func certifiedName(tlvs []proxyproto.TLV) string {
+	ssl, ok := tlvparse.FindSSL(tlvs)
+	if !ok || !ssl.Verified() || !ssl.ClientCertConn() && !ssl.ClientCertSess() {
+		return ""
+	}
+	name, _ := ssl.ClientCN()
+	return name
+}
+
+// trusts says whether connections from an address begin with a PROXY header.
+func (d *door) trusts(a netip.Addr) bool {
+	for _, p := range d.Proxies {
+		if p.Contains(a.WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// behind is what is known of a connection that comes through a proxy.
+type behind struct {
+	awaited bool       // the header is still to come
+	counted bool       // the address is in the address book
+	address netip.Addr // the device's; not valid if it is not known
+}
+
+// throughProxy makes it a conversation that comes through a proxy.
+func (t *talk) throughProxy() { t.details = &details{behind: &behind{awaited: true}} }
+
+// proxied returns what is known of the proxy's caller; nil for a conversation that comes through none.
+func (t *talk) proxied() *behind {
+	if t.details == nil {
+		return nil
+	}
+	return t.details.behind
+}
+
+// awaitsHeader says whether the next input is a PROXY header.
+func (t *talk) awaitsHeader() bool {
+	b := t.proxied()
+	return b != nil && b.awaited
+}
+
+// from returns the device's address, given that of the other end of the connection.
+func (t *talk) from(remote netip.Addr) netip.Addr {
+	if b := t.proxied(); b != nil && b.address.IsValid() {
+		return b.address
+	}
+	return remote
+}
+
+// unwrap takes the PROXY header off the input of a conversation, and returns its length, 0 if there is not all of it. After an error
+// the connection is to be closed.
+func (g *Gateway) unwrap(t *talk, proxy netip.Addr, input []byte) (int, *codec.Error) {
+	n, from, err := parseProxy(input)
+	if err != nil {
+		t.broken = true
+		if n := g.counts.badProxyHeaders.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+			g.log.Warn("a connection from a network of proxies does not begin with a PROXY header that can be used; it is closed", "error", err,
+				"address", proxy, "times", n, "help", "let the proxy send one (HAProxy: send-proxy-v2), or take its network out of the listener's proxies")
+		}
+		return 0, &codec.Error{Code: codec.BadMessage, Text: err.Error()}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	b := t.proxied()
+	b.awaited, b.address, t.details.name = false, from.address, from.name
+	if b.counted = g.addresses.enter(t.from(proxy), g.config.MaxPerAddress); !b.counted {
+		g.counts.refusedAddress.Add(1)
+		return 0, tooManyThere()
+	}
+	return n, nil
+}
+
+func tooManyThere() *codec.Error {
+	return &codec.Error{Code: codec.Full, Text: "your address holds as many connections as it may"}
+}
+
+// left says that a conversation has ended, which had the address that it says.
+func (g *Gateway) left(t *talk, address netip.Addr) {
+	if b := t.proxied(); b != nil && !b.counted {
+		g.connections.Add(-1)
+		return
+	}
+	g.leave(address)
+}
+
+// takeHeader takes the PROXY header off what came in, and says whether it is off.
+func (c *conn) takeHeader() (bool, gnet.Action) {
+	input, _ := c.gnet.Peek(-1)
+	n, err := c.loop.gateway.unwrap(&c.talk, remoteAddr(c.gnet.RemoteAddr()), input)
+	switch {
+	case err != nil:
+		if err.Code == codec.Full {
+			_, _ = c.gnet.Write(c.goodbye(c.door, nil, "", err))
+		}
+		return false, gnet.Close
+	case n == 0:
+		return false, gnet.None
+	}
+	_, _ = c.gnet.Discard(n)
+	return true, gnet.None
+}

@@ -1,0 +1,285 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// MaxSend is the longest message that [Gateway.Send] takes, in bytes. Most protocols allow less.
+	MaxSend = 64 << 10
+	// maxWaiting is how many messages may wait for one device.
+	maxWaiting = 16
+	// While a device does not read, it is looked again and again whether a message to it is written: first after firstLook, then each time
+	// after twice as long, up to lastLook.
+	firstLook = time.Millisecond
+	lastLook  = 200 * time.Millisecond
+)
+
+// Errors that are wrapped by what [Gateway.Send] returns.
+var (
+	// ErrNotConnected says that the device has no open connection to a gateway of this process.
+	ErrNotConnected = errors.New("gateway: the device is not connected here")
+	// ErrNoMessages says that the device's protocol has no message for texts.
+	ErrNoMessages = errors.New("gateway: the device's protocol has no messages to devices")
+	// ErrNotAllowed says that a message of the protocol cannot hold this text.
+	ErrNotAllowed = errors.New("gateway: the device's protocol does not allow this text")
+	// ErrTooLong says that the payload is longer than MaxSend, Config.MaxOutbound or a message of the protocol.
+	ErrTooLong = errors.New("gateway: the message is too long")
+	// ErrSlowReader says that the device has left too much unread.
+	ErrSlowReader = errors.New("gateway: the device does not read what it was sent before")
+	// ErrTooMany says that too many messages wait for the device.
+	ErrTooMany = errors.New("gateway: too many messages wait for the device")
+)
+
+// Sent is what became of a message.
+type Sent struct {
+	Protocol string // the name of the one that the device speaks
+	Bytes    int    // that were written: the payload, and what the protocol puts around it
+}
+
+// Send writes a message to a device that is connected: payload as a text of the device's protocol, or, if raw is set, as it is. It returns
+// once the kernel has all of it, which does not mean that the device does; and it waits for that until ctx is done. It may be called
+// concurrently; messages that are sent one after the other arrive in that order. Payload must not be changed before Send returns.
+//
+// The error wraps one of ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrSlowReader, ErrTooMany, or the cause why ctx is
+// done. In the last case it says whether some of the message may be written nevertheless; otherwise nothing was, unless the connection
+// ended in the middle.
+func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool) (Sent, error) {
+	if most := min(MaxSend, g.config.MaxOutbound); len(payload) > most {
+		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(payload), most)
+	}
+	if !g.waiting.enter(id) {
+		return Sent{}, fmt.Errorf("%w: %d; send one when another is written", ErrTooMany, maxWaiting)
+	}
+	defer g.waiting.leave(id)
+	peer, _ := g.registry.Peer(id)
+	to, ok := peer.(receiver)
+	if !ok {
+		return Sent{}, ErrNotConnected
+	}
+	l := &letter{gateway: g, id: id, payload: payload, raw: raw}
+	if err := l.deliver(ctx, to); err != nil {
+		return Sent{}, err
+	}
+	g.counts.sent.Add(1)
+	return l.sent, nil
+}
+
+// receiver is a [carrier] that can bring messages to the device of an open session, as whose Peer it is found.
+type receiver interface {
+	carrier
+	liveness.Peer
+	// receive writes a letter. It is called where finish is called; if that is by no event loop, it is called by the sender, concurrently
+	// with everything else, and returns once all is written or ctx is done. It asks the letter what to write, while it may use the talk.
+	receive(ctx context.Context, l *letter) error
+	// unsent is how many bytes were taken to be written and are not yet with the kernel; ok is false if the connection has ended. It is
+	// called like receive, after that.
+	unsent() (n int, ok bool)
+}
+
+// letter is a message on its way.
+type letter struct {
+	gateway *Gateway
+	id      string
+	payload []byte
+	raw     bool
+	sent    Sent
+}
+
+// write returns what to write, in dst or in place of it. By is the receiver that asks, and at where its device came in.
+func (l *letter) write(dst []byte, by receiver, t *talk, at *door) ([]byte, error) {
+	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
+		return nil, ErrNotConnected // the device has come back on another connection meanwhile, or ended its session
+	}
+	out := l.payload
+	if !l.raw {
+		sender, ok := t.codec.(codec.Sender)
+		if !ok {
+			return nil, fmt.Errorf("%w: %s has none; raw bytes can be sent", ErrNoMessages, t.protocol(at))
+		}
+		var err error
+		if out, err = l.encode(dst, sender); err != nil {
+			return nil, refused(err)
+		}
+		if most := l.gateway.config.MaxOutbound; len(out) > most {
+			return nil, fmt.Errorf("%w: %d bytes in the device's protocol, want at most %d", ErrTooLong, len(out), most)
+		}
+	}
+	l.sent = Sent{Protocol: t.protocol(at), Bytes: len(out)}
+	return out, nil
+}
+
+// encode makes a message of the payload. A codec that panics would end an event loop, and the process.
+func (l *letter) encode(dst []byte, by codec.Sender) (out []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			l.gateway.counts.panics.Add(1)
+			l.gateway.log.Error("a message made a codec panic; it is not sent", "device", l.id, "panic", v, "stack", string(debug.Stack()))
+			err = errors.New("the codec failed")
+		}
+	}()
+	return by.Send(dst, l.payload)
+}
+
+// refused is the error for what a codec said of a payload.
+func refused(err error) error {
+	if e, ok := errors.AsType[*codec.Error](err); ok && e.Code == codec.TooLong {
+		return fmt.Errorf("%w: %s", ErrTooLong, e.Text)
+	}
+	return fmt.Errorf("%w: %w", ErrNotAllowed, err)
+}
+
+// deliver hands the letter over, and waits until the kernel has all of it. What is written behind it in the meantime is waited for as well.
+func (l *letter) deliver(ctx context.Context, to receiver) error {
+	var err error
+	var left int
+	var open bool
+	late := run(ctx, to.where(), func() {
+		if err = to.receive(ctx, l); err == nil {
+			left, open = to.unsent()
+		}
+	})
+	switch {
+	case late != nil:
+		return fmt.Errorf("%w; nothing was written", late)
+	case err != nil:
+		return explain(err)
+	}
+	for look := firstLook; left > 0 || !open; look = min(2*look, lastLook) {
+		if !open {
+			return fmt.Errorf("%w: the connection ended before all was written", ErrNotConnected)
+		}
+		select {
+		case <-time.After(look):
+			late = run(ctx, to.where(), func() { left, open = to.unsent() })
+		case <-ctx.Done():
+			late = context.Cause(ctx)
+		}
+		if late != nil {
+			return fmt.Errorf("%w: the device does not read; some of it may be written later", late)
+		}
+	}
+	return nil
+}
+
+// explain gives the errors of the kernel about datagrams a name.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.EMSGSIZE):
+		return fmt.Errorf("%w for a datagram: %w", ErrTooLong, err)
+	case errors.Is(err, unix.EAGAIN):
+		return fmt.Errorf("%w: the kernel takes no more: %w", ErrSlowReader, err)
+	}
+	return err
+}
+
+// run calls f on an event loop, or at once if there is none, and waits for it. If ctx is done before f began, f is not called, and the
+// error is why.
+func run(ctx context.Context, l *loop, f func()) error {
+	if l == nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f()
+		return nil
+	}
+	var taken atomic.Bool // by the loop, or by us to give up
+	done := make(chan struct{})
+	err := l.events.Execute(ctx, runnable(func() {
+		defer close(done)
+		if taken.CompareAndSwap(false, true) {
+			f()
+		}
+	}))
+	if err != nil {
+		return fmt.Errorf("%w: the gateway has ended: %w", ErrNotConnected, err)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	if taken.CompareAndSwap(false, true) {
+		return context.Cause(ctx)
+	}
+	<-done
+	return nil
+}
+
+// protocol is the name of the protocol that the device speaks.
+func (t *talk) protocol(at *door) string { return at.Protocols[t.spoken].Name() }
+
+// index returns which of the door's protocols one is.
+func (d *door) index(p codec.Protocol) uint8 {
+	for i := range d.Protocols {
+		if d.Protocols[i].Name() == p.Name() {
+			return uint8(i)
+		}
+	}
+	return 0
+}
+
+// waiting are the messages that wait for each device.
+type waiting struct {
+	mu     sync.Mutex // guards counts
+	counts map[string]int
+}
+
+// enter says whether one more may wait.
+func (w *waiting) enter(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.counts == nil {
+		w.counts = make(map[string]int)
+	}
+	if w.counts[id] >= maxWaiting {
+		return false
+	}
+	w.counts[id]++
+	return true
+}
+
+func (w *waiting) leave(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.counts[id]--; w.counts[id] <= 0 {
+		delete(w.counts, id)
+	}
+}
+
+// receive implements receiver.
+func (c *conn) receive(_ context.Context, l *letter) error {
+	if c.gnet == nil {
+		return ErrNotConnected
+	}
+	out, err := l.write(c.loop.desk.out[:0], c, &c.talk, c.door)
+	if err != nil {
+		return err
+	}
+	if unread := c.gnet.OutboundBuffered(); unread+len(out) > c.loop.gateway.config.MaxOutbound {
+		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
+	}
+	if !c.write(out) {
+		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
+	}
+	return nil
+}
+
+// unsent implements receiver.
+func (c *conn) unsent() (n int, ok bool) {
+	if c.gnet == nil {
+		return 0, false
+	}
+	return c.gnet.OutboundBuffered(), true
+}

@@ -1,0 +1,251 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// secure serves the listeners that speak TLS: each connection has a goroutine of its own.
+//
+// Its listening clock is that of package ear, which asks the kernel what lies unread in sockets. What was read is in flight from then on
+// (see [tlsSocket.Read]) until the connection reads again, and that it does only when neither tls.Conn has a record left that is whole, nor
+// the conversation a message: so no heartbeat of which all bytes had reached the process is passed by the clock, wherever it is. A part of a
+// record is none: the rest of it is still on the way.
+//
+// A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
+// that: early data (RFC 8446, 2.3) is not taken. After it, it is one.
+type secure struct {
+	gateway *Gateway
+	source  *liveness.Source
+	sockets *ear.Sockets
+	ear     *ear.Ear
+	turns   turnstile
+	desks   sync.Pool      // of *desk: one is taken while something is handled
+	leads   sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
+	serving sync.WaitGroup // one for each goroutine of connections
+
+	mu    sync.Mutex // guards conns
+	conns map[*tlsConn]struct{}
+}
+
+// newSecure prepares the listeners that speak TLS, and returns nil if there are none.
+func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
+	s := &secure{gateway: g, sockets: ear.NewSockets(), conns: make(map[*tlsConn]struct{})}
+	s.turns.free = g.config.MaxHandshakes
+	s.desks.New = func() any { return &desk{gateway: g, counts: new(loopCounters)} }
+	s.leads.New = func() any { return new([maxLead]byte) }
+	for _, d := range g.doors {
+		if d.TLS == nil {
+			continue
+		}
+		if s.source == nil {
+			var err error
+			s.source, err = registry.AddSource(liveness.SourceConfig{
+				Name: g.config.Name + "-tls", Note: "device connections over TLS; its clock follows what the kernel says of their sockets",
+				MaxGap: g.config.MaxGap, Allowance: g.config.Allowance,
+			})
+			if err != nil {
+				return nil, fmt.Errorf("gateway: %w", err)
+			}
+		}
+		d.source = s.source
+	}
+	if s.source == nil {
+		return nil, nil
+	}
+	s.ear = ear.New(s.source, s.sockets, nil)
+	return s, nil
+}
+
+// start begins the listening.
+func (s *secure) start() {
+	s.source.Pulse(time.Now())
+	for _, d := range s.gateway.doors {
+		if d.TLS != nil {
+			s.sockets.Listen(d.listener)
+		}
+	}
+}
+
+// stop says goodbye on all connections, closes them and waits. Nobody accepts any more.
+func (s *secure) stop() {
+	s.mu.Lock()
+	open := make([]*tlsConn, 0, len(s.conns))
+	for c := range s.conns {
+		open = append(open, c)
+	}
+	s.mu.Unlock()
+	for _, c := range open {
+		c.finish(ending{why: "shutdown"})
+	}
+	s.serving.Wait()
+}
+
+// admit begins to serve a connection that is let in. proxied says that a PROXY header comes first.
+func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
+	g := s.gateway
+	raw, err := tcp.SyscallConn()
+	if err != nil { // it is closed already
+		g.connections.Add(-1)
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
+	})
+	c := &tlsConn{secure: s, door: d, remote: remoteAddr(tcp.RemoteAddr())}
+	if proxied {
+		c.throughProxy()
+	}
+	c.socket = tlsSocket{Conn: s.sockets.Track(tcp), secure: s, tcp: tcp, raw: raw}
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() {
+		g.counts.handshakeTimeouts.Add(1)
+		g.closer.addError(c, noHello(g.config.HandshakeTimeout))
+	})
+	s.serving.Go(c.greet)
+}
+
+// forget drops a connection that has ended.
+func (s *secure) forget(c *tlsConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// desk returns a desk for the connection.
+func (s *secure) desk(c *tlsConn) *desk {
+	d := s.desks.Get().(*desk)
+	d.door, d.peer, d.address = c.door, c, c.address
+	d.wall = time.Now()
+	d.now = s.source.Time(d.wall)
+	d.out = d.out[:0]
+	return d
+}
+
+// putBack takes a desk back.
+func (s *secure) putBack(d *desk) {
+	s.gateway.counts.tlsMessages.Add(d.counts.messages.Swap(0))
+	s.gateway.pacer.add(d.counts)
+	d.door, d.peer, d.address = nil, nil, nil // a connection that is gone is not held
+	if cap(d.out) > 64<<10 {
+		d.out = nil
+	}
+	s.desks.Put(d)
+}
+
+// failed counts a handshake that came to nothing. One that the other end, or the gateway, broke off is not worth a word.
+func (s *secure) failed(c *tlsConn, err error) {
+	g := s.gateway
+	n := g.counts.handshakeErrors.Add(1)
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || n&(n-1) != 0 {
+		return
+	}
+	g.log.Warn("a TLS handshake failed; the others are not affected", "error", err, "address", c.address(), "times", n,
+		"help", "look at the device's certificate and at the authorities that it and the listener know")
+}
+
+// nameOf returns the device id that a certificate proves: its common name, else its first DNS name, else its first URI; "" if it has none
+// of these.
+func nameOf(c *x509.Certificate) string {
+	switch {
+	case c.Subject.CommonName != "":
+		return c.Subject.CommonName
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	case len(c.URIs) > 0:
+		return c.URIs[0].String()
+	}
+	return ""
+}
+
+// validate returns what is wrong with how devices are to be accepted.
+func (l Listener) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("gateway: Listen at "+l.Address+": "+format, args...))
+	}
+	if l.Packets && (l.TLS != nil || len(l.Proxies) > 0) {
+		bad("Packets goes without TLS and Proxies; they are for connections")
+	}
+	if t := l.TLS; t != nil {
+		if len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
+			bad("TLS has no certificate; package gateway/cert loads one")
+		}
+		if t.MinVersion != 0 && t.MinVersion < tls.VersionTLS12 {
+			bad("TLS.MinVersion is %s, want TLS 1.2 or later", tls.VersionName(t.MinVersion))
+		}
+	}
+	for _, p := range l.Proxies {
+		if !p.IsValid() || p.Addr().Is4In6() {
+			bad("Proxies has %v, want a network such as %v", p, netip.MustParsePrefix("10.0.0.0/8"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// run keeps the listening clock until ctx is done.
+func (s *secure) run(ctx context.Context) error {
+	if err := s.ear.Run(ctx); err != nil {
+		return fmt.Errorf("gateway: TLS: %w", err)
+	}
+	return nil
+}
+
+// turnstile lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
+// go before those that were not. What is waited for from a client takes up no place.
+type turnstile struct {
+	mu           sync.Mutex // guards the fields
+	free         int
+	begun, fresh []chan struct{} // each is closed when its turn has come
+}
+
+// enter waits for a place.
+func (t *turnstile) enter(begun bool) {
+	t.mu.Lock()
+	if t.free > 0 {
+		t.free--
+		t.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	if begun {
+		t.begun = append(t.begun, turn)
+	} else {
+		t.fresh = append(t.fresh, turn)
+	}
+	t.mu.Unlock()
+	<-turn
+}
+
+// leave gives the place to the next.
+func (t *turnstile) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.begun) > 0:
+		close(t.begun[0])
+		t.begun = t.begun[1:]
+	case len(t.fresh) > 0:
+		close(t.fresh[0])
+		t.fresh = t.fresh[1:]
+	default:
+		t.free++
+		t.begun, t.fresh = nil, nil
+	}
+}

@@ -1,0 +1,302 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/timer"
+)
+
+const (
+	// maxLead is how much of a connection is read before its handshake begins: a PROXY header, and the first record. A longer one is
+	// no obstacle, but may keep the listening clock waiting while its handshake waits for its turn.
+	maxLead = 4 << 10
+	// smallInput is the input buffer of a connection that waits. It grows for messages that need more, and shrinks again.
+	smallInput = 512
+	// handshakeRecord is the type of the first record of a TLS connection (RFC 8446, 5.1).
+	handshakeRecord = 22
+)
+
+// tlsConn is a connection over TLS.
+type tlsConn struct {
+	secure *secure
+	door   *door
+	remote netip.Addr // of the other end: the device, or the proxy which it comes through
+	socket tlsSocket
+
+	mu sync.Mutex // guards the fields below, between the goroutine that serves the connection and those that write to it or close it
+	talk
+	tls      *tls.Conn // nil until the handshake is done
+	over     bool      // nothing is said any more
+	deadline timer.ID  // of the hello, then of the next input if IdleTimeout is set
+}
+
+// address is the device's, or that of the proxy which it comes through.
+func (c *tlsConn) address() netip.Addr { return c.from(c.remote) }
+
+// Replaced implements [liveness.Peer].
+func (c *tlsConn) Replaced() {
+	if g := c.secure.gateway; !g.udp.opens(c.session.ID()) {
+		g.twins.replaced(c.session.ID())
+	}
+	c.secure.gateway.closer.add(c, "replaced: the device came back on another connection")
+}
+
+// Judged implements [liveness.Peer].
+func (c *tlsConn) Judged() { c.secure.gateway.closer.add(c, whySilence) }
+
+// where implements carrier.
+func (c *tlsConn) where() *loop { return nil }
+
+// finish implements carrier. It never waits for the device.
+func (c *tlsConn) finish(e ending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || e.spare && !c.session.Judged() {
+		return
+	}
+	c.over = true
+	if g := c.secure.gateway; !g.closing.Load() {
+		g.counts.closedByGateway.Add(1)
+	}
+	if c.tls == nil { // nothing can be said
+		_ = c.socket.Close()
+		return
+	}
+	if out := c.goodbye(c.door, nil, e.why, e.err); len(out) > 0 {
+		_, _ = c.tls.Write(out)
+	}
+	_ = c.tls.Close() // with close_notify (RFC 8446, 6.1)
+}
+
+// greet shakes hands. The connection is served by another goroutine then, since this one's stack has become large.
+func (c *tlsConn) greet() {
+	var tc *tls.Conn
+	c.guard(func() {
+		if c.lead() {
+			tc = c.shake()
+		}
+	})
+	if tc == nil {
+		c.closed()
+		return
+	}
+	c.secure.serving.Go(func() {
+		c.guard(func() { c.serve(tc) })
+		c.closed()
+	})
+}
+
+// guard calls f. A panic in it would end the process; it ends the connection.
+func (c *tlsConn) guard(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.secure.gateway.counts.panics.Add(1)
+			c.secure.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
+}
+
+// lead reads the PROXY header, if there is to be one, and the first record. It returns false if the connection is to be closed.
+func (c *tlsConn) lead() bool {
+	room := c.secure.leads.Get().(*[maxLead]byte)
+	defer c.secure.leads.Put(room)
+	for n := 0; ; {
+		k, err := c.socket.Conn.Read(room[n:])
+		if err != nil {
+			return false
+		}
+		n += k
+		if c.awaitsHeader() {
+			header, refusal := c.unwrapped(room[:n])
+			if refusal {
+				return false
+			}
+			n = copy(room[:], room[header:n])
+		}
+		switch {
+		case n == 0 || c.awaitsHeader():
+		case room[0] != handshakeRecord:
+			c.notTLS()
+			return false
+		case n == maxLead || n >= 5 && n >= 5+int(binary.BigEndian.Uint16(room[3:])):
+			c.socket.lead = append([]byte(nil), room[:n]...) // room is for who waits
+			return true
+		}
+	}
+}
+
+// unwrapped takes the PROXY header off input and returns its length. If refused, the connection is to be closed.
+func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, err := c.secure.gateway.unwrap(&c.talk, c.remote, input)
+	return n, err != nil
+}
+
+// notTLS ends a connection that begins with something else. The devices' owner may be listening.
+func (c *tlsConn) notTLS() {
+	g := c.secure.gateway
+	g.counts.broken.Add(1)
+	g.counts.mistakes.Add(1)
+	_, _ = c.socket.Write(c.door.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
+}
+
+// shake shakes hands, and returns nil if that fails.
+func (c *tlsConn) shake() *tls.Conn {
+	s := &c.socket
+	s.shaking = true
+	defer func() { s.shaking = false }()
+	defer s.leavePlace()
+	s.takePlace()
+	if s.closed.Load() { // its deadline has come first
+		return nil
+	}
+	tc := tls.Server(s, c.door.TLS)
+	if err := tc.Handshake(); err != nil { //nolint:noctx // it ends with the socket, which the deadline closes
+		c.secure.failed(c, err)
+		return nil
+	}
+	state := tc.ConnectionState()
+	g := c.secure.gateway
+	g.counts.handshakes.Add(1)
+	if state.DidResume {
+		g.counts.resumed.Add(1)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil
+	}
+	if len(state.VerifiedChains) > 0 {
+		c.certify(nameOf(state.VerifiedChains[0][0]))
+	}
+	c.tls = tc
+	return tc
+}
+
+// certify notes the name that a certificate has proved.
+func (t *talk) certify(name string) {
+	if t.details == nil {
+		t.details = &details{}
+	}
+	t.details.name = name
+}
+
+// serve serves the conversation to its end.
+func (c *tlsConn) serve(tc *tls.Conn) {
+	input := make([]byte, 0, smallInput)
+	for {
+		if len(input) == cap(input) {
+			input = append(make([]byte, 0, 2*cap(input)), input...)
+		}
+		n, err := tc.Read(input[len(input):cap(input)])
+		if n > 0 {
+			input = input[:len(input)+n]
+			rest, end := c.handle(input)
+			if end {
+				return
+			}
+			if len(rest) <= smallInput/2 && cap(input) > smallInput {
+				input = append(make([]byte, 0, smallInput), rest...)
+			} else {
+				input = input[:copy(input[:cap(input)], rest)]
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// handle handles what came in, and writes the answers together. It returns what is left, and whether that was the end.
+func (c *tlsConn) handle(input []byte) (rest []byte, end bool) {
+	d := c.secure.desk(c)
+	defer c.secure.putBack(d)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, true
+	}
+	greeted := c.greeted
+	rest, end = c.hear(d, input)
+	if c.greeted {
+		c.rest(!greeted)
+	}
+	if len(d.out) > 0 {
+		if _, err := c.tls.Write(d.out); err != nil {
+			end = true
+		}
+	}
+	return rest, end
+}
+
+// rest sets the deadline of the next input, if there is one.
+func (c *tlsConn) rest(first bool) {
+	g := c.secure.gateway
+	switch {
+	case first:
+		g.timers.Cancel(c.deadline)
+		c.deadline = 0
+		if idle := g.config.IdleTimeout; idle > 0 {
+			c.deadline, _ = g.timers.AfterFunc(idle, func() {
+				g.counts.idleTimeouts.Add(1)
+				g.closer.add(c, "idle")
+			})
+		}
+	case c.deadline != 0:
+		g.timers.Touch(c.deadline, g.timers.Now())
+	}
+}
+
+// closed ends what the connection held. The device's silence, if it is one, begins here.
+func (c *tlsConn) closed() {
+	g := c.secure.gateway
+	defer c.socket.land()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g.timers.Cancel(c.deadline)
+	if !g.closing.Load() {
+		c.ended(c.secure.source.Time(time.Now()))
+	}
+	if !c.over && c.tls != nil {
+		_ = c.tls.Close()
+	}
+	c.over = true
+	_ = c.socket.Close()
+	g.left(&c.talk, c.address())
+	c.secure.forget(c)
+}
+
+// receive implements receiver.
+func (c *tlsConn) receive(_ context.Context, l *letter) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.tls == nil {
+		return ErrNotConnected
+	}
+	out, err := l.write(nil, c, &c.talk, c.door)
+	if err != nil {
+		return err
+	}
+	if unread := c.socket.waiting(); unread+len(out) > c.secure.gateway.config.MaxOutbound {
+		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
+	}
+	if _, err := c.tls.Write(out); err != nil {
+		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
+	}
+	return nil
+}
+
+// unsent implements receiver.
+func (c *tlsConn) unsent() (n int, ok bool) {
+	return c.socket.waiting(), !c.socket.closed.Load()
+}

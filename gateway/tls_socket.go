@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/internal/ear"
+)
+
+// tlsSocket is what lies below a tls.Conn. It reads like a connection, but never waits to write.
+type tlsSocket struct {
+	*ear.Conn
+
+	secure *secure
+	tcp    *net.TCPConn
+	raw    syscall.RawConn
+
+	// Used by the goroutine that serves the connection.
+	lead    []byte // what was read before the handshake: it is the first that tls.Conn reads
+	turn    uint32 // of what was read and is not handled
+	flying  bool
+	shaking bool // the handshake goes on
+	placed  bool // it has a place in the turnstile
+	begun   bool // it was answered
+
+	closed atomic.Bool
+	mu     sync.Mutex // guards the fields below
+	unsent int        // bytes that wait for the kernel, those that are being sent among them
+	queue  []byte     // those that are not
+	drains bool
+}
+
+// Read reads. What the read before brought is handled when the next is asked for: then tls.Conn has no whole record left.
+func (s *tlsSocket) Read(p []byte) (int, error) {
+	if len(s.lead) > 0 {
+		n := copy(p, s.lead)
+		if s.lead = s.lead[n:]; len(s.lead) == 0 {
+			s.lead = nil // what was read is not held
+		}
+		return n, nil
+	}
+	s.land()
+	s.leavePlace()
+	n, err := s.Conn.Read(p)
+	s.turn, s.flying = s.secure.ear.Enter(), true
+	if s.shaking {
+		s.takePlace()
+	}
+	return n, err
+}
+
+// takePlace waits until the handshake may be computed.
+func (s *tlsSocket) takePlace() {
+	if !s.begun {
+		s.land()
+	}
+	s.secure.turns.enter(s.begun)
+	s.placed = true
+}
+
+func (s *tlsSocket) leavePlace() {
+	if s.placed {
+		s.placed = false
+		s.secure.turns.leave()
+	}
+}
+
+// land says that all that was read is handled.
+func (s *tlsSocket) land() {
+	if s.flying {
+		s.flying = false
+		s.secure.ear.Leave(s.turn)
+	}
+}
+
+// Write sends what the kernel takes now, and queues the rest. A connection that leaves more than MaxOutbound bytes queued is cut off.
+func (s *tlsSocket) Write(p []byte) (int, error) {
+	if s.shaking {
+		s.begun = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	if s.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	if !s.drains {
+		var err error
+		if n, err = s.try(p); err != nil || n == len(p) {
+			return n, err
+		}
+	}
+	g := s.secure.gateway
+	if s.unsent+len(p)-n > g.config.MaxOutbound {
+		g.counts.slowReaders.Add(1)
+		_ = s.tcp.SetLinger(0)
+		_ = s.Close()
+		return n, errSlow
+	}
+	s.queue = append(s.queue, p[n:]...)
+	s.unsent += len(p) - n
+	if !s.drains {
+		s.drains = true
+		s.secure.serving.Go(s.drain)
+	}
+	return len(p), nil
+}
+
+// errSlow ends a connection whose other end does not take what is sent to it.
+var errSlow = errors.New("gateway: the device does not take what is sent to it")
+
+// try sends what the kernel takes now.
+func (s *tlsSocket) try(p []byte) (n int, err error) {
+	outer := s.raw.Write(func(fd uintptr) bool {
+		for {
+			if n, err = unix.Write(int(fd), p); !errors.Is(err, unix.EINTR) {
+				return true
+			}
+		}
+	})
+	n = max(n, 0)
+	if errors.Is(err, unix.EAGAIN) {
+		err = nil
+	}
+	return n, errors.Join(outer, err)
+}
+
+// drain sends what is queued, and closes the connection if the other end takes none of it for UserTimeout.
+func (s *tlsSocket) drain() {
+	for {
+		s.mu.Lock()
+		chunk := s.queue
+		s.queue = nil
+		if len(chunk) == 0 || s.closed.Load() {
+			_ = s.tcp.SetWriteDeadline(time.Time{}) // it would end the next try
+			s.drains = false
+			s.unsent = 0
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		const atOnce = 16 << 10 // progress is asked for
+		for len(chunk) > 0 && !s.closed.Load() {
+			_ = s.tcp.SetWriteDeadline(time.Now().Add(s.secure.gateway.config.UserTimeout))
+			n, err := s.tcp.Write(chunk[:min(len(chunk), atOnce)])
+			if err != nil && !s.closed.Load() {
+				s.secure.gateway.counts.slowReaders.Add(1)
+				_ = s.tcp.SetLinger(0)
+				_ = s.Close()
+			}
+			chunk = chunk[n:]
+			s.mu.Lock()
+			s.unsent -= n
+			s.mu.Unlock()
+		}
+	}
+}
+
+// waiting returns how many bytes wait for the kernel.
+func (s *tlsSocket) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unsent
+}
+
+// Close closes the connection. What is queued is dropped, as the kernel has no room for it.
+func (s *tlsSocket) Close() error {
+	s.closed.Store(true)
+	return s.Conn.Close()
+}
+
+// SetDeadline does nothing: deadlines are the gateway's business.
+func (s *tlsSocket) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (s *tlsSocket) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (s *tlsSocket) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// udp is the part of the gateway that hears datagrams.
+//
+// It is a source of its own. The clock of that goes on as each reader either finds its socket empty, or has read as many datagrams as the
+// socket can hold: then all that had come before is handled. What the kernel drops because a socket is full may be heartbeats, so the
+// source is deaf then. The address that a datagram comes from can be forged by whoever sends it. So each datagram must name its device
+// and show its token, if it has one; wrong tokens are not held against the address; without a token that counts no answer is longer than the
+// datagram, and nothing is sent that is no answer.
+type udp struct {
+	gateway *Gateway
+	source  *liveness.Source // nil without readers
+	readers []*reader
+	table   table
+	leaving leaving
+	errors  budget
+	counts  udpCounters
+	quiet   time.Time // when a socket was found to have dropped something last; for the clock alone
+	sums    udpErrors // as the clock has seen them
+}
+
+// udpCounters are what Stats reports of datagrams.
+type udpCounters struct {
+	datagrams, garbage, withheld, unsent, dropped atomic.Uint64
+}
+
+// listen binds the sockets of a listener: several if the port is shared anyway, among which the kernel spreads the devices by
+// their addresses.
+func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (net.Addr, error) {
+	d := &door{Listener: at}
+	var protocols []codec.Packets
+	for _, p := range at.Protocols {
+		speaks, ok := p.(codec.Packets)
+		if !ok {
+			return nil, fmt.Errorf("the %s protocol does not come in datagrams (UDP)", p.Name())
+		}
+		protocols = append(protocols, speaks)
+	}
+	sockets := 1
+	if u.gateway.config.ReusePort {
+		sockets = u.gateway.config.Loops
+	}
+	address := at.Address
+	for range sockets {
+		c, err := lc.ListenPacket(ctx, "udp", address)
+		if err != nil {
+			return nil, err
+		}
+		r := &reader{udp: u, door: d, protocols: protocols, conn: c.(*net.UDPConn), part: len(u.readers)}
+		u.readers = append(u.readers, r)
+		address = c.LocalAddr().String()
+		if err := r.prepare(); err != nil {
+			return nil, fmt.Errorf("%s: %w", address, err)
+		}
+	}
+	return u.readers[len(u.readers)-1].conn.LocalAddr(), nil
+}
+
+func (r *reader) prepare() (err error) {
+	if r.raw, err = r.conn.SyscallConn(); err != nil {
+		return err
+	}
+	bound, _ := netip.ParseAddrPort(r.conn.LocalAddr().String())
+	r.holds, err = prepare(r.raw, !bound.IsValid() || bound.Addr().IsUnspecified())
+	return err
+}
+
+// start makes the source, if datagrams are listened to.
+func (u *udp) start(registry *liveness.Registry) (err error) {
+	if len(u.readers) == 0 {
+		return nil
+	}
+	c := &u.gateway.config
+	u.table.init(c.MaxConnections)
+	u.errors.seed = maphash.MakeSeed()
+	u.leaving.some = make(chan struct{}, 1)
+	u.source, err = registry.AddSource(liveness.SourceConfig{
+		Name: c.Name + "-udp", Note: "devices over UDP; its clock follows the reading of the sockets, and it is deaf when they overflow",
+		Parts: len(u.readers), MaxGap: c.MaxGap, Allowance: c.Allowance,
+	})
+	if err != nil {
+		return err
+	}
+	u.gateway.counts.loops = make([]loopCounters, c.Loops+len(u.readers))
+	for i, r := range u.readers {
+		r.door.source = u.source
+		r.batch = newBatch()
+		r.desk = desk{gateway: u.gateway, door: r.door, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
+	}
+	return nil
+}
+
+func (u *udp) close() {
+	for _, r := range u.readers {
+		_ = r.conn.Close()
+	}
+}
+
+// run serves until ctx is done.
+func (u *udp) run(ctx context.Context) error {
+	defer u.close()
+	if len(u.readers) == 0 {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	u.sums = sumsOfUDP()
+	u.source.Pulse(time.Now()) // the listening begins
+	for _, r := range u.readers {
+		group.Go(func() error { return r.run(ctx) })
+	}
+	group.Go(func() error { return u.leaving.run(ctx, u.source) })
+	group.Go(func() error { return u.keepClock(ctx) })
+	group.Go(func() error {
+		<-ctx.Done()
+		for _, r := range u.readers {
+			r.wake()
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	u.goodbye()
+	return nil
+}
+
+// opens says whether a device's session is being opened by a datagram.
+func (u *udp) opens(id string) bool {
+	for _, r := range u.readers {
+		if opening := r.opening.Load(); opening != nil && *opening == id {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// maxErrors is how many errors a second an address, or the first half of one of IPv6, is answered that has not proved anything.
+	maxErrors = 10
+	// budgetCells is how many addresses are told apart, more or less: those that fall together share.
+	budgetCells = 4096
+)
+
+// budget bounds answers by address. It takes the same memory whatever comes: each cell counts in its lowest byte, and holds the second
+// that it counts in above.
+type budget struct {
+	seed  maphash.Seed
+	cells [budgetCells]atomic.Uint64
+}
+
+// allow says whether an address may have one more answer at the moment.
+func (b *budget) allow(from netip.Addr, now time.Time) bool {
+	key := from.As16()
+	if from.Is6() && !from.Is4In6() {
+		clear(key[8:])
+	}
+	cell := &b.cells[maphash.Bytes(b.seed, key[:])%budgetCells]
+	second := uint64(now.Unix()) << 8
+	for {
+		old := cell.Load()
+		next := second | 1
+		if old&^0xff == second {
+			if next = old + 1; old&0xff >= maxErrors {
+				return false
+			}
+		}
+		if cell.CompareAndSwap(old, next) {
+			return true
+		}
+	}
+}
+
+// PacketStats is a picture of what comes in datagrams. All but Devices count up from the gateway's start.
+type PacketStats struct {
+	Devices  int    // that speak in datagrams, and are bounded by Config.MaxConnections
+	Received uint64 // datagrams
+	Garbage  uint64 // datagrams that named no device
+	Withheld uint64 // answers that were not given: to somebody who proved nothing, they were longer than the datagram, or too many errors
+	Unsent   uint64 // datagrams that the kernel did not take
+	Dropped  uint64 // datagrams that the kernel dropped because a socket was full; the source was deaf then
+}
+
+func (u *udp) stats() PacketStats {
+	return PacketStats{
+		Devices:  int(u.table.held.Load()),
+		Received: u.counts.datagrams.Load(), Garbage: u.counts.garbage.Load(), Withheld: u.counts.withheld.Load(),
+		Unsent: u.counts.unsent.Load(), Dropped: u.counts.dropped.Load(),
+	}
+}

@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// quietAfter is how long no socket may have dropped anything before the source listens again.
+const quietAfter = time.Second
+
+// keepClock tells the source that it listens, and asks the readers how far they are, until ctx is done: when a deadline is reached, but not
+// more often than ProbeInterval, and now and then if there is none.
+func (u *udp) keepClock(ctx context.Context) error {
+	alarm := time.NewTimer(0)
+	defer alarm.Stop()
+	least := u.gateway.config.ProbeInterval
+	var last time.Time
+	var listened, wait time.Duration
+	for {
+		select {
+		case <-alarm.C:
+		case <-u.source.Sooner():
+		case <-ctx.Done():
+			return nil
+		}
+		if now := time.Now(); now.Sub(last) >= wait {
+			last = now
+			overflow, err := u.overflowed()
+			if err != nil {
+				return err
+			}
+			if overflow {
+				u.quiet = now
+				u.source.Deafen(now)
+			}
+			if u.quiet.IsZero() || now.Sub(u.quiet) >= quietAfter {
+				listened = u.source.Pulse(now)
+				u.ask(listened)
+			}
+		}
+		wait = max(idleProbe, least)
+		if next, ok := u.source.Next(); ok {
+			wait = max(min(wait, next-listened), least)
+		}
+		alarm.Reset(time.Until(last.Add(wait)))
+	}
+}
+
+// ask wants the readers to say when all is handled that has come until now.
+func (u *udp) ask(listened time.Duration) {
+	for _, r := range u.readers {
+		r.asked.Store(int64(listened))
+		r.wake()
+	}
+}
+
+// overflowed says whether a socket has dropped datagrams since the last time because it was full. Those with a wrong checksum count among
+// what sockets drop; as anybody can send them, they must not make the source deaf, so they are told from the others by what the kernel
+// counts for all sockets together.
+func (u *udp) overflowed() (bool, error) {
+	lost := uint64(0)
+	for _, r := range u.readers {
+		var drops uint32
+		var failed error
+		if err := errors.Join(r.raw.Control(func(fd uintptr) { drops, failed = dropped(fd) }), failed); err != nil {
+			return false, fmt.Errorf("gateway: ask socket for drops: %w", err)
+		}
+		lost += uint64(drops - r.drops)
+		r.drops = drops
+	}
+	if lost == 0 {
+		return false, nil
+	}
+	before := u.sums
+	u.sums = sumsOfUDP()
+	if u.sums.full == before.full && u.sums.checksum-before.checksum >= lost {
+		return false, nil
+	}
+	u.counts.dropped.Add(lost)
+	return true, nil
+}
+
+// udpErrors are datagrams that were dropped by all sockets together.
+type udpErrors struct {
+	full     uint64 // because there was no room for them
+	checksum uint64 // because their checksum was wrong
+}
+
+// sumsOfUDP reads them (proc_net_snmp(5)). It returns zeros if it cannot.
+func sumsOfUDP() (sums udpErrors) {
+	count := func(name, value string) {
+		n, err := strconv.ParseUint(value, 10, 64)
+		switch {
+		case err != nil:
+		case strings.HasSuffix(name, "RcvbufErrors"), strings.HasSuffix(name, "MemErrors"):
+			sums.full += n
+		case strings.HasSuffix(name, "InCsumErrors"):
+			sums.checksum += n
+		}
+	}
+	var names []string
+	lines("/proc/thread-self/net/snmp", func(words []string) {
+		if words[0] != "Udp:" {
+			return
+		}
+		for i := 1; i < min(len(words), len(names)); i++ {
+			count(names[i], words[i])
+		}
+		names = words
+	})
+	lines("/proc/thread-self/net/snmp6", func(words []string) {
+		if len(words) == 2 && strings.HasPrefix(words[0], "Udp6") {
+			count(words[0], words[1])
+		}
+	})
+	return sums
+}
+
+// lines calls f with the words of each line of a file that is not empty.
+func lines(path string, f func(words []string)) {
+	file, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }()
+	for s := bufio.NewScanner(file); s.Scan(); {
+		if words := strings.Fields(s.Text()); len(words) > 0 {
+			f(words)
+		}
+	}
+}

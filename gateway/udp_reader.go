@@ -1,0 +1,300 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
+)
+
+// reader reads a socket. Its fields are used by its goroutine only, but where said otherwise.
+type reader struct {
+	udp       *udp
+	door      *door
+	protocols []codec.Packets // the door's
+	conn      *net.UDPConn
+	raw       syscall.RawConn // the conn's; safe for concurrent use
+	part      int             // of the source
+	holds     int             // datagrams in the socket, at most
+	drops     uint32          // of the socket, as the clock has seen them; for the clock alone
+	desk      desk
+	batch     *batch
+	failed    error // of the latest system call
+	current   int   // the datagram of the batch that is handled
+
+	asked   atomic.Int64           // listening time that is to be reached; written by the clock
+	opening atomic.Pointer[string] // the device whose session is being opened; read by all
+
+	// A socket is a queue, so whoever has read as many datagrams as it can hold has read all that were in it before.
+	reached int64  // listening time
+	noted   int64  // of asked,
+	read    uint64 // datagrams,
+	passed  uint64 // and how many there will be when noted is reached
+}
+
+// run reads until ctx is done.
+func (r *reader) run(ctx context.Context) error {
+	receive := func(fd uintptr) bool { return r.receive(fd) }
+	send := func(fd uintptr) bool {
+		if lost := r.batch.send(fd, r.desk.out); lost > 0 {
+			r.udp.counts.unsent.Add(uint64(lost))
+		}
+		return true
+	}
+	for {
+		err := r.raw.Read(receive)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded): // the clock asks
+			_ = r.conn.SetReadDeadline(time.Time{})
+			if ctx.Err() != nil { // it may have been set by wake
+				return nil
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("gateway: read datagrams: %w", err)
+		case r.failed != nil:
+			if err := r.pause(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		r.handle()
+		if r.batch.answers > 0 {
+			if err := r.raw.Write(send); err != nil {
+				return fmt.Errorf("gateway: write datagrams: %w", err)
+			}
+		}
+	}
+}
+
+// wake makes the reader look at its socket, or for the end.
+func (r *reader) wake() { _ = r.conn.SetReadDeadline(time.Unix(1, 0)) }
+
+// receive fills the batch; it returns false if the socket is empty.
+func (r *reader) receive(fd uintptr) bool {
+	asked := r.asked.Load()
+	r.failed = r.batch.receive(fd)
+	if errors.Is(r.failed, unix.EAGAIN) {
+		r.reach(asked)
+		return false
+	}
+	return true
+}
+
+// reach tells the source that all is handled that had come before listening time was asked.
+func (r *reader) reach(asked int64) {
+	if asked > r.reached {
+		r.reached = asked
+		r.door.source.Watermark(r.part, time.Duration(asked))
+	}
+}
+
+// pause waits after an error that should not be.
+func (r *reader) pause(ctx context.Context) error {
+	r.udp.gateway.warnAccept(os.NewSyscallError("recvmmsg", r.failed))
+	select {
+	case <-time.After(5 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// handle handles a batch, and leaves the answers.
+func (r *reader) handle() {
+	d := &r.desk
+	d.wall = time.Now()
+	d.now = r.door.source.Time(d.wall)
+	if d.out = d.out[:0]; cap(d.out) > 1<<20 {
+		d.out = nil
+	}
+	for r.current = range r.batch.read {
+		r.one(r.batch.datagram(r.current))
+	}
+	r.udp.counts.datagrams.Add(uint64(r.batch.read))
+	r.read += uint64(r.batch.read)
+	if asked := r.asked.Load(); asked != r.noted {
+		r.noted, r.passed = asked, r.read+uint64(r.holds)
+	} else if r.read >= r.passed {
+		r.reach(asked)
+	}
+}
+
+// one handles a datagram, and keeps the answer to it if there may be one. A panic in a codec costs this datagram only.
+func (r *reader) one(input []byte) {
+	d := &r.desk
+	begin := len(d.out)
+	defer func() {
+		if v := recover(); v != nil {
+			d.out = d.out[:begin]
+			r.udp.gateway.counts.panics.Add(1)
+			r.udp.gateway.log.Error("a datagram made the gateway panic; it is dropped", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	proven := r.datagram(input)
+	switch answer := len(d.out) - begin; {
+	case answer == 0:
+		return
+	case proven:
+	case answer > len(input):
+		r.udp.counts.withheld.Add(1)
+		d.out = d.out[:begin]
+		return
+	case d.outcome.Err != nil && !r.udp.errors.allow(r.address(), d.wall):
+		r.udp.counts.withheld.Add(1)
+		d.out = d.out[:begin]
+		return
+	}
+	r.batch.answer(r.current, begin)
+}
+
+// address is where the datagram that is handled came from, or says so.
+func (r *reader) address() netip.Addr { return r.batch.from[r.current].address() }
+
+// datagram does what a datagram means, and says whether it has proved whose it is.
+func (r *reader) datagram(input []byte) (proven bool) {
+	d := &r.desk
+	m := &d.message
+	c, spoken, n, err := r.first(input)
+	if err != nil {
+		r.udp.counts.garbage.Add(1)
+		r.refuse(c, err, n > 0)
+		return false
+	}
+	id := unsafe.String(unsafe.SliceData(m.ID), len(m.ID)) // what keeps it copies it
+	guard := r.udp.gateway.config.Guard
+	if !guard.Admit(id, m.Token) {
+		r.udp.gateway.counts.unauthorized.Add(1)
+		r.refuse(c, &codec.Error{Code: codec.Unauthorized, Text: "wrong or missing token; in the line protocol: HELLO <id> <token> ttl=60s"}, true)
+		return false
+	}
+	proven = len(m.Token) > 0 && !guard.Admit(id, nil)
+	v, e := r.enter(id)
+	if e != nil {
+		r.refuse(c, e, true)
+		return proven
+	}
+	defer v.mu.Unlock()
+	v.talk.codec, v.talk.spoken, v.reader = c, spoken, r
+	if proven {
+		if v.home == nil {
+			v.home = new(endpoint)
+		}
+		*v.home = r.batch.from[r.current]
+		v.home.anyInterface()
+	} else {
+		v.home = nil // the device does not need a token any more
+	}
+	v.asks.Store(proven && v.talk.asks())
+	r.converse(v, input[n:])
+	return proven
+}
+
+// first finds out which protocol a datagram is of, and takes its first message. Of several protocols it is the one in which that names a
+// device; if there is none, the one that recognises the bytes has the word. After an error n is above 0 if there is a message that can be
+// answered, and the codec may be nil.
+func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *codec.Error) {
+	m := &r.desk.message
+	for i, p := range r.protocols {
+		c, spoken, *m = p.PacketCodec(), uint8(i), codec.Message{}
+		taken, failed := c.Next(input, m)
+		if failed == nil && taken > 0 && len(m.ID) > 0 {
+			return c, spoken, taken, r.allowed(m)
+		}
+		if len(r.protocols) > 1 && (len(input) == 0 || r.door.Protocols[i].Sniff(input) != codec.Yes) {
+			continue
+		}
+		switch {
+		case failed != nil:
+			return c, spoken, 0, errorOf(failed)
+		case taken == 0:
+			return c, spoken, 0, &codec.Error{Code: codec.BadMessage, Text: "the datagram ends within its first message"}
+		}
+		return c, spoken, taken, &codec.Error{Code: codec.HelloFirst, Text: "each datagram must say first of which device it is"}
+	}
+	*m = codec.Message{}
+	return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.door.names()}
+}
+
+// allowed refuses the first messages that make sense only if the next datagram comes from the same device, which nobody knows.
+func (r *reader) allowed(m *codec.Message) *codec.Error {
+	switch m.Kind {
+	case codec.None, codec.Register, codec.Challenge, codec.Proof:
+		return &codec.Error{Code: codec.BadHello, Text: "datagrams must show the token; there is no challenge and no registration"}
+	default:
+		return nil
+	}
+}
+
+// refuse answers a datagram that comes to nothing.
+func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
+	d := &r.desk
+	r.udp.gateway.counts.mistakes.Add(1)
+	d.outcome = codec.Outcome{Err: err, Now: d.wall}
+	switch {
+	case c == nil:
+	case reply:
+		d.out = c.Reply(d.out, &d.message, &d.outcome)
+	default:
+		d.out = c.Goodbye(d.out, "", err)
+	}
+}
+
+// enter returns the device with an id, with its lock held. One that is not known has not been welcomed yet.
+func (r *reader) enter(id string) (*visitor, *codec.Error) {
+	u := r.udp
+	for {
+		v := u.table.find(id)
+		if v == nil {
+			if r.desk.message.Err != nil {
+				return nil, r.desk.message.Err
+			}
+			if v = u.table.enter(u, id); v == nil {
+				u.gateway.counts.refusedFull.Add(1)
+				return nil, &codec.Error{Code: codec.Full, Text: "the gateway holds as many devices as it may; try again later"}
+			}
+		}
+		v.mu.Lock()
+		if !v.gone {
+			return v, nil
+		}
+		v.mu.Unlock() // it left in between
+	}
+}
+
+// converse handles the messages of a datagram.
+func (r *reader) converse(v *visitor, rest []byte) {
+	d, t := &r.desk, &v.talk
+	t.broken, t.wrong, t.noise = false, 0, 0
+	d.peer, d.visitor, d.admitted = v, v, true
+	left := true
+	defer func() { // also if a codec panics
+		r.opening.Store(nil)
+		if left {
+			v.leaveLocked()
+		}
+	}()
+	if !v.open() {
+		v.greetLocked()
+		v.said.Timeout, v.said.Interval = d.message.Timeout, d.message.Interval
+		r.opening.Store(&v.id)
+	}
+	end := t.message(d)
+	if !end && t.greeted && len(rest) > 0 {
+		_, end = t.hear(d, rest)
+	}
+	left = !t.greeted || end && !t.broken // else it has said goodbye
+}

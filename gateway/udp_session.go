@@ -1,0 +1,299 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// visitor is a device that speaks in datagrams: its conversation goes on from one to the next, wherever they come from. It is in the
+// table from the first that opened its session to its goodbye, the verdict on it, or its coming back on a connection.
+//
+// mu is taken before locks of the registry, and not together with one of the table.
+type visitor struct {
+	id       string
+	udp      *udp
+	replaced atomic.Bool // the device has come back on another carrier
+	queued   atomic.Bool // it may have to leave the table
+	asks     atomic.Bool // it can be asked for a sign of life, where its latest datagram came from
+
+	mu     sync.Mutex // guards the fields below
+	talk   talk
+	reader *reader         // that heard it last
+	home   *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
+	said   liveness.Policy // what the device announced last
+	gone   bool            // from the table
+}
+
+// Replaced implements [liveness.Peer]. Devices that speak now in datagrams, now on connections, are no twins.
+func (v *visitor) Replaced() {
+	v.replaced.Store(true)
+	v.udp.leaving.add(v)
+}
+
+// Judged implements [liveness.Peer].
+func (v *visitor) Judged() { v.udp.leaving.add(v) }
+
+// open says whether the device's session is that of its datagrams.
+func (v *visitor) open() bool { return v.talk.greeted && !v.replaced.Load() }
+
+// greetLocked is called before a message that may open the session.
+func (v *visitor) greetLocked() {
+	v.talk.greeted = false
+	v.replaced.Store(false) // nobody else can set it while the session is not open
+}
+
+// renewLocked handles a hello on an open session, which in datagrams is how a heartbeat says whose it is. It is not done with one that
+// begins a new epoch. Of a datagram from an earlier epoch, which was long on its way, nothing is to be done: it ends there.
+func (v *visitor) renewLocked(d *desk) (done, end bool) {
+	m, o, t := &d.message, &d.outcome, &v.talk
+	switch {
+	case m.Epoch > t.session.Epoch():
+		v.said = liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
+		return false, false
+	case m.Epoch != 0 && m.Epoch < t.session.Epoch():
+		t.broken, o.Err = true, unwelcome(liveness.ErrStaleEpoch)
+		return true, true
+	}
+	said := liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
+	if said != (liveness.Policy{}) && said != v.said {
+		if _, err := t.session.Repace(d.now, said); err != nil {
+			o.Err = t.refusal(err)
+			return true, false
+		}
+		v.said = said
+	}
+	_, holds, _ := d.gateway.registry.Announced(v.id)
+	o.Epoch, o.Timeout, o.Interval = t.session.Epoch(), holds.Timeout, holds.Interval
+	return true, false
+}
+
+// leaveLocked ends what the device had here.
+func (v *visitor) leaveLocked() {
+	if !v.gone {
+		v.gone = true
+		v.udp.table.remove(v)
+	}
+}
+
+// settle drops the device if it is to leave: it may have spoken up in between.
+func (v *visitor) settle(now time.Duration) {
+	v.queued.Store(false)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.gone || !v.replaced.Load() && !v.talk.session.Judged() {
+		return
+	}
+	v.talk.session.Close(now, liveness.Closed) // changes nothing about a device that is offline, or elsewhere
+	v.leaveLocked()
+}
+
+// errNoHome is returned for a device none of whose datagrams has proved where it is.
+var errNoHome = fmt.Errorf("%w: none of its datagrams has shown a token, so its address may be forged", ErrNotConnected)
+
+// sender returns how to reach the device: a reader with the socket to write to, and a copy of where to.
+func (v *visitor) sender() (*reader, endpoint, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.gone || !v.open():
+		return nil, endpoint{}, ErrNotConnected
+	case v.home == nil:
+		return nil, endpoint{}, errNoHome
+	}
+	return v.reader, *v.home, nil
+}
+
+// write sends a datagram to where the device was, for certain, last. It does not wait, and it may be called by any goroutine. Errors: the
+// device was not heard with a token, or is gone; the socket is full.
+func (v *visitor) write(out []byte) error {
+	r, home, err := v.sender()
+	if err != nil {
+		return err
+	}
+	if err := sendTo(r.raw, &home, out); err != nil {
+		v.udp.counts.unsent.Add(1)
+		return fmt.Errorf("gateway: send datagram: %w", err)
+	}
+	return nil
+}
+
+// where implements carrier.
+func (v *visitor) where() *loop { return nil }
+
+// finish implements carrier. Nothing is said to a device whose silence was judged: who is at its address now is not known.
+func (v *visitor) finish(e ending) {
+	if e.spare {
+		return
+	}
+	v.mu.Lock()
+	var out []byte
+	if v.talk.codec != nil {
+		out = v.talk.codec.Goodbye(nil, e.why, e.err)
+	}
+	v.mu.Unlock()
+	_ = v.write(out)
+}
+
+// receive implements receiver.
+func (v *visitor) receive(_ context.Context, l *letter) error {
+	v.mu.Lock()
+	out, err := l.write(nil, v, &v.talk, v.reader.door)
+	v.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return v.write(out)
+}
+
+// unsent implements receiver: a datagram is with the kernel, or nowhere.
+func (v *visitor) unsent() (n int, ok bool) { return 0, true }
+
+// tableShards is the number of parts that the table has a lock each for.
+const tableShards = 64
+
+// table holds the devices that speak in datagrams.
+type table struct {
+	seed   maphash.Seed
+	most   int64
+	held   atomic.Int64
+	shards [tableShards]struct {
+		mu      sync.Mutex // guards devices
+		devices map[string]*visitor
+
+		_ [48]byte
+	}
+}
+
+func (t *table) init(most int) {
+	t.seed, t.most = maphash.MakeSeed(), int64(most)
+	for i := range t.shards {
+		t.shards[i].devices = make(map[string]*visitor)
+	}
+}
+
+// find returns the device with an id, or nil.
+func (t *table) find(id string) *visitor {
+	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.devices[id]
+}
+
+// enter returns the device with an id, which is made if there is room for it; else it returns nil. It copies the id.
+func (t *table) enter(u *udp, id string) *visitor {
+	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if v := sh.devices[id]; v != nil {
+		return v
+	}
+	if t.held.Add(1) > t.most {
+		t.held.Add(-1)
+		return nil
+	}
+	v := &visitor{id: strings.Clone(id), udp: u}
+	sh.devices[v.id] = v
+	return v
+}
+
+// remove forgets a device, which must be in the table.
+func (t *table) remove(v *visitor) {
+	sh := &t.shards[maphash.String(t.seed, v.id)%tableShards]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.devices, v.id)
+	t.held.Add(-1)
+}
+
+// all calls f with each device that is there from the beginning to the end.
+func (t *table) all(f func(*visitor) bool) {
+	var some []*visitor
+	for i := range t.shards {
+		sh := &t.shards[i]
+		sh.mu.Lock()
+		some = some[:0]
+		for _, v := range sh.devices {
+			some = append(some, v)
+		}
+		sh.mu.Unlock()
+		for _, v := range some {
+			if !f(v) {
+				return
+			}
+		}
+	}
+}
+
+// leaving are devices that may have to leave the table. Each is in it once at most.
+type leaving struct {
+	mu    sync.Mutex // guards queue
+	queue []*visitor
+
+	some chan struct{} // room for one; never closed; receives when there are some
+}
+
+// add queues a device. It does not block.
+func (l *leaving) add(v *visitor) {
+	if v.queued.Swap(true) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, v)
+	select {
+	case l.some <- struct{}{}:
+	default:
+	}
+}
+
+func (l *leaving) take() []*visitor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := l.queue
+	l.queue = nil
+	return taken
+}
+
+// run lets devices leave until ctx is done.
+func (l *leaving) run(ctx context.Context, source *liveness.Source) error {
+	for {
+		select {
+		case <-l.some:
+		case <-ctx.Done():
+			return nil
+		}
+		for _, v := range l.take() {
+			v.settle(source.Time(time.Now()))
+		}
+	}
+}
+
+// goodbye tells the devices whose addresses are certain that the gateway ends, for a second at most, and no faster than it closes
+// connections.
+func (u *udp) goodbye() {
+	tick := time.NewTicker(closeTick)
+	defer tick.Stop()
+	end, sent := time.Now().Add(time.Second), 0
+	u.table.all(func(v *visitor) bool {
+		v.mu.Lock()
+		speaks := v.home != nil && v.talk.codec != nil
+		v.mu.Unlock()
+		if !speaks {
+			return true
+		}
+		v.finish(ending{carrier: v, why: "shutdown"})
+		if sent++; sent%u.gateway.closer.perTick == 0 {
+			<-tick.C
+		}
+		return time.Now().Before(end)
+	})
+}
+
+var _ receiver = (*visitor)(nil)
