@@ -10,54 +10,59 @@ import (
 )
 
 const (
-	// maxAddresses bounds the addresses whose rates are watched one by one; all further ones share one.
-	maxAddresses = 10_000
-	sweepEvery   = time.Second
+	// maxLimited bounds the callers whose rates are watched one by one; all further ones share one.
+	maxLimited = 10_000
+	sweepEvery = time.Second
 )
 
-// addresses limits how often something happens per address.
-type addresses struct {
+// limits limits how often something happens per caller.
+type limits[K comparable] struct {
 	limit rate.Limit
 	burst int
 
 	mu    sync.Mutex // guards the fields below
-	known map[netip.Prefix]*rate.Limiter
-	rest  *rate.Limiter // of the addresses for which there is no room
+	known map[K]*rate.Limiter
+	rest  *rate.Limiter // of the callers for which there is no room
 	swept time.Time
 }
 
-func newAddresses(limit float64, burst int) *addresses {
-	return &addresses{
-		limit: rate.Limit(limit), burst: burst, known: make(map[netip.Prefix]*rate.Limiter), rest: rate.NewLimiter(rate.Limit(limit), burst),
+// addresses limits how often something happens per address.
+type addresses = limits[netip.Prefix]
+
+func newAddresses(limit float64, burst int) *addresses { return newLimits[netip.Prefix](limit, burst) }
+
+func newLimits[K comparable](limit float64, burst int) *limits[K] {
+	return &limits[K]{
+		limit: rate.Limit(limit), burst: burst, known: make(map[K]*rate.Limiter), rest: rate.NewLimiter(rate.Limit(limit), burst),
 	}
 }
 
 // allow says whether it may happen now, and counts it if so.
-func (a *addresses) allow(from netip.Prefix, now time.Time) bool {
+func (a *limits[K]) allow(from K, now time.Time) bool {
 	return a.of(from, now).AllowN(now, 1)
 }
 
 // exhausted says whether it may not happen now.
-func (a *addresses) exhausted(from netip.Prefix, now time.Time) bool {
+func (a *limits[K]) exhausted(from K, now time.Time) bool {
 	a.mu.Lock()
 	l := a.known[from]
-	if l == nil && len(a.known) >= maxAddresses {
+	if l == nil && len(a.known) >= maxLimited {
 		l = a.rest
 	}
 	a.mu.Unlock()
 	return l != nil && l.TokensAt(now) < 1
 }
 
-func (a *addresses) of(from netip.Prefix, now time.Time) *rate.Limiter {
+func (a *limits[K]) of(from K, now time.Time) *rate.Limiter {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.known[from]; l != nil {
 		return l
 	}
-	if len(a.known) >= maxAddresses {
+	if len(a.known) >= maxLimited {
 		a.sweepLocked(now)
 	}
-	if len(a.known) >= maxAddresses {
+	if len(a.known) >= maxLimited {
 		return a.rest
 	}
 	l := rate.NewLimiter(a.limit, a.burst)
@@ -65,8 +70,8 @@ func (a *addresses) of(from netip.Prefix, now time.Time) *rate.Limiter {
 	return l
 }
 
-// sweepLocked forgets the addresses that did nothing of late.
-func (a *addresses) sweepLocked(now time.Time) {
+// sweepLocked forgets the callers that did nothing of late.
+func (a *limits[K]) sweepLocked(now time.Time) {
 	if now.Sub(a.swept) < sweepEvery {
 		return
 	}

@@ -18,6 +18,8 @@ type PolicyChange struct {
 	LateAfter  float64 `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
 	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it has to come back when its connection ended."`
 	SleepLimit float64 `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
+	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"How often it is asked for a sign of life before it goes offline, if it is connected."`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"From one of these questions to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 }
 
 type policyInput struct {
@@ -29,6 +31,7 @@ func (c *PolicyChange) policy() liveness.Policy {
 	of := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 	return liveness.Policy{
 		Interval: of(c.Interval), Timeout: of(c.Timeout), LateAfter: of(c.LateAfter), CloseGrace: of(c.CloseGrace), SleepLimit: of(c.SleepLimit),
+		Probes: c.Probes, ProbeWait: of(c.ProbeWait),
 	}
 }
 
@@ -36,6 +39,7 @@ func changeOf(p liveness.Policy) PolicyChange {
 	return PolicyChange{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit),
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait),
 	}
 }
 

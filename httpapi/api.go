@@ -50,6 +50,8 @@ type Config struct {
 	NoBeats bool
 	// BeatSource is the name of the source that heartbeats by HTTP come from. Default: "http".
 	BeatSource string
+	// Sender writes messages to connected devices. Default: none; then no device is connected where a message could be sent to it.
+	Sender Sender
 	// Collectors are served at /metrics beside the API's own.
 	Collectors []prometheus.Collector
 }
@@ -76,12 +78,14 @@ type API struct {
 	rates   *addresses // nil without a limit
 	groups  groupCounts
 	sockets *ear.Sockets
+	callers *limits[caller] // of messages to devices
 
 	streams atomic.Int64  // that are open
 	dropped atomic.Uint64 // streams ended because their reader was too slow
 	refused atomic.Uint64 // streams refused because there were too many
 	limited atomic.Uint64 // requests refused because their address made too many
 	denied  atomic.Uint64 // requests refused for want of a token, or of a role
+	sends   [sendResults]atomic.Uint64
 }
 
 // New returns an API of a registry and of the events that it handed over; a [liveness.Log] is one in a [LogEvents]. Unless told
@@ -96,6 +100,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets()}
+	a.callers = newLimits[caller](sendRate, sendRate)
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
@@ -124,6 +129,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	api := humago.New(mux, newDescription(a.config.Version))
 	a.registerDevices(api)
 	a.registerAdmin(api)
+	a.registerSend(api)
 	a.registerEvents(api)
 	a.registerOverview(api)
 	a.registerStream(mux, api)
@@ -182,8 +188,8 @@ func (c Config) withDefaults() (Config, error) {
 func newDescription(version string) huma.Config {
 	cfg := huma.DefaultConfig("Holter", version)
 	cfg.Info.Description = "The state of each device of a fleet, why it is in it, and what happened; and heartbeats by HTTP. " +
-		"Times are RFC 3339 in UTC. Durations in JSON are milliseconds and may have a fraction; those in a query, and the ttl of a " +
-		"heartbeat, are written 90s, 10m or 1h30m, or as a number of seconds. Errors are problem details (RFC 9457). " +
+		"Times are RFC 3339 in UTC. Durations in JSON are milliseconds and may have a fraction; those in a query, the ttl of a " +
+		"heartbeat and the timeout of a message are written 90s, 10m or 1h30m, or as a number of seconds. Errors are problem details (RFC 9457). " +
 		"A body may have 1 MiB, that of a batch 2 MiB, and the headers of a request 64 KiB."
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", "", nil
 	cfg.RejectUnknownQueryParameters = true

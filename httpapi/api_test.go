@@ -179,14 +179,14 @@ func TestOverview(t *testing.T) {
 		}
 		groups := getJSON[struct{ Groups []httpapi.Group }](t, h, "/v1/groups").Groups
 		want := httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1, States: map[string]int{
-			"never_seen": 0, "online": 1, "late": 0, "sleeping": 0, "offline": 1, "unknown": 0,
+			"never_seen": 0, "online": 1, "late": 0, "sleeping": 0, "offline": 1, "unknown": 0, "suspect": 0,
 		}}
 		if len(groups) != 1 || !reflect.DeepEqual(groups[0], want) {
 			t.Errorf("groups: %+v, want %+v", groups, want)
 		}
 		st := getJSON[httpapi.Stats](t, h, "/v1/stats")
 		states := fmt.Sprint(st.States)
-		if st.Devices != 3 || states != "map[late:0 never_seen:1 offline:1 online:1 sleeping:0]" || st.Version != "v1.2.3" || st.Node != "node-1" {
+		if st.Devices != 3 || states != "map[late:0 never_seen:1 offline:1 online:1 sleeping:0 suspect:0]" || st.Version != "v1.2.3" || st.Node != "node-1" {
 			t.Errorf("stats: %+v", st)
 		}
 		if st.Oldest != 1 || st.Latest != 5 {
@@ -245,7 +245,7 @@ func TestOpenAPI(t *testing.T) {
 			"GET /healthz", "GET /readyz", "GET /metrics", "GET /debug/pprof/", "GET /v1/devices", "GET /v1/devices/{id}",
 			"DELETE /v1/devices/{id}", "GET /v1/devices/{id}/explain", "GET /v1/devices/{id}/events", "PUT /v1/devices/{id}/policy",
 			"DELETE /v1/devices/{id}/policy", "PUT /v1/devices/{id}/maintenance", "DELETE /v1/devices/{id}/maintenance", "GET /v1/events",
-			"GET /v1/events/stream", "GET /v1/sources", "GET /v1/groups", "GET /v1/stats", "POST /v1/beat/{id}", "GET /v1/beat/{id}",
+			"GET /v1/events/stream", "POST /v1/devices/{id}/send", "GET /v1/sources", "GET /v1/groups", "GET /v1/stats", "POST /v1/beat/{id}", "GET /v1/beat/{id}",
 			"POST /v1/beat/{id}/fail", "POST /v1/beat/{id}/bye", "POST /v1/beat/{id}/sleep", "POST /v1/beats",
 		} {
 			method, path, _ := strings.Cut(operation, " ")

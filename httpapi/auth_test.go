@@ -70,6 +70,8 @@ func TestRoles(t *testing.T) {
 		{"PUT", "/v1/devices/dev/maintenance", "admin"},
 		{"DELETE", "/v1/devices/dev/maintenance", "admin"},
 		{"DELETE", "/v1/devices/%2F/maintenance", "admin"},
+		{"POST", "/v1/devices/dev/send", "admin"},
+		{"POST", "/v1/devices/%2F/send", "admin"},
 		{"DELETE", "/v1/devices/dev", "admin"},
 		{"DELETE", "/v1/devices/%2F", "admin"},
 		{"GET", "/debug/pprof/", "admin"},
@@ -78,11 +80,14 @@ func TestRoles(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
-		h := f.beating(httpapi.Config{Auth: newSecrets()}).Handler()
+		h := f.beating(httpapi.Config{Auth: newSecrets(), Sender: &post{}}).Handler()
 		f.pulse()
 		body := func(target string) string {
 			if target == "/v1/beats" {
 				return `["dev"]`
+			}
+			if strings.HasSuffix(target, "/send") {
+				return `{"text": "on"}`
 			}
 			if strings.HasSuffix(target, "/policy") {
 				return `{"timeout_ms": 60000}`

@@ -9,7 +9,7 @@ import (
 // Device is a picture of a device. What does not apply to it is left out.
 type Device struct {
 	ID          string     `json:"id"`
-	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown"`
+	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect"`
 	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will" doc:"Why it is offline."`
 	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
 	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
@@ -26,6 +26,8 @@ type Device struct {
 	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: why it goes offline unless it comes back."`
 	Since       time.Time  `json:"since" doc:"When the state changed last."`
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
+	Asked       int        `json:"asked,omitempty" doc:"How often it was asked for a sign of life since it was heard last."`
+	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"When it was asked last."`
 	Listening   *Listening `json:"listening,omitempty" doc:"What the heard silence is made of; not in lists."`
 	AsOf        time.Time  `json:"as_of" doc:"When the picture was taken, by the server's clock."`
 }
@@ -37,6 +39,8 @@ type Policy struct {
 	LateAfter  float64 `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
 	CloseGrace float64 `json:"close_grace_ms"`
 	SleepLimit float64 `json:"sleep_limit_ms"`
+	Probes     int     `json:"probes,omitempty" doc:"How often it is asked for a sign of life before it goes offline."`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty" doc:"From one of these questions to the next, and from the last one to the verdict."`
 	From       string  `json:"from" doc:"The rule that the timeout is from: device, group NAME, announced or default."`
 	Own        bool    `json:"own" doc:"The device has a policy of its own that was set at run time."`
 }
@@ -62,6 +66,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: milliseconds(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
+		Asked: v.Asked, AskedAt: utc(v.AskedAt),
 	}
 	d.Policy = policyOf(v.Policy, v.From, v.Own)
 	return d
@@ -71,6 +76,7 @@ func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
 		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
+		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait),
 	}
 }
 

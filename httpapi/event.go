@@ -1,48 +1,15 @@
 package httpapi
 
 import (
-	"net/url"
-	"time"
-
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // Event is an event in the JSON format of CloudEvents 1.0.
-type Event struct {
-	SpecVersion     string    `json:"specversion" enum:"1.0"`
-	ID              string    `json:"id" doc:"DEVICE:SEQ, source/NAME:SEQ or group/NAME:SEQ; device/DEVICE:SEQ for a device whose id begins like one of these."`
-	Source          string    `json:"source" format:"uri-reference" doc:"/holter/NODE/SOURCE"`
-	Type            string    `json:"type" doc:"io.holter.device.online and so on."`
-	Subject         string    `json:"subject" doc:"The device, source or group."`
-	Time            time.Time `json:"time"`
-	DataContentType string    `json:"datacontenttype" enum:"application/json"`
-	Data            EventData `json:"data"`
-}
+type Event = cloudevent.Event
 
-// EventData is what an event says. What means nothing for its type is left out.
-type EventData struct {
-	Offset      uint64    `json:"offset" doc:"Its place in the log."`
-	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
-	Epoch       uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
-	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will"`
-	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
-	Deadline    time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
-	DecidedAt   time.Time `json:"decided_at"`
-	Silence     *float64  `json:"heard_silence_ms,omitempty"`
-	Timeout     *float64  `json:"timeout_ms,omitempty"`
-	Policy      string    `json:"policy,omitempty" doc:"The rule that the timeout is from."`
-	Source      string    `json:"source,omitempty"`
-	Group       string    `json:"group,omitempty"`
-	Node        string    `json:"node"`
-	Message     string    `json:"message,omitempty" doc:"The failure that the device told of."`
-	Flapping    bool      `json:"flapping,omitempty"`
-	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: nobody is to be alarmed."`
-	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event stands for it."`
-	Deaf        *float64  `json:"deaf_ms,omitempty"`
-	Members     *int      `json:"members,omitempty"`
-	Silent      *int      `json:"silent,omitempty" doc:"Of the group's members, those that are offline and did not say goodbye."`
-	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were so before the outage."`
-}
+// EventData is what an event says.
+type EventData = cloudevent.EventData
 
 // isDevice says whether an event's subject is a device.
 func isDevice(t liveness.Type) bool {
@@ -54,27 +21,4 @@ func isDevice(t liveness.Type) bool {
 	}
 }
 
-func eventOf(e *liveness.Event, node string) Event {
-	source := "/holter/" + url.PathEscape(node)
-	if e.Source != "" {
-		source += "/" + url.PathEscape(e.Source)
-	}
-	out := Event{
-		SpecVersion: "1.0", ID: e.ID(), Source: source, Type: "io.holter." + e.Type.String(), Subject: e.Subject,
-		Time: utc(e.Time), DataContentType: "application/json",
-		Data: EventData{
-			Offset: e.Offset, Seq: e.Seq, Epoch: e.Epoch, Reason: e.Reason.String(), DecidedAt: utc(e.Time), Policy: e.Policy,
-			Source: e.Source, Group: e.Group, Node: node, Message: e.Message, Flapping: e.Flapping, Maintenance: e.Maintenance, Outage: e.Outage,
-		},
-	}
-	switch d := &out.Data; e.Type {
-	case liveness.SourceDeaf, liveness.SourceHeard:
-		d.Deaf = new(milliseconds(e.Deaf))
-	case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
-		d.Members, d.Silent, d.Before = new(e.Members), new(e.Silent), new(e.Before)
-	default:
-		d.LastSeen, d.Deadline = utc(e.LastSeen), utc(e.Deadline)
-		d.Silence, d.Timeout = new(milliseconds(e.HeardSilence)), new(milliseconds(e.Timeout))
-	}
-	return out
-}
+func eventOf(e *liveness.Event, node string) Event { return cloudevent.New(e, node) }

@@ -42,6 +42,7 @@ type collector struct {
 	queued, waits, fails, lost                 *prometheus.Desc
 	stalled, verdicts, lag, events             *prometheus.Desc
 	beats, beatsRefused, denied, limited       *prometheus.Desc
+	sends                                      *prometheus.Desc
 	held, absent, deafNow                      *prometheus.Desc
 	memory, oldest                             *prometheus.Desc
 	streams, dropped, refused                  *prometheus.Desc
@@ -71,6 +72,7 @@ func newCollector(a *API) *collector {
 		beatsRefused: desc("http_beats_refused_total", "Heartbeats by HTTP that were refused."),
 		denied:       desc("http_denied_total", "Requests that were refused for want of a token or a role."),
 		limited:      desc("http_limited_total", "Requests that were refused because their address made too many."),
+		sends:        desc("http_sends_total", "Messages that were to be sent to devices, by what became of them.", "result"),
 		held:         desc("source_held", "1 while the listening clock stands still because the sink is stalled.", "source"),
 		deafNow:      desc("source_deaf", "1 while a source knows that it hears nothing.", "source"),
 		absent:       desc("source_absent", "1 for a source that was there before a restart and is no more.", "source"),
@@ -119,6 +121,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	counter(out, c.denied, float64(c.api.denied.Load()))
 	counter(out, c.limited, float64(c.api.limited.Load()))
+	for result := range sendResults {
+		counter(out, c.sends, float64(c.api.sends[result].Load()), result.String())
+	}
 	oldest, latest := c.api.events.Bounds()
 	counter(out, c.events, float64(latest))
 	gauge(out, c.oldest, float64(oldest))

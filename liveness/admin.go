@@ -77,7 +77,7 @@ func (r *Registry) ungroupLocked(d *device) {
 // removeLocked takes a device out of the registry. Its memory stays until all devices of its chunk are gone.
 func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
-	sh.counts[d.state]--
+	sh.counts[d.shownLocked()]--
 	delete(sh.own, d.id)
 	r.flaps.set(d.handle, false)
 	r.nums.give(d.num)

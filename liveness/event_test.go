@@ -48,8 +48,8 @@ func TestNames(t *testing.T) {
 	for i := liveness.DeviceOnline; i <= liveness.GroupOutageEnded+1; i++ {
 		check(i.String(), i <= liveness.GroupOutageEnded)
 	}
-	for i := liveness.NeverSeen; i <= liveness.Unknown+1; i++ {
-		check(i.String(), i <= liveness.Unknown)
+	for i := liveness.NeverSeen; i <= liveness.Suspect+1; i++ {
+		check(i.String(), i <= liveness.Suspect)
 	}
 	for i := liveness.NoReason; i <= liveness.Will+1; i++ {
 		check(i.String(), i <= liveness.Will)

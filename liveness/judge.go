@@ -11,7 +11,7 @@ import (
 // factsLocked returns what is known of a device. While heartbeats move its timer alone, the timer knows the last one. If that has
 // just expired, the verdict waits for the shard's lock, and only it knows; then last is out of date and known is false.
 func (d *device) factsLocked() (f facts, known bool) {
-	f = facts{state: d.state, reason: d.reason, last: d.last, until: d.until}
+	f = facts{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
 	if !d.touched {
 		return f, true
 	}
@@ -30,12 +30,12 @@ func (r *Registry) stopLocked(d *device) {
 
 // setLocked makes next the device's facts: it emits what changed, and arms the next step.
 func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
-	before := facts{state: d.state, until: d.until}
+	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
 	r.stopLocked(d)
-	d.last, d.until, d.state, d.reason = next.last, next.until, next.state, next.reason
+	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
+	sh.counts[before.shown()]--
+	sh.counts[next.shown()]++
 	if before.state != next.state {
-		sh.counts[before.state]--
-		sh.counts[next.state]++
 		since := d.since
 		d.since = time.Now().UnixNano()
 		r.regroupLocked(d, before.state, since)
@@ -48,7 +48,8 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 
 // armLocked starts the timer for the device's next step, which may be put off a while. There must be none.
 func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
-	p := d.rule.Value().Policy
+	d.askable = d.session != nil && d.session.peer != nil
+	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, p))
 	if ok && d.source.unheard(f.last) {
 		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
@@ -82,7 +83,7 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 		r.emitLocked(sh, d, DeviceSleeping, "", now)
 	case Offline:
 		r.emitLocked(sh, d, DeviceOffline, "", now)
-	case NeverSeen, Unknown: // nobody goes there
+	case NeverSeen, Unknown, Suspect: // nobody goes there
 	}
 	if crossed {
 		r.flapLocked(sh, d, now)
@@ -195,8 +196,12 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	if d.touched {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
-	p := d.rule.Value().Policy
-	r.setLocked(sh, d, f.passed(now, p, s.notBefore(f.last, p)), now)
+	p := d.policyLocked()
+	next := f.passed(now, p, s.notBefore(f.last, p))
+	if next.suspect() && next.until != f.until && !d.askLocked() {
+		next.asked = f.asked
+	}
+	r.setLocked(sh, d, next, now)
 	if d.state != Offline {
 		return
 	}

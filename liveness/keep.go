@@ -110,7 +110,7 @@ func (d *device) expected() bool { return d.state != NeverSeen && d.state != Off
 // lastLocked returns when the device was heard last, or, if its timer has just expired, a later instant at which it was not.
 func (d *device) lastLocked() time.Duration {
 	f, known := d.factsLocked()
-	if step, ok := f.next(d.rule.Value().Policy, 0); !known && ok { // it was heard a period ago, or before
+	if step, ok := f.next(d.policyLocked(), 0); !known && ok { // it was heard a period ago, or before
 		f.last = max(f.last, d.source.Now()-step.period)
 	}
 	return f.last

@@ -39,12 +39,18 @@ func (o modelOp) String() string {
 }
 
 // modelPolicies are what devices announce; in steps.
-var modelPolicies = []struct{ interval, timeout, late, grace, limit int }{
+var modelPolicies = []struct{ interval, timeout, late, grace, limit, probes, wait int }{
 	{timeout: 20, interval: 6, grace: 5, limit: 50},
 	{timeout: 7, interval: 30, grace: 12, limit: 50},
 	{timeout: 20, interval: 6, late: 12, grace: 3, limit: 9},
 	{timeout: 9, interval: 3, late: 15, grace: 2, limit: 50},
+	{timeout: 20, interval: 6, grace: 5, limit: 50, probes: 3, wait: 4},
+	{timeout: 15, interval: 5, late: 9, grace: 3, limit: 50, probes: 2, wait: 5},
+	{timeout: 15, interval: 5, late: 13, grace: 3, limit: 50, probes: 4, wait: 3},
 }
+
+// modelMute is the device that cannot be asked.
+const modelMute = 2
 
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
@@ -75,6 +81,9 @@ type modelDevice struct {
 	due           int  // of the verdict; 0 if it said goodbye
 	restored      bool // from before a restart, and not heard since
 	events        []string
+	asked         int // since it was heard
+	askedAt       int
+	questions     []int // all of them
 }
 
 type model struct {
@@ -144,6 +153,7 @@ func (m *model) become(d *modelDevice, state string, clock, now int) {
 // heard is a sign of life.
 func (m *model) heard(d *modelDevice, clock, now int) {
 	d.last, d.reason, d.until, d.due, d.restored = now, "", 0, 0, false
+	d.asked, d.askedAt = 0, -1
 	m.become(d, "online", clock, now)
 }
 
@@ -182,6 +192,28 @@ func (m *model) pass(d *modelDevice, clock int) {
 		d.state = "late"
 		m.report(d, "late", clock, m.listened)
 	}
+	m.ask(d, clock)
+}
+
+// ask asks a device that is silent, if it is connected and another question is due.
+func (m *model) ask(d *modelDevice, clock int) {
+	p := modelPolicies[d.policy]
+	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" {
+		return
+	}
+	verdict, _ := m.verdict(d)
+	due := false
+	for k := 1; k <= p.probes; k++ {
+		due = due || verdict-k*p.wait <= m.listened && verdict-k*p.wait > d.askedAt
+	}
+	if !due {
+		return
+	}
+	d.askedAt = m.listened
+	if d.id != fmt.Sprint("d", modelMute) {
+		d.asked++
+		d.questions = append(d.questions, clock)
+	}
 }
 
 // restart is the end of a process, after a checkpoint, and the start of another: no session is left, and what passes is deaf.
@@ -191,6 +223,7 @@ func (m *model) restart(clock int) {
 		d.open, d.old = false, false
 		d.epoch = d.told
 		d.last, d.restored = min(max(d.last, d.kept), m.listened), true
+		d.asked, d.askedAt = 0, -1
 		if d.state != "offline" {
 			d.reason = ""
 		}
@@ -228,6 +261,7 @@ func (m *model) apply(o modelOp, clock, now int) {
 	case "sleep":
 		until := d.until
 		d.last, d.reason, d.due, d.restored = now, "", 0, false
+		d.asked, d.askedAt = 0, -1
 		d.until = now + min(o.n, modelPolicies[d.policy].limit)
 		if d.state != "sleeping" || d.until != until {
 			d.state = "sleeping"
@@ -242,9 +276,11 @@ func (m *model) apply(o modelOp, clock, now int) {
 		}
 		d.open = false
 		d.last, d.reason, d.until, d.due, d.restored = now, "bye", 0, 0, false
+		d.asked, d.askedAt = 0, -1
 		m.become(d, "offline", clock, now)
 	case "close", "break":
 		d.open = false
+		d.asked, d.askedAt = 0, -1
 		if d.state == "online" || d.state == "late" {
 			d.reason = map[string]string{"close": "closed", "break": "protocol"}[o.kind]
 			d.until = now + modelPolicies[d.policy].grace
@@ -309,6 +345,25 @@ type modelRun struct {
 	start    time.Time
 	current  [modelDevices]*liveness.Session
 	old      [modelDevices]*liveness.Session
+	peers    [modelDevices]modelPeer
+}
+
+// modelPeer notes when it is asked. It is used with the lock of its device held.
+type modelPeer struct {
+	start time.Time
+	mute  bool
+	asked []int
+}
+
+func (*modelPeer) Replaced() {}
+
+func (*modelPeer) Judged() {}
+
+func (p *modelPeer) Probe() bool {
+	if !p.mute {
+		p.asked = append(p.asked, int(time.Since(p.start)/step))
+	}
+	return !p.mute
 }
 
 func modelPolicy(i int) liveness.Policy {
@@ -316,6 +371,7 @@ func modelPolicy(i int) liveness.Policy {
 	in := func(n int) time.Duration { return time.Duration(n) * step }
 	return liveness.Policy{
 		Interval: in(p.interval), Timeout: in(p.timeout), LateAfter: in(p.late), CloseGrace: in(p.grace), SleepLimit: in(p.limit),
+		Probes: p.probes, ProbeWait: in(p.wait),
 	}
 }
 
@@ -329,7 +385,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 			session = new(liveness.Session)
 		}
 		r.current[o.device] = session
-		_, err := r.source.Open(session, fmt.Sprint("d", o.device), liveness.Hello{Announced: modelPolicy(o.policy)}, nil, now)
+		_, err := r.source.Open(session, fmt.Sprint("d", o.device), liveness.Hello{Announced: modelPolicy(o.policy)}, &r.peers[o.device], now)
 		return err
 	}
 	if old := r.old[o.device]; old != nil {
@@ -526,6 +582,11 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 		want := d.state
 		if (want == "online" || want == "late") && m.unheard(d) {
 			want = "unknown"
+		} else if d.asked > 0 && (want == "online" || want == "late") {
+			want = "suspect"
+		}
+		if v.Asked != d.asked && d.state != "offline" || !slices.Equal(r.peers[i].asked, d.questions) {
+			return fmt.Errorf("%s was asked %d times and at %v, want %d and at %v", d.id, v.Asked, r.peers[i].asked, d.asked, d.questions)
 		}
 		if v.State.String() != want || v.Last.Round(step) != time.Duration(d.last)*step || v.Connected != d.open || v.Seq != uint64(d.seq) {
 			return fmt.Errorf("%s is %+v, want %+v", d.id, v, *d)
@@ -537,7 +598,7 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 func newModel() *model {
 	m := &model{at: []int{0}, resumed: -1}
 	for i := range m.devices {
-		m.devices[i].id = fmt.Sprint("d", i)
+		m.devices[i].id, m.devices[i].askedAt = fmt.Sprint("d", i), -1
 	}
 	return m
 }
@@ -547,6 +608,9 @@ func checkModel(t *testing.T, ops []modelOp) (err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &modelRun{shelf: newShelf(t), start: time.Now()}
+		for i := range r.peers {
+			r.peers[i] = modelPeer{start: r.start, mute: i == modelMute}
+		}
 		if err = r.begin(); err != nil {
 			return
 		}

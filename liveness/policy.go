@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,6 +21,13 @@ type Policy struct {
 	CloseGrace time.Duration
 	// SleepLimit is the longest sleep that a device may announce. Default: 24 h.
 	SleepLimit time.Duration
+	// Probes is how often a device that has a session open is asked for a sign of life before it is judged for its silence; it is [Suspect]
+	// then. ProbeWait is the time from one question to the next, and from the last one to the verdict, which does not wait for them: the
+	// first is put after a silence of Timeout less Probes × ProbeWait. Where that is not before Timeout, which no rule may ask for by
+	// itself, there are only as many as fit. Whether the device is late by then does not matter; it can become late while it is asked.
+	// Default: no probes, 5 s.
+	Probes    int
+	ProbeWait time.Duration
 }
 
 const (
@@ -47,29 +55,46 @@ func (p Policy) validate() error {
 	check("LateAfter", p.LateAfter)
 	check("CloseGrace", p.CloseGrace)
 	check("SleepLimit", p.SleepLimit)
+	check("ProbeWait", p.ProbeWait)
+	if p.Probes < 0 || p.Probes > maxProbes {
+		errs = append(errs, fmt.Errorf("%s is %d, want 0 to %d", "Probes", p.Probes, maxProbes))
+	}
+	if len(errs) == 0 && p.Timeout > 0 && p.Probes > 0 {
+		wait := cmp.Or(p.ProbeWait, defaultProbeWait)
+		if span := time.Duration(p.Probes) * wait; span >= p.Timeout {
+			errs = append(errs, fmt.Errorf("%s is %v, want less than Timeout, %v", "Probes × ProbeWait", span, p.Timeout))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// validateFleet is validate for the fleet's policy, whose zero fields are the defaults.
+func (p Policy) validateFleet() error {
+	if err := p.validate(); err != nil {
+		return err
+	}
+	return p.filled().validate()
 }
 
 // or returns p with its zero fields taken from q.
 func (p Policy) or(q Policy) Policy {
-	pick := func(a, b time.Duration) time.Duration {
-		if a != 0 {
-			return a
-		}
-		return b
-	}
 	return Policy{
-		Interval:   pick(p.Interval, q.Interval),
-		Timeout:    pick(p.Timeout, q.Timeout),
-		LateAfter:  pick(p.LateAfter, q.LateAfter),
-		CloseGrace: pick(p.CloseGrace, q.CloseGrace),
-		SleepLimit: pick(p.SleepLimit, q.SleepLimit),
+		Interval:   cmp.Or(p.Interval, q.Interval),
+		Timeout:    cmp.Or(p.Timeout, q.Timeout),
+		LateAfter:  cmp.Or(p.LateAfter, q.LateAfter),
+		CloseGrace: cmp.Or(p.CloseGrace, q.CloseGrace),
+		SleepLimit: cmp.Or(p.SleepLimit, q.SleepLimit),
+		Probes:     cmp.Or(p.Probes, q.Probes),
+		ProbeWait:  cmp.Or(p.ProbeWait, q.ProbeWait),
 	}
 }
 
 // filled returns p with the defaults in its zero fields.
 func (p Policy) filled() Policy {
 	p = p.or(Policy{Timeout: defaultTimeout, SleepLimit: defaultSleepLimit})
+	if p.Probes > 0 {
+		p.ProbeWait = cmp.Or(p.ProbeWait, defaultProbeWait)
+	}
 	interval := max(p.Timeout/3, 1)
 	if p.Timeout == Never {
 		interval = defaultTimeout / 3
@@ -118,6 +143,23 @@ func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) u
 		out.from = "default"
 	}
 	return unique.Make(out)
+}
+
+// Announced returns what a device's protocol announced last, and the policy that holds for the device; both are zero for one that was never
+// seen. free says that the protocol decides of Interval and Timeout: no configured policy, of the device or its group, has one of them. It takes
+// a lock.
+func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return Policy{}, Policy{}, false
+	}
+	defer sh.mu.Unlock()
+	above := sh.own[id].or(r.own[id])
+	rule := d.rule.Value()
+	if rule.group != nil {
+		above = above.or(rule.group.Policy)
+	}
+	return rule.announced, rule.Policy, above.Interval == 0 && above.Timeout == 0
 }
 
 func (r *Registry) groupOf(id string) *group {

@@ -191,3 +191,40 @@ func TestConfigIsCopied(t *testing.T) {
 		}
 	})
 }
+
+func TestAnnounced(t *testing.T) {
+	fleet := liveness.Config{
+		Policy:  liveness.Policy{Timeout: 30 * s},
+		Groups:  []liveness.GroupConfig{{Name: "g", Match: "g/*", Policy: liveness.Policy{Interval: 2 * s}}, {Name: "h", Match: "h/*", Policy: liveness.Policy{LateAfter: 5 * s}}},
+		Devices: map[string]liveness.Policy{"own": {Timeout: 20 * s}},
+	}
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+		said := liveness.Policy{Timeout: 60 * s, Interval: 10 * s}
+		for _, id := range []string{"free", "g/x", "h/x", "own", "later"} {
+			r.openAs(id, liveness.Hello{Announced: said}, nil)
+		}
+		r.open("mute")
+		if err := r.registry.SetPolicy("later", liveness.Policy{Timeout: 70 * s}); err != nil {
+			r.Fatal(err)
+		}
+		for _, tt := range []struct {
+			id                string
+			said              liveness.Policy
+			timeout, interval time.Duration
+			free              bool
+		}{
+			{"free", said, 60 * s, 10 * s, true},
+			{"h/x", said, 60 * s, 10 * s, true},
+			{"mute", liveness.Policy{}, 30 * s, 10 * s, true},
+			{"g/x", said, 60 * s, 2 * s, false},
+			{"own", said, 20 * s, 10 * s, false},
+			{"later", said, 70 * s, 10 * s, false},
+			{"unknown", liveness.Policy{}, 0, 0, false},
+		} {
+			said, holds, free := r.registry.Announced(tt.id)
+			if said != tt.said || holds.Timeout != tt.timeout || holds.Interval != tt.interval || free != tt.free {
+				r.Errorf("Announced(%s) = %+v, %+v, %v", tt.id, said, holds, free)
+			}
+		}
+	})
+}

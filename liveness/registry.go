@@ -115,6 +115,8 @@ type device struct {
 	counted     bool // among its group's silent members
 	maintenance bool
 	gone        bool // forgotten
+	askable     bool // as of the last arming: it has a session open
+	asked       uint8
 
 	until   time.Duration
 	seq     uint64
@@ -166,7 +168,7 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("liveness: %s: %w", what, err))
 		}
 	}
-	reject("Policy", c.Policy.validate())
+	reject("Policy", c.Policy.validateFleet())
 	reject("Flapping", c.Flapping.validate())
 	names := make(map[string]bool)
 	for _, g := range c.Groups {

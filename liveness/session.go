@@ -16,6 +16,9 @@ type Peer interface {
 	Replaced()
 	// Judged is called when the device was judged offline while the session was open.
 	Judged()
+	// Probe is called when the device is to be asked for a sign of life, see [Policy.Probes]. It returns false if it cannot be; then the
+	// device does not become [Suspect].
+	Probe() bool
 }
 
 // Session is a device's connection to a source. Beat may be called concurrently with everything but its first opening and one at

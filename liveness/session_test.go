@@ -13,10 +13,20 @@ import (
 )
 
 // peer counts what it is told.
-type peer struct{ replaced, judged int }
+type peer struct {
+	replaced, judged, asked int
+	mute                    bool // it cannot be asked
+}
 
 func (p *peer) Replaced() { p.replaced++ }
 func (p *peer) Judged()   { p.judged++ }
+
+func (p *peer) Probe() bool {
+	if !p.mute {
+		p.asked++
+	}
+	return !p.mute
+}
 
 func TestClose(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{CloseGrace: 4 * unit}}

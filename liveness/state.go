@@ -17,8 +17,11 @@ const (
 	// Unknown is a device that counts as alive, but whose source was deaf since its last heartbeat. It is never stored: a device
 	// leaves it by being heard or judged.
 	Unknown
+	// Suspect is a device that is online or late, and was asked for a sign of life before its verdict, see [Policy.Probes]. It is never
+	// stored, and there is no event of it: a device leaves it by being heard or judged, or by losing its connection.
+	Suspect
 
-	states = int(Unknown) + 1
+	states = int(Suspect) + 1
 )
 
 func (s State) String() string {
@@ -35,6 +38,8 @@ func (s State) String() string {
 		return "offline"
 	case Unknown:
 		return "unknown"
+	case Suspect:
+		return "suspect"
 	}
 	return "invalid"
 }

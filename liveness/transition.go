@@ -10,8 +10,11 @@ type facts struct {
 	reason Reason
 	// last is when the device was heard last.
 	last time.Duration
-	// until is when a sleep ends (Sleeping), the time to come back (ending), or when the verdict was due (Offline; 0 if it was not).
+	// until is when a sleep ends (Sleeping), the time to come back (ending), when the verdict was due (Offline; 0 if it was not), or when
+	// the device was, or could have been, asked last (of others; 0 if it was not).
 	until time.Duration
+	// asked is how often the device was asked since it was heard last.
+	asked uint8
 }
 
 // ending says whether the device's connection ended and the verdict is still open.
@@ -34,7 +37,7 @@ func (f facts) slept(now, length time.Duration, p Policy) facts {
 func (f facts) closed(now time.Duration, why Reason, p Policy) facts {
 	if f.state == Online || f.state == Late {
 		f.reason = why
-		f.until = now + p.CloseGrace
+		f.until, f.asked = now+p.CloseGrace, 0
 	}
 	return f
 }
@@ -54,6 +57,9 @@ func (f facts) seeded(now time.Duration, p Policy) facts {
 // touched returns the facts after a sign of life that nobody can be told of now.
 func (f facts) touched(now time.Duration) facts {
 	f.last = max(f.last, now)
+	if (f.state == Online || f.state == Late) && !f.ending() {
+		f.until, f.asked = 0, 0
+	}
 	return f
 }
 
@@ -132,7 +138,11 @@ func (f facts) next(p Policy, notBefore time.Duration) (step, bool) {
 	if late, ok := f.late(p, notBefore); ok {
 		at, period = late, p.LateAfter
 	}
-	if f.state != Online || f.ending() || at != f.last+period {
+	if ask, ok := f.ask(p, notBefore); ok && ask < at {
+		_, span := p.probing()
+		at, period = ask, p.Timeout-span
+	}
+	if f.state != Online || f.ending() || f.until != 0 || at != f.last+period {
 		period = 0
 	}
 	return step{at, period}, true
@@ -148,6 +158,9 @@ func (f facts) passed(now time.Duration, p Policy, notBefore time.Duration) fact
 	}
 	if at, ok := f.late(p, notBefore); ok && now >= at {
 		f.state = Late
+	}
+	if at, ok := f.ask(p, notBefore); ok && now >= at {
+		return f.questioned(now)
 	}
 	return f
 }

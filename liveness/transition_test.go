@@ -169,7 +169,9 @@ func TestPassed(t *testing.T) {
 	late := facts{state: Late, last: 100 * s}
 	asleep := facts{state: Sleeping, last: 100 * s, until: 200 * s}
 	closing := facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}
-	gone := func(due time.Duration, why Reason) facts { return facts{Offline, why, 100 * s, due} }
+	gone := func(due time.Duration, why Reason) facts {
+		return facts{state: Offline, reason: why, last: 100 * s, until: due}
+	}
 	tests := []struct {
 		name           string
 		in             facts
@@ -204,6 +206,27 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+func checkProgress(t *testing.T, f facts, p Policy, notBefore time.Duration) {
+	t.Helper()
+	judged, why := f.verdict(p, notBefore)
+	for steps := 0; ; steps++ {
+		next, ok := f.next(p, notBefore)
+		if !ok {
+			break
+		}
+		if before := f; before == f.passed(next.at, p, notBefore) || steps > 2+p.Probes {
+			t.Fatalf("%+v by %+v, not before %v: nothing happens at %v", f, p, notBefore, next.at)
+		}
+		if next.at > f.last && next.at > f.until && f.passed(next.at-1, p, notBefore) != f {
+			t.Fatalf("%+v by %+v, not before %v: something happens before %v", f, p, notBefore, next.at)
+		}
+		f = f.passed(next.at, p, notBefore)
+		if f.state == Offline && (f.until != judged || f.reason != why) {
+			t.Fatalf("%+v by %+v, not before %v: judged, want at %v for %v", f, p, notBefore, judged, why)
+		}
+	}
+}
+
 // Whatever the facts, the next step is one that changes something: else a timer would come due again and again.
 func TestNextIsProgress(t *testing.T) {
 	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
@@ -211,21 +234,11 @@ func TestNextIsProgress(t *testing.T) {
 		for _, lateAfter := range spans {
 			for _, grace := range spans {
 				for _, allowance := range spans {
-					p := Policy{Timeout: 30 * s, LateAfter: lateAfter}
-					f, notBefore := in, in.last+allowance
-					f.until = f.last + grace
-					for steps := 0; ; steps++ {
-						next, ok := f.next(p, notBefore)
-						if !ok {
-							break
-						}
-						if before := f; before == f.passed(next.at, p, notBefore) || steps > 2 {
-							t.Fatalf("%+v, late after %v, not before %v: nothing happens at %v", f, lateAfter, notBefore, next.at)
-						}
-						if next.at > f.last && f.passed(next.at-1, p, notBefore) != f {
-							t.Fatalf("%+v, late after %v, not before %v: something happens before %v", f, lateAfter, notBefore, next.at)
-						}
-						f = f.passed(next.at, p, notBefore)
+					for probes := range 4 {
+						p := Policy{Timeout: 30 * s, LateAfter: lateAfter, Probes: probes, ProbeWait: 10 * s}
+						f := in
+						f.until = f.last + grace
+						checkProgress(t, f, p, in.last+allowance)
 					}
 				}
 			}

@@ -35,6 +35,9 @@ type View struct {
 	// NotBefore is the listening time before which the device is not judged, because its source was deaf; 0 if it was not.
 	NotBefore time.Duration
 	Sleep     time.Time // when its sleep ends, if it sleeps
+	// Asked is how often the device was asked for a sign of life since it was heard last, AskedAt when last.
+	Asked   int
+	AskedAt time.Time
 }
 
 // Device returns a picture of a device. Errors: ErrUnknownDevice.
@@ -93,6 +96,11 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 		v.Sleep = s.wallLocked(f.until)
 	case s.unheard(f.last):
 		v.State = Unknown
+	default:
+		v.State = f.shown()
+	}
+	if f.suspect() {
+		v.Asked, v.AskedAt = int(f.asked), s.wallLocked(f.until)
 	}
 	v.Closing = f.reason
 	if f.awaited(p) {
@@ -140,7 +148,7 @@ func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) 
 // Stats is a picture of a registry.
 type Stats struct {
 	Devices int
-	States  map[State]int // as stored: devices that are unknown because their source was deaf are counted as what they were
+	States  map[State]int // devices that are unknown because their source was deaf are counted as what they were
 	Queued  int           // events that wait for the sink
 	Waits   uint64        // times that a verdict was held up because the outbox was full
 	Fails   uint64        // times that the sink failed

@@ -74,6 +74,7 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 		return fmt.Errorf("%w: Load comes before Append", ErrNotOpen)
 	}
 	b := s.stageLocked(events)
+	b.jobs = s.outbox(events)
 	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error { return s.writeBatchLocked(ctx, d, tx, b, events) })
 	switch {
 	case errors.Is(err, errCommitted):
@@ -81,6 +82,9 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 		s.attempt = attempt{}
 		s.commitLocked(s.stageLocked(events[:n]))
 		_ = s.log.Append(ctx, events[:n]) // never fails
+		if err := s.jobs.recommitted(ctx, d); err != nil {
+			s.record.outcome(s.wrap("count jobs", err))
+		}
 		if n < len(events) {
 			return s.appendLocked(ctx, events[n:])
 		}
@@ -93,7 +97,9 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 	}
 	s.attempt = attempt{}
 	s.commitLocked(b)
-	return s.log.Append(ctx, events) // never fails
+	_ = s.log.Append(ctx, events) // never fails
+	s.jobs.appended(b.jobs)
+	return nil
 }
 
 // writeBatchLocked writes a batch within a transaction.
@@ -120,6 +126,9 @@ func (s *Store) writeBatchLocked(ctx context.Context, d *database, tx bun.Tx, b 
 		}
 	}
 	if err := insertEvents(ctx, d, tx, b.events); err != nil {
+		return err
+	}
+	if err := insertOutbox(ctx, d, tx, b.jobs, b.events); err != nil {
 		return err
 	}
 	return s.putSeqs(ctx, d, tx, b)

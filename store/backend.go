@@ -26,6 +26,7 @@ type backend interface {
 	insertDevices(ctx context.Context, tx *sql.Tx, rows []stateRow) error
 	putStates(ctx context.Context, tx *sql.Tx, rows []stateRow) error
 	insertEvents(ctx context.Context, tx *sql.Tx, rows []eventRow) error
+	insertJobs(ctx context.Context, tx *sql.Tx, rows []jobRow) error
 	// upsert returns the end of an INSERT that overwrites the columns of a row whose key exists. VALUES come before it.
 	upsert(key string, columns ...string) string
 	// size returns how many bytes the database has, 0 if that is not known.

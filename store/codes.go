@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func typeCode(t liveness.Type) int64 {
 
 func stateCode(s liveness.State) int64 {
 	switch s {
-	case liveness.NeverSeen, liveness.Unknown: // Unknown is never in a record
+	case liveness.NeverSeen, liveness.Unknown, liveness.Suspect: // the last two are never in a record
 		return 0
 	case liveness.Online:
 		return 1
@@ -164,6 +165,14 @@ func policyText(p liveness.Policy) string {
 	add("late", p.LateAfter)
 	add("close_grace", p.CloseGrace)
 	add("sleep_limit", p.SleepLimit)
+	add("probe_wait", p.ProbeWait)
+	if p.Probes != 0 {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("probes=")
+		b.WriteString(strconv.Itoa(p.Probes))
+	}
 	return b.String()
 }
 
@@ -172,6 +181,14 @@ func parsePolicy(text string) (liveness.Policy, error) {
 	var p liveness.Policy
 	for field := range strings.FieldsSeq(text) {
 		key, value, _ := strings.Cut(field, "=")
+		if key == "probes" {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				return p, fmt.Errorf("policy %q: %w", text, err)
+			}
+			p.Probes = n
+			continue
+		}
 		d, err := time.ParseDuration(value)
 		if err != nil {
 			return p, fmt.Errorf("policy %q: %w", text, err)
@@ -187,6 +204,8 @@ func parsePolicy(text string) (liveness.Policy, error) {
 			p.CloseGrace = d
 		case "sleep_limit":
 			p.SleepLimit = d
+		case "probe_wait":
+			p.ProbeWait = d
 		default:
 			return p, fmt.Errorf("policy %q: what is %q?", text, key)
 		}

@@ -35,6 +35,8 @@ type Config struct {
 	MaxAge time.Duration
 	// Cache is how many of the latest events are kept in memory for those who read along. Default: 100,000.
 	Cache int
+	// Outbox makes jobs of events, which are committed together with them. Default: none.
+	Outbox Outbox
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -103,6 +103,13 @@ func (b *mysqlDB) insertEvents(ctx context.Context, tx *sql.Tx, rows []eventRow)
 	})
 }
 
+func (b *mysqlDB) insertJobs(ctx context.Context, tx *sql.Tx, rows []jobRow) error {
+	return manyRows(ctx, tx, "INSERT INTO jobs ("+jobColumns+") VALUES ", 4, "", rows, func(args []any, r *jobRow) []any {
+		ints := r.ints()
+		return appendInts(args, ints[:])
+	})
+}
+
 // rowsPerStatement keeps a statement well below max_allowed_packet, whose default is 16 MB, even with the longest messages.
 const rowsPerStatement = 1024
 

@@ -147,6 +147,8 @@ func TestPolicyText(t *testing.T) {
 		{liveness.Policy{}, ""},
 		{liveness.Policy{Timeout: 90e9}, "timeout=1m30s"},
 		{liveness.Policy{Interval: 1, Timeout: 2, LateAfter: 3, CloseGrace: 4, SleepLimit: 5}, "interval=1ns timeout=2ns late=3ns close_grace=4ns sleep_limit=5ns"},
+		{liveness.Policy{Probes: 3}, "probes=3"},
+		{liveness.Policy{Timeout: 90e9, Probes: 2, ProbeWait: 4e9}, "timeout=1m30s probe_wait=4s probes=2"},
 	} {
 		if text, back, err := store.PolicyRoundTrip(c.policy); text != c.want || back != c.policy || err != nil {
 			t.Errorf("%+v is %q, %+v, %v, want %q", c.policy, text, back, err, c.want)

@@ -130,6 +130,17 @@ func (b *postgresDB) insertEvents(ctx context.Context, tx *sql.Tx, rows []eventR
 	return err
 }
 
+func (b *postgresDB) insertJobs(ctx context.Context, tx *sql.Tx, rows []jobRow) error {
+	ints, columns := columnsOf(4, len(rows))
+	for i := range rows {
+		for c, v := range rows[i].ints() {
+			ints[c][i] = v
+		}
+	}
+	_, err := tx.ExecContext(ctx, "INSERT INTO jobs ("+jobColumns+") SELECT * FROM unnest("+unnested(4)+")", columns...)
+	return err
+}
+
 // columnsOf returns n columns of numbers, and the same as arguments.
 func columnsOf(n, rows int) (columns [][]int64, args []any) {
 	for range n {

@@ -88,15 +88,18 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	}
 	oldest, latest := s.Bounds()
 	end := min(oldest+pruneStep, latest+1)
-	tooMany := uint64(0) // the offset before which there are too many
-	if keep := uint64(s.config.Keep); latest+1 > keep {
-		tooMany = latest + 1 - keep
-	}
-	young, err := firstYoung(ctx, d, oldest, end, time.Now().Add(-s.config.MaxAge).UnixNano())
-	if err != nil {
+	to, err := s.surplus(ctx, d, end, latest, 1)
+	if err != nil || to <= oldest {
 		return 0, err
 	}
-	to := min(max(tooMany, young), end)
+	if needed, err := oldestNeeded(ctx, d); err != nil {
+		return 0, err
+	} else if needed < to { // jobs that nobody does must not fill the disk
+		if to, err = s.surplus(ctx, d, end, latest, 2); err != nil {
+			return 0, err
+		}
+		to = max(to, needed)
+	}
 	if to <= oldest {
 		return 0, nil
 	}
@@ -126,6 +129,17 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	}
 	s.oldest.Store(to)
 	return to - oldest, nil
+}
+
+// surplus returns the offset before which events are too many or too old, by so many times the bounds, but at most end.
+func (s *Store) surplus(ctx context.Context, d *database, end, latest uint64, times int) (uint64, error) {
+	tooMany := uint64(0)
+	if keep := uint64(times) * uint64(s.config.Keep); latest+1 > keep {
+		tooMany = latest + 1 - keep
+	}
+	oldest, _ := s.Bounds()
+	young, err := firstYoung(ctx, d, oldest, end, time.Now().Add(-time.Duration(times)*s.config.MaxAge).UnixNano())
+	return min(max(tooMany, young), end), err
 }
 
 // firstYoung returns the offset of the first event of a range that is not older than an instant, the end of the range if all are. If the

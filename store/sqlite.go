@@ -123,6 +123,13 @@ func (b *sqliteDB) insertEvents(ctx context.Context, tx *sql.Tx, rows []eventRow
 	})
 }
 
+func (b *sqliteDB) insertJobs(ctx context.Context, tx *sql.Tx, rows []jobRow) error {
+	return eachRow(ctx, tx, "INSERT INTO jobs ("+jobColumns+") VALUES (?, ?, ?, ?)", len(rows), func(args []any, i int) []any {
+		ints := rows[i].ints()
+		return appendInts(args, ints[:])
+	})
+}
+
 // eachRow runs a statement for each of n rows, which here is as fast as any other way.
 func eachRow(ctx context.Context, tx *sql.Tx, query string, n int, row func(args []any, i int) []any) error {
 	if n == 0 {

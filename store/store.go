@@ -30,6 +30,7 @@ type Store struct {
 	config  Config
 	backend backend
 	decoder decoder
+	jobs    *Jobs
 	log     *liveness.Log
 	names   names
 	record  recorder
@@ -70,7 +71,9 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}, nil
+	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}
+	s.jobs = &Jobs{store: s}
+	return s, nil
 }
 
 // Place says where the store is, for people.
@@ -169,6 +172,9 @@ func (s *Store) takeOver(ctx context.Context, d *database) error {
 		return err
 	}
 	if err := s.names.load(ctx, d); err != nil {
+		return err
+	}
+	if err := s.jobs.recover(ctx, d); err != nil {
 		return err
 	}
 	s.writing.Lock()

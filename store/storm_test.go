@@ -16,51 +16,61 @@ import (
 // BenchmarkStorm takes a fleet from the heartbeat, or the silence, of all devices at one instant to the last commit, through timers,
 // registry and outbox. Checkpoints go on meanwhile. extra-MB is how much more memory the process had at most than before a storm of silence.
 func BenchmarkStorm(b *testing.B) {
-	const devices = 500_000
 	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) {
-			s := newStore(b, store.Config{URL: db.url(b)})
-			reopen(b, s)
-			r, err := liveness.New(s, liveness.Config{
-				Policy:   liveness.Policy{Timeout: time.Minute},
-				Flapping: liveness.FlappingConfig{Window: 1}, // or they flap, which is one event more
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := s.Load(b.Context(), r); err != nil {
-				b.Fatal(err)
-			}
-			source, err := r.AddSource(liveness.SourceConfig{Name: "http", MaxGap: time.Hour})
-			if err != nil {
-				b.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(b.Context())
-			var running sync.WaitGroup
-			running.Go(func() { _ = r.Run(ctx) })
-			running.Go(func() { _ = s.Run(ctx, r) })
-			defer running.Wait()
-			defer cancel()
-			f := &storm{b: b, store: s, registry: r, source: source, devices: devices, now: time.Now()}
-			f.pulse(0)
-			f.heard() // the devices are made
-			var online, offline, extra float64
-			n := 0.0
-			for b.Loop() {
-				f.pulse(10 * time.Second)
-				before := status(b, "VmRSS:")
-				forgetPeak(b)
-				offline += f.rate(func() { f.pulse(time.Minute) })
-				extra = max(extra, status(b, "VmHWM:")-before)
-				online += f.rate(f.heard)
-				n++
-			}
-			b.ReportMetric(offline/n, "verdicts/s")
-			b.ReportMetric(online/n, "online/s")
-			b.ReportMetric(devices/(offline/n), "s/storm")
-			b.ReportMetric(extra/1e6, "extra-MB")
-		})
+		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, store.Config{URL: db.url(b)}) })
 	}
+}
+
+// BenchmarkStormWithJobs is BenchmarkStorm with a job for each event, which nobody works on.
+func BenchmarkStormWithJobs(b *testing.B) {
+	for _, db := range durable() {
+		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, store.Config{URL: db.url(b), Outbox: everything}) })
+	}
+}
+
+func benchmarkStorm(b *testing.B, cfg store.Config) {
+	b.Helper()
+	const devices = 500_000
+	s := newStore(b, cfg)
+	reopen(b, s)
+	r, err := liveness.New(s, liveness.Config{
+		Policy:   liveness.Policy{Timeout: time.Minute},
+		Flapping: liveness.FlappingConfig{Window: 1}, // or they flap, which is one event more
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.Load(b.Context(), r); err != nil {
+		b.Fatal(err)
+	}
+	source, err := r.AddSource(liveness.SourceConfig{Name: "http", MaxGap: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Run(ctx) })
+	running.Go(func() { _ = s.Run(ctx, r) })
+	defer running.Wait()
+	defer cancel()
+	f := &storm{b: b, store: s, registry: r, source: source, devices: devices, now: time.Now()}
+	f.pulse(0)
+	f.heard() // the devices are made
+	var online, offline, extra float64
+	n := 0.0
+	for b.Loop() {
+		f.pulse(10 * time.Second)
+		before := status(b, "VmRSS:")
+		forgetPeak(b)
+		offline += f.rate(func() { f.pulse(time.Minute) })
+		extra = max(extra, status(b, "VmHWM:")-before)
+		online += f.rate(f.heard)
+		n++
+	}
+	b.ReportMetric(offline/n, "verdicts/s")
+	b.ReportMetric(online/n, "online/s")
+	b.ReportMetric(devices/(offline/n), "s/storm")
+	b.ReportMetric(extra/1e6, "extra-MB")
 }
 
 // storm is a fleet in which all do the same at once.

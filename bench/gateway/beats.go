@@ -26,6 +26,7 @@ type beatsResult struct {
 
 	messages int
 	waiting  float64 // share of the time for which the client had nothing to do: near to 0, it is the limit
+	lost     int     // datagrams without an answer
 }
 
 // rate returns messages per second.
@@ -45,7 +46,7 @@ func (b *bench) measureBeats(ctx context.Context, server string) error {
 		return nil
 	}
 	return b.with(ctx, server, nil, func(ctx context.Context, s session) error {
-		if _, err := s.client.connect(ctx, b.config.connections, greeting(server, "10m")); err != nil {
+		if _, err := s.client.connect(ctx, b.config.connections, inLines(greeting(server, "10m"))); err != nil {
 			return err
 		}
 		for _, run := range runs {

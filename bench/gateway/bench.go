@@ -19,6 +19,7 @@ type bench struct {
 	log    io.Writer
 
 	beats1, beats16 table[beatsResult]
+	spoken          map[int]table[beatsResult] // by messages per write; by subject
 	idle            table[idleResult]
 	verdicts        []verdictResult
 }
@@ -48,6 +49,16 @@ func (b *bench) measure(ctx context.Context) error {
 			server := servers[(i+round)%len(servers)]
 			if err := b.measureIdle(ctx, server); err != nil {
 				return fmt.Errorf("idle connections, %s: %w", server, err)
+			}
+		}
+	}
+	for round := range b.config.rounds {
+		if err := b.measureProtocols(ctx, round); err != nil {
+			return err
+		}
+		for _, carrier := range carriers {
+			if err := b.measureCarrier(ctx, carrier); err != nil {
+				return fmt.Errorf("idle, %s: %w", carrier, err)
 			}
 		}
 	}

@@ -15,10 +15,6 @@ import (
 	"github.com/holter-iot/holter/bench/internal/loopback"
 )
 
-const (
-	dialing = 512 // connections on their way at a time
-)
-
 // client holds connections to a server and waits for all of them at once. It is used by one goroutine.
 type client struct {
 	epoll  int
@@ -112,12 +108,30 @@ func (c *client) watch(fd, name int, events uint32) error {
 		unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(name)}))
 }
 
+// greeter is what connections say first, and what they wait for then.
+type greeter struct {
+	say   func(i int) []byte
+	heard func(i int, answer []byte) (done bool, err error) // nil: nothing is answered
+}
+
+// inLines greets in the line protocol.
+func inLines(say func(i int) []byte) greeter {
+	return greeter{say, func(_ int, answer []byte) (bool, error) {
+		if bytes.HasPrefix(answer, []byte("ERR")) {
+			return false, errRefused
+		}
+		return bytes.HasSuffix(answer, []byte("\n")), nil
+	}}
+}
+
+var errRefused = errors.New("the greeting was refused")
+
 // connect opens n connections, greets on each, and returns once all greetings are answered, with the time that took.
-func (c *client) connect(ctx context.Context, n int, greeting func(i int) []byte) (time.Duration, error) {
+func (c *client) connect(ctx context.Context, n int, g greeter) (time.Duration, error) {
 	begin := time.Now()
 	greeted := make([]bool, n)
 	for answered := 0; answered < n; {
-		for len(c.fds) < n && len(c.fds)-answered < dialing {
+		for len(c.fds) < n && len(c.fds)-answered < c.dialing() {
 			if err := c.dial(); err != nil {
 				return 0, fmt.Errorf("connection %d: %w", len(c.fds), err)
 			}
@@ -130,21 +144,39 @@ func (c *client) connect(ctx context.Context, n int, greeting func(i int) []byte
 			i := int(e.Fd)
 			if !greeted[i] {
 				greeted[i] = true
-				if err := c.write(i, greeting(i)); err != nil {
+				if err := c.write(i, g.say(i)); err != nil {
 					return 0, err
+				}
+				if g.heard == nil {
+					answered++
 				}
 				continue
 			}
-			answer, err := c.read(i)
-			if err != nil || bytes.HasPrefix(answer, []byte("ERR")) {
-				return 0, errors.Join(fmt.Errorf("connection %d was answered %q", i, answer), err)
+			if g.heard == nil {
+				continue
 			}
-			if bytes.HasSuffix(answer, []byte("\n")) {
+			answer, err := c.read(i)
+			if err != nil {
+				return 0, err
+			}
+			done, err := g.heard(i, answer)
+			if err != nil {
+				return 0, fmt.Errorf("connection %d was answered %q: %w", i, answer, err)
+			}
+			if done {
 				answered++
 			}
 		}
 	}
 	return time.Since(begin), nil
+}
+
+// dialing is how many connections may be on their way at a time. Datagrams wait in a queue of some hundred kilobytes.
+func (c *client) dialing() int {
+	if c.target.Packets {
+		return 64
+	}
+	return 512
 }
 
 // ticker makes a timer that is waited for like a connection, under the name tickName.

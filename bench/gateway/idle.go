@@ -18,12 +18,13 @@ const settling = 21 * time.Second
 type idleResult struct {
 	measured.Usage
 
+	connections            int
 	heap, stacks, resident float64 // bytes for each connection
 	connected              time.Duration
 }
 
 // rate returns how many connections were made, greeted and answered per second.
-func (r idleResult) rate() float64 { return idleConnections / r.connected.Seconds() }
+func (r idleResult) rate() float64 { return float64(r.connections) / r.connected.Seconds() }
 
 // user returns the memory of the program, bytes for each connection.
 func (r idleResult) user() float64 { return r.heap + r.stacks }
@@ -43,7 +44,9 @@ func (b *bench) measureIdle(ctx context.Context, server string) error {
 		if server == serverHolter || server == serverGnetEnroll {
 			settle = settling
 		}
-		r, err := holdIdle(ctx, s, greeting(server, "10m"), settle)
+		r, err := holdIdle(ctx, s, idleConnections, settle, func() (time.Duration, error) {
+			return s.client.connect(ctx, idleConnections, inLines(greeting(server, "10m")))
+		})
 		if err != nil {
 			return err
 		}
@@ -59,8 +62,9 @@ func (b *bench) measureIdle(ctx context.Context, server string) error {
 	})
 }
 
-// holdIdle connects and greets, and weighs what that left behind.
-func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settle time.Duration) (r idleResult, err error) {
+// holdIdle makes connections that have greeted, and weighs what that left behind.
+func holdIdle(ctx context.Context, s session, connections int, settle time.Duration, connect func() (time.Duration, error)) (r idleResult, err error) {
+	r.connections = connections
 	if err := s.child.FillEvents(); err != nil {
 		return r, err
 	}
@@ -72,7 +76,7 @@ func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settl
 	if err != nil {
 		return r, err
 	}
-	if r.connected, err = s.client.connect(ctx, idleConnections, greeting); err != nil {
+	if r.connected, err = connect(); err != nil {
 		return r, err
 	}
 	if r.Usage, err = m.Read(); err != nil {
@@ -87,8 +91,8 @@ func holdIdle(ctx context.Context, s session, greeting func(i int) []byte, settl
 	if err != nil {
 		return r, err
 	}
-	r.heap = float64(after.Heap-before.Heap) / idleConnections
-	r.stacks = float64(after.Stacks-before.Stacks) / idleConnections
-	r.resident = float64(after.Resident-before.Resident) / idleConnections
+	r.heap = float64(after.Heap-before.Heap) / float64(connections)
+	r.stacks = float64(after.Stacks-before.Stacks) / float64(connections)
+	r.resident = float64(after.Resident-before.Resident) / float64(connections)
 	return r, nil
 }

@@ -7,6 +7,7 @@
 //	gnet          an event loop that splits lines and answers PING, and gnet's own acceptor
 //	gnet-enroll   the same, with connections accepted by package net and handed over, as the gateway does it
 //	goroutines    package net, a goroutine and a small buffered reader for each connection
+//	echo          for each protocol beside it: an event loop of gnet that sends back what it reads, the same bytes
 //
 // The client is this process, on core 1: one epoll instance and no goroutine per connection. The servers take turns, round by round, and
 // ratios are taken within a round. Linux only.
@@ -84,7 +85,8 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	seconds := flags.Float64("seconds", 5, "seconds for which each server is measured in each round")
 	flags.IntVar(&cfg.rounds, "rounds", 5, "rounds; each measures every server")
 	only := flags.String("only", "", "measure only what matches this `regexp`; names are MEASUREMENT/SERVER, such as beats-16/holter\n"+
-		"(beats-1, beats-16, idle, verdict)")
+		"(beats-1, beats-16, idle, verdict; protocol-1 and protocol-16 with line, frame, jt808, teltonika, gt06, dtu, line-udp, line-tls;\n"+
+		"idle with line-udp, line-tls)")
 	flags.StringVar(&cfg.markdown, "md", "", "write the tables into the section Gateway of this Markdown `file`")
 	flags.StringVar(&cfg.profiles, "profile", "", "write CPU and heap profiles of the servers into this `directory`; it costs some speed")
 	if err := flags.Parse(args); err != nil {

@@ -26,7 +26,9 @@ func (b *bench) report(header string) string {
 		b.config.rounds)
 	b.reportBeats(&w, "one message per read", b.beats1)
 	b.reportBeats(&w, fmt.Sprintf("%d messages per write", pipelined), b.beats16)
+	b.reportProtocols(&w)
 	b.reportIdle(&w)
+	b.reportCarriers(&w)
 	b.reportVerdicts(&w)
 	return w.String()
 }
@@ -84,7 +86,7 @@ func (b *bench) reportIdle(w *strings.Builder) {
 			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return r.stacks })),
 			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return r.resident })),
 			figures.Spread("%.0f", figures.Each(rs, idleResult.rate)),
-			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return float64(r.CPU.Microseconds()) / idleConnections })))
+			figures.Spread("%.0f", figures.Each(rs, func(r idleResult) float64 { return float64(r.CPU.Microseconds()) / float64(r.connections) })))
 	}
 	if rs := b.idle[serverHolter]; len(rs) > 0 {
 		user := figures.Median(figures.Each(rs, idleResult.user))

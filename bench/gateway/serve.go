@@ -40,6 +40,9 @@ func serveOne(ctx context.Context, server string, in io.Reader, out io.Writer) e
 		serverHolter: serveHolter, serverGnet: serveGnet, serverGnetEnroll: serveGnetEnroll, serverGoroutines: serveGoroutines,
 	}[server]
 	if start == nil {
+		start = serveProtocol(server)
+	}
+	if start == nil {
 		return fmt.Errorf("no server %q", server)
 	}
 	s, err := start(ctx)

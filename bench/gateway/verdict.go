@@ -149,7 +149,7 @@ type fall struct {
 
 // run makes them fall, and waits until the server has closed their connections.
 func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
-	if _, err := f.client.connect(ctx, verdictConnections, greeting(serverHolter, verdictTTL.String())); err != nil {
+	if _, err := f.client.connect(ctx, verdictConnections, inLines(greeting(serverHolter, verdictTTL.String()))); err != nil {
 		return r, err
 	}
 	if f.ticker, err = f.client.ticker(beatTick); err != nil {

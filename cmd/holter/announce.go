@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"net"
-	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/internal/config"
@@ -14,7 +14,7 @@ import (
 func (s *server) announce() {
 	what := []any{"http", s.http.Addr().String()}
 	if s.gateway != nil {
-		what = append(what, "devices", addresses(s.gateway.Addrs()))
+		what = append(what, "devices", strings.Join(s.devicePorts(), ", "))
 	}
 	if s.broker != nil {
 		what = append(what, "mqtt", s.broker.Addr().String())
@@ -45,7 +45,9 @@ func (s *server) summary() string {
 	out.WriteString("\n  Holter is watching.\n\n")
 	line := func(label, value string) { fmt.Fprintf(&out, "    %-8s  %s\n", label, value) }
 	if s.gateway != nil {
-		line("devices", addresses(s.gateway.Addrs()))
+		for i, port := range s.devicePorts() {
+			line([]string{"devices", ""}[min(i, 1)], port)
+		}
 	}
 	if s.broker != nil {
 		line("MQTT", "mqtt"+encryptedS(s.config.Broker.TLS)+"://"+s.broker.Addr().String())
@@ -84,8 +86,8 @@ func meaningsOf(b *config.Bridge) (all []string) {
 
 // tries are commands to begin with.
 func (s *server) tries() (all []string) {
-	if s.gateway != nil {
-		host, port := reachable(s.gateway.Addrs()[0])
+	if at := s.plainLine(); at != nil {
+		host, port := reachable(at)
 		all = append(all, fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port))
 	}
 	if s.broker != nil && s.config.Broker.TLS.Cert == "" {
@@ -97,7 +99,7 @@ func (s *server) tries() (all []string) {
 		all = append(all, text)
 	}
 	all = append(all, "curl -N "+apiURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})+"/v1/events/stream?after=0")
-	if s.gateway == nil {
+	if s.plainLine() == nil {
 		return append(all, programName()+" devices"+s.apiFlag())
 	}
 	return append(all, programName()+" explain sensor-1"+s.apiFlag())
@@ -128,11 +130,25 @@ func (s *server) apiFlag() string {
 	return " --api " + apiURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
 }
 
-func addresses(addrs []net.Addr) string {
-	urls := make([]string, 0, len(addrs))
-	for _, a := range addrs {
-		u := url.URL{Scheme: config.ProtocolLine, Host: a.String()}
-		urls = append(urls, u.String())
+// devicePorts are the device ports with what is spoken there, as PROTOCOL[+PROTOCOL…]://HOST:PORT.
+func (s *server) devicePorts() (all []string) {
+	for i, a := range s.gateway.Addrs() {
+		l := s.config.Listen[i]
+		l.Address = a.String()
+		all = append(all, l.String())
 	}
-	return strings.Join(urls, ", ")
+	return all
+}
+
+// plainLine is where the line protocol is spoken so that people can type it; nil if nowhere.
+func (s *server) plainLine() net.Addr {
+	if s.gateway == nil || s.config.DevicesFile != "" {
+		return nil
+	}
+	for i, l := range s.config.Listen {
+		if slices.Contains(l.Protocols, config.ProtocolLine) && l.TLS == nil && !l.Packets {
+			return s.gateway.Addrs()[i]
+		}
+	}
+	return nil
 }

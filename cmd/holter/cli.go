@@ -52,13 +52,14 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 // package config explains mistakes better. The empty text is not given, except
 // on the command line itself.
 type serveCommand struct {
-	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL://]HOST:PORT; may be repeated. Default: line://127.0.0.1:7700."`
+	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
 	MQTT   string   `name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
 
 	Server serverFlags `embed:""`
 
-	Token     secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	ReusePort toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
+	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter device-token prints it; read again when it changes. Default: all, or those with the token."`
+	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 }
 
 // serverFlags are those of all commands that watch devices.
@@ -86,6 +87,9 @@ Examples:
     # devices in the network, with a token and a file
     HOLTER_TOKEN=secret holter serve --listen 0.0.0.0:7700 --config fleet.yaml
 
+    # several protocols at one port, and only devices that stand in a file
+    holter serve --listen line+jt808+gt06://0.0.0.0:7700 --devices-file devices
+
 An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
 }
 
@@ -111,6 +115,7 @@ func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
 	}
 	g.add("broker.listen", "mqtt", c.MQTT)
 	g.add("token", "token", string(c.Token))
+	g.add("devices_file", "devices-file", c.DevicesFile)
 	g.add("reuse_port", "reuse-port", string(c.ReusePort))
 	return c.Server.resolve(&g, config.Resolve)
 }

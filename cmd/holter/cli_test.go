@@ -52,7 +52,7 @@ func TestPrecedence(t *testing.T) {
 		fromFlag   any
 	}{
 		{
-			"listen", func(c config.Config) any { return c.Listen }, lineAt("127.0.0.1:7700"),
+			"listen", func(c config.Config) any { return urlsOf(c.Listen) }, lineAt("127.0.0.1:7700"),
 			"listen: [127.0.0.1:1, 127.0.0.1:2]", lineAt("127.0.0.1:1", "127.0.0.1:2"),
 			"HOLTER_LISTEN", "127.0.0.1:3, line://[::1]:4", lineAt("127.0.0.1:3", "[::1]:4"),
 			"--listen=127.0.0.1:5", lineAt("127.0.0.1:5"),
@@ -89,6 +89,10 @@ func TestPrecedence(t *testing.T) {
 		{
 			"token", func(c config.Config) any { return c.Token.Reveal() }, "",
 			"token: file", "file", "HOLTER_TOKEN", "env", "env", "--token=-flag", "-flag",
+		},
+		{
+			"devices", func(c config.Config) any { return c.DevicesFile }, "",
+			"devices_file: file", "file", "HOLTER_DEVICES_FILE", "env", "env", "--devices-file=flag", "flag",
 		},
 		{
 			"reuse port", func(c config.Config) any { return c.ReusePort }, false,
@@ -129,9 +133,16 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-func lineAt(addresses ...string) (all []config.Listener) {
+func lineAt(addresses ...string) (all []string) {
 	for _, a := range addresses {
-		all = append(all, config.Listener{Protocol: config.ProtocolLine, Address: a})
+		all = append(all, "line://"+a)
+	}
+	return all
+}
+
+func urlsOf(listeners []config.Listener) (all []string) {
+	for _, l := range listeners {
+		all = append(all, l.String())
 	}
 	return all
 }
@@ -142,8 +153,8 @@ func TestListenRepeated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := lineAt("127.0.0.1:1", "[::1]:2", "localhost:3"); !reflect.DeepEqual(cfg.Listen, want) {
-		t.Errorf("Listen = %v, want %v", cfg.Listen, want)
+	if want := lineAt("127.0.0.1:1", "[::1]:2", "localhost:3"); !reflect.DeepEqual(urlsOf(cfg.Listen), want) {
+		t.Errorf("Listen = %v, want %v", urlsOf(cfg.Listen), want)
 	}
 }
 

@@ -2,12 +2,14 @@ package main
 
 // clientCommands are the commands for operators, beside serve.
 type clientCommands struct {
-	Devices  devicesCommand       `cmd:"" help:"List devices and their states."`
-	Device   deviceCommand        `cmd:"" help:"Administer a device: forget, policy, maintenance."`
-	Explain  explainDeviceCommand `cmd:"" help:"Say why a device is in the state that it is in."`
-	Events   eventsCommand        `cmd:"" help:"List what happened, or follow it as it happens."`
-	Stats    statsCommand         `cmd:"" help:"Show devices by state, events, and the health of the server."`
-	Token    tokenCommand         `cmd:"" help:"Make, list and revoke tokens for the API."`
-	Password passwordCommand      `cmd:"" help:"Make a line for the file of the MQTT broker's users."`
-	Doctor   doctorCommand        `cmd:"" help:"Check this machine, the data and the API for what keeps holter from working well."`
+	Devices     devicesCommand       `cmd:"" help:"List devices and their states."`
+	Device      deviceCommand        `cmd:"" help:"Administer a device: forget, policy, maintenance."`
+	Explain     explainDeviceCommand `cmd:"" help:"Say why a device is in the state that it is in."`
+	Events      eventsCommand        `cmd:"" help:"List what happened, or follow it as it happens."`
+	Stats       statsCommand         `cmd:"" help:"Show devices by state, events, and the health of the server."`
+	Send        sendCommand          `cmd:"" help:"Send a message to a connected device."`
+	Token       tokenCommand         `cmd:"" help:"Make, list and revoke tokens for the API."`
+	DeviceToken deviceTokenCommand   `cmd:"" help:"Make a token for a device, and its line for the file of devices."`
+	Password    passwordCommand      `cmd:"" help:"Make a line for the file of the MQTT broker's users."`
+	Doctor      doctorCommand        `cmd:"" help:"Check this machine, the data and the API for what keeps holter from working well."`
 }

@@ -27,7 +27,7 @@ type devicesCommand struct {
 	apiFlags
 
 	IDs         []string `arg:"" optional:"" name:"id" help:"Only these devices."`
-	State       []string `placeholder:"STATE" enum:"never_seen,online,late,sleeping,offline,unknown" help:"Only devices in this state: never_seen, online, late, sleeping, offline or unknown; may be repeated."`
+	State       []string `placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline or unknown; may be repeated."`
 	Group       []string `placeholder:"NAME" sep:"none" help:"Only devices of this group; may be repeated."`
 	Source      []string `placeholder:"NAME" sep:"none" help:"Only devices heard last at this source; may be repeated."`
 	Prefix      string   `placeholder:"TEXT" help:"Only devices whose id begins so."`
@@ -263,7 +263,7 @@ func statePaint(state string) paint {
 	switch state {
 	case "online":
 		return green
-	case "late":
+	case "late", "suspect":
 		return yellow
 	case "offline":
 		return red
@@ -277,7 +277,7 @@ func statePaint(state string) paint {
 
 // statesOf returns the states that have devices, in the order of a device's life; those of a newer server at the end.
 func statesOf(states map[string]int) []string {
-	order := []string{"online", "late", "sleeping", "unknown", "offline", "never_seen"}
+	order := []string{"online", "late", "suspect", "sleeping", "unknown", "offline", "never_seen"}
 	all := slices.DeleteFunc(slices.Clone(order), func(state string) bool { return states[state] == 0 })
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		if states[state] != 0 && !slices.Contains(order, state) {

@@ -48,6 +48,8 @@ type policyCommand struct {
 	LateAfter  *time.Duration `placeholder:"DURATION" help:"Heard silence after which it is late."`
 	CloseGrace *time.Duration `placeholder:"DURATION" help:"Time to come back after its connection ended."`
 	SleepLimit *time.Duration `placeholder:"DURATION" help:"Longest sleep it may announce."`
+	Probes     *int           `placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
+	ProbeWait  *time.Duration `placeholder:"DURATION" help:"From one of these questions to the next, and to the verdict."`
 	Clear      bool           `help:"Take its own policy away: that of its group, of itself, or of the fleet holds again."`
 }
 
@@ -90,6 +92,8 @@ type policyBody struct {
 	LateAfter  float64 `json:"late_after_ms,omitempty"`
 	CloseGrace float64 `json:"close_grace_ms,omitempty"`
 	SleepLimit float64 `json:"sleep_limit_ms,omitempty"`
+	Probes     int     `json:"probes,omitempty"`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty"`
 }
 
 // Run sets or clears the policy.
@@ -120,6 +124,7 @@ func (c *policyCommand) body() (body policyBody, given bool, err error) {
 		{"late-after", c.LateAfter, &body.LateAfter},
 		{"close-grace", c.CloseGrace, &body.CloseGrace},
 		{"sleep-limit", c.SleepLimit, &body.SleepLimit},
+		{"probe-wait", c.ProbeWait, &body.ProbeWait},
 	} {
 		if f.from == nil {
 			continue
@@ -128,6 +133,12 @@ func (c *policyCommand) body() (body policyBody, given bool, err error) {
 			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", f.name, *f.from))
 		}
 		given, *f.to = true, milliseconds(*f.from)
+	}
+	if c.Probes != nil {
+		if *c.Probes < 1 || *c.Probes > 100 {
+			err = errors.Join(err, fmt.Errorf("--probes: %d is not 1 to 100; leave it out to take that of the other policies", *c.Probes))
+		}
+		given, body.Probes = true, *c.Probes
 	}
 	return body, given, err
 }

@@ -195,6 +195,11 @@ func TestAdminister(t *testing.T) {
 			"PUT", "/v1/devices/a/policy", `{"interval_ms":30000,"timeout_ms":120000,"late_after_ms":45000,"close_grace_ms":1500,"sleep_limit_ms":86400000}`,
 			"a has a policy of its own\n",
 		},
+		{
+			"probes",
+			[]string{"device", "policy", "a", "--probes=3", "--probe-wait=4s"},
+			"PUT", "/v1/devices/a/policy", `{"probes":3,"probe_wait_ms":4000}`, "a has a policy of its own\n",
+		},
 		{"no timeout", []string{"device", "policy", "a", "--timeout=never"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":31622400000}`, "a has a policy of its own\n"},
 		{"timeout only", []string{"device", "policy", "a", "--timeout=2m"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":120000}`, "a has a policy of its own\n"},
 		{"no policy", []string{"device", "policy", "a", "--clear"}, "DELETE", "/v1/devices/a/policy", "", "a has no policy of its own any more\n"},

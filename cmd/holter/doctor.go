@@ -73,7 +73,8 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out outp
 	server := d.checkStore(ctx, cfg)
 	d.checkAPI(ctx, api, c.API != "" || server > 0)
 	if len(sources)+len(c.Target) == 0 {
-		d.checkLimits(server, connections)
+		d.checkDevices(cfg)
+		d.checkLimits(server, connections, perConnection(cfg.Listen))
 	}
 	if c.Connections > 0 {
 		d.checkLoad(c.Connections, sources, c.Target)

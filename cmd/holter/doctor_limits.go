@@ -15,8 +15,9 @@ const (
 	leastBacklog         = 1024
 )
 
-// checkLimits checks what bounds connections; server is the process of a running server, else 0; connections 0 if there is no plan.
-func (d *doctor) checkLimits(server, connections int) {
+// checkLimits checks what bounds connections, which take so many bytes each; server is the process of a running server, else 0; connections
+// 0 if there is no plan.
+func (d *doctor) checkLimits(server, connections int, perConnection uint64) {
 	n := uint64(connections)
 	if n == 0 {
 		n = 1 // what is used up is found nevertheless
@@ -27,7 +28,7 @@ func (d *doctor) checkLimits(server, connections int) {
 	d.checkPorts(n)
 	d.checkSocketMemory(n)
 	d.checkTracking(n)
-	d.checkMemory(connections)
+	d.checkMemory(connections, perConnection)
 }
 
 // room is how many connections open files leave: the gateway keeps 3 % of them, at least 128, for other uses.
@@ -148,14 +149,14 @@ func (d *doctor) checkTracking(n uint64) {
 	}
 }
 
-func (d *doctor) checkMemory(connections int) {
+func (d *doctor) checkMemory(connections int, perConnection uint64) {
 	const check = "memory"
 	limit, free, of := d.machine.memory()
 	if limit == 0 {
 		return
 	}
 	text := fmt.Sprintf("%s has %s, of which %s are free", of, bytesText(limit), bytesText(free))
-	need := uint64(connections) * (kernelPerConnection + programPerConnection)
+	need := uint64(connections) * perConnection
 	help := "Give it more memory, or let fewer devices connect: gateway.max_connections in the configuration."
 	switch {
 	case need > limit:

@@ -149,7 +149,7 @@ func TestDoctorLimits(t *testing.T) {
 			maps.Copy(files, big)
 			maps.Copy(files, tt.files)
 			d := &doctor{machine: fakeMachine(t, files)}
-			d.checkLimits(42, tt.connections)
+			d.checkLimits(42, tt.connections, perConnection(nil))
 			d.wants(t, strings.Split(tt.want, ", ")...)
 			for _, text := range tt.texts {
 				if !strings.Contains(fmt.Sprint(d.findings), text) {
@@ -163,7 +163,7 @@ func TestDoctorLimits(t *testing.T) {
 // The limits of this process stand for those of a server that does not run.
 func TestDoctorOwnLimits(t *testing.T) {
 	d := &doctor{machine: fakeMachine(t, nil)}
-	d.checkLimits(0, 1<<30)
+	d.checkLimits(0, 1<<30, perConnection(nil))
 	d.wants(t, "fail open files")
 }
 

@@ -108,6 +108,16 @@ func TestExplain(t *testing.T) {
 		{name: "late", change: func(d *httpapi.Device) { d.State = "late" }, want: []string{
 			"  because         nothing was heard of it for 45s, and not yet for 1m30s",
 		}},
+		{name: "suspect", change: func(d *httpapi.Device) {
+			d.State, d.Asked, d.AskedAt = "suspect", 2, d.AsOf.Add(-time.Second)
+			d.Policy.Probes, d.Policy.ProbeWait = 3, 5000
+		}, want: []string{
+			"  because         it was asked 2 times since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
+			"                     3 × 5s  probes",
+		}},
+		{name: "asked once", change: func(d *httpapi.Device) { d.State, d.Asked, d.AskedAt = "suspect", 1, d.AsOf.Add(-time.Second) }, want: []string{
+			"  because         it was asked once since 2026-01-02T03:04:05.000Z, the last time at 2026-01-02T03:04:39.050Z (1s ago), and has not answered",
+		}},
 		{name: "closing", change: func(d *httpapi.Device) { d.Closing = "closed" }, want: []string{
 			"  because         its connection ended (closed), and it has 10s to come back",
 		}},

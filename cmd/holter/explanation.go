@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -83,6 +84,8 @@ func because(d *httpapi.Device, around surroundings) string {
 		return "its source is deaf, so nothing could be heard of it"
 	case d.State == "unknown":
 		return "its source was deaf since the last heartbeat, and it was not heard again yet"
+	case d.State == "suspect":
+		return fmt.Sprintf("it was asked %s since %s, the last time at %s, and has not answered", times(d.Asked), stamp(d.LastSeen), instant(d, d.AskedAt))
 	case d.State == "late":
 		if never(d.Timeout) {
 			return "nothing was heard of it for " + length(d.Policy.LateAfter)
@@ -94,6 +97,13 @@ func because(d *httpapi.Device, around surroundings) string {
 		return "it was heard in time"
 	}
 	return d.Reason
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
 }
 
 // silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
@@ -180,6 +190,9 @@ func rules(d *httpapi.Device) []row {
 		{amount: late, text: "late after"},
 		{amount: length(p.CloseGrace), text: "close grace"},
 		{amount: length(p.SleepLimit), text: "sleep limit"},
+	}
+	if p.Probes > 0 {
+		lines = append(lines, row{amount: fmt.Sprintf("%d × %s", p.Probes, length(p.ProbeWait)), text: "probes"})
 	}
 	if d.Group != "" {
 		lines = append(lines, row{label: "group", text: printable(d.Group)})

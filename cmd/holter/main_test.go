@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 		stderr string
 	}{
 		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "explain", ...` + hint},
-		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean "serve"?` + hint},
+		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{
 			"token is not repeated",
@@ -70,9 +70,9 @@ func TestHelp(t *testing.T) {
 		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "version"}},
 		{[]string{"serve", "-h"}, []string{
 			"Usage: holter serve", "Examples:", "--config fleet.yaml",
-			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--reuse-port", "--log-level", "--log-format",
+			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--devices-file", "--reuse-port", "--log-level", "--log-format",
 			"$HOLTER_LISTEN", "$HOLTER_MQTT", "$HOLTER_HTTP", "$HOLTER_DATA", "$HOLTER_CONFIG", "$HOLTER_OPEN", "$HOLTER_TOKEN",
-			"$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
+			"$HOLTER_DEVICES_FILE", "jt808", "$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
 			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
 		}},
 		{[]string{"monitor", "--help"}, []string{
@@ -88,6 +88,8 @@ func TestHelp(t *testing.T) {
 			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
 		}},
 		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
+		{[]string{"device-token", "--help"}, []string{"Usage: holter device-token <id>", "Examples:", "--hmac", "--json"}},
+		{[]string{"send", "--help"}, []string{"Usage: holter send <device> <message>", "Examples:", "--hex", "--base64", "--timeout", "$HOLTER_API"}},
 		{[]string{"explain", "--help"}, []string{"Usage: holter explain <device>", "Example:", "--api", "$HOLTER_API"}},
 	}
 	t.Setenv("HOLTER_TOKEN", "hunter2")

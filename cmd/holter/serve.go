@@ -16,8 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/line"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
@@ -64,6 +62,10 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return badConfig(err)
 	}
+	protocols, err := deviceProtocols(&s.config)
+	if err != nil {
+		return badConfig(err)
+	}
 	if s.store, err = store.New(storeConfig(s.config)); err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		return explainBind(err, "--http")
 	}
 	s.metrics = append(s.metrics, newStoreCollector(s.store))
-	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
+	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
 	s.auth = newTokenAuth(s.store, s.config)
@@ -91,24 +93,12 @@ func (s *server) build(ctx context.Context) (err error) {
 		Auth:       s.auth,
 		Starting:   s.waiting,
 		Ready:      s.ready,
+		Sender:     s.sender(),
 		Collectors: s.metrics,
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())
 	}
-	return nil
-}
-
-// buildGateway makes the device ports, if there are any.
-func (s *server) buildGateway(ctx context.Context) (err error) {
-	if len(s.config.Listen) == 0 {
-		return nil
-	}
-	if s.gateway, err = gateway.New(ctx, s.registry, gatewayConfig(s.config, s.log)); err != nil {
-		return explainBind(err, "--listen")
-	}
-	s.edges = append(s.edges, s.gateway.Run)
-	s.metrics = append(s.metrics, newGatewayCollector(s.gateway))
 	return nil
 }
 
@@ -199,10 +189,10 @@ func fleetConfig(c config.Config) liveness.Config {
 	return out
 }
 
+// gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.
 func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
-	out := gateway.Config{
+	return gateway.Config{
 		ReusePort:        c.ReusePort,
-		Guard:            gateway.Password(c.Token.Reveal()),
 		MaxConnections:   c.Gateway.MaxConnections,
 		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
 		AcceptRate:       c.Gateway.AcceptRate,
@@ -210,16 +200,11 @@ func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
 		IdleTimeout:      c.Gateway.IdleTimeout,
 		MaxOutbound:      c.Gateway.MaxOutbound,
 		CloseRate:        c.Gateway.CloseRate,
+		MaxBeatRate:      c.Gateway.MaxBeatRate,
 		KeepAlive:        c.Gateway.KeepAlive,
 		UserTimeout:      c.Gateway.UserTimeout,
 		MaxGap:           c.Source.MaxGap,
 		Allowance:        c.Source.ReconnectAllowance,
 		Logger:           log,
 	}
-	for _, l := range c.Listen {
-		out.Listen = append(out.Listen, gateway.Listener{
-			Address: l.Address, Protocols: []codec.Protocol{line.Protocol{MaxLine: c.Gateway.MaxLine}},
-		})
-	}
-	return out
 }

@@ -33,7 +33,7 @@ func directions() table {
 
 		// Services.
 		"cluster":  belowServices,
-		"delivery": belowServices,
+		"delivery": slices.Concat(belowServices, []string{"store"}),
 		"schedule": belowServices,
 		"store":    belowServices,
 

@@ -5,42 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
-
-// ProtocolLine is the line protocol, the default of a device port.
-const ProtocolLine = "line"
-
-// Listener is one device port.
-type Listener struct {
-	Protocol string // ProtocolLine
-	Address  string // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
-}
-
-// String returns PROTOCOL://HOST:PORT.
-func (l Listener) String() string { return l.Protocol + "://" + l.Address }
-
-func protocols() []string { return []string{ProtocolLine} }
-
-// parseListener reads [PROTOCOL://]HOST:PORT.
-func parseListener(text string) (Listener, error) {
-	protocol, address, found := strings.Cut(text, "://")
-	if !found {
-		protocol, address = ProtocolLine, text
-	}
-	if !slices.Contains(protocols(), protocol) {
-		return Listener{}, fmt.Errorf("%s has the unknown protocol %s; known is: %s",
-			strictyaml.Quote(text), strictyaml.Quote(protocol), strings.Join(protocols(), ", "))
-	}
-	if _, err := parseAddress(address); err != nil {
-		return Listener{}, err
-	}
-	return Listener{Protocol: protocol, Address: address}, nil
-}
 
 // parseAddress checks HOST:PORT and returns it as it is. The host may be
 // empty, which is every address of this machine.

@@ -32,7 +32,7 @@ type Config struct {
 	Data      string            // directory for what is stored; relative to the working directory
 	Database  Secret            // URL of the database, which may hold a password; unset means SQLite in Data
 	Open      bool              // accept devices and API calls without a token, also from other machines
-	Token     Secret            // shared by all devices; unset means no authentication
+	Token     Secret            // shared by all devices; unset means no authentication, but for DevicesFile and certificates
 	ReusePort bool              // open device ports with SO_REUSEPORT
 	Log       Log               // what is logged, and how
 	Policy    Policy            // the fleet's default
@@ -46,7 +46,8 @@ type Config struct {
 	Report    Report
 	Events    Events
 
-	Checkpoint time.Duration // between two pictures of the last heartbeats
+	DevicesFile string        // the devices that may come in, and their secrets; empty means all, or Token
+	Checkpoint  time.Duration // between two pictures of the last heartbeats
 }
 
 // TLS names the files of a certificate. Both are set or neither.
@@ -82,6 +83,8 @@ type Policy struct {
 	LateAfter  time.Duration // heard silence after which it is late; 0 is off; shorter than Timeout where both are given
 	CloseGrace time.Duration // time to come back after its connection ended
 	SleepLimit time.Duration // longest sleep it may announce
+	Probes     int           // how often it is asked for a sign of life before it is offline; 0 is off
+	ProbeWait  time.Duration // from one of them to the next, and to the verdict; Probes × ProbeWait is shorter than Timeout where both are given
 }
 
 // Group is a set of devices with a policy of its own.
@@ -127,6 +130,7 @@ type Gateway struct {
 	MaxLine                  int           // bytes of one message
 	MaxOutbound              int           // bytes waiting to be sent to one device
 	CloseRate                int           // connections closed per second while shutting down
+	MaxBeatRate              int           // heartbeats per second that are meant to come; 0 is no limit
 	KeepAlive                time.Duration // idle time before TCP probes; 0 is off
 	UserTimeout              time.Duration // unacknowledged data before TCP gives up
 }

@@ -21,14 +21,11 @@ func TestResolveFull(t *testing.T) {
 	}
 	slow := config.Policy{
 		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
-		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour,
+		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour, Probes: 3, ProbeWait: 4 * time.Second,
 	}
 	want := config.Config{
-		Listen: []config.Listener{
-			{Protocol: "line", Address: "0.0.0.0:7700"},
-			{Protocol: "line", Address: "[::1]:7701"},
-		},
-		HTTP: "localhost:8081", Data: "/var/lib/holter", Open: true,
+		Listen: fullListeners(),
+		HTTP:   "localhost:8081", Data: "/var/lib/holter", Open: true,
 		Token: config.NewSecret("0123456789"), ReusePort: true,
 		Log:    config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Policy: slow,
@@ -49,7 +46,7 @@ func TestResolveFull(t *testing.T) {
 		Gateway: config.Gateway{
 			MaxConnections: 600_000, MaxConnectionsPerAddress: 1000, AcceptRate: 5000,
 			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute, MaxLine: 2048,
-			MaxOutbound: 131072, CloseRate: 500, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
+			MaxOutbound: 131072, CloseRate: 500, MaxBeatRate: 250_000, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
 		},
 		Events:     config.Events{Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},
 		TLS:        config.TLS{Cert: "/etc/holter/cert.pem", Key: "/etc/holter/key.pem"},
@@ -68,7 +65,7 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
-	if zero := zeroFields(reflect.ValueOf(want), "Config"); len(zero) > 0 {
+	if zero := zeroFields(reflect.ValueOf(want), "Config"); !slices.Equal(zero, []string{"Config.DevicesFile"}) { // it goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
 	bridge := zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge")
@@ -130,13 +127,13 @@ func TestResolveDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{
-		Listen: []config.Listener{{Protocol: config.ProtocolLine, Address: "127.0.0.1:7700"}},
+		Listen: lines("127.0.0.1:7700"),
 		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000,
 		Data:   "./holter-data",
 		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},
 	}
-	if !reflect.DeepEqual(got, want) {
+	if got = config.Plain(got); !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)
 	}
 }
@@ -222,7 +219,7 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open"}) {
+	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open", "Config.Token"}) {
 		t.Errorf("the example leaves out %v, want only what would be insecure", zero)
 	}
 	sections := map[string]string{
@@ -232,7 +229,8 @@ func TestDocumentation(t *testing.T) {
 		"broker": "broker: {zzz: 1}", "broker.tls": "broker: {tls: {zzz: 1}}", "bridges": "bridges: [{zzz: 1}]",
 		"bridges.tls": "bridges: [{tls: {zzz: 1}}]", "rules": "bridges: [{rules: [{zzz: 1}]}]",
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
-		"tls": "tls: {zzz: 1}", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
+		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
 	}
 	for section, text := range sections {
 		for _, key := range allowed(t, text) {

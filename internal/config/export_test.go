@@ -10,6 +10,12 @@ func ParseText(name, text string) (Config, error) {
 
 // Plain returns a configuration without the places where it was written, to be compared.
 func Plain(c Config) Config {
+	for i := range c.Listen {
+		c.Listen[i].at = spot{}
+		if c.Listen[i].DTU != nil {
+			c.Listen[i].DTU.at = spots{}
+		}
+	}
 	for i := range c.Bridges {
 		b := &c.Bridges[i]
 		b.at = spot{}

@@ -30,6 +30,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Add("policy: &a {timeout: 3s}\ngroups:\n- {name: x, match: '*', policy: *a}\n")
+	f.Add("tls: {cert: a, key: b}\ndevices_file: d\nlisten:\n- {address: 'tls+any://:1', proxies: [10.0.0.0/8]}\n- {address: ':2', dtu: {registration: a, poll: 'hex:00'}}\n")
 	f.Add("%YAML 1.2\n---\n? data\n: |\n  b\ntoken: >-\n  c\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		cfg, err := config.ParseText("fleet.yaml", text)
@@ -53,6 +54,7 @@ func checkUsable(t *testing.T, cfg config.Config) {
 	if len(cfg.Listen) == 0 || cfg.HTTP == "" || cfg.Data == "" || cfg.Log.Format == "" {
 		t.Errorf("a default is missing: %+v", cfg)
 	}
+	checkListenersUsable(t, cfg)
 	checkMQTTUsable(t, cfg)
 	policies := []config.Policy{cfg.Policy}
 	for id, p := range cfg.Devices {
@@ -68,12 +70,12 @@ func checkUsable(t *testing.T, cfg config.Config) {
 		policies = append(policies, g.Policy)
 	}
 	for _, p := range policies {
-		for _, d := range []time.Duration{p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit} {
+		for _, d := range []time.Duration{p.Interval, p.Timeout, p.LateAfter, p.CloseGrace, p.SleepLimit, p.ProbeWait} {
 			if d < 0 || d > 366*24*time.Hour {
 				t.Errorf("policy %+v", p)
 			}
 		}
-		if p.Timeout > 0 && (p.LateAfter >= p.Timeout || p.Interval >= p.Timeout) {
+		if p.Timeout > 0 && (p.LateAfter >= p.Timeout || p.Interval >= p.Timeout || time.Duration(p.Probes)*p.ProbeWait >= p.Timeout) {
 			t.Errorf("policy %+v", p)
 		}
 	}

@@ -133,7 +133,9 @@ func parseBridgeName(text string) (string, error) {
 
 // takenNames are the sources that there are without bridges, and what else a
 // bridge cannot be called.
-func takenNames() []string { return []string{ReportToBroker, "mqtt", "line", "http"} }
+func takenNames() []string {
+	return []string{ReportToBroker, "mqtt", "line", "http", "gateway", "gateway-udp", "gateway-tls"}
+}
 
 func parseUsername(text string) (string, error) { return label("username", text, 1024) }
 

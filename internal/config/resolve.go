@@ -13,7 +13,7 @@ import (
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, reuse_port,
+	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, devices_file, reuse_port,
 	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
 	// mqtt.ca, mqtt.cert, mqtt.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
@@ -62,17 +62,17 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 type resolver struct {
 	cfg        Config
 	errs       []error
-	listenAt   []place // beside cfg.Listen
 	httpAt     place
 	tlsAt      place // of one half of a certificate
 	broken     bool  // the file could not be read, so that all its settings are missing
-	unsure     bool  // token or open was given, but not understood
+	unsure     bool  // token, devices_file or open was given, but not understood
 	overridden bool  // cfg.Listen holds settings, no longer the file's list
 
 	monitor     bool  // for holter monitor
 	brokerAt    place // nil: not given
 	anonymousAt place
 	reportAt    place
+	devicesAt   place // of cfg.DevicesFile
 	typed       typedBridges
 }
 
@@ -81,6 +81,7 @@ func (r *resolver) finish() (Config, error) {
 	r.typed.settle(r)
 	r.fillDefaults()
 	r.checkAddresses()
+	r.checkDevices()
 	r.checkBroker()
 	r.checkBridges()
 	r.checkReport()
@@ -99,29 +100,8 @@ func (r *resolver) load(name, text string) {
 		return
 	}
 	seen := d.Mapping("", root, r.root(d))
-	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet()
+	r.unsure = seen["token"] != nil && !r.cfg.Token.IsSet() || seen["devices_file"] != nil && r.cfg.DevicesFile == ""
 	r.errs = append(r.errs, d.Errs()...)
-}
-
-// listenList stores the file's list of device ports.
-func (r *resolver) listenList(d *strictyaml.Reader) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		items := d.Items(path, n)
-		if len(items) == 0 {
-			if v := d.Resolve(path, n); v != nil && v.Type() == ast.SequenceType {
-				d.Fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
-			}
-		}
-		for i, item := range items {
-			var l Listener
-			at := strictyaml.Element(path, i)
-			strictyaml.Value(d, &l, parseListener)(at, item)
-			if l.Address != "" {
-				r.cfg.Listen = append(r.cfg.Listen, l)
-				r.listenAt = append(r.listenAt, d.Place(at, item).Mistake)
-			}
-		}
-	}
 }
 
 func (r *resolver) httpAddress(d *strictyaml.Reader) strictyaml.Setter {
@@ -171,6 +151,11 @@ func (r *resolver) apply(s Setting) error {
 		err := assign(&c.Token, s.Value, parseToken)
 		r.unsure = r.unsure || err != nil
 		return err
+	case "devices_file":
+		r.devicesAt = s.at
+		err := assign(&c.DevicesFile, s.Value, parseFile)
+		r.unsure = r.unsure || err != nil
+		return err
 	case "reuse_port":
 		return assign(&c.ReusePort, s.Value, parseSwitch)
 	case "broker.listen":
@@ -187,17 +172,26 @@ func (r *resolver) apply(s Setting) error {
 	return fmt.Errorf("there is no setting %q", s.Key)
 }
 
+// devicesFile stores the name of the file of devices.
+func (r *resolver) devicesFile(d *strictyaml.Reader) strictyaml.Setter {
+	set := strictyaml.Value(d, &r.cfg.DevicesFile, parseFile)
+	return func(path string, n ast.Node) {
+		set(path, n)
+		r.devicesAt = d.Place(path, n).Mistake
+	}
+}
+
 func (r *resolver) addListener(s Setting) error {
 	if !r.overridden {
 		r.overridden = true
-		r.cfg.Listen, r.listenAt = nil, nil
+		r.cfg.Listen = nil
 	}
 	l, err := parseListener(s.Value)
 	if err != nil {
 		return err
 	}
+	l.at = strictyaml.Outside(s.Origin)
 	r.cfg.Listen = append(r.cfg.Listen, l)
-	r.listenAt = append(r.listenAt, s.at)
 	return nil
 }
 
@@ -214,10 +208,9 @@ func assign[T any](dst *T, text string, parse func(string) (T, error)) error {
 func (r *resolver) fillDefaults() {
 	c := &r.cfg
 	if r.monitor {
-		c.Listen, r.listenAt, c.Broker = nil, nil, Broker{}
+		c.Listen, c.Broker = nil, Broker{}
 	} else if len(c.Listen) == 0 {
-		c.Listen = []Listener{{ProtocolLine, DefaultListen}}
-		r.listenAt = []place{Setting{Origin: "listen (default)"}.at}
+		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
 	}
 	if c.HTTP == "" {
 		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at
@@ -236,6 +229,7 @@ func (r *resolver) fillDefaults() {
 // checkAddresses rejects an address that is used twice, a device port that
 // other machines reach although nobody said that they may, and half of a
 // certificate. (The API asks for a token where other machines reach it.)
+// Ports of UDP and TCP have nothing to do with each other.
 func (r *resolver) checkAddresses() {
 	if r.broken {
 		return
@@ -244,16 +238,12 @@ func (r *resolver) checkAddresses() {
 	once := func(address string, at place) {
 		_, port, _ := net.SplitHostPort(address)
 		if used[address] && port != "0" {
-			r.errs = append(r.errs, at(address+" is used twice"))
+			r.errs = append(r.errs, at(strings.TrimPrefix(address, udpPrefix)+" is used twice"))
 		}
 		used[address] = true
 	}
-	for i, l := range r.cfg.Listen {
-		once(l.Address, r.listenAt[i])
-		if !Loopback(l.Address) && !r.cfg.Open && !r.cfg.Token.IsSet() && !r.unsure {
-			r.errs = append(r.errs, r.listenAt[i](fmt.Sprintf("other machines reach %s, and there is no token: "+
-				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in", l.Address)))
-		}
+	for i := range r.cfg.Listen {
+		r.checkListener(&r.cfg.Listen[i], once)
 	}
 	once(r.cfg.HTTP, r.httpAt)
 	if b := r.cfg.Broker.Listen; b != "" && b != brokerOff {
@@ -261,5 +251,37 @@ func (r *resolver) checkAddresses() {
 	}
 	if (r.cfg.TLS.Cert == "") != (r.cfg.TLS.Key == "") {
 		r.errs = append(r.errs, r.tlsAt("a certificate needs its key: give both --tls-cert and --tls-key, or neither"))
+	}
+}
+
+// checkDevices rejects two answers to the question who may come in.
+func (r *resolver) checkDevices() {
+	if r.cfg.DevicesFile != "" && r.cfg.Token.IsSet() && !r.broken && !r.monitor {
+		r.errs = append(r.errs, r.devicesAt("there is a token for all devices, too; remove one of both: in the file of devices each has its own"))
+	}
+}
+
+// udpPrefix tells the addresses of UDP from others.
+const udpPrefix = "udp/"
+
+// checkListener checks a device port against the others and the rest of the configuration, and fills in its certificate.
+func (r *resolver) checkListener(l *Listener, once func(address string, at place)) {
+	c := &r.cfg
+	if l.Packets {
+		once(udpPrefix+l.Address, l.Mistake)
+	} else {
+		once(l.Address, l.Mistake)
+	}
+	if l.TLS != nil && l.TLS.Cert == "" {
+		l.TLS.Cert, l.TLS.Key = c.TLS.Cert, c.TLS.Key
+		if c.TLS == (TLS{}) {
+			r.errs = append(r.errs, l.Mistake("TLS needs a certificate: add --tls-cert FILE and --tls-key FILE (tls: in the file), "+
+				"which are those of the API, too, or in the file tls: {cert: FILE, key: FILE} beside the address"))
+		}
+	}
+	if !Loopback(l.Address) && !c.Open && !c.Token.IsSet() && c.DevicesFile == "" && !l.Certified() && !r.unsure {
+		r.errs = append(r.errs, l.Mistake(fmt.Sprintf("other machines reach %s, and there is no token: "+
+			"add --token SECRET (HOLTER_TOKEN, or token: in the file), --devices-file FILE with the devices that may come in, "+
+			"or --open to let every device in", l.Address)))
 	}
 }

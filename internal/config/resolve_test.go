@@ -31,12 +31,12 @@ func TestResolveSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config.Config{
-		Listen: []config.Listener{{Protocol: "line", Address: "[::1]:5"}, {Protocol: "line", Address: "127.0.0.1:6"}},
+		Listen: lines("[::1]:5", "127.0.0.1:6"),
 		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
 		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000,
 		Broker: config.Broker{Anonymous: config.AnonymousLoopback},
 	}
-	if !reflect.DeepEqual(got, want) {
+	if got = config.Plain(got); !reflect.DeepEqual(got, want) {
 		t.Errorf("Resolve() = %+v, want %+v", got, want)
 	}
 }
@@ -54,14 +54,16 @@ func TestResolveMistakes(t *testing.T) {
 				`fleet.yaml:1:7: http: "80" is a port without a host; write 127.0.0.1:80`,
 				"   1 | http: 80", "     |       ^",
 				`HOLTER_LOG_LEVEL: "loud" is not a log level; allowed are: debug, info, warn, error`,
-				`--listen: "tcp://:1" has the unknown protocol "tcp"; known is: line`,
+				`--listen: "tcp://:1" has the unknown protocol "tcp" (known are: jt808, gt06, teltonika, frame, dtu, line; ` +
+					`any is all but dtu; tls and udp stand before them, as in tls+line)`,
 			},
 		},
 		{
 			"setting without a token", "http: 127.0.0.1:1\n",
 			[]config.Setting{{"listen", "0.0.0.0:7700", "--listen"}},
 			[]string{"--listen: other machines reach 0.0.0.0:7700, and there is no token: " +
-				"add --token SECRET (HOLTER_TOKEN, or token: in the file), or --open to let every device in"},
+				"add --token SECRET (HOLTER_TOKEN, or token: in the file), --devices-file FILE with the devices that may come in, " +
+				"or --open to let every device in"},
 		},
 		{
 			"no complaint of a missing token beside a bad one", "listen: [0.0.0.0:7700]\n",
@@ -82,6 +84,28 @@ func TestResolveMistakes(t *testing.T) {
 			"twice on the command line", "{}\n",
 			[]config.Setting{{"listen", "127.0.0.1:5", "--listen"}, {"listen", "127.0.0.1:5", "--listen"}},
 			[]string{"--listen: 127.0.0.1:5 is used twice"},
+		},
+		{
+			"devices and a token", "token: x\n",
+			[]config.Setting{{"devices_file", "devices", "--devices-file"}},
+			[]string{"--devices-file: there is a token for all devices, too; remove one of both: in the file of devices each has its own"},
+		},
+		{
+			"no complaint of missing devices beside bad ones", "listen: [0.0.0.0:7700]\n",
+			[]config.Setting{{"devices_file", "", "--devices-file"}},
+			[]string{`--devices-file: "" is not the name of a file`},
+		},
+		{
+			"TLS without a certificate", "{}\n",
+			[]config.Setting{{"listen", "tls+line://127.0.0.1:1", "--listen"}},
+			[]string{"--listen: TLS needs a certificate: add --tls-cert FILE and --tls-key FILE (tls: in the file), which are those of the API, too, " +
+				"or in the file tls: {cert: FILE, key: FILE} beside the address"},
+		},
+		{
+			"dtu on the command line", "{}\n",
+			[]config.Setting{{"listen", "dtu://127.0.0.1:1", "--listen"}},
+			[]string{`--listen: "dtu://127.0.0.1:1": dtu has to be told what a registration looks like; write the port into the file, ` +
+				`as {address: "dtu://127.0.0.1:1", dtu: {registration: '\d{15}'}}`},
 		},
 		{
 			"unknown setting", "{}\n",
@@ -122,6 +146,10 @@ func TestResolveSettingsThatAllow(t *testing.T) {
 		{"open as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "open", Value: "1"}}},
 		{"address replaced", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "listen", Value: "127.0.0.1:1"}}},
 		{"token in the file", "token: x\n", []config.Setting{{Key: "listen", Value: "[::]:80"}}},
+		{"devices as a setting", "listen: [0.0.0.0:1]\n", []config.Setting{{Key: "devices_file", Value: "devices"}}},
+		{"devices in the file", "devices_file: devices\n", []config.Setting{{Key: "listen", Value: "any://:80"}}},
+		{"certificates of devices", "tls: {cert: a, key: b}\nlisten: [{address: ':80', tls: {client_ca: ca}}]\n", nil},
+		{"TCP and UDP at one port", "listen: [127.0.0.1:1, 'udp+line://127.0.0.1:1']\n", nil},
 		{"open API", "open: true\n", []config.Setting{{Key: "http", Value: "[::]:80"}}},
 	}
 	for _, tt := range tests {

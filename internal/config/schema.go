@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 
 // defaultTimeout is the timeout of the fleet's policy where none is given.
 const defaultTimeout = 90 * time.Second
+
+// defaultProbeWait is that of a policy with probes.
+const defaultProbeWait = 5 * time.Second
 
 // aYear bounds every duration of a policy: what is longer is a mistake.
 const aYear = 365 * 24 * time.Hour
@@ -28,6 +32,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "checkpoint", Set: strictyaml.Value(d, &c.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
 		{Key: "open", Set: strictyaml.Plain(d, &c.Open, strictyaml.Bool)},
 		{Key: "token", Set: strictyaml.Value(d, &c.Token, parseToken)},
+		{Key: "devices_file", Set: r.devicesFile(d)},
 		{Key: "reuse_port", Set: strictyaml.Plain(d, &c.ReusePort, strictyaml.Bool)},
 		{Key: "log", Set: strictyaml.Section(d, []strictyaml.Field{
 			{Key: "level", Set: strictyaml.Value(d, &c.Log.Level, parseLevel)},
@@ -66,6 +71,7 @@ func gateway(d *strictyaml.Reader, g *Gateway) strictyaml.Setter {
 		{Key: "idle_timeout", Set: strictyaml.Value(d, &g.IdleTimeout, span{min: time.Millisecond, max: aYear, off: true}.parse)},
 		{Key: "max_line", Set: strictyaml.Plain(d, &g.MaxLine, count{min: 64, max: mebibyte}.parse)},
 		{Key: "max_outbound", Set: strictyaml.Plain(d, &g.MaxOutbound, count{min: 1024, max: 1024 * mebibyte}.parse)},
+		{Key: "max_beat_rate", Set: strictyaml.Plain(d, &g.MaxBeatRate, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "close_rate", Set: strictyaml.Plain(d, &g.CloseRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "keepalive", Set: strictyaml.Value(d, &g.KeepAlive, span{min: time.Second, max: 9 * time.Hour, off: true}.parse)},
 		{Key: "user_timeout", Set: strictyaml.Value(d, &g.UserTimeout, span{min: time.Millisecond, max: 24 * time.Hour}.parse)},
@@ -84,6 +90,8 @@ func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration) strictyaml.S
 		{Key: "late_after", Set: strictyaml.Value(d, &p.LateAfter, late.parse)},
 		{Key: "close_grace", Set: strictyaml.Value(d, &p.CloseGrace, some.parse)},
 		{Key: "sleep_limit", Set: strictyaml.Value(d, &p.SleepLimit, some.parse)},
+		{Key: "probes", Set: strictyaml.Plain(d, &p.Probes, count{max: 100}.parse)},
+		{Key: "probe_wait", Set: strictyaml.Value(d, &p.ProbeWait, some.parse)},
 	}
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
@@ -111,6 +119,11 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 	if p.Interval >= p.Timeout {
 		d.Fail(strictyaml.Join(path, "interval"), seen["interval"],
 			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", short(p.Interval), limit)
+	}
+	if span := time.Duration(p.Probes) * cmp.Or(p.ProbeWait, defaultProbeWait); span >= p.Timeout {
+		d.Fail(strictyaml.Join(path, "probes"), cmp.Or(seen["probes"], seen["probe_wait"]),
+			"%d × probe_wait (%s) is not shorter than the timeout (%s), but the first question comes so long before the verdict",
+			p.Probes, short(cmp.Or(p.ProbeWait, defaultProbeWait)), limit)
 	}
 }
 

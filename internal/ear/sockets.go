@@ -12,16 +12,16 @@ import (
 type Sockets struct {
 	crowded atomic.Bool // connections wait to be accepted because there are too many
 
-	mu       sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
-	listener int           // its descriptor, -1 without one
-	open     map[int]*Conn // by descriptor
-	fds      []int         // room for a question
-	poller   poller
-	watch    watch
+	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
+	listeners []int         // their descriptors
+	open      map[int]*Conn // by descriptor
+	fds       []int         // room for a question
+	poller    poller
+	watch     watch
 }
 
 // NewSockets returns no sockets.
-func NewSockets() *Sockets { return &Sockets{listener: -1, open: make(map[int]*Conn)} }
+func NewSockets() *Sockets { return &Sockets{open: make(map[int]*Conn)} }
 
 // Conn is a connection that is tracked.
 type Conn struct {
@@ -52,18 +52,20 @@ func descriptorOf(of any) int {
 	return descriptor
 }
 
-// Listen says where connections come from, until Stop is called, which must be before the listener is closed.
+// Listen says where connections come from, too, until Stop is called, which must be before the listener is closed.
 func (s *Sockets) Listen(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = descriptorOf(l)
+	if fd := descriptorOf(l); fd >= 0 {
+		s.listeners = append(s.listeners, fd)
+	}
 }
 
-// Stop says that no more come.
+// Stop says that no more come from anywhere.
 func (s *Sockets) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener = -1
+	s.listeners = nil
 }
 
 // Track adds a connection, until it is closed through what is returned. It must be read and closed through that only.
@@ -94,11 +96,15 @@ func (s *Sockets) remove(c *Conn) {
 func (s *Sockets) backlog() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener < 0 {
+	if !s.poller.ask(s.listeners) {
 		return false
 	}
-	s.fds = append(s.fds[:0], s.listener)
-	return s.poller.ask(s.fds) && s.poller.readable(0)
+	for i := range s.listeners {
+		if s.poller.readable(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // begin makes ready for questions, until end is called.

@@ -18,28 +18,38 @@ import (
 const perSource = 4000
 
 // Target is an IPv4 address to connect to.
-type Target struct{ address unix.SockaddrInet4 }
+type Target struct {
+	address unix.SockaddrInet4
+
+	// Packets makes sockets of UDP, which are open at once, instead of TCP.
+	Packets bool
+}
 
 // To returns the target at an IPv4 address; it panics if it is none.
 func To(addr netip.AddrPort) Target {
-	return Target{unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())}}
+	return Target{address: unix.SockaddrInet4{Addr: addr.Addr().As4(), Port: int(addr.Port())}}
 }
 
 // Dial begins to open connection i, counted from 0, from an address after
 // 127.0.0.1. It is open once it can be written to.
 func (t *Target) Dial(i int) (fd int, err error) {
-	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	kind := unix.SOCK_STREAM
+	if t.Packets {
+		kind = unix.SOCK_DGRAM
+	}
+	fd, err = unix.Socket(unix.AF_INET, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
 	source := unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2 + byte(i/perSource)}}
-	err = errors.Join(
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)),
-		os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)),
-		os.NewSyscallError("bind", unix.Bind(fd, &source)),
-	)
-	if err == nil {
-		if err = unix.Connect(fd, &t.address); errors.Is(err, unix.EINPROGRESS) {
+	if !t.Packets {
+		err = errors.Join(
+			os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)),
+			os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)),
+		)
+	}
+	if err = errors.Join(err, os.NewSyscallError("bind", unix.Bind(fd, &source))); err == nil {
+		if err = unix.Connect(fd, &t.address); err == nil || errors.Is(err, unix.EINPROGRESS) {
 			return fd, nil
 		}
 		err = os.NewSyscallError("connect", err)

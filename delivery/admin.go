@@ -1,0 +1,340 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+var (
+	// ErrBad is wrapped by errors that say what is wrong with what was asked for.
+	ErrBad = errors.New("delivery: bad request")
+	// ErrFull is returned for a job whose queue has as many as it may have.
+	ErrFull = errors.New("delivery: the queue is full")
+)
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
+}
+
+// DefaultQueue is the name of the queue that is always there.
+const DefaultQueue = "default"
+
+// NewQueue returns a queue with the settings that one has by default.
+func NewQueue(name string) store.Queue {
+	return store.Queue{
+		Name: name, Concurrency: 32, Attempts: 100, Backoff: time.Second, MaxBackoff: time.Hour, MaxAge: 72 * time.Hour, MaxJobs: 10_000_000,
+	}
+}
+
+// Settings returns all queues, endpoints and routes.
+func (e *Engine) Settings() store.Settings {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return store.Settings{
+		Queues: slices.Clone(e.settings.Queues), Endpoints: slices.Clone(e.settings.Endpoints), Routes: slices.Clone(e.settings.Routes),
+	}
+}
+
+// Queue returns a queue by name. Errors: store.ErrUnknown.
+func (e *Engine) Queue(name string) (store.Queue, error) {
+	return named(e.Settings().Queues, name, "queue", func(q *store.Queue) string { return q.Name })
+}
+
+// Endpoint returns an endpoint by name. Errors: store.ErrUnknown.
+func (e *Engine) Endpoint(name string) (store.Endpoint, error) {
+	return named(e.Settings().Endpoints, name, "endpoint", func(p *store.Endpoint) string { return p.Name })
+}
+
+// Route returns a route by name. Errors: store.ErrUnknown.
+func (e *Engine) Route(name string) (store.Route, error) {
+	return named(e.Settings().Routes, name, "route", func(r *store.Route) string { return r.Name })
+}
+
+func named[T any](list []T, name, what string, nameOf func(*T) string) (T, error) {
+	for i := range list {
+		if nameOf(&list[i]) == name {
+			return list[i], nil
+		}
+	}
+	var none T
+	return none, fmt.Errorf("%w: there is no %s %.80q", store.ErrUnknown, what, name)
+}
+
+// change changes something in the database, and makes it count.
+func (e *Engine) change(ctx context.Context, do func() error) error {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	if err := do(); err != nil {
+		if errors.Is(err, store.ErrBadName) {
+			return bad("%w", err)
+		}
+		return err
+	}
+	return e.reload(ctx)
+}
+
+// PutQueue makes a queue, or changes the one with its name. Errors: ErrBad.
+func (e *Engine) PutQueue(ctx context.Context, q store.Queue) error {
+	if err := checkQueue(&q); err != nil {
+		return err
+	}
+	return e.change(ctx, func() error {
+		_, err := e.jobs.PutQueue(ctx, q)
+		return err
+	})
+}
+
+func checkQueue(q *store.Queue) error {
+	var errs []error
+	reject := func(isBad bool, format string, args ...any) {
+		if isBad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	reject(q.Concurrency < 1 || q.Concurrency > 10_000, "concurrency is %d, want 1 to 10,000", q.Concurrency)
+	reject(!(q.Rate == 0 || q.Rate >= 0.001 && q.Rate <= 1e6), "rate is %v, want 0.001 to 1,000,000 per second, or 0 for no limit", q.Rate)
+	reject(q.Attempts < 1 || q.Attempts > 10_000, "attempts is %d, want 1 to 10,000", q.Attempts)
+	reject(q.Backoff < time.Millisecond || q.Backoff > 24*time.Hour, "backoff is %v, want 1 ms to 24 h", q.Backoff)
+	reject(q.MaxBackoff < q.Backoff || q.MaxBackoff > 30*24*time.Hour, "max_backoff is %v, want %v (the first one) to 30 days", q.MaxBackoff, q.Backoff)
+	reject(q.MaxAge < time.Second || q.MaxAge > 365*24*time.Hour, "max_age is %v, want 1 s to 365 days", q.MaxAge)
+	reject(q.MaxJobs < 1 || q.MaxJobs > 1e12, "max_jobs is %d, want 1 or more", q.MaxJobs)
+	if len(errs) > 0 {
+		return bad("%w", errors.Join(errs...))
+	}
+	return nil
+}
+
+// PauseQueue lets no delivery of a queue begin any more, or lets them begin again. Its jobs stay.
+func (e *Engine) PauseQueue(ctx context.Context, name string, paused bool) error {
+	return e.change(ctx, func() error {
+		q, err := e.Queue(name)
+		if err != nil {
+			return err
+		}
+		q.Paused = paused
+		_, err = e.jobs.PutQueue(ctx, q)
+		return err
+	})
+}
+
+// PutEndpoint makes an endpoint, or changes the one with its name. Errors: ErrBad.
+func (e *Engine) PutEndpoint(ctx context.Context, p store.Endpoint) error {
+	if err := e.checkEndpoint(&p); err != nil {
+		return err
+	}
+	return e.change(ctx, func() error {
+		_, err := e.jobs.PutEndpoint(ctx, p)
+		return err
+	})
+}
+
+func (e *Engine) checkEndpoint(p *store.Endpoint) error {
+	if len(p.Settings) > 64<<10 {
+		return bad("the settings have %d bytes, want 65,536 at most", len(p.Settings))
+	}
+	sink, _, err := e.newSink(p)
+	if sink != nil {
+		err = errors.Join(err, sink.Close())
+	}
+	if err != nil {
+		return bad("%w", err)
+	}
+	return nil
+}
+
+// EnableEndpoint lets an endpoint be delivered to again, or not any more. Its jobs wait while it is disabled, and events make no new ones.
+func (e *Engine) EnableEndpoint(ctx context.Context, name string, enabled bool, note string) error {
+	return e.change(ctx, func() error {
+		p, err := e.Endpoint(name)
+		if err != nil {
+			return err
+		}
+		p.Disabled, p.Note = !enabled, note
+		_, err = e.jobs.PutEndpoint(ctx, p)
+		return err
+	})
+}
+
+// gone disables an endpoint that said that it wants nothing any more.
+func (e *Engine) gone(ctx context.Context, p *endpoint, why string) {
+	if p.Num == 0 {
+		return // it stands for many
+	}
+	now, err := e.Endpoint(p.Name)
+	if err != nil || now.Disabled || now.Target != p.Target {
+		return // somebody has changed it
+	}
+	if err := e.EnableEndpoint(ctx, p.Name, false, why); err != nil {
+		e.config.Logger.ErrorContext(ctx, "an endpoint wants nothing any more, and cannot be disabled", "endpoint", p.Name, "error", err)
+		return
+	}
+	e.config.Logger.WarnContext(ctx, "an endpoint wants nothing any more and is disabled; its jobs wait", "endpoint", p.Name, "why", why)
+}
+
+// maxPattern is how many bytes a pattern, maxList how many entries a list of a route may have.
+const (
+	maxPattern = 255
+	maxList    = 32
+)
+
+// PutRoute makes a route, or changes the one with its name. Errors: ErrBad, store.ErrUnknown for a queue or an endpoint that is not there.
+func (e *Engine) PutRoute(ctx context.Context, r store.Route) error {
+	if _, err := compile(r); err != nil {
+		return bad("%w", err)
+	}
+	if len(r.Types) > maxList || len(r.Reasons) > maxList {
+		return bad("a route takes at most %d types and %d reasons", maxList, maxList)
+	}
+	for _, pattern := range []string{r.Group, r.Device} {
+		if len(pattern) > maxPattern || !utf8.ValidString(pattern) || !printable(pattern) {
+			return bad("the pattern %.80q is too long, or has control characters", pattern)
+		}
+	}
+	return e.change(ctx, func() error {
+		_, err := e.jobs.PutRoute(ctx, r)
+		return err
+	})
+}
+
+// DeleteQueue deletes a queue. Errors: store.ErrUnknown, store.ErrInUse; ErrBad for the one that is always there.
+func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
+	if name == DefaultQueue {
+		return bad("the queue %q is always there", name)
+	}
+	return e.change(ctx, func() error { return e.jobs.DeleteQueue(ctx, name) })
+}
+
+// DeleteEndpoint deletes an endpoint. Errors: store.ErrUnknown, store.ErrInUse.
+func (e *Engine) DeleteEndpoint(ctx context.Context, name string) error {
+	return e.change(ctx, func() error { return e.jobs.DeleteEndpoint(ctx, name) })
+}
+
+// DeleteRoute deletes a route; its jobs stay. Errors: store.ErrUnknown.
+func (e *Engine) DeleteRoute(ctx context.Context, name string) error {
+	return e.change(ctx, func() error { return e.jobs.DeleteRoute(ctx, name) })
+}
+
+// Request asks for a job.
+type Request struct {
+	Queue    string          // empty: the one that is always there
+	Endpoint string          // where to; or
+	URL      string          // where to
+	Body     json.RawMessage // required
+	RunAt    time.Time       // zero: at once
+	Deadline time.Time       // after which it is a dead letter; zero: the queue's maximum age
+	Key      string          // ordering key; empty for none
+	Unique   string          // idempotency key; empty for none
+}
+
+// MaxBody is how many bytes the body of a job may have.
+const MaxBody = 1 << 20
+
+// maxKey is how many bytes a key may have.
+const maxKey = 200
+
+// Enqueue makes a job, and returns its number once it is safe. A second one with the same idempotency key within a day is not made; the
+// number of the first is returned. Errors: ErrBad, ErrFull, store.ErrUnknown.
+func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
+	if err := r.check(time.Now()); err != nil {
+		return 0, err
+	}
+	q, err := e.Queue(cmp.Or(r.Queue, DefaultQueue))
+	if err != nil {
+		return 0, err
+	}
+	lane := store.Lane{Queue: q.Num}
+	if r.Endpoint != "" {
+		p, err := e.Endpoint(r.Endpoint)
+		if err != nil {
+			return 0, err
+		}
+		lane.Endpoint = p.Num
+	}
+	if depth := e.depth(q.Num); depth >= q.MaxJobs {
+		return 0, fmt.Errorf("%w: %q has %d jobs", ErrFull, q.Name, depth)
+	}
+	ids, err := e.jobs.Enqueue(ctx, []store.NewJob{{
+		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
+		JobBody: store.JobBody{
+			Key: r.Key, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: later(r.RunAt, time.Now()), Deadline: r.Deadline,
+		},
+	}})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// later returns the later instant: the age of a job counts from when it was to run.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (r *Request) check(now time.Time) error {
+	switch {
+	case (r.Endpoint == "") == (r.URL == ""):
+		return bad("a job needs a URL or the name of an endpoint, and not both")
+	case len(r.Body) > MaxBody:
+		return bad("the body has %d bytes, want %d at most", len(r.Body), MaxBody)
+	case !json.Valid(r.Body):
+		return bad("the body is not JSON")
+	case !r.Deadline.IsZero() && (!r.Deadline.After(now) || !r.Deadline.After(r.RunAt)):
+		return bad("the deadline %s has passed, or is not after the time to run at", r.Deadline.Format(time.RFC3339))
+	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
+		return bad("the time to run at, %s, is more than ten years away", r.RunAt.Format(time.RFC3339))
+	}
+	for what, key := range map[string]string{"ordering": r.Key, "idempotency": r.Unique} {
+		if len(key) > maxKey || !utf8.ValidString(key) || !printable(key) {
+			return bad("the %s key is too long (%d bytes, want %d at most), or has control characters", what, len(key), maxKey)
+		}
+	}
+	if r.URL != "" {
+		if err := checkURL(r.URL); err != nil {
+			return bad("%w", err)
+		}
+	}
+	return nil
+}
+
+func printable(text string) bool {
+	for _, c := range text {
+		if unicode.IsControl(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// depth returns how many jobs a queue has.
+func (e *Engine) depth(queue uint32) (n int64) {
+	for lane, jobs := range e.jobs.Depths() {
+		if lane.Queue == queue {
+			n += jobs
+		}
+	}
+	return n
+}
+
+// EventTypes returns the names of the types of events that a route may choose.
+func EventTypes() []string {
+	var names []string
+	for t := range liveness.Type(64) {
+		if name := t.String(); name != "invalid" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

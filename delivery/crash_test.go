@@ -1,0 +1,197 @@
+package delivery_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// childDatabase and childTarget make the test binary a program that appends events and delivers them, until it is killed.
+const (
+	childDatabase = "HOLTER_DELIVERY_TEST_DATABASE"
+	childTarget   = "HOLTER_DELIVERY_TEST_TARGET"
+)
+
+// crashDevices is how many devices the child has.
+const crashDevices = 40
+
+// child is that program. It prints the offset of the latest event that was committed.
+func child() {
+	url := os.Getenv(childDatabase)
+	if url == "" {
+		return
+	}
+	ctx := context.Background()
+	fail := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	router := &delivery.Router{}
+	s, err := store.New(store.Config{URL: url, Outbox: router.Route})
+	fail(err)
+	fail(s.Open(ctx))
+	registry, err := liveness.New(s, liveness.Config{})
+	fail(err)
+	_, err = s.Load(ctx, registry)
+	fail(err)
+	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Private: loopback()})
+	fail(err)
+	fail(e.Load(ctx))
+	if len(e.Settings().Endpoints) == 0 {
+		fail(e.PutEndpoint(ctx, store.Endpoint{Name: "test", Kind: "webhook", Target: os.Getenv(childTarget)}))
+	}
+	fail(e.PutRoute(ctx, store.Route{Name: "all", Queue: 1, Endpoint: 1}))
+	q := delivery.NewQueue(delivery.DefaultQueue)
+	quick(&q)
+	fail(e.PutQueue(ctx, q))
+	go func() { fail(e.Run(ctx)) }()
+	for {
+		_, latest := s.Bounds()
+		batch := make([]liveness.Event, crashDevices/2)
+		for i := range batch {
+			n := latest + uint64(i)
+			num := uint32(n%crashDevices) + 1
+			batch[i] = liveness.Event{
+				Type: liveness.DeviceOnline, Subject: fmt.Sprint("dev-", num), Seq: n/crashDevices + 1, Time: time.Now(), Source: "line",
+				Record: &liveness.Record{Num: num, ID: fmt.Sprint("dev-", num), State: liveness.Online, Source: "line", Seq: n/crashDevices + 1},
+			}
+		}
+		fail(s.Append(ctx, batch))
+		_, latest = s.Bounds()
+		_, err = fmt.Fprintln(os.Stdout, latest)
+		fail(err)
+		for s.Jobs().Depths()[store.Lane{Queue: 1, Endpoint: 1}] > 2000 { // do not run away
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("HOLTER_TEST_KILLS")
+	if text == "" {
+		return 5
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
+	}
+	return n
+}
+
+// TestKilled kills a process that appends and delivers, at random instants, again and again. The receiver refuses one in ten. No event that
+// was committed may be missed, each device's come in their order, and one comes twice only if a crash lies between.
+func TestKilled(t *testing.T) {
+	type came struct {
+		id   string
+		life int
+	}
+	var life int
+	var log []came
+	lives := make(chan int, 1)
+	rc := newReceiver(t, nil)
+	rc.answer = func(_ int, r request, w http.ResponseWriter) {
+		if rand.IntN(10) == 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		rc.mu.Lock()
+		select {
+		case life = <-lives:
+		default:
+		}
+		log = append(log, came{strings.ReplaceAll(r.header.Get("webhook-id"), "%2D", "-"), life})
+		rc.mu.Unlock()
+		w.WriteHeader(http.StatusOK)
+	}
+	url := "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db")
+	committed := uint64(0)
+	for n := range kills(t) {
+		lives <- n
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), childDatabase+"="+url, childTarget+"="+rc.URL)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var timer *time.Timer
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if committed, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+			if timer == nil { // it is at work
+				timer = time.AfterFunc(rand.N(700*time.Millisecond), func() { _ = cmd.Process.Kill() })
+			}
+		}
+		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Fatalf("the child ended by itself: %v", err)
+		}
+		select {
+		case <-lives: // nothing was delivered
+		default:
+		}
+	}
+	lives <- kills(t)
+	r := &rig{tb: t, url: url}
+	r.start()
+	defer r.end()
+	r.idle()
+	_, latest := r.store.Bounds()
+	if latest < committed {
+		t.Errorf("the latest event is %d, and %d were committed", latest, committed)
+	}
+	if dead := r.dead(); len(dead) > 0 {
+		t.Errorf("%d dead letters: %+v", len(dead), dead[0])
+	}
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	first, last := make(map[string]int), make(map[string]int)
+	next := make(map[string]uint64) // by device, the number to come
+	doubled := 0
+	for _, c := range log {
+		id, seqText, _ := strings.Cut(c.id, ":")
+		seq, err := strconv.ParseUint(seqText, 10, 64)
+		if err != nil {
+			t.Fatalf("webhook-id %q", c.id)
+		}
+		if _, again := first[c.id]; again {
+			doubled++
+			if last[c.id] == c.life {
+				t.Errorf("%s came twice without a crash between", c.id)
+			}
+		} else {
+			first[c.id] = c.life
+			if next[id]++; seq != next[id] {
+				t.Fatalf("%s came when %s:%d was to come", c.id, id, next[id])
+			}
+		}
+		last[c.id] = c.life
+	}
+	if uint64(len(first)) != latest {
+		t.Errorf("%d events were delivered, want all of %d", len(first), latest)
+	}
+	t.Logf("%d kills, %d events, %d of them delivered once more", kills(t), latest, doubled)
+}

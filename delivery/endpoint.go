@@ -1,0 +1,156 @@
+package delivery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	// breakAfter is how many deliveries in a row fail before an endpoint is given a rest, and breakFor how long that is.
+	breakAfter = 5
+	breakFor   = 10 * time.Second
+)
+
+// endpoint is an endpoint at work. It lives as long as its settings do.
+type endpoint struct {
+	store.Endpoint
+
+	sink    Sink // nil if it cannot be made
+	err     error
+	timeout time.Duration
+	batch   int
+	breaker circuitbreaker.CircuitBreaker[any] // nil where one endpoint stands for many places
+
+	counts *endpointCounts
+
+	users sync.WaitGroup // deliveries that are going on
+}
+
+// endpointCounts outlive a change of the settings.
+type endpointCounts struct{ delivered, failed atomic.Uint64 }
+
+// kinds returns all kinds of endpoints that there are.
+func (e *Engine) kinds() map[string]Kind {
+	kinds := map[string]Kind{"webhook": e.web.kind}
+	if e.config.LogDir != "" {
+		kinds["log"] = logKind(e.config.LogDir)
+	}
+	if e.config.Commands {
+		kinds["command"] = commandKind
+	}
+	maps.Copy(kinds, e.config.Kinds)
+	return kinds
+}
+
+// newSink makes the sink of an endpoint, and returns its common settings.
+func (e *Engine) newSink(ep *store.Endpoint) (Sink, common, error) {
+	var c common
+	kind, ok := e.kinds()[ep.Kind]
+	if !ok {
+		return nil, c, fmt.Errorf("kind %q: %s", ep.Kind, e.noKind(ep.Kind))
+	}
+	var lax struct{ common }
+	if len(ep.Settings) > 0 {
+		if err := json.Unmarshal(ep.Settings, &lax); err != nil {
+			return nil, c, fmt.Errorf("settings: %w", err)
+		}
+	}
+	c = lax.common
+	sink, err := kind(ep.Target, ep.Settings)
+	return sink, c, errors.Join(err, c.check())
+}
+
+// noKind says why a kind is not there.
+func (e *Engine) noKind(kind string) string {
+	switch kind {
+	case "log":
+		return "no directory for log files is configured (delivery.log_dir)"
+	case "command":
+		return "commands are not allowed by the configuration (delivery.commands)"
+	}
+	return "there is none such, want webhook, mqtt, log or command"
+}
+
+// newEndpoint makes an endpoint. One that cannot be made is there nevertheless, and says why.
+func (e *Engine) newEndpoint(ep store.Endpoint, counts *endpointCounts) *endpoint {
+	out := &endpoint{Endpoint: ep, counts: counts}
+	var c common
+	if out.sink, c, out.err = e.newSink(&ep); out.err != nil {
+		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", ep.Name, "error", out.err)
+	}
+	out.timeout, out.batch = c.timeout(), c.batch()
+	out.breaker = circuitbreaker.NewBuilder[any]().WithFailureThreshold(breakAfter).WithSuccessThreshold(1).WithDelay(breakFor).Build()
+	return out
+}
+
+// adhoc is the endpoint of jobs that have a URL of their own.
+func (e *Engine) adhoc(counts *endpointCounts) *endpoint {
+	return &endpoint{Endpoint: store.Endpoint{Kind: "webhook"}, sink: e.web.sink(""), timeout: defaultTimeout, batch: 1, counts: counts}
+}
+
+// usable says whether jobs may be delivered to it at all.
+func (p *endpoint) usable() bool { return p.err == nil && !p.Disabled }
+
+// same says whether settings are those that the endpoint has.
+func (p *endpoint) same(other *store.Endpoint) bool {
+	return p.Kind == other.Kind && p.Target == other.Target && string(p.Settings) == string(other.Settings) && p.Disabled == other.Disabled &&
+		p.Name == other.Name && p.Note == other.Note
+}
+
+// record tells the breaker how a delivery went. An answer that is about the message only shows that the endpoint is there.
+func (p *endpoint) record(results []Result) {
+	failed := false
+	for i := range results {
+		r := &results[i]
+		if r.Err != nil {
+			p.counts.failed.Add(1)
+			failed = failed || !r.Permanent
+		} else {
+			p.counts.delivered.Add(1)
+		}
+	}
+	switch {
+	case p.breaker == nil:
+	case failed:
+		p.breaker.RecordFailure()
+	default:
+		p.breaker.RecordSuccess()
+	}
+}
+
+// skip says that a delivery for which the breaker gave a permit was not made.
+func (p *endpoint) skip() {
+	if p.breaker != nil && p.breaker.IsHalfOpen() {
+		p.breaker.RecordFailure() // the next one tells
+	}
+}
+
+// rest returns for how long nothing is to be sent there.
+func (p *endpoint) rest() time.Duration {
+	if p.breaker == nil || !p.breaker.IsOpen() {
+		return 0
+	}
+	return p.breaker.RemainingDelay()
+}
+
+// state says what the breaker does.
+func (p *endpoint) state() string {
+	switch {
+	case p.err != nil:
+		return "broken"
+	case p.Disabled:
+		return "disabled"
+	case p.breaker == nil:
+		return "closed"
+	}
+	return p.breaker.State().String()
+}

@@ -1,0 +1,293 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/store"
+)
+
+// Engine delivers the jobs of a store. Make one with [New], call [Engine.Load] once the store is open and before it gets events, then [Engine.Run].
+type Engine struct {
+	config Config
+	store  *store.Store
+	jobs   *store.Jobs
+	router *Router
+	web    *web
+
+	admin sync.Mutex // held while settings are changed; taken before all others
+
+	mu        sync.RWMutex // guards the fields below
+	settings  store.Settings
+	endpoints map[uint32]*endpoint // 0 is that of jobs with a URL of their own
+	counts    map[uint32]*endpointCounts
+	queues    map[uint32]*queue
+	running   map[uint32]func() // ends a queue's goroutine and waits for it
+	begin     func(*queue) func()
+	retired   sync.WaitGroup // of endpoints that are replaced
+}
+
+// New returns an engine for the jobs of a store whose outbox is router.Route. It starts nothing. Errors: values that cannot be.
+func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
+	if s == nil || router == nil {
+		return nil, errors.New("delivery: New needs a store and its router")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent),
+		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
+	}
+	return e, nil
+}
+
+// Load reads queues, endpoints and routes: from now on events become jobs. The store must be open.
+func (e *Engine) Load(ctx context.Context) error {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	return e.reload(ctx)
+}
+
+// reload makes what is in the database count. Call it with admin held.
+func (e *Engine) reload(ctx context.Context) error {
+	settings, err := e.jobs.Settings(ctx)
+	if err != nil {
+		return fmt.Errorf("load queues, endpoints and routes: %w", err)
+	}
+	t := &table{depths: e.jobs.Depths, limits: make(map[uint32]int64)}
+	for _, q := range settings.Queues {
+		t.limits[q.Num] = q.MaxJobs
+	}
+	for _, r := range settings.Routes {
+		to, err := compile(r)
+		if err != nil {
+			return fmt.Errorf("route %q: %w", r.Name, err)
+		}
+		i := slices.IndexFunc(settings.Endpoints, func(p store.Endpoint) bool { return p.Num == r.Endpoint })
+		to.disabled = i < 0 || settings.Endpoints[i].Disabled
+		if !r.Paused {
+			t.routes = append(t.routes, to)
+		}
+	}
+	stop := e.apply(settings)
+	e.router.table.Store(t)
+	for _, end := range stop {
+		end()
+	}
+	return nil
+}
+
+// apply gives queues and lanes their settings, and returns what ends the queues that are gone.
+func (e *Engine) apply(settings store.Settings) (stop []func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settings = settings
+	replaced := e.applyEndpointsLocked(settings.Endpoints)
+	there := make(map[uint32]bool)
+	for _, conf := range settings.Queues {
+		there[conf.Num] = true
+		q := e.queues[conf.Num]
+		if q == nil {
+			q = newQueue(e, conf)
+			e.queues[conf.Num] = q
+		}
+		q.mu.Lock()
+		q.configureLocked(conf)
+		for _, l := range q.order {
+			l.endpoint = e.endpoints[l.id.Endpoint]
+			l.maybe = true
+		}
+		q.mu.Unlock()
+		e.startLocked(q)
+		q.signal()
+	}
+	for lane := range e.jobs.Depths() {
+		e.hintLocked(lane)
+	}
+	for num := range e.queues {
+		if !there[num] {
+			if end := e.running[num]; end != nil {
+				stop = append(stop, end)
+			}
+			delete(e.queues, num)
+			delete(e.running, num)
+		}
+	}
+	for _, p := range replaced { // no lane has them any more
+		e.retired.Go(func() { e.retire(p) })
+	}
+	return stop
+}
+
+// applyEndpointsLocked makes endpoints of settings, and returns those that others have replaced. One with jobs is never taken away.
+func (e *Engine) applyEndpointsLocked(settings []store.Endpoint) (replaced []*endpoint) {
+	there := map[uint32]bool{0: true}
+	if e.endpoints[0] == nil {
+		e.endpoints[0] = e.adhoc(e.countsLocked(0))
+	}
+	for _, conf := range settings {
+		there[conf.Num] = true
+		old := e.endpoints[conf.Num]
+		if old != nil && old.same(&conf) {
+			continue
+		}
+		if old != nil {
+			replaced = append(replaced, old)
+			if old.Name != conf.Name { // the number was given again
+				delete(e.counts, conf.Num)
+			}
+		}
+		e.endpoints[conf.Num] = e.newEndpoint(conf, e.countsLocked(conf.Num))
+	}
+	for num, p := range e.endpoints {
+		if there[num] {
+			continue
+		}
+		if p.err == nil {
+			replaced = append(replaced, p)
+		}
+		e.endpoints[num] = &endpoint{Endpoint: store.Endpoint{Num: num}, err: errors.New("it was deleted"), counts: e.countsLocked(num)}
+	}
+	return replaced
+}
+
+func (e *Engine) countsLocked(num uint32) *endpointCounts {
+	if e.counts[num] == nil {
+		e.counts[num] = &endpointCounts{}
+	}
+	return e.counts[num]
+}
+
+// retire closes the sink of an endpoint once nobody delivers to it any more.
+func (e *Engine) retire(p *endpoint) {
+	p.users.Wait()
+	if p.sink == nil {
+		return
+	}
+	if err := p.sink.Close(); err != nil {
+		e.config.Logger.Warn("an endpoint could not be closed", "endpoint", p.Name, "error", err)
+	}
+}
+
+// hint notes that lanes have got jobs.
+func (e *Engine) hint(lanes []store.Lane) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, lane := range lanes {
+		e.hintLocked(lane)
+	}
+}
+
+func (e *Engine) hintLocked(id store.Lane) {
+	q := e.queues[id.Queue]
+	p := e.endpoints[id.Endpoint]
+	if q == nil || p == nil { // deleted a moment ago; found again when it is there
+		return
+	}
+	q.mu.Lock()
+	q.laneLocked(id, p).maybe = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+// startLocked starts the goroutine of a queue, while the engine runs.
+func (e *Engine) startLocked(q *queue) {
+	if e.begin != nil && e.running[q.num] == nil {
+		e.running[q.num] = e.begin(q)
+	}
+}
+
+// sweepEvery is how often old dead letters are looked for.
+const sweepEvery = time.Minute
+
+// Run delivers until ctx is done. Then it lets the deliveries that are going on end, for [Config.Grace], and gives the other jobs back. It
+// may be called once, after [Engine.Load]; a database that fails is waited for.
+func (e *Engine) Run(ctx context.Context) error {
+	hard, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	var queues errgroup.Group
+	e.mu.Lock()
+	if e.begin != nil || len(e.queues) == 0 {
+		e.mu.Unlock()
+		return errors.New("delivery: Run is called once, after Load")
+	}
+	e.begin = func(q *queue) func() {
+		own, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		queues.Go(func() error {
+			defer close(done)
+			defer end()
+			q.run(own, hard)
+			return nil
+		})
+		return func() {
+			end()
+			<-done
+		}
+	}
+	for _, q := range e.queues {
+		e.startLocked(q)
+	}
+	e.mu.Unlock()
+	e.jobs.Watch(e.hint)
+	e.look()
+	e.sweep(ctx)
+
+	e.mu.Lock()
+	e.begin = func(*queue) func() { return func() {} } // no more of them
+	e.mu.Unlock()
+	timer := time.AfterFunc(e.config.Grace, abort)
+	defer timer.Stop()
+	err := queues.Wait()
+	e.close()
+	return err
+}
+
+// look notes the lanes that have jobs from before.
+func (e *Engine) look() {
+	for lane := range e.jobs.Depths() {
+		e.hint([]store.Lane{lane})
+	}
+}
+
+// sweep removes what is too old, again and again, until ctx is done.
+func (e *Engine) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		n, err := e.jobs.Sweep(ctx, e.config.retention(), time.Now())
+		if err != nil && ctx.Err() == nil {
+			e.config.Logger.WarnContext(ctx, "old dead letters cannot be removed", "error", err)
+		}
+		if n > 0 {
+			e.config.Logger.InfoContext(ctx, "old dead letters were removed", "number", n)
+		}
+		e.look()
+	}
+}
+
+// close closes all sinks.
+func (e *Engine) close() {
+	e.mu.Lock()
+	endpoints := e.endpoints
+	e.endpoints = make(map[uint32]*endpoint)
+	e.mu.Unlock()
+	for _, p := range endpoints {
+		e.retire(p)
+	}
+	e.retired.Wait()
+	e.web.close()
+}

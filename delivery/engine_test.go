@@ -1,0 +1,313 @@
+package delivery_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness/cloudevent"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	secret   = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	previous = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+)
+
+// An event becomes a signed CloudEvent.
+func TestWebhook(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{Agent: "holter/test"})
+	r.endpoint("ops", "webhook", rc.URL+"/hook", `{"secret":"`+secret+`","previous_secret":"`+previous+`","headers":{"Authorization":"Bearer x"}}`)
+	r.append("dev-1", "dev-2", "dev-1")
+	r.idle()
+	got := rc.got()
+	if len(got) != 3 {
+		t.Fatalf("%d requests, want 3", len(got))
+	}
+	var ids []string
+	for _, q := range got {
+		for _, s := range []string{secret, previous} {
+			w, err := standardwebhooks.NewWebhook(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Verify([]byte(q.body), q.header); err != nil {
+				t.Errorf("signature %q: %v", q.header.Get("webhook-signature"), err)
+			}
+		}
+		var ev cloudevent.Event
+		if err := json.Unmarshal([]byte(q.body), &ev); err != nil {
+			t.Fatal(err)
+		}
+		if ev.SpecVersion != "1.0" || ev.Type != "io.holter.device.offline" || ev.Source != "/holter/node-1/line" || ev.Data.Reason != "silence" {
+			t.Errorf("event %s", q.body)
+		}
+		if q.path != "/hook" || q.header.Get("Content-Type") != "application/cloudevents+json" || q.header.Get("User-Agent") != "holter/test" ||
+			q.header.Get("Authorization") != "Bearer x" || q.header.Get("webhook-id") != ev.ID {
+			t.Errorf("path %s, headers %v", q.path, q.header)
+		}
+		ids = append(ids, ev.ID)
+	}
+	if slices.Index(ids, "dev-1:1") > slices.Index(ids, "dev-1:2") {
+		t.Errorf("order %v", ids)
+	}
+}
+
+// A batch is an array.
+func TestWebhookBatch(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{})
+	r.endpoint("ops", "webhook", rc.URL, `{"secret":"`+secret+`","batch":10}`)
+	r.queue(func(q *store.Queue) { q.Paused = true })
+	var devices []string
+	for i := range 25 {
+		devices = append(devices, fmt.Sprint("dev-", i+1))
+	}
+	r.append(devices...)
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.idle()
+	events := 0
+	for _, q := range rc.got() {
+		var batch []cloudevent.Event
+		if err := json.Unmarshal([]byte(q.body), &batch); err != nil { // one alone is no array
+			events++
+			continue
+		}
+		events += len(batch)
+		w, err := standardwebhooks.NewWebhook(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Verify([]byte(q.body), q.header); err != nil || q.header.Get("Content-Type") != "application/cloudevents-batch+json" || len(batch) > 10 {
+			t.Errorf("%d events as %s: %v", len(batch), q.header.Get("Content-Type"), err)
+		}
+	}
+	if n := len(rc.got()); events != 25 || n > 5 {
+		t.Errorf("%d events in %d requests, want 25 in some 3", events, n)
+	}
+}
+
+// A job that fails holds up those with its key, and no others.
+func TestFailureHoldsItsKey(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	k := &recorder{deliver: func(messages []delivery.Message) []delivery.Result {
+		if messages[0].Key == "dev-1" && broken.Load() {
+			return []delivery.Result{{Err: errors.New("no")}}
+		}
+		return []delivery.Result{{}}
+	}}
+	r := newRig(t, memory(k))
+	r.queue(quick)
+	r.endpoint("m", "memory", "", "")
+	r.append("dev-1", "dev-2", "dev-1", "dev-3", "dev-1")
+	r.until("the others are delivered", func() bool { return len(k.got()) == 2 })
+	r.append("dev-1", "dev-2")
+	r.until("the others are delivered", func() bool { return len(k.got()) == 3 })
+	broken.Store(false)
+	r.idle()
+	var ones []string
+	for _, id := range k.got() {
+		if strings.HasPrefix(id, "dev-1:") {
+			ones = append(ones, id)
+		}
+	}
+	if want := []string{"dev-1:1", "dev-1:2", "dev-1:3", "dev-1:4"}; !slices.Equal(ones, want) {
+		t.Errorf("%v, want %v", ones, want)
+	}
+}
+
+// After so many attempts, a job is a dead letter, and what comes behind it is delivered. It can be replayed.
+func TestDeadLetter(t *testing.T) {
+	var broken atomic.Bool
+	broken.Store(true)
+	rc := newReceiver(t, func(_ int, q request, w http.ResponseWriter) {
+		if broken.Load() && strings.Contains(q.body, `"dev-1:1"`) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte("no such table"))
+		}
+	})
+	r := newRig(t, delivery.Config{})
+	r.queue(quick)
+	r.queue(func(q *store.Queue) { q.Attempts = 3 })
+	r.endpoint("ops", "webhook", rc.URL, "")
+	r.append("dev-1", "dev-1")
+	r.idle()
+	dead := r.dead()
+	if len(dead) != 1 || dead[0].Message != "dev-1:1" || dead[0].Status != 500 || dead[0].Response != "no such table" || dead[0].Attempts != 3 ||
+		!strings.Contains(dead[0].Error, "500 Internal Server Error") || !strings.Contains(string(dead[0].Data), `"specversion":"1.0"`) {
+		t.Fatalf("dead letters %+v", dead)
+	}
+	broken.Store(false)
+	if n, err := r.store.Jobs().Replay(t.Context(), store.DeadFilter{IDs: []uint64{dead[0].ID}}); err != nil || n != 1 {
+		t.Fatalf("Replay = %d, %v", n, err)
+	}
+	r.idle()
+	got := rc.got()
+	if last := got[len(got)-1]; last.header.Get("webhook-id") != "dev-1:1" || last.header.Get("Content-Type") != "application/cloudevents+json" || last.body != got[0].body {
+		t.Errorf("replayed %+v, want the first again", last)
+	}
+	if len(r.dead()) != 0 {
+		t.Error("the dead letter is there still")
+	}
+}
+
+// 410 disables the endpoint; when somebody enables it, what waited is delivered.
+func TestGone(t *testing.T) {
+	var gone atomic.Bool
+	gone.Store(true)
+	rc := newReceiver(t, func(_ int, _ request, w http.ResponseWriter) {
+		if gone.Load() {
+			w.WriteHeader(http.StatusGone)
+		}
+	})
+	r := newRig(t, delivery.Config{})
+	r.queue(func(q *store.Queue) { q.Concurrency = 1 })
+	r.endpoint("ops", "webhook", rc.URL, "")
+	r.append("dev-1", "dev-2", "dev-3", "dev-4")
+	r.until("the endpoint is disabled", func() bool {
+		p, err := r.engine.Endpoint("ops")
+		return err == nil && p.Disabled && strings.HasPrefix(p.Note, "410")
+	})
+	r.append("dev-5")
+	if st := r.engine.Stats(); st.Shut != 1 || st.Endpoints[1].State != "disabled" {
+		t.Errorf("Stats = %+v", st)
+	}
+	r.until("the first is a dead letter", func() bool { return len(r.dead()) == 1 })
+	gone.Store(false)
+	r.check(r.engine.EnableEndpoint(t.Context(), "ops", true, ""))
+	r.idle()
+	if n, dead := len(rc.got()), len(r.dead()); n != 4 || dead != 1 {
+		t.Errorf("%d requests, %d dead letters, want 4 and 1", n, dead)
+	}
+}
+
+// While an endpoint fails, its jobs are left alone, and those of others are not.
+func TestBreaker(t *testing.T) {
+	bad := newReceiver(t, func(_ int, _ request, w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) })
+	good := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{})
+	r.queue(quick)
+	r.endpoint("bad", "webhook", bad.URL, "")
+	r.endpoint("good", "webhook", good.URL, "")
+	for i := range 300 {
+		r.append(fmt.Sprint("dev-", i+1))
+	}
+	r.until("all are delivered to the good one", func() bool { return len(good.got()) == 300 })
+	r.until("the breaker is open", func() bool { return r.engine.Stats().Endpoints[1].State == "open" })
+	if n := len(bad.got()); n > 40 { // 32 at a time, 5 failures in a row
+		t.Errorf("the bad one got %d requests", n)
+	}
+}
+
+// Retry-After holds.
+func TestRetryAfter(t *testing.T) {
+	var at atomic.Int64
+	rc := newReceiver(t, func(n int, _ request, w http.ResponseWriter) {
+		if n == 1 {
+			at.Store(time.Now().UnixNano())
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		if d := time.Duration(time.Now().UnixNano() - at.Load()); d < time.Second {
+			t.Errorf("request %d came %v after a Retry-After of a second", n, d)
+		}
+	})
+	r := newRig(t, delivery.Config{})
+	r.queue(func(q *store.Queue) { q.Backoff, q.Concurrency = time.Millisecond, 1 })
+	r.endpoint("ops", "webhook", rc.URL, "")
+	r.append("dev-1", "dev-2")
+	r.idle()
+	if n := len(rc.got()); n != 3 {
+		t.Errorf("%d requests, want 3", n)
+	}
+}
+
+// What is in the database is delivered after a restart, and pausing keeps it there.
+func TestRestartAndPause(t *testing.T) {
+	k := &recorder{}
+	r := newRig(t, memory(k))
+	r.endpoint("m", "memory", "", "")
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.append("dev-1", "dev-2", "dev-1")
+	r.end()
+	r.start()
+	if st := r.engine.Stats(); st.Queues[0].Jobs != 3 || !st.Queues[0].Paused || len(k.got()) != 0 {
+		t.Errorf("Stats = %+v, delivered %v", st, k.got())
+	}
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.idle()
+	if got := k.got(); len(got) != 3 || slices.Index(got, "dev-1:1") > slices.Index(got, "dev-1:2") {
+		t.Errorf("delivered %v", got)
+	}
+}
+
+// A queue that is full takes no more, and says so.
+func TestFull(t *testing.T) {
+	r := newRig(t, memory(&recorder{}))
+	r.endpoint("m", "memory", "", "")
+	r.queue(func(q *store.Queue) { q.MaxJobs, q.Paused = 2, true })
+	r.append("dev-1", "dev-2", "dev-3")
+	if st := r.engine.Stats(); st.Full != 1 || st.Queues[0].Jobs != 2 {
+		t.Errorf("Stats = %+v", st)
+	}
+	_, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: "https://example.org", Body: json.RawMessage("{}")})
+	if !isErr(err, delivery.ErrFull) {
+		t.Errorf("Enqueue = %v, want ErrFull", err)
+	}
+}
+
+// Anyone may enqueue.
+func TestEnqueue(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{})
+	body := json.RawMessage(`{"do":"` + strings.Repeat("it", 10_000) + `"}`)
+	one, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: rc.URL + "/work", Body: body, Unique: "u1", Key: "k"})
+	r.check(err)
+	two, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: rc.URL + "/work", Body: body, Unique: "u1"})
+	r.check(err)
+	late, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: rc.URL + "/late", Body: json.RawMessage("1"), RunAt: time.Now().Add(400 * time.Millisecond)})
+	r.check(err)
+	if one != two || one == late {
+		t.Errorf("numbers %d, %d, %d", one, two, late)
+	}
+	r.idle()
+	got := rc.got()
+	if len(got) != 2 || got[0].path != "/work" || got[0].body != string(body) || got[1].path != "/late" ||
+		got[0].header.Get("Content-Type") != "application/json" || got[0].header.Get("webhook-id") != fmt.Sprint("job:", one) {
+		t.Errorf("%d requests: %.300v", len(got), got)
+	}
+}
+
+// An endpoint whose sink panics or breaks its contract does no harm.
+func TestBadSink(t *testing.T) {
+	var n atomic.Int64
+	k := &recorder{deliver: func([]delivery.Message) []delivery.Result {
+		switch n.Add(1) {
+		case 1:
+			panic("oops")
+		case 2:
+			return make([]delivery.Result, 7)
+		}
+		return make([]delivery.Result, 1)
+	}}
+	r := newRig(t, memory(k))
+	r.queue(quick)
+	r.endpoint("m", "memory", "", "")
+	r.append("dev-1")
+	r.idle()
+	if got := k.got(); len(got) != 1 {
+		t.Errorf("delivered %v", got)
+	}
+}

@@ -1,0 +1,265 @@
+package delivery_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// rig is a store and an engine that delivers its jobs.
+type rig struct {
+	tb     testing.TB
+	url    string
+	cfg    delivery.Config
+	store  *store.Store
+	engine *delivery.Engine
+	stop   func()
+	seqs   map[string]uint64
+}
+
+// loopback lets webhooks go to servers of tests.
+func loopback() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+}
+
+// newRig returns one that runs until the test ends.
+func newRig(tb testing.TB, cfg delivery.Config) *rig {
+	tb.Helper()
+	r := &rig{tb: tb, url: "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db"), cfg: cfg, seqs: make(map[string]uint64)}
+	r.start()
+	tb.Cleanup(func() { r.end() })
+	return r
+}
+
+// start opens store and engine.
+func (r *rig) start() {
+	r.tb.Helper()
+	if r.cfg.Node == "" {
+		r.cfg.Node = "node-1"
+	}
+	if r.cfg.Private == nil {
+		r.cfg.Private = loopback()
+	}
+	router := &delivery.Router{}
+	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route})
+	r.check(err)
+	r.check(s.Open(r.tb.Context()))
+	registry, err := liveness.New(s, liveness.Config{})
+	r.check(err)
+	_, err = s.Load(r.tb.Context(), registry)
+	r.check(err)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	r.check(registry.Run(ended)) // nobody needs it any more
+	e, err := delivery.New(s, router, r.cfg)
+	r.check(err)
+	r.check(e.Load(r.tb.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := e.Run(ctx); err != nil {
+			r.tb.Errorf("Run: %v", err)
+		}
+	})
+	r.store, r.engine = s, e
+	r.stop = func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// end stops engine and store.
+func (r *rig) end() {
+	if r.store == nil {
+		return
+	}
+	r.stop()
+	if err := r.store.Close(); err != nil {
+		r.tb.Errorf("Close: %v", err)
+	}
+	r.store = nil
+}
+
+func (r *rig) check(err error) {
+	r.tb.Helper()
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+}
+
+// endpoint makes an endpoint of a kind, and a route of all events to it.
+func (r *rig) endpoint(name, kind, target, settings string) {
+	r.tb.Helper()
+	r.check(r.engine.PutEndpoint(r.tb.Context(), store.Endpoint{Name: name, Kind: kind, Target: target, Settings: json.RawMessage(settings)}))
+	p, err := r.engine.Endpoint(name)
+	r.check(err)
+	r.check(r.engine.PutRoute(r.tb.Context(), store.Route{Name: "to-" + name, Queue: 1, Endpoint: p.Num}))
+}
+
+// queue changes the default queue.
+func (r *rig) queue(change func(*store.Queue)) {
+	r.tb.Helper()
+	q, err := r.engine.Queue(delivery.DefaultQueue)
+	r.check(err)
+	change(&q)
+	r.check(r.engine.PutQueue(r.tb.Context(), q))
+}
+
+// quick lets retries follow at once.
+func quick(q *store.Queue) { q.Backoff, q.MaxBackoff = time.Millisecond, 5*time.Millisecond }
+
+// events returns the next event of each device.
+func (r *rig) events(devices ...string) []liveness.Event {
+	events := make([]liveness.Event, len(devices))
+	for i, id := range devices {
+		r.seqs[id]++
+		now := time.Now()
+		events[i] = liveness.Event{
+			Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: r.seqs[id], Time: now, Source: "line", Group: "site",
+			LastSeen: now.Add(-time.Minute), Timeout: time.Minute,
+			Record: &liveness.Record{Num: r.num(id), ID: id, State: liveness.Offline, Source: "line", Since: now, Seq: r.seqs[id]},
+		}
+	}
+	return events
+}
+
+// num returns a device's number.
+func (r *rig) num(id string) uint32 {
+	n := uint32(0)
+	if _, err := fmt.Sscanf(id, "dev-%d", &n); err != nil {
+		r.tb.Fatalf("%q is no device of this test", id)
+	}
+	return n
+}
+
+// append stores the next event of each device.
+func (r *rig) append(devices ...string) {
+	r.tb.Helper()
+	r.check(r.store.Append(r.tb.Context(), r.events(devices...)))
+}
+
+// idle waits until no jobs are left.
+func (r *rig) idle() {
+	r.tb.Helper()
+	r.until("no jobs are left", func() bool { return len(r.store.Jobs().Depths()) == 0 })
+}
+
+// until waits for something.
+func (r *rig) until(what string, ok func() bool) {
+	r.tb.Helper()
+	end := time.After(time.Minute)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end:
+			r.tb.Fatalf("after a minute it is not so that %s; %+v", what, r.engine.Stats())
+		}
+	}
+}
+
+// dead returns all dead letters.
+func (r *rig) dead() []store.DeadJob {
+	r.tb.Helper()
+	dead, err := r.store.Jobs().Dead(r.tb.Context(), store.DeadFilter{}, 1000)
+	r.check(err)
+	return dead
+}
+
+// request is a request that a receiver got.
+type request struct {
+	header http.Header
+	path   string
+	body   string
+}
+
+// receiver is a server that keeps what it gets.
+type receiver struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	requests []request
+	answer   func(n int, r request, w http.ResponseWriter) // n counts from 1; nil: 204
+}
+
+func newReceiver(tb testing.TB, answer func(n int, r request, w http.ResponseWriter)) *receiver {
+	tb.Helper()
+	rc := &receiver{answer: answer}
+	rc.Server = httptest.NewServer(rc)
+	tb.Cleanup(rc.Close)
+	return rc
+}
+
+func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	got := request{r.Header, r.URL.Path, string(body)}
+	rc.mu.Lock()
+	rc.requests = append(rc.requests, got)
+	n := len(rc.requests)
+	rc.mu.Unlock()
+	if rc.answer != nil {
+		rc.answer(n, got, w)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// got returns what came until now.
+func (rc *receiver) got() []request {
+	rc.mu.Lock()
+	defer rc.mu.Unlock()
+	return append([]request(nil), rc.requests...)
+}
+
+// recorder is a kind of sink that keeps what it gets, in memory.
+type recorder struct {
+	mu      sync.Mutex
+	ids     []string
+	deliver func(messages []delivery.Message) []delivery.Result // nil: success
+}
+
+func (k *recorder) kind(string, json.RawMessage) (delivery.Sink, error) { return k, nil }
+
+func (k *recorder) Deliver(_ context.Context, messages []delivery.Message) []delivery.Result {
+	results := make([]delivery.Result, len(messages))
+	if k.deliver != nil {
+		results = k.deliver(messages)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range messages {
+		if len(results) == len(messages) && results[i].Err == nil {
+			k.ids = append(k.ids, messages[i].ID)
+		}
+	}
+	return results
+}
+
+func (k *recorder) Close() error { return nil }
+
+func (k *recorder) got() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]string(nil), k.ids...)
+}
+
+// memory is the configuration with the kind memory, which is a recorder.
+func memory(k *recorder) delivery.Config {
+	return delivery.Config{Kinds: map[string]delivery.Kind{"memory": k.kind}}
+}

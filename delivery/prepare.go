@@ -1,0 +1,84 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/cloudevent"
+	"github.com/holter-iot/holter/store"
+)
+
+// errResults is the error of a sink that breaks its contract.
+var errResults = errors.New("delivery: the sink returned another number of results than it was given messages")
+
+// panicError is a panic of a sink.
+type panicError struct{ value any }
+
+func (e panicError) Error() string { return fmt.Sprintf("delivery: the sink panicked: %v", e.value) }
+
+// notRead is how long a job waits of which it cannot be read what it delivers.
+const notRead = time.Second
+
+// prepare makes the message of a job, or says what becomes of it without one.
+func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time) (Message, attempt, *store.Outcome) {
+	a := attempt{before: it.job.Attempts}
+	m, err := e.message(ctx, it)
+	switch {
+	case errors.Is(err, store.ErrUnknown): // somebody removed it
+		return m, a, &store.Outcome{Verdict: store.Done}
+	case errors.Is(err, errGone):
+		return m, a, &store.Outcome{Verdict: store.Dead, Error: err.Error()}
+	case err != nil:
+		return m, a, &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(notRead), Error: err.Error()}
+	}
+	if it.event != nil {
+		a.created = it.event.Time
+	} else {
+		a.created, a.deadline = it.job.Body.Created, it.job.Body.Deadline
+	}
+	if why := p.expired(a, now); why != "" {
+		return m, a, &store.Outcome{Verdict: store.Dead, Error: why, Body: bodyOf(&m, it)}
+	}
+	return m, a, nil
+}
+
+// errGone is the error of a job whose event is not kept any more.
+var errGone = errors.New("its event is not kept any more")
+
+// message makes the message of a job. What was not read with the claim is read now.
+func (e *Engine) message(ctx context.Context, it *item) (Message, error) {
+	if it.job.Event == 0 {
+		if it.job.Body == nil {
+			body, err := e.jobs.Body(ctx, it.job.ID)
+			if err != nil {
+				return Message{}, err
+			}
+			it.job.Body = body
+		}
+		b := it.job.Body
+		return Message{ID: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data}, nil
+	}
+	if it.event == nil {
+		events, err := e.store.EventsAt(ctx, []uint64{it.job.Event})
+		if err != nil {
+			return Message{}, err
+		}
+		if len(events) == 0 {
+			return Message{}, fmt.Errorf("%w: offset %d", errGone, it.job.Event)
+		}
+		it.event = &events[0]
+	}
+	return e.eventMessage(it.event)
+}
+
+func (e *Engine) eventMessage(ev *liveness.Event) (Message, error) {
+	data, err := json.Marshal(cloudevent.New(ev, e.config.Node))
+	if err != nil {
+		return Message{}, fmt.Errorf("write event %d as JSON: %w", ev.Offset, err)
+	}
+	return Message{ID: ev.ID(), Key: ev.Subject, ContentType: cloudevent.ContentType, Data: data, Event: ev}, nil
+}

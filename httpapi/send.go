@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// sendRate is how many messages a token, or an address without one, may send per second, and at once.
+	sendRate = 100
+	// maxSend is the longest message, in bytes. Most protocols allow less.
+	maxSend        = 64 << 10
+	sendTimeout    = 5 * time.Second
+	maxSendTimeout = time.Minute
+)
+
+var (
+	// errLate is the cause why a Sender is given up.
+	errLate    = errors.New("the message was not written in time")
+	errTooFast = errors.New("you send too many messages")
+)
+
+// sendResult is what became of a message.
+type sendResult int
+
+const (
+	sendWritten sendResult = iota
+	sendUnknown
+	sendNotConnected
+	sendNotAllowed
+	sendTooLong
+	sendTooMany
+	sendLate
+	sendFailed
+	sendResults
+)
+
+// String implements fmt.Stringer: it is a metric's label.
+func (r sendResult) String() string {
+	return [...]string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "failed", ""}[r]
+}
+
+// caller is whose messages are counted: a token's, or an address's.
+type caller struct {
+	token string
+	from  netip.Prefix
+}
+
+// Message is what is to be sent to a device.
+type Message struct {
+	Text    *string `json:"text,omitempty" doc:"A message of the device's protocol: what may stand in it depends on that."`
+	Base64  *string `json:"base64,omitempty" doc:"Bytes that are written as they are, in Base64 (RFC 4648, 4)."`
+	Hex     *string `json:"hex,omitempty" doc:"Bytes that are written as they are, in hexadecimal."`
+	Timeout string  `json:"timeout,omitempty" doc:"How long to wait until it is written: 30s, or a number of seconds; at most 60s. Left out: 5s."`
+}
+
+type sendInput struct {
+	ID   string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
+	Body Message
+
+	payload []byte
+	kind    string // as what it was given
+	timeout time.Duration
+	remote  string
+	caller  caller
+}
+
+// Resolve implements huma.Resolver.
+func (i *sendInput) Resolve(ctx huma.Context) (errs []error) {
+	r, w := humago.Unwrap(ctx)
+	name, _ := r.Context().Value(whoKey{}).(string)
+	if i.remote, i.caller = r.RemoteAddr, (caller{token: name}); name == "" {
+		i.caller.from = addressOf(r)
+	}
+	reject := func(field string, err error) {
+		errs = append(errs, &huma.ErrorDetail{Location: field, Message: err.Error()})
+	}
+	var err error
+	if i.payload, i.kind, err = i.Body.payload(); err != nil {
+		reject("body", err)
+	}
+	if i.timeout, err = i.Body.timeout(); err != nil {
+		reject("body.timeout", err)
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(i.timeout + answerTimeout)) // not every writer has deadlines
+	return errs
+}
+
+// payload returns what is to be sent, and which of the fields it is.
+func (m *Message) payload() (payload []byte, kind string, err error) {
+	given := 0
+	for _, field := range []struct {
+		name   string
+		value  *string
+		decode func(string) ([]byte, error)
+	}{
+		{"text", m.Text, func(s string) ([]byte, error) { return []byte(s), nil }},
+		{"base64", m.Base64, base64.StdEncoding.Strict().DecodeString},
+		{"hex", m.Hex, hex.DecodeString},
+	} {
+		if field.value == nil {
+			continue
+		}
+		given++
+		kind = field.name
+		if payload, err = field.decode(*field.value); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	switch {
+	case given != 1:
+		return nil, "", fmt.Errorf("there are %d of text, base64 and hex; give one", given)
+	case len(payload) == 0:
+		return nil, "", fmt.Errorf("%s is empty; give something to send", kind)
+	}
+	return payload, kind, nil
+}
+
+func (m *Message) timeout() (time.Duration, error) {
+	if m.Timeout == "" {
+		return sendTimeout, nil
+	}
+	d, err := parseDuration(m.Timeout)
+	if err == nil && d > maxSendTimeout {
+		err = fmt.Errorf("%v is too long; wait for at most %v", d, maxSendTimeout)
+	}
+	return d, err
+}
+
+type sendOutput struct {
+	Body struct {
+		Written  bool      `json:"written" doc:"True: the bytes are on their way. It does not say that the device has got them."`
+		Bytes    int       `json:"bytes" doc:"How many: the message, and what the protocol puts around it."`
+		Protocol string    `json:"protocol" doc:"What the device speaks."`
+		At       time.Time `json:"at" doc:"When it was written."`
+	}
+}
+
+func (a *API) registerSend(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "send-to-device", Method: http.MethodPost, Path: "/v1/devices/{id}/send", Tags: []string{"administration"},
+		Summary: "Send a message to a connected device",
+		Description: "Give one of text, base64 and hex. The answer comes when the bytes are handed to the network, and says how many. " +
+			"Nothing is kept for devices that are not connected: they are answered with 409, and where the device was last. " +
+			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send " +
+			"100 messages per second, and 16 may wait for a device (429). What was not written in time (504) may be written later if " +
+			"the problem says so. Who sent how much to which device is logged; what was sent is not.",
+		Errors: []int{
+			http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
+			http.StatusGatewayTimeout,
+		},
+		Responses: map[string]*huma.Response{"409": {
+			Description: "The device is not connected where a message could be sent to it",
+			Content: map[string]*huma.MediaType{
+				"application/problem+json": {Schema: huma.SchemaFromType(api.OpenAPI().Components.Schemas, reflect.TypeFor[absentError]())},
+			},
+		}},
+	}, a.send)
+}
+
+// send sends a message, and notes who did, and what became of it.
+func (a *API) send(ctx context.Context, in *sendInput) (*sendOutput, error) {
+	sent, err := a.trySend(ctx, in)
+	result, problem := a.sendProblem(in, err)
+	a.sends[result].Add(1)
+	a.config.Logger.InfoContext(ctx, "message to a device", "device", in.ID, "kind", in.kind, "bytes", len(in.payload),
+		"result", result.String(), "token", in.caller.token, "remote", in.remote)
+	if problem != nil {
+		return nil, problem
+	}
+	out := &sendOutput{}
+	out.Body.Written, out.Body.Bytes, out.Body.Protocol, out.Body.At = true, sent.Bytes, sent.Protocol, a.now().UTC()
+	return out, nil
+}
+
+func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {
+	switch {
+	case !a.callers.allow(in.caller, a.now()):
+		return Sent{}, fmt.Errorf("%w: more than %d per second", errTooFast, sendRate)
+	case !a.registry.Known(in.ID):
+		return Sent{}, liveness.ErrUnknownDevice
+	case len(in.payload) > maxSend:
+		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(in.payload), maxSend)
+	case a.config.Sender == nil:
+		return Sent{}, ErrNotConnected
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, in.timeout, errLate)
+	defer cancel()
+	return a.config.Sender.Send(ctx, in.ID, in.payload, in.kind != "text")
+}
+
+// sendProblem says what became of a message, and what the client is told if it was not written.
+func (a *API) sendProblem(in *sendInput, err error) (sendResult, error) {
+	later := func() error {
+		return huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
+	}
+	switch {
+	case err == nil:
+		return sendWritten, nil
+	case isUnknown(err):
+		return sendUnknown, huma.Error404NotFound(unknownDevice)
+	case errors.Is(err, ErrNotConnected):
+		return sendNotConnected, a.absent(in.ID, explained(err))
+	case errors.Is(err, ErrNoMessages), errors.Is(err, ErrNotAllowed):
+		return sendNotAllowed, huma.Error422UnprocessableEntity(explained(err))
+	case errors.Is(err, ErrTooLong):
+		return sendTooLong, huma.NewError(http.StatusRequestEntityTooLarge, explained(err))
+	case errors.Is(err, ErrTooMany), errors.Is(err, errTooFast):
+		return sendTooMany, later()
+	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case nobody is told
+		return sendLate, huma.Error504GatewayTimeout(explained(err))
+	}
+	a.config.Logger.Error("a message could not be sent", "device", in.ID, "error", err)
+	return sendFailed, huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")
+}
+
+// explained is what a client is told of an error.
+func explained(err error) string { return strings.TrimPrefix(err.Error(), "httpapi: ") }
+
+// absentError is a problem: a device is not connected where a message could be sent to it.
+type absentError struct {
+	huma.ErrorModel
+
+	State     string    `json:"state" doc:"Of the device."`
+	Connected bool      `json:"connected" doc:"It is connected, but elsewhere."`
+	Source    string    `json:"source,omitempty" doc:"Where it was heard last."`
+	LastSeen  time.Time `json:"last_seen,omitzero" doc:"When it was heard last."`
+}
+
+// absent says where a device was last.
+func (a *API) absent(id, why string) error {
+	v, err := a.registry.Device(id)
+	if err != nil {
+		return huma.Error404NotFound(unknownDevice)
+	}
+	switch seen := a.now().Sub(v.LastSeen).Truncate(time.Second); {
+	case v.Connected:
+		why += fmt.Sprintf("; it is connected at %q now", v.Source)
+	case v.Source == "":
+		why += "; it was never heard"
+	default:
+		why += fmt.Sprintf("; it was heard last at %q, %v ago; nothing is kept for it, so try again when it is back", v.Source, seen)
+	}
+	return &absentError{
+		ErrorModel: huma.ErrorModel{Title: http.StatusText(http.StatusConflict), Status: http.StatusConflict, Detail: why},
+		State:      v.State.String(), Connected: v.Connected, Source: v.Source, LastSeen: utc(v.LastSeen),
+	}
+}

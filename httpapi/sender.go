@@ -1,0 +1,34 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+)
+
+// Sender writes messages to connected devices.
+type Sender interface {
+	// Send writes payload to a device: as a text of the device's protocol, or, if raw is set, as it is. It returns when it is written, or
+	// when ctx is done. Its error wraps ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany or the cause why ctx is done,
+	// and its text is told to the client. It is called concurrently.
+	Send(ctx context.Context, device string, payload []byte, raw bool) (Sent, error)
+}
+
+// Sent says what was written.
+type Sent struct {
+	Protocol string // the name of the one that the device speaks
+	Bytes    int    // that were written: the payload, and what the protocol puts around it
+}
+
+// Errors of a [Sender].
+var (
+	// ErrNotConnected says that the device is not connected, or not where the Sender could write to it.
+	ErrNotConnected = errors.New("httpapi: the device is not connected")
+	// ErrNoMessages says that the device's protocol has no messages to devices.
+	ErrNoMessages = errors.New("httpapi: the device's protocol has no messages to devices")
+	// ErrNotAllowed says that a message of the device's protocol cannot hold the payload.
+	ErrNotAllowed = errors.New("httpapi: the device's protocol does not allow this message")
+	// ErrTooLong says that the payload is too long.
+	ErrTooLong = errors.New("httpapi: the message is too long")
+	// ErrTooMany says that the device has been sent more than it has read.
+	ErrTooMany = errors.New("httpapi: too much waits to be read by the device")
+)

@@ -1,0 +1,209 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
+)
+
+// The protocols of devices.
+const (
+	ProtocolJT808     = "jt808"
+	ProtocolGT06      = "gt06"
+	ProtocolTeltonika = "teltonika"
+	ProtocolFrame     = "frame"
+	ProtocolDTU       = "dtu"
+	ProtocolLine      = "line" // the default of a device port
+)
+
+// Protocols returns the names of all protocols, in the order in which a port that speaks several of them is to ask whether a connection is
+// theirs: what is easily satisfied comes last.
+func Protocols() []string {
+	return []string{ProtocolJT808, ProtocolGT06, ProtocolTeltonika, ProtocolFrame, ProtocolDTU, ProtocolLine}
+}
+
+// inDatagrams are the protocols that also come in datagrams.
+func inDatagrams() []string { return []string{ProtocolTeltonika, ProtocolFrame, ProtocolLine} }
+
+// What else stands before an address.
+const (
+	anyProtocol = "any" // all but ProtocolDTU, which has to be told what a registration looks like
+	overTLS     = "tls"
+	overUDP     = "udp"
+)
+
+// Listener is one device port.
+type Listener struct {
+	Address   string         // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
+	Protocols []string       // one at least, in the order of Protocols
+	Packets   bool           // UDP instead of TCP
+	TLS       *ListenerTLS   // nil: none
+	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
+	DTU       *DTU           // not nil if ProtocolDTU is among Protocols
+
+	at spot
+}
+
+// ListenerTLS says how a device port is encrypted.
+type ListenerTLS struct {
+	Cert, Key   string      // files in PEM; never empty after Resolve, which takes those of the API if there are none
+	ClientCA    string      // file in PEM: who signs the certificates of devices; empty means that they are not asked for
+	ClientNames ClientNames // never empty after Resolve if there is a ClientCA
+}
+
+// ClientNames says which devices need a certificate.
+type ClientNames string
+
+// Who needs a certificate.
+const (
+	ClientNamesRequired ClientNames = "required" // all devices
+	ClientNamesOptional ClientNames = "optional" // nobody, but one that is shown must be right
+)
+
+// DTU is what the settings of DTUs say. What only others can judge they judge, and ask for the error with its place.
+type DTU struct {
+	Registration string // regular expression; not empty
+	Hex          bool   // it is held against the bytes in hexadecimal
+	Mode         string // once or prefix; empty is the default
+	Heartbeat    []byte
+	Poll         []byte
+
+	at spots
+}
+
+// String returns [tls+|udp+]PROTOCOL[+PROTOCOL…]://HOST:PORT.
+func (l Listener) String() string {
+	words := l.Protocols
+	switch {
+	case l.TLS != nil:
+		words = append([]string{overTLS}, words...)
+	case l.Packets:
+		words = append([]string{overUDP}, words...)
+	}
+	return strings.Join(words, "+") + "://" + l.Address
+}
+
+// Certified says whether every device at the port proves by a certificate who it is.
+func (l Listener) Certified() bool {
+	return l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.ClientNames == ClientNamesRequired
+}
+
+// Mistake returns the error for a mistake in a device port, with the place where it was written.
+func (l Listener) Mistake(message string) error { return l.at.Mistake(message) }
+
+// Mistake returns the error for a mistake in a field, named as in the file, with the place where it was written.
+func (d *DTU) Mistake(field, message string) error { return d.at.of(field).Mistake(message) }
+
+// parseListener reads [PROTOCOL[+PROTOCOL…]://]HOST:PORT.
+func parseListener(text string) (Listener, error) {
+	l, err := parseAnyListener(text)
+	if err == nil && slices.Contains(l.Protocols, ProtocolDTU) {
+		err = fmt.Errorf("%s: dtu has to be told what a registration looks like; write the port into the file, as "+
+			"{address: %q, dtu: {registration: '\\d{15}'}}", strictyaml.Quote(text), text)
+	}
+	return l, err
+}
+
+// parseAnyListener is parseListener without the question what dtu knows.
+func parseAnyListener(text string) (Listener, error) {
+	words, address, found := strings.Cut(text, "://")
+	if !found {
+		words, address = ProtocolLine, text
+	}
+	l, err := parseProtocols(strings.Split(words, "+"))
+	if err != nil {
+		return Listener{}, fmt.Errorf("%s %w", strictyaml.Quote(text), err)
+	}
+	l.Address, err = parseAddress(address)
+	return l, err
+}
+
+// parseProtocols reads what stands before an address. Its error continues a sentence.
+func parseProtocols(words []string) (l Listener, err error) {
+	for _, word := range words {
+		switch {
+		case word == overTLS:
+			l.TLS = &ListenerTLS{}
+		case word == overUDP:
+			l.Packets = true
+		case word == anyProtocol:
+			l.Protocols = append(l.Protocols, slices.DeleteFunc(Protocols(), func(p string) bool { return p == ProtocolDTU })...)
+		case slices.Contains(Protocols(), word):
+			l.Protocols = append(l.Protocols, word)
+		default:
+			known := append([]string{anyProtocol, overTLS, overUDP}, Protocols()...)
+			return l, fmt.Errorf("has the unknown protocol %s%s (known are: %s; %s is all but %s; %s and %s stand before them, as in %s+%s)",
+				strictyaml.Quote(word), strictyaml.DidYouMean(word, known), strings.Join(Protocols(), ", "),
+				anyProtocol, ProtocolDTU, overTLS, overUDP, overTLS, ProtocolLine)
+		}
+	}
+	if l.Packets && slices.Contains(words, anyProtocol) {
+		l.Protocols = slices.DeleteFunc(l.Protocols, func(p string) bool { return !slices.Contains(inDatagrams(), p) })
+	}
+	return l, l.settle()
+}
+
+// settle puts the protocols in their order, and says what does not go together.
+func (l *Listener) settle() error {
+	order := func(p string) int { return slices.Index(Protocols(), p) }
+	slices.SortFunc(l.Protocols, func(a, b string) int { return order(a) - order(b) })
+	for i, p := range l.Protocols {
+		if i > 0 && p == l.Protocols[i-1] {
+			return fmt.Errorf("names %s twice", p)
+		}
+		if l.Packets && !slices.Contains(inDatagrams(), p) {
+			return fmt.Errorf("wants %s over UDP, where there is none; these come in datagrams: %s", p, strings.Join(inDatagrams(), ", "))
+		}
+	}
+	switch {
+	case l.Packets && l.TLS != nil:
+		return errors.New("wants TLS over UDP, which is not spoken here; remove udp or tls")
+	case len(l.Protocols) == 0:
+		return fmt.Errorf("names no protocol; write one behind it, as in %s+%s", overTLS, ProtocolLine)
+	}
+	return nil
+}
+
+func parseProtocol(text string) (string, error) {
+	if slices.Contains(Protocols(), text) || text == anyProtocol {
+		return text, nil
+	}
+	known := append([]string{anyProtocol}, Protocols()...)
+	return "", fmt.Errorf("%s is not a protocol%s (known are: %s; %s is all but %s)",
+		strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(Protocols(), ", "), anyProtocol, ProtocolDTU)
+}
+
+func parseClientNames(text string) (ClientNames, error) {
+	switch n := ClientNames(text); n {
+	case ClientNamesRequired, ClientNamesOptional:
+		return n, nil
+	}
+	return "", fmt.Errorf("%s is not one of: required (every device shows a certificate), optional", strictyaml.Quote(text))
+}
+
+// parseNetwork reads ADDRESS/BITS, or one address.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || p.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%s is not a network; write one as 10.0.0.0/8 or 2001:db8::/32, or an address", strictyaml.Quote(text))
+	case p != p.Masked():
+		return netip.Prefix{}, fmt.Errorf("%s has more digits than its %d bits; write %s", strictyaml.Quote(text), p.Bits(), p.Masked())
+	}
+	return p, nil
+}
+
+func parseDTUMode(text string) (string, error) {
+	if text == "once" || text == "prefix" {
+		return text, nil
+	}
+	return "", fmt.Errorf("%s is not one of: once (when the connection begins), prefix (before each packet)", strictyaml.Quote(text))
+}

@@ -1,0 +1,198 @@
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/holter-iot/holter/internal/strictyaml"
+)
+
+// listenList stores the file's list of device ports.
+func (r *resolver) listenList(d *strictyaml.Reader) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		items := d.Items(path, n)
+		if len(items) == 0 {
+			if v := d.Resolve(path, n); v != nil && v.Type() == ast.SequenceType {
+				d.Fail(path, n, "the list is empty; remove the key for %s", DefaultListen)
+			}
+		}
+		for i, item := range items {
+			at := strictyaml.Element(path, i)
+			if l, ok := listener(d, at, item); ok {
+				r.cfg.Listen = append(r.cfg.Listen, l)
+			}
+		}
+	}
+}
+
+// listener reads an address, or a mapping with more to say; ok is false if it has no address.
+func listener(d *strictyaml.Reader, path string, n ast.Node) (l Listener, ok bool) {
+	switch d.Resolve(path, n).(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		l = longListener(d, path, n)
+	default:
+		strictyaml.Value(d, &l, parseListener)(path, n)
+	}
+	l.at = d.Place(path, n)
+	return l, l.Address != ""
+}
+
+// longListener reads the mapping.
+func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
+	var (
+		address   Listener
+		protocols []string
+		files     *ListenerTLS
+	)
+	before := d.Mistakes()
+	seen := d.Mapping(path, n, []strictyaml.Field{
+		{Key: "address", Set: strictyaml.Value(d, &address, parseAnyListener)},
+		{Key: "protocols", Set: protocolList(d, &protocols)},
+		{Key: "tls", Set: listenerTLS(d, &files)},
+		{Key: "proxies", Set: networkList(d, &l.Proxies)},
+		{Key: "dtu", Set: dtu(d, &l.DTU)},
+	})
+	fail := func(key, message string) {
+		at := seen[key]
+		if at == nil {
+			at = n
+		}
+		d.Fail(strictyaml.Join(path, key), at, "%s", message)
+	}
+	switch {
+	case seen["address"] == nil:
+		d.Fail(path, n, "address is missing; a device port needs one, as in 0.0.0.0:7700")
+	case address.Address == "" || d.Mistakes() > before:
+		return address // that was said
+	case seen["protocols"] != nil && strings.Contains(scalarOf(d, seen["address"]), "://"):
+		fail("protocols", "the address names protocols, too; write them in one of both places")
+	}
+	l.Address, l.Protocols, l.Packets, l.TLS = address.Address, address.Protocols, address.Packets, address.TLS
+	if len(protocols) > 0 {
+		l.Protocols = protocols
+	} else if l.DTU != nil && !strings.Contains(scalarOf(d, seen["address"]), "://") {
+		l.Protocols = []string{ProtocolDTU}
+	}
+	if files != nil {
+		l.TLS = files
+	}
+	l.check(fail)
+	return l
+}
+
+// check says what does not go together.
+func (l *Listener) check(fail func(key, message string)) {
+	speaksDTU := slices.Contains(l.Protocols, ProtocolDTU)
+	switch {
+	case l.Packets && l.TLS != nil:
+		fail("tls", "TLS is not spoken over UDP; remove it, or udp from the address")
+	case l.Packets && len(l.Proxies) > 0:
+		fail("proxies", "there are no PROXY headers over UDP; remove it, or udp from the address")
+	case l.DTU != nil && !speaksDTU:
+		fail("dtu", "the port does not speak dtu; add dtu to its protocols, or remove this")
+	case l.DTU == nil && speaksDTU:
+		fail("dtu", `dtu has to be told what a registration looks like; write dtu: {registration: '\d{15}'}, if that is an IMEI`)
+	}
+}
+
+// scalarOf returns the text of a value.
+func scalarOf(d *strictyaml.Reader, n ast.Node) string {
+	text, _ := strictyaml.Scalar(d.Resolve("", n))
+	return text
+}
+
+func protocolList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		before := d.Mistakes()
+		var words []string
+		for i, item := range d.SomeItems(path, n, "name a protocol") {
+			word := ""
+			strictyaml.Value(d, &word, parseProtocol)(strictyaml.Element(path, i), item)
+			words = append(words, word)
+		}
+		if d.Mistakes() > before {
+			return
+		}
+		l, err := parseProtocols(words)
+		if err != nil {
+			d.Fail(path, n, "%v", err)
+		}
+		*all = l.Protocols
+	}
+}
+
+func listenerTLS(d *strictyaml.Reader, files **ListenerTLS) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		var t ListenerTLS
+		seen := d.Mapping(path, n, []strictyaml.Field{
+			{Key: "cert", Set: strictyaml.Value(d, &t.Cert, parseFile)},
+			{Key: "key", Set: strictyaml.Value(d, &t.Key, parseFile)},
+			{Key: "client_ca", Set: strictyaml.Value(d, &t.ClientCA, parseFile)},
+			{Key: "client_names", Set: strictyaml.Value(d, &t.ClientNames, parseClientNames)},
+		})
+		switch {
+		case (seen["cert"] == nil) != (seen["key"] == nil):
+			d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither for those of the API")
+		case seen["client_names"] != nil && seen["client_ca"] == nil:
+			d.Fail(strictyaml.Join(path, "client_names"), seen["client_names"],
+				"client_ca is missing: nobody says whose certificates are right; give the file of who signs them")
+		}
+		if t.ClientCA != "" && t.ClientNames == "" {
+			t.ClientNames = ClientNamesRequired
+		}
+		*files = &t
+	}
+}
+
+func networkList(d *strictyaml.Reader, all *[]netip.Prefix) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		for i, item := range d.SomeItems(path, n, "write a network") {
+			var p netip.Prefix
+			strictyaml.Value(d, &p, parseNetwork)(strictyaml.Element(path, i), item)
+			*all = append(*all, p)
+		}
+	}
+}
+
+// dtu stores what the settings of DTUs say.
+func dtu(d *strictyaml.Reader, out **DTU) strictyaml.Setter {
+	return func(path string, n ast.Node) {
+		var o DTU
+		before := d.Mistakes()
+		seen := d.Mapping(path, n, []strictyaml.Field{
+			{Key: "registration", Set: strictyaml.Value(d, &o.Registration, parseExpression)},
+			{Key: "hex", Set: strictyaml.Plain(d, &o.Hex, strictyaml.Bool)},
+			{Key: "mode", Set: strictyaml.Value(d, &o.Mode, parseDTUMode)},
+			{Key: "heartbeat", Set: strictyaml.Value(d, &o.Heartbeat, parseBytes)},
+			{Key: "poll", Set: strictyaml.Value(d, &o.Poll, parseBytes)},
+		})
+		if seen["registration"] == nil && d.Mistakes() == before {
+			d.Fail(path, n, `registration is missing; write what a registration packet looks like, as in '\d{15}' for an IMEI`)
+		}
+		o.at = spotsOf(d, path, n, seen)
+		*out = &o
+	}
+}
+
+func parseExpression(text string) (string, error) { return label("regular expression", text, 1024) }
+
+// parseBytes reads a text, or the digits behind hex:, in which spaces do not count.
+func parseBytes(text string) ([]byte, error) {
+	digits, ok := strings.CutPrefix(text, "hex:")
+	if !ok {
+		if text == "" {
+			return nil, errors.New("there is nothing in it; write a text, or hex: and pairs of hexadecimal digits, or remove it")
+		}
+		return []byte(text), nil
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
+	if err != nil || len(b) == 0 {
+		return nil, errors.New("hex: is not followed by pairs of hexadecimal digits, as in hex:01 03 00 00 00 01 84 0a")
+	}
+	return b, nil
+}

@@ -1,0 +1,107 @@
+package config_test
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+// lines are device ports of the line protocol.
+func lines(addresses ...string) (all []config.Listener) {
+	for _, a := range addresses {
+		all = append(all, config.Listener{Address: a, Protocols: []string{config.ProtocolLine}})
+	}
+	return all
+}
+
+// fullListeners are the device ports of testdata/full.yaml.
+func fullListeners() []config.Listener {
+	const cert, key, ca = "/etc/holter/cert.pem", "/etc/holter/key.pem", "/etc/holter/ca.pem"
+	all := []string{"jt808", "gt06", "teltonika", "frame", "line"}
+	return append(lines("0.0.0.0:7700", "[::1]:7701"),
+		config.Listener{Address: "127.0.0.1:7702", Protocols: []string{"jt808", "gt06", "line"}},
+		config.Listener{Address: "127.0.0.1:7703", Protocols: all},
+		config.Listener{Address: "0.0.0.0:7700", Protocols: []string{"teltonika", "frame", "line"}, Packets: true},
+		config.Listener{Address: ":7704", Protocols: []string{"line"}, TLS: &config.ListenerTLS{Cert: cert, Key: key}},
+		config.Listener{
+			Address: "0.0.0.0:7705", Protocols: slices.Insert(slices.Clone(all), 4, "dtu"),
+			TLS: &config.ListenerTLS{
+				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", ClientCA: ca, ClientNames: config.ClientNamesOptional,
+			},
+			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
+			DTU: &config.DTU{
+				Registration: "([0-9a-f]{8})00", Hex: true, Mode: "prefix", Heartbeat: []byte("\x00ping"),
+				Poll: []byte{1, 3, 0, 0, 0, 1, 0x84, 0xa},
+			},
+		},
+		config.Listener{
+			Address: "127.0.0.1:7706", Protocols: []string{"frame"},
+			TLS: &config.ListenerTLS{Cert: cert, Key: key, ClientCA: ca, ClientNames: config.ClientNamesRequired},
+		},
+		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &config.DTU{Registration: `\d{15}`}},
+	)
+}
+
+func TestListenerString(t *testing.T) {
+	var got []string
+	for _, l := range fullListeners() {
+		got = append(got, l.String())
+	}
+	want := []string{
+		"line://0.0.0.0:7700", "line://[::1]:7701", "jt808+gt06+line://127.0.0.1:7702", "jt808+gt06+teltonika+frame+line://127.0.0.1:7703",
+		"udp+teltonika+frame+line://0.0.0.0:7700", "tls+line://:7704", "tls+jt808+gt06+teltonika+frame+dtu+line://0.0.0.0:7705",
+		"tls+frame://127.0.0.1:7706", "dtu://127.0.0.1:7707",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What only others can judge is told with the place where it was written.
+func TestDTUMistake(t *testing.T) {
+	cfg, err := config.ParseText("fleet.yaml", "listen:\n- address: 127.0.0.1:1\n  dtu:\n    registration: '('\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ field, want string }{
+		{"registration", "fleet.yaml:4:19: listen[0].dtu.registration: no\n   4 |     registration: '('\n     |                   ^"},
+		{"poll", "fleet.yaml:4:5: listen[0].dtu.poll: no\n   4 |     registration: '('\n     |     ^"},
+	}
+	for _, tt := range tests {
+		if got := cfg.Listen[0].DTU.Mistake(tt.field, "no").Error(); got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.field, got, tt.want)
+		}
+	}
+	if got, want := cfg.Listen[0].Mistake("no").Error(), "fleet.yaml:2:3: listen[0]: no\n   2 | - address: 127.0.0.1:1\n     |   ^"; got != want {
+		t.Errorf("\n%s\nwant\n%s", got, want)
+	}
+}
+
+func checkListenersUsable(t *testing.T, cfg config.Config) {
+	t.Helper()
+	for _, l := range cfg.Listen {
+		known := func(p string) bool { return slices.Contains(config.Protocols(), p) }
+		if l.Address == "" || len(l.Protocols) == 0 || len(slices.Compact(slices.Clone(l.Protocols))) < len(l.Protocols) ||
+			slices.ContainsFunc(l.Protocols, func(p string) bool { return !known(p) }) {
+			t.Errorf("listener %+v", l)
+		}
+		if slices.Contains(l.Protocols, config.ProtocolDTU) != (l.DTU != nil) || l.DTU != nil && l.DTU.Registration == "" {
+			t.Errorf("listener %+v: dtu %+v", l, l.DTU)
+		}
+		if l.TLS != nil && (l.TLS.Cert == "" || l.TLS.Key == "" || (l.TLS.ClientCA == "") != (l.TLS.ClientNames == "")) {
+			t.Errorf("listener %+v: TLS %+v", l, l.TLS)
+		}
+		if l.Packets && (l.TLS != nil || len(l.Proxies) > 0) {
+			t.Errorf("listener %+v: %+v %v", l, l.TLS, l.Proxies)
+		}
+		if !config.Loopback(l.Address) && !cfg.Open && !cfg.Token.IsSet() && cfg.DevicesFile == "" && !l.Certified() {
+			t.Errorf("listener %+v lets everybody in", l)
+		}
+	}
+	if cfg.DevicesFile != "" && cfg.Token.IsSet() {
+		t.Errorf("devices %s and a token", cfg.DevicesFile)
+	}
+}

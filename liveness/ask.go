@@ -1,0 +1,75 @@
+package liveness
+
+import "time"
+
+const (
+	defaultProbeWait = 5 * time.Second
+	// maxProbes bounds Policy.Probes.
+	maxProbes = 100
+)
+
+// probing returns how often the device is asked at most, and how long before the verdict that begins: as often as fits into Timeout.
+func (p Policy) probing() (times int, span time.Duration) {
+	if p.Probes <= 0 || p.ProbeWait <= 0 {
+		return 0, 0
+	}
+	times = int(min(time.Duration(p.Probes), (p.Timeout-1)/p.ProbeWait))
+	return times, time.Duration(times) * p.ProbeWait
+}
+
+// suspect says whether the device was asked since it was heard last.
+func (f facts) suspect() bool {
+	return f.asked > 0 && (f.state == Online || f.state == Late) && !f.ending()
+}
+
+// shown is the state as it is shown. Suspect is not one of facts: a device goes on being online, or late, while it is asked.
+func (f facts) shown() State {
+	if f.suspect() {
+		return Suspect
+	}
+	return f.state
+}
+
+// ask returns when the device is to be asked next, and false if it is to be judged before, or is not to be asked: ProbeWait, twice that
+// and so on before the verdict, as often as it is to be asked. If several of these instants have passed, it is asked once. A verdict that is put off
+// begins a new round.
+func (f facts) ask(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
+	times, span := p.probing()
+	if times == 0 || f.state != Online && f.state != Late || f.reason != NoReason {
+		return 0, false
+	}
+	verdict, _ := f.verdict(p, notBefore)
+	at = verdict - span
+	if f.until >= at && f.until != 0 {
+		at += (f.until - at).Truncate(p.ProbeWait) + p.ProbeWait
+	}
+	return at, at < verdict
+}
+
+// questioned returns the facts after the device was asked.
+func (f facts) questioned(now time.Duration) facts {
+	f.asked, f.until = min(f.asked, 254)+1, now
+	return f
+}
+
+// policyLocked returns the policy by which the device's next step is found: one that cannot be asked has no probes.
+func (d *device) policyLocked() Policy {
+	p := d.rule.Value().Policy
+	if !d.askable {
+		p.Probes = 0
+	}
+	return p
+}
+
+// askLocked asks the device for a sign of life. It returns false if that is not to be: its source would not hear the answer, for instance.
+func (d *device) askLocked() bool {
+	if p := d.source.latest.Load(); p != nil && p.deaf {
+		return false
+	}
+	return d.session != nil && d.session.peer != nil && d.session.peer.Probe()
+}
+
+// shownLocked is the state as it is counted.
+func (d *device) shownLocked() State {
+	return facts{state: d.state, reason: d.reason, asked: d.asked}.shown()
+}

@@ -1,0 +1,414 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Lane is where jobs stand in line: a queue and an endpoint, by their numbers. Endpoint 0 is that of jobs with a URL of their own.
+type Lane struct{ Queue, Endpoint uint32 }
+
+func (l Lane) code() int64 { return int64(l.Queue)<<32 | int64(l.Endpoint) }
+
+func laneOf(code int64) Lane { return Lane{Queue: uint32(code >> 32), Endpoint: uint32(code)} }
+
+// EventJob is a job that tells of an event: it has the event's subject as ordering key, and takes a row of a few bytes, since what it
+// delivers is made from the event when it is delivered. Events that a job needs are not removed.
+type EventJob struct {
+	Event int // index in the batch
+	Lane  Lane
+}
+
+// Outbox makes jobs of a batch of events. It is called by [Store.Append] before its transaction, which writes the jobs together with the
+// events, and once more for each further attempt at it; it must do nothing but compute.
+type Outbox func(events []liveness.Event) []EventJob
+
+// JobBody is what a job delivers that does not tell of an event, or of one that is not kept any more.
+type JobBody struct {
+	Message     string // id that the receiver sees; empty: job:NUMBER
+	Key         string // ordering key; jobs of a lane with the same key are delivered in their order; empty for none
+	URL         string // where to; empty for a job of an endpoint
+	ContentType string
+	Data        []byte
+	Created     time.Time
+	Deadline    time.Time // after which it is not delivered any more; zero for none
+}
+
+// NewJob is a job to be.
+type NewJob struct {
+	JobBody
+
+	Lane  Lane
+	RunAt time.Time // zero: at once; before, it holds nobody with the same key up
+	// Unique is an idempotency key: within a day, a second job with it is not made, and the number of the first is returned. Empty for none.
+	Unique string
+}
+
+// Job is a job that was claimed.
+type Job struct {
+	ID       uint64
+	Lane     Lane
+	Event    uint64   // offset of the event that it tells of; 0 if there is a body
+	Key      int64    // hash of lane and ordering key, 0 for no key
+	Claim    int64    // number of the claim
+	Attempts int      // that were made before and failed
+	Body     *JobBody // nil if the job tells of an event, or if it is large: then see [Jobs.Body]
+}
+
+// Jobs are the jobs in a [Store]. All methods may be called concurrently; writers take turns with [Store.Append], and hold it up for the
+// time of a transaction of bounded size. A writer that was overtaken by another process changes nothing, as everywhere ([ErrFenced]).
+type Jobs struct {
+	store *Store
+	watch atomic.Pointer[func([]Lane)]
+
+	turns sync.Mutex // held by one writer of jobs at a time, so that no more than one of them waits before an Append
+
+	mu      sync.Mutex // guards the fields below
+	depths  map[Lane]int64
+	cursors map[Lane]uint64 // all jobs up to it were looked at
+	claims  int64           // made since the store was opened
+}
+
+// Jobs returns the jobs in the store.
+func (s *Store) Jobs() *Jobs { return s.jobs }
+
+// Watch sets a function that is told of the lanes that have got jobs, after they were committed. It must return at once, and is called
+// concurrently.
+func (j *Jobs) Watch(added func([]Lane)) { j.watch.Store(&added) }
+
+func (j *Jobs) added(lanes []Lane) {
+	if f := j.watch.Load(); f != nil && len(lanes) > 0 {
+		(*f)(lanes)
+	}
+}
+
+// Depths returns how many jobs each lane has. It does not ask the database.
+func (j *Jobs) Depths() map[Lane]int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	depths := make(map[Lane]int64, len(j.depths))
+	for lane, n := range j.depths {
+		if n > 0 {
+			depths[lane] = n
+		}
+	}
+	return depths
+}
+
+// behind is the due time of a job that waits for another one.
+const behind = math.MaxInt64
+
+// orderOf returns the hash that stands for an ordering key. It is the same for all time; if two keys have the same, they share a line.
+func orderOf(lane Lane, key string) int64 {
+	if key == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d:%s", lane.code(), key)
+	return max(int64(h.Sum64()>>1), 1)
+}
+
+// jobRow is a row of jobs that nobody has looked at yet.
+type jobRow struct {
+	id, event  uint64
+	lane, okey int64
+}
+
+func (r *jobRow) ints() [4]int64 { return [4]int64{int64(r.id), r.lane, int64(r.event), r.okey} }
+
+const jobColumns = "id, lane, event, okey"
+
+// takeNumbers returns the first of n new numbers of jobs. Its lock keeps others from taking some until the transaction ends, so jobs are
+// committed in the order of their numbers.
+func takeNumbers(ctx context.Context, tx bun.Tx, n int) (first uint64, err error) {
+	if _, err := tx.NewRaw("UPDATE job_numbers SET last = last + ? WHERE id = 1", n).Exec(ctx); err != nil {
+		return 0, err
+	}
+	var last uint64
+	if err := tx.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last); err != nil {
+		return 0, err
+	}
+	return last - uint64(n) + 1, nil
+}
+
+// insertOutbox writes the jobs of a batch of events.
+func insertOutbox(ctx context.Context, d *database, tx bun.Tx, jobs []EventJob, events []eventRow) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	first, err := takeNumbers(ctx, tx, len(jobs))
+	if err != nil {
+		return err
+	}
+	rows := make([]jobRow, len(jobs))
+	for i, job := range jobs {
+		ev := &events[job.Event]
+		rows[i] = jobRow{id: first + uint64(i), event: ev.pos, lane: job.Lane.code(), okey: orderOf(job.Lane, ev.event.Subject)}
+	}
+	return d.insertJobs(ctx, tx.Tx, rows)
+}
+
+// outbox makes the jobs of a batch.
+func (s *Store) outbox(events []liveness.Event) []EventJob {
+	if s.config.Outbox == nil {
+		return nil
+	}
+	return s.config.Outbox(events)
+}
+
+// appended notes the jobs of a batch that was committed.
+func (j *Jobs) appended(jobs []EventJob) {
+	if len(jobs) == 0 {
+		return
+	}
+	counts := make(map[Lane]int64)
+	for _, job := range jobs {
+		counts[job.Lane]++
+	}
+	j.count(counts)
+	lanes := make([]Lane, 0, len(counts))
+	for lane := range counts {
+		lanes = append(lanes, lane)
+	}
+	j.added(lanes)
+}
+
+// count adds to the depths.
+func (j *Jobs) count(counts map[Lane]int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for lane, n := range counts {
+		j.depths[lane] += n
+	}
+}
+
+// recover lets go of the jobs that a writer before held, and counts what there is. Open calls it.
+func (j *Jobs) recover(ctx context.Context, d *database) error {
+	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	j.cursors, j.claims = make(map[Lane]uint64), 0
+	j.mu.Unlock()
+	return j.recount(ctx, d)
+}
+
+// recount counts the jobs of each lane. Nobody may write any meanwhile.
+func (j *Jobs) recount(ctx context.Context, d *database) error {
+	var depths map[Lane]int64
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		depths = make(map[Lane]int64)
+		return each(ctx, db, func(rows *sql.Rows) error {
+			var lane, n int64
+			err := rows.Scan(&lane, &n)
+			depths[laneOf(lane)] = n
+			return err
+		}, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
+	})
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.depths = depths
+	return nil
+}
+
+// write runs a transaction that changes jobs, if the fence is ours.
+func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) error) error {
+	d, err := j.store.writable()
+	if err != nil {
+		return err
+	}
+	j.turns.Lock()
+	defer j.turns.Unlock()
+	fence, _, _ := j.store.identity()
+	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE meta SET fence = fence WHERE id = 1 AND fence = ?", fence).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if err := j.store.checkFence(n); err != nil {
+			return err
+		}
+		return do(ctx, d, tx)
+	})
+	if isAnswer(err) {
+		return err
+	}
+	return j.store.wrap(what, err)
+}
+
+// isAnswer says whether an error says something of what was asked for, not of the database.
+func isAnswer(err error) bool {
+	return err == nil || slices.ContainsFunc([]error{ErrUnknown, ErrInUse}, func(known error) bool { return errors.Is(err, known) })
+}
+
+// Enqueue makes jobs, all or none, and returns the number of each. After an error that is not about the jobs they may have been made
+// nevertheless; a Unique key tells. It returns once they are safe.
+func (j *Jobs) Enqueue(ctx context.Context, jobs []NewJob) ([]uint64, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	numbers := make([]uint64, len(jobs))
+	var counts map[Lane]int64
+	err := j.write(ctx, "enqueue", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
+		counts, err = enqueue(ctx, d, tx, jobs, numbers)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.count(counts)
+	lanes := make([]Lane, 0, len(counts))
+	for lane := range counts {
+		lanes = append(lanes, lane)
+	}
+	j.added(lanes)
+	return numbers, nil
+}
+
+// keyRow is a row of job_keys.
+type keyRow struct {
+	bun.BaseModel `bun:"table:job_keys"`
+
+	Name    string `bun:"name,pk"`
+	ID      uint64 `bun:"id"`
+	Created int64  `bun:"created"`
+}
+
+// bodyRow is a row of job_bodies.
+type bodyRow struct {
+	bun.BaseModel `bun:"table:job_bodies"`
+
+	ID          uint64 `bun:"id,pk"`
+	Message     string `bun:"message"`
+	Key         string `bun:"okey"`
+	URL         string `bun:"url"`
+	ContentType string `bun:"content_type"`
+	Data        []byte `bun:"data"`
+	Created     int64  `bun:"created"`
+	Deadline    int64  `bun:"deadline"`
+}
+
+func bodyRowOf(id uint64, b *JobBody) bodyRow {
+	row := bodyRow{
+		ID: id, Message: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data, Created: nanos(b.Created), Deadline: nanos(b.Deadline),
+	}
+	if row.Message == "" {
+		row.Message = fmt.Sprintf("job:%d", id)
+	}
+	if row.Data == nil {
+		row.Data = []byte{}
+	}
+	return row
+}
+
+func (r *bodyRow) body() *JobBody {
+	return &JobBody{
+		Message: r.Message, Key: r.Key, URL: r.URL, ContentType: r.ContentType, Data: r.Data, Created: timeOf(r.Created), Deadline: timeOf(r.Deadline),
+	}
+}
+
+// enqueue writes jobs within a transaction, and says how many are new.
+func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers []uint64) (map[Lane]int64, error) {
+	first, err := takeNumbers(ctx, tx, len(jobs))
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[Lane]int64)
+	seen := make(map[string]uint64)
+	var rows []jobRow
+	var bodies []bodyRow
+	var keys []keyRow
+	later := make(map[uint64]int64)
+	for i := range jobs {
+		job := &jobs[i]
+		id := first + uint64(i)
+		if job.Unique != "" {
+			known, err := knownKey(ctx, tx, job.Unique, seen)
+			if err != nil {
+				return nil, err
+			}
+			if known != 0 {
+				numbers[i] = known
+				continue
+			}
+			seen[job.Unique] = id
+			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: nanos(job.Created)})
+		}
+		numbers[i] = id
+		rows = append(rows, jobRow{id: id, lane: job.Lane.code(), okey: orderOf(job.Lane, job.Key)})
+		bodies = append(bodies, bodyRowOf(id, &job.JobBody))
+		if !job.RunAt.IsZero() {
+			later[id] = nanos(job.RunAt)
+		}
+		counts[job.Lane]++
+	}
+	if len(rows) == 0 {
+		return counts, nil
+	}
+	if err := d.insertJobs(ctx, tx.Tx, rows); err != nil {
+		return nil, err
+	}
+	for id, due := range later {
+		if _, err := tx.NewRaw("UPDATE jobs SET due = ? WHERE id = ?", due, id).Exec(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for chunk := range slices.Chunk(bodies, 100) { // a body may have a megabyte
+		if _, err := tx.NewInsert().Model(&chunk).Exec(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(keys) > 0 {
+		_, err = tx.NewInsert().Model(&keys).Exec(ctx)
+	}
+	return counts, err
+}
+
+// knownKey returns the number of the job that an idempotency key was used for, 0 if there is none.
+func knownKey(ctx context.Context, tx bun.Tx, key string, seen map[string]uint64) (uint64, error) {
+	if id, ok := seen[key]; ok {
+		return id, nil
+	}
+	var ids []uint64
+	err := tx.NewSelect().Model((*keyRow)(nil)).Column("id").Where("name = ?", key).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+// recommitted counts the jobs anew after a transaction turned out to have been committed, and tells of them.
+func (j *Jobs) recommitted(ctx context.Context, d *database) error {
+	if j.store.config.Outbox == nil {
+		return nil
+	}
+	if err := j.recount(ctx, d); err != nil {
+		return err
+	}
+	j.added(slices.Collect(maps.Keys(j.Depths())))
+	return nil
+}

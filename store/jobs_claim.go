@@ -1,0 +1,299 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Claimed is what [Jobs.Claim] returns.
+type Claimed struct {
+	Jobs []Job     // by number
+	More bool      // there may be more at once
+	Next time.Time // when the next one that waits is due; zero if none does
+}
+
+// candidate is a job that a claim looks at.
+type candidate struct {
+	Job
+
+	fresh bool
+}
+
+// Claim takes up to n jobs of a lane, those that have waited long enough before those that are new, and keeps others from taking them until
+// the lease ends. What is not settled by then is there to be claimed again, so extend the lease of what takes longer ([Jobs.Extend]).
+//
+// Who claims sees to the order of jobs with the same key among those that he has; those behind a job that waits to be tried again are not
+// given out before it is settled. So one process at a time may work on a lane. A job is taken by changing it under the condition that its
+// claim number is still the one that was read, so two could never hold the same job.
+func (j *Jobs) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration) (Claimed, error) {
+	j.mu.Lock()
+	j.claims++
+	number, cursor := j.claims, j.cursors[lane]
+	j.mu.Unlock()
+	fence, _, _ := j.store.identity()
+	number |= fence << 32
+	var out Claimed
+	err := j.write(ctx, "claim jobs", func(ctx context.Context, _ *database, tx bun.Tx) (err error) {
+		out, cursor, err = claim(ctx, tx, lane, n, now, now.Add(lease).UnixNano(), number, cursor)
+		return err
+	})
+	if err != nil {
+		return Claimed{}, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cursors[lane] = max(j.cursors[lane], cursor)
+	return out, nil
+}
+
+func claim(ctx context.Context, tx bun.Tx, lane Lane, n int, now time.Time, until, number int64, cursor uint64) (Claimed, uint64, error) {
+	found, err := dueJobs(ctx, tx, lane, n, now, cursor)
+	if err != nil {
+		return Claimed{}, 0, err
+	}
+	out := Claimed{More: len(found) >= n}
+	if len(found) < n {
+		fresh, err := freshJobs(ctx, tx, lane, n-len(found), cursor)
+		if err != nil {
+			return Claimed{}, 0, err
+		}
+		if out.More = len(fresh) == n-len(found); out.More {
+			cursor = fresh[len(fresh)-1].ID
+		} else if err := tx.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&cursor); err != nil {
+			return Claimed{}, 0, err
+		}
+		found = append(found, fresh...)
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	free, blocked, err := separate(ctx, tx, found)
+	if err != nil {
+		return Claimed{}, 0, err
+	}
+	for chunk := range slices.Chunk(blocked, idsPerStatement) {
+		if _, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = ?, held = okey WHERE id IN (?)", int64(behind), bun.List(chunk)).Exec(ctx); err != nil {
+			return Claimed{}, 0, err
+		}
+	}
+	if free, err = take(ctx, tx, free, until, number); err != nil {
+		return Claimed{}, 0, err
+	}
+	if out.Jobs, err = withBodies(ctx, tx, free); err != nil {
+		return Claimed{}, 0, err
+	}
+	if !out.More {
+		out.Next, err = nextDue(ctx, tx, lane)
+	}
+	return out, cursor, err
+}
+
+// idsPerStatement bounds how many jobs a statement names.
+const idsPerStatement = 1000
+
+// dueJobs returns jobs that have waited long enough. One with a key that nobody has looked at yet, since it was to run at some instant, is
+// not among them until all are looked at that come before it.
+func dueJobs(ctx context.Context, tx bun.Tx, lane Lane, n int, now time.Time, cursor uint64) ([]candidate, error) {
+	return candidates(ctx, tx, false, lane,
+		"SELECT id, event, okey, claim, attempts FROM jobs WHERE lane = ? AND due <= ? AND (id <= ? OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT ?",
+		lane.code(), now.UnixNano(), cursor, n)
+}
+
+func freshJobs(ctx context.Context, tx bun.Tx, lane Lane, n int, after uint64) ([]candidate, error) {
+	return candidates(ctx, tx, true, lane,
+		"SELECT id, event, okey, claim, attempts FROM jobs WHERE lane = ? AND due IS NULL AND id > ? ORDER BY id LIMIT ?", lane.code(), after, n)
+}
+
+func candidates(ctx context.Context, tx bun.Tx, fresh bool, lane Lane, query string, args ...any) ([]candidate, error) {
+	var found []candidate
+	err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+		c := candidate{Job: Job{Lane: lane}, fresh: fresh}
+		err := rows.Scan(&c.ID, &c.Event, &c.Key, &c.Claim, &c.Attempts)
+		found = append(found, c)
+		return err
+	}, query, args...)
+	return found, err
+}
+
+// eachOf is each within a transaction.
+func eachOf(ctx context.Context, tx bun.Tx, scan func(rows *sql.Rows) error, query string, args ...any) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// separate parts the jobs that may be begun from those that have to stay behind another one, which waits and is not among them.
+func separate(ctx context.Context, tx bun.Tx, found []candidate) (free []candidate, blocked []uint64, err error) {
+	keys := make(map[int64]bool, len(found))
+	var here []uint64
+	for i := range found {
+		if c := &found[i]; c.Key != 0 {
+			keys[c.Key] = true
+			if !c.fresh {
+				here = append(here, c.ID)
+			}
+		}
+	}
+	if len(here) == 0 {
+		here = []uint64{0}
+	}
+	first := make(map[int64]uint64) // by key, the first job that waits
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
+		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+			var key int64
+			var id uint64
+			err := rows.Scan(&key, &id)
+			first[key] = id
+			return err
+		}, "SELECT held, MIN(id) FROM jobs WHERE held IN (?) AND id NOT IN (?) GROUP BY held", bun.List(chunk), bun.List(here))
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(first) == 0 {
+		return found, nil, nil
+	}
+	for _, c := range found {
+		if id, ok := first[c.Key]; ok && id < c.ID {
+			blocked = append(blocked, c.ID)
+		} else {
+			free = append(free, c)
+		}
+	}
+	return free, blocked, nil
+}
+
+// take makes the claim, and returns what it got.
+func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64) ([]candidate, error) {
+	byClaim := make(map[int64][]uint64)
+	for i := range found {
+		byClaim[found[i].Claim] = append(byClaim[found[i].Claim], found[i].ID)
+	}
+	taken := int64(0)
+	for old, ids := range byClaim {
+		for chunk := range slices.Chunk(ids, idsPerStatement) {
+			res, err := tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = NULL WHERE id IN (?) AND claim = ?", number, until, bun.List(chunk), old).Exec(ctx)
+			if err != nil {
+				return nil, err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return nil, err
+			}
+			taken += n
+		}
+	}
+	if taken != int64(len(found)) { // nobody else can write while our fence is the latest
+		return nil, fmt.Errorf("%d of %d jobs could be taken: the database was changed behind our back", taken, len(found))
+	}
+	for i := range found {
+		found[i].Claim = number
+	}
+	return found, nil
+}
+
+// smallBody is how many bytes a body may have to be read with the claim.
+const smallBody = 4096
+
+// withBodies returns the jobs with what they deliver, if that is small.
+func withBodies(ctx context.Context, tx bun.Tx, found []candidate) ([]Job, error) {
+	jobs := make([]Job, len(found))
+	at := make(map[uint64]int)
+	var ids []uint64
+	for i := range found {
+		jobs[i] = found[i].Job
+		if jobs[i].Event == 0 {
+			at[jobs[i].ID] = i
+			ids = append(ids, jobs[i].ID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, idsPerStatement) {
+		var rows []bodyRow
+		if err := tx.NewSelect().Model(&rows).Where("id IN (?) AND LENGTH(data) <= ?", bun.List(chunk), smallBody).Scan(ctx); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			jobs[at[rows[i].ID]].Body = rows[i].body()
+		}
+	}
+	return jobs, nil
+}
+
+// nextDue returns when the next job that waits is due.
+func nextDue(ctx context.Context, tx bun.Tx, lane Lane) (time.Time, error) {
+	var due int64
+	err := tx.QueryRowContext(ctx, "SELECT due FROM jobs WHERE lane = ? AND due IS NOT NULL ORDER BY due LIMIT 1", lane.code()).Scan(&due)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && due == behind {
+		return time.Time{}, nil
+	}
+	return time.Unix(0, due), err
+}
+
+// Extend moves the ends of the leases of jobs that are still claimed under the same number.
+func (j *Jobs) Extend(ctx context.Context, jobs []Job, until time.Time) error {
+	return j.write(ctx, "extend the lease of jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+		for claim, ids := range byClaim(jobs) {
+			for chunk := range slices.Chunk(ids, idsPerStatement) {
+				_, err := tx.NewRaw("UPDATE jobs SET due = ? WHERE id IN (?) AND claim = ?", until.UnixNano(), bun.List(chunk), claim).Exec(ctx)
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func byClaim(jobs []Job) map[int64][]uint64 {
+	ids := make(map[int64][]uint64)
+	for i := range jobs {
+		ids[jobs[i].Claim] = append(ids[jobs[i].Claim], jobs[i].ID)
+	}
+	return ids
+}
+
+// EventsAt returns the events at some offsets, as far as they are kept, in the order of their offsets. It asks the database only for those
+// that are not in memory.
+func (s *Store) EventsAt(ctx context.Context, offsets []uint64) ([]liveness.Event, error) {
+	offsets = slices.Compact(slices.Sorted(slices.Values(offsets)))
+	events := make([]liveness.Event, 0, len(offsets))
+	var elsewhere []uint64
+	for _, offset := range offsets {
+		if offset == 0 || offset > math.MaxInt64 {
+			continue
+		}
+		got, err := s.log.Read(events, offset-1, 1)
+		if err != nil || len(got) == len(events) || got[len(events)].Offset != offset {
+			elsewhere = append(elsewhere, offset)
+			continue
+		}
+		events = got
+	}
+	for chunk := range slices.Chunk(elsewhere, idsPerStatement) {
+		var err error
+		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
+			return nil, s.wrap("read events", err)
+		}
+	}
+	if len(elsewhere) > 0 {
+		slices.SortFunc(events, func(a, b liveness.Event) int { return cmp.Compare(a.Offset, b.Offset) })
+	}
+	return events, nil
+}

@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// JobState says what a job is waiting for.
+type JobState string
+
+const (
+	// JobReady: to be claimed.
+	JobReady JobState = "ready"
+	// JobWaiting: for an instant.
+	JobWaiting JobState = "waiting"
+	// JobBehind: for another job with the same key, which waits for an instant.
+	JobBehind JobState = "behind"
+	// JobClaimed: somebody works on it.
+	JobClaimed JobState = "claimed"
+)
+
+// JobView is a job as an operator sees it.
+type JobView struct {
+	Job
+
+	State JobState
+	RunAt time.Time // of one that waits; of one that is claimed, the end of its lease
+	Error string    // of its last attempt
+}
+
+// JobFilter chooses jobs. The zero one chooses all.
+type JobFilter struct {
+	IDs   []uint64 // only these; nil for all
+	Lanes []Lane   // only of these; nil for all
+	After uint64   // only with a greater number
+}
+
+func (f *JobFilter) where() (string, []any) {
+	where, args := "id > ?", []any{f.After}
+	if f.IDs != nil {
+		where, args = where+" AND id IN (?)", append(args, bun.List(append([]uint64{0}, f.IDs...)))
+	}
+	if f.Lanes != nil {
+		where, args = where+" AND lane IN (?)", append(args, bun.List(codes(f.Lanes)))
+	}
+	return where, args
+}
+
+// List returns up to limit jobs that are not done, by number, without what they deliver.
+func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.Time) ([]JobView, error) {
+	d, err := j.store.opened()
+	if err != nil {
+		return nil, err
+	}
+	where, args := filter.where()
+	var views []JobView
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		views = nil
+		return each(ctx, db, func(rows *sql.Rows) error {
+			v, err := viewOf(rows, now)
+			views = append(views, v)
+			return err
+		}, "SELECT id, lane, event, okey, claim, attempts, due, error FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, limit)...)
+	})
+	if err != nil {
+		return nil, j.store.wrap("read jobs", err)
+	}
+	return views, nil
+}
+
+func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
+	var v JobView
+	var lane int64
+	var due sql.NullInt64
+	var failed sql.NullString
+	if err := rows.Scan(&v.ID, &lane, &v.Event, &v.Key, &v.Claim, &v.Attempts, &due, &failed); err != nil {
+		return v, err
+	}
+	v.Lane, v.Error, v.State = laneOf(lane), failed.String, JobReady
+	switch {
+	case due.Int64 == behind:
+		v.State = JobBehind
+		return v, nil
+	case v.Claim != 0:
+		v.State = JobClaimed
+	case due.Int64 > now.UnixNano():
+		v.State = JobWaiting
+	}
+	v.RunAt = timeOf(due.Int64)
+	return v, nil
+}
+
+// Body returns what a job delivers; nil for one that tells of an event. Errors: ErrUnknown.
+func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
+	d, err := j.store.opened()
+	if err != nil {
+		return nil, err
+	}
+	var rows []bodyRow
+	var there int
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		rows = nil
+		if err := db.NewSelect().Model(&rows).Where("id = ?", id).Scan(ctx); err != nil || len(rows) > 0 {
+			return err
+		}
+		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ?", id).Scan(&there)
+	})
+	switch {
+	case err != nil:
+		return nil, j.store.wrap("read a job", err)
+	case len(rows) > 0:
+		return rows[0].body(), nil
+	case there == 0:
+		return nil, fmt.Errorf("%w: there is no job %d; it may be done", ErrUnknown, id)
+	}
+	return nil, nil
+}
+
+// Remove removes the jobs that a filter chooses for good, and says how many there were. One that is being delivered may arrive nevertheless.
+func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err error) {
+	for ctx.Err() == nil {
+		var jobs []Job
+		var counts map[Lane]int64
+		err := j.write(ctx, "remove jobs", func(ctx context.Context, _ *database, tx bun.Tx) (err error) {
+			where, args := filter.where()
+			jobs = nil
+			err = eachOf(ctx, tx, func(rows *sql.Rows) error {
+				var job Job
+				var lane int64
+				err := rows.Scan(&job.ID, &lane, &job.Event, &job.Key, &job.Claim)
+				job.Lane = laneOf(lane)
+				jobs = append(jobs, job)
+				return err
+			}, "SELECT id, lane, event, okey, claim FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, idsPerStatement)...)
+			if err != nil {
+				return err
+			}
+			if counts, err = remove(ctx, tx, jobs); err != nil {
+				return err
+			}
+			_, err = release(ctx, tx, jobs)
+			return err
+		})
+		if err != nil {
+			return total, err
+		}
+		if len(jobs) == 0 {
+			break
+		}
+		j.count(counts)
+		j.added(slices.Collect(lanesOf(jobs)))
+		total += len(jobs)
+		filter.After = jobs[len(jobs)-1].ID
+	}
+	return total, ctx.Err()
+}
+
+// lanesOf returns the lanes of jobs, maybe more than once.
+func lanesOf(jobs []Job) func(yield func(Lane) bool) {
+	return func(yield func(Lane) bool) {
+		var last Lane
+		for i := range jobs {
+			if jobs[i].Lane != last && !yield(jobs[i].Lane) {
+				return
+			}
+			last = jobs[i].Lane
+		}
+	}
+}
+
+// Hasten lets jobs that wait for an instant be claimed at once, and says how many there were.
+func (j *Jobs) Hasten(ctx context.Context, lanes []Lane) (int, error) {
+	var n int64
+	err := j.write(ctx, "hasten jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0", bun.List(codes(lanes)), int64(behind)).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	if err == nil && n > 0 {
+		j.added(lanes)
+	}
+	return int(n), err
+}

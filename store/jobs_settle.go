@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Verdict is what became of a job.
+type Verdict uint8
+
+const (
+	// Done: it was delivered, and is removed.
+	Done Verdict = iota
+	// Retry: the attempt failed, and the job waits for another one; those behind it with the same key wait with it.
+	Retry
+	// Postpone is Retry without an attempt having been made.
+	Postpone
+	// Return: no attempt was made, and the job is there to be claimed again at once, before those with the same key behind it.
+	Return
+	// Behind: no attempt was made, since a job with the same key before it waits; it is claimed again when that one is settled.
+	Behind
+	// Dead: it is a dead letter now.
+	Dead
+)
+
+// Outcome is what became of a job that was claimed. Error, Status and Response are kept, but for their ends.
+type Outcome struct {
+	Job      Job
+	Verdict  Verdict
+	RunAt    time.Time // of Retry and Postpone
+	Error    string    // of Retry, Postpone and Dead
+	Status   int       // of the last answer, for Dead; 0 if there was none
+	Response string    // the beginning of it
+	Body     JobBody   // of Dead: what was to be delivered
+}
+
+const (
+	maxJobError = 1000
+	maxResponse = 4096
+)
+
+// Settle writes down what became of jobs. What is not claimed any more under the number that the job says is left alone: so it does no
+// harm to settle again after an error. It says whether jobs that were behind others can be claimed now.
+func (j *Jobs) Settle(ctx context.Context, outcomes []Outcome, now time.Time) (released bool, err error) {
+	if len(outcomes) == 0 {
+		return false, nil
+	}
+	var counts map[Lane]int64
+	err = j.write(ctx, "settle jobs", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
+		counts, released, err = settle(ctx, d, tx, outcomes, now)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	j.count(counts)
+	return released, nil
+}
+
+func settle(ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now time.Time) (counts map[Lane]int64, released bool, err error) {
+	var gone, returned, behindOthers []Job
+	var retries, dead []*Outcome
+	for i := range outcomes {
+		switch o := &outcomes[i]; o.Verdict {
+		case Done:
+			gone = append(gone, o.Job)
+		case Retry, Postpone:
+			retries = append(retries, o)
+		case Return:
+			returned = append(returned, o.Job)
+		case Behind:
+			behindOthers = append(behindOthers, o.Job)
+		case Dead:
+			gone = append(gone, o.Job)
+			dead = append(dead, o)
+		}
+	}
+	if err := bury(ctx, tx, dead, now); err != nil {
+		return nil, false, err
+	}
+	if err := wait(ctx, d, tx, retries); err != nil {
+		return nil, false, err
+	}
+	if err := updateClaimed(ctx, tx, "claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END", returned); err != nil {
+		return nil, false, err
+	}
+	if err := updateClaimed(ctx, tx, "claim = 0, due = 9223372036854775807, held = okey", behindOthers); err != nil {
+		return nil, false, err
+	}
+	counts, err = remove(ctx, tx, gone)
+	if err != nil {
+		return nil, false, err
+	}
+	released, err = release(ctx, tx, gone)
+	return counts, released, err
+}
+
+// updateClaimed changes jobs that are still claimed.
+func updateClaimed(ctx context.Context, tx bun.Tx, set string, jobs []Job) error {
+	for claim, ids := range byClaim(jobs) {
+		for chunk := range slices.Chunk(ids, idsPerStatement) {
+			if _, err := tx.NewRaw("UPDATE jobs SET "+set+" WHERE id IN (?) AND claim = ?", bun.List(chunk), claim).Exec(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wait lets jobs wait for another attempt.
+func wait(ctx context.Context, d *database, tx bun.Tx, retries []*Outcome) error {
+	if len(retries) == 0 {
+		return nil
+	}
+	query := "UPDATE jobs SET claim = 0, due = " + d.bindVar(1) + ", held = CASE WHEN okey <> 0 THEN okey END, attempts = attempts + " + d.bindVar(2) +
+		", error = " + d.bindVar(3) + " WHERE id = " + d.bindVar(4) + " AND claim = " + d.bindVar(5)
+	return eachRow(ctx, tx.Tx, query, len(retries), func(args []any, i int) []any {
+		o := retries[i]
+		return append(args, o.RunAt.UnixNano(), flag(o.Verdict == Retry, 1), shortText(o.Error, maxJobError), int64(o.Job.ID), o.Job.Claim)
+	})
+}
+
+// remove removes jobs that are still claimed, and says how many of each lane.
+func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) {
+	counts := make(map[Lane]int64)
+	var bodies []uint64
+	lanes := make(map[Lane][]Job)
+	for i := range jobs {
+		lanes[jobs[i].Lane] = append(lanes[jobs[i].Lane], jobs[i])
+		if jobs[i].Event == 0 {
+			bodies = append(bodies, jobs[i].ID)
+		}
+	}
+	for lane, jobs := range lanes {
+		for claim, ids := range byClaim(jobs) {
+			for chunk := range slices.Chunk(ids, idsPerStatement) {
+				res, err := tx.NewRaw("DELETE FROM jobs WHERE id IN (?) AND claim = ?", bun.List(chunk), claim).Exec(ctx)
+				if err != nil {
+					return nil, err
+				}
+				n, err := res.RowsAffected()
+				if err != nil {
+					return nil, err
+				}
+				counts[lane] -= n
+			}
+		}
+	}
+	for chunk := range slices.Chunk(bodies, idsPerStatement) { // not of those that are claimed by others
+		_, err := tx.NewRaw("DELETE FROM job_bodies WHERE id IN (?) AND id NOT IN (SELECT id FROM jobs WHERE id IN (?))", bun.List(chunk), bun.List(chunk)).Exec(ctx)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// release lets the first of the jobs be claimed that were behind jobs which are gone.
+func release(ctx context.Context, tx bun.Tx, gone []Job) (bool, error) {
+	keys := make(map[int64]bool, len(gone))
+	for i := range gone {
+		if gone[i].Key != 0 {
+			keys[gone[i].Key] = true
+		}
+	}
+	var first []uint64
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
+		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+			var id uint64
+			err := rows.Scan(&id)
+			first = append(first, id)
+			return err
+		}, "SELECT MIN(id) FROM jobs WHERE held IN (?) GROUP BY held", bun.List(chunk))
+		if err != nil {
+			return false, err
+		}
+	}
+	for chunk := range slices.Chunk(first, idsPerStatement) {
+		if _, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due = ?", bun.List(chunk), int64(behind)).Exec(ctx); err != nil {
+			return false, err
+		}
+	}
+	return len(first) > 0, nil
+}
+
+// shortText returns the beginning of a text, as every database takes it.
+func shortText(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+	}
+	return cleanText(text)
+}
