@@ -71,11 +71,11 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: bench-rivals
-bench-rivals: ## Measure timer beside other libraries, into docs/benchmarks.md (25 minutes)
+bench-rivals: ## Measure timer beside other libraries, into docs/benchmarks.md (30 minutes)
 	cd bench/rivals && $(GO) run . -rounds 10 -md ../../docs/benchmarks.md -png ../../docs/img
 
 .PHONY: bench-gateway
-bench-gateway: ## Measure the gateway beside bare gnet, into docs/benchmarks.md (10 minutes)
+bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/benchmarks.md (30 minutes)
 	$(GO) run ./bench/gateway -md docs/benchmarks.md
 
 .PHONY: fleet
@@ -88,6 +88,11 @@ CHAOS ?= 5m
 chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
 	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -md docs/reliability.md
 	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -database postgres -md docs/reliability.md
+
+ATTACK ?= 15
+.PHONY: attack
+attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/reliability.md (6 minutes)
+	$(GO) run ./bench/attack -seconds $(ATTACK) -md docs/reliability.md
 
 .PHONY: bench-store
 bench-store: ## Measure the store on all its databases (5 minutes)

@@ -127,12 +127,19 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, paused bool) error
 	})
 }
 
-// PutEndpoint makes an endpoint, or changes the one with its name. Errors: ErrBad.
+// PutEndpoint makes an endpoint, or changes the one with its name: without Settings it keeps those that it has, and so it does with secrets
+// that are [Hidden]. Errors: ErrBad.
 func (e *Engine) PutEndpoint(ctx context.Context, p store.Endpoint) error {
-	if err := e.checkEndpoint(&p); err != nil {
-		return err
-	}
 	return e.change(ctx, func() error {
+		if old, err := e.Endpoint(p.Name); err == nil {
+			if p.Settings == nil {
+				p.Settings = old.Settings
+			}
+			p.Settings = keepSecrets(p.Settings, old.Settings)
+		}
+		if err := e.checkEndpoint(&p); err != nil {
+			return err
+		}
 		_, err := e.jobs.PutEndpoint(ctx, p)
 		return err
 	})

@@ -40,7 +40,7 @@ type endpointCounts struct{ delivered, failed atomic.Uint64 }
 
 // kinds returns all kinds of endpoints that there are.
 func (e *Engine) kinds() map[string]Kind {
-	kinds := map[string]Kind{"webhook": e.web.kind}
+	kinds := map[string]Kind{"webhook": e.web.kind, "mqtt": mqttKind(e.web.guard)}
 	if e.config.LogDir != "" {
 		kinds["log"] = logKind(e.config.LogDir)
 	}
@@ -73,9 +73,9 @@ func (e *Engine) newSink(ep *store.Endpoint) (Sink, common, error) {
 func (e *Engine) noKind(kind string) string {
 	switch kind {
 	case "log":
-		return "no directory for log files is configured (delivery.log_dir)"
+		return "this process is not configured with a directory for log files"
 	case "command":
-		return "commands are not allowed by the configuration (delivery.commands)"
+		return "this process is not configured to run commands"
 	}
 	return "there is none such, want webhook, mqtt, log or command"
 }

@@ -50,7 +50,7 @@ func (g *Guard) Check(ip netip.Addr) error {
 	}
 	for _, p := range g.special {
 		if p.Contains(ip) {
-			return fmt.Errorf("%w: %s is in %s; the configuration may allow it (delivery.allow_private)", ErrPrivate, ip, p)
+			return fmt.Errorf("%w: %s is in %s, which this process is not configured to deliver to", ErrPrivate, ip, p)
 		}
 	}
 	return nil

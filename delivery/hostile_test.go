@@ -181,8 +181,8 @@ func TestBadRequests(t *testing.T) {
 		why  string
 	}{
 		{"unknown kind", endpoint("fax", "x", ""), "there is none such"},
-		{"log without a directory", endpoint("log", "x", ""), "delivery.log_dir"},
-		{"command that is not allowed", endpoint("command", "true", ""), "not allowed"},
+		{"log without a directory", endpoint("log", "x", ""), "a directory for log files"},
+		{"command that is not allowed", endpoint("command", "true", ""), "not configured to run commands"},
 		{"no URL", endpoint("webhook", "example.org", ""), "is no URL"},
 		{"another scheme", endpoint("webhook", "file:///etc/passwd", ""), "is no URL"},
 		{"a password", endpoint("webhook", "https://a:b@example.org", ""), "user or password"},

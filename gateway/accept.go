@@ -161,7 +161,9 @@ func (g *Gateway) settle(d *door, results <-chan (<-chan gnet.RegisteredResult))
 func (g *Gateway) refuse(d *door, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	_, _ = c.Write(d.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
+	if d.TLS == nil { // else the client would not understand it
+		_, _ = c.Write(d.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
+	}
 	_ = c.Close()
 }
 

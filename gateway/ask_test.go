@@ -80,8 +80,8 @@ func TestProbeOfATerminal(t *testing.T) {
 	}
 }
 
-// answer reads an answer to a terminal, which must be of a kind, and returns it as it came.
-func (d *device) answer(want codec.AnswerKind) []byte {
+// answer reads an answer to a terminal, which must be of a kind.
+func (d *device) answer(want codec.AnswerKind) {
 	d.t.Helper()
 	var c jt808.Client
 	for size := 1; ; size++ {
@@ -94,7 +94,7 @@ func (d *device) answer(want codec.AnswerKind) []byte {
 			if _, err := d.in.Discard(n); err != nil || a.Kind != want {
 				d.t.Fatalf("the answer is %+v, %x, want kind %d; %v", a, raw, want, err)
 			}
-			return raw
+			return
 		}
 	}
 }

@@ -37,7 +37,8 @@ type Config struct {
 	// HandshakeTimeout is how long a connection has to say hello. Default: 10 s.
 	HandshakeTimeout time.Duration
 	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and for no longer than
-	// HandshakeTimeout. Default: GOMAXPROCS.
+	// HandshakeTimeout. What a handshake waits for from its client does not count. Default: half of GOMAXPROCS, at least 1, which leaves
+	// the other half to devices that are connected.
 	MaxHandshakes int
 	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.
 	// Default 0: off; a device that is judged is disconnected anyway.
@@ -119,7 +120,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	def(&c.Loops, runtime.GOMAXPROCS(0))
 	def(&c.MaxConnections, connectionsAllowed())
-	def(&c.MaxHandshakes, runtime.GOMAXPROCS(0))
+	def(&c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
 	def(&c.AcceptRate, 20_000)
 	def(&c.MaxOutbound, 64<<10)
 	def(&c.CloseRate, 2_000)

@@ -16,6 +16,20 @@
 // it can hold, since. When the kernel has dropped some because a socket was full, it is deaf, until that has not happened for a second:
 // who was not heard since has time to be.
 //
+// # TLS and proxies
+//
+// A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and costs some 15 KB while it is idle, 18 KB if
+// its client showed a certificate, where one without TLS costs 1 KB. They are a source of their own, named after [Config.Name] with -tls
+// behind it; its clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time, in the order in which
+// they came, so that a fleet that comes back does not disturb those that are there. Sessions can be resumed. A client's certificate that
+// was verified says who the device is: it needs no token, and can be nobody else.
+//
+// TLS with pre-shared keys (TLS-PSK, RFC 4279 and RFC 8446, 2.2) is not spoken: crypto/tls does not have it. Devices that can do nothing else
+// need a proxy in front that does.
+//
+// A proxy that speaks TLS with the devices, HAProxy for instance, says in a PROXY header whose connection it is, and what the certificate's
+// name is (send-proxy-v2-ssl-cn). Only the networks of Listener.Proxies are believed; a connection from there must begin with a header.
+//
 // # Bounds
 //
 // Connections, connections of one address, accepts per second, the length of a line, unsent bytes of a connection, the time to say

@@ -16,7 +16,7 @@ const (
 	// lookAgain is when to ask again whether those who waited at the doors are in, and enterWithin how long that is waited for: a flood of
 	// connections holds the listening clock up for no longer.
 	lookAgain   = 2 * time.Millisecond
-	enterWithin = 5 * time.Second
+	enterWithin = 30 * time.Second
 )
 
 // door is a listener, what is spoken at it, and how many have come in through it.

@@ -25,7 +25,7 @@ type Gateway struct {
 	registry  *liveness.Registry
 	source    *liveness.Source
 	doors     []*door
-	addrs     []net.Addr // in the order of config.Listen
+	addrs     []net.Addr    // in the order of config.Listen
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
 	asker     asker

@@ -108,6 +108,9 @@ func (g *Gateway) warnTwins(id string, holder, other netip.Addr) {
 // register gives a token to a device that asks for one.
 func (t *talk) register(d *desk) {
 	id := string(d.message.ID)
+	if d.outcome.Err = t.named(d, id); d.outcome.Err != nil {
+		return
+	}
 	if !d.gateway.failures.allow(d.wall, d.address()) {
 		d.gateway.counts.throttled.Add(1)
 		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}

@@ -30,19 +30,21 @@ const (
 )
 
 // halves returns the factors, times two.
-func halves() [7]time.Duration { return [...]time.Duration{2, 3, 4, 6, 8, 12, 16} }
+func halves() [7]int64 { return [...]int64{2, 3, 4, 6, 8, 12, 16} }
 
 // lastStep is that of the largest factor.
 const lastStep = 6
 
 func factor(step uint8) float64 { return float64(halves()[step]) / 2 }
 
-func stretched(d time.Duration, step uint8) time.Duration { return d * halves()[step] / 2 }
+func stretched(d time.Duration, step uint8) time.Duration {
+	return time.Duration(int64(d) * halves()[step] / 2)
+}
 
 // shrunk is the inverse of stretched.
 func shrunk(d time.Duration, step uint8) time.Duration {
 	h := halves()[step]
-	return (2*d + h/2) / h
+	return time.Duration((2*int64(d) + h/2) / h)
 }
 
 // load is what comes in, in heartbeats per second. Greetings are none: when a fleet comes back, they are many for a moment.
@@ -286,11 +288,17 @@ func (g *Gateway) furthest(base liveness.Policy) uint8 {
 	return step
 }
 
-// turn says whether it is a device's turn to be told a longer interval. If all were told with their next heartbeat, they would go on to send as
-// many per second as before, only with long breaks; so each has its turn at some time within the new interval.
+// turn says whether it is a device's turn to be told a longer interval.
 func (p *pacer) turn(id string, now time.Time, interval time.Duration) bool {
 	share := float64(maphash.String(p.seed, id)>>11) / (1 << 53)
-	return float64(now.UnixNano()-p.changed.Load()) >= share*float64(interval)
+	return hasTurn(share, time.Duration(now.UnixNano()-p.changed.Load()), interval)
+}
+
+// hasTurn says whether a device with a share, from 0 to 1, has its turn some time after the step changed. If all were told with their next
+// heartbeat, they would go on to send as many per second as before, only with long breaks; so each has its turn at some time within the new
+// interval.
+func hasTurn(share float64, since, interval time.Duration) bool {
+	return float64(since) >= share*float64(interval)
 }
 
 // note notes an interval that a device was told.

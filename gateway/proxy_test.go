@@ -16,6 +16,8 @@ import (
 	"github.com/pires/go-proxyproto/tlvparse"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/jt808"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -228,6 +230,19 @@ func TestProxyCertificate(t *testing.T) {
 		d.say("HELLO pump-1\n")
 		d.expect("ERR unauthorized …")
 		d.expect("EOF")
+	}
+}
+
+// Nor can a device register as another, and come in with that one's token elsewhere.
+func TestProxyCertificateRegisters(t *testing.T) {
+	l := proxied()
+	l.Protocols = []codec.Protocol{jt808.Protocol{}}
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{l}})
+	for name, want := range map[string]byte{"12345678901": 0, "12345678902": 4} { // 4: there is no such device
+		d := &terminal{r.through(header(t, "198.51.100.7:5000", certificate(t, name, withCert, 0))), "12345678901"}
+		if result, token := d.register(); result != want || (token != "") != (want == 0) {
+			t.Errorf("registering with the certificate of %s = %d, token %q, want %d", name, result, token, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -226,14 +227,16 @@ func (t *talk) stranger(d *desk) (end bool) {
 	if o.Err == nil {
 		return m.Kind == codec.Bye
 	}
-	switch o.Err.Code {
-	case codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate:
-		t.broken = true
-		return true
-	}
 	t.wrong++
-	t.broken = t.wrong >= maxMistakes
+	t.broken = t.wrong >= maxMistakes || final(o.Err.Code)
 	return t.broken
+}
+
+// final says whether a stranger is not asked again after a refusal.
+func final(c codec.Code) bool {
+	return slices.Contains([]codec.Code{
+		codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate,
+	}, c)
 }
 
 // introduced opens the session of a device that names itself in each message, and does what else the message means.

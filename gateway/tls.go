@@ -22,8 +22,8 @@ import (
 // secure serves the listeners that speak TLS: each connection has a goroutine of its own.
 //
 // Its listening clock is that of package ear, which asks the kernel what lies unread in sockets. What was read is in flight from then on
-// (see [tlsSocket.Read]) until the connection reads again, and that it does only when neither tls.Conn has a record left that is whole, nor
-// the conversation a message: so no heartbeat of which all bytes had reached the process is passed by the clock, wherever it is. A part of a
+// (see [tlsSocket.wait]) until the connection reads again, and that it does only when tls.Conn has no record left that is whole, and the
+// conversation no message: so no heartbeat of which all bytes had reached the process is passed by the clock, wherever it is. A part of a
 // record is none: the rest of it is still on the way.
 //
 // A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
@@ -34,7 +34,7 @@ type secure struct {
 	sockets *ear.Sockets
 	ear     *ear.Ear
 	turns   turnstile
-	desks   sync.Pool      // of *desk: one is taken while something is handled
+	desks   sync.Pool      // of *tlsDesk: one is taken while something is handled
 	leads   sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
 	serving sync.WaitGroup // one for each goroutine of connections
 
@@ -46,7 +46,9 @@ type secure struct {
 func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 	s := &secure{gateway: g, sockets: ear.NewSockets(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
-	s.desks.New = func() any { return &desk{gateway: g, counts: new(loopCounters)} }
+	s.desks.New = func() any {
+		return &tlsDesk{desk: desk{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
+	}
 	s.leads.New = func() any { return new([maxLead]byte) }
 	for _, d := range g.doors {
 		if d.TLS == nil {
@@ -128,9 +130,16 @@ func (s *secure) forget(c *tlsConn) {
 	delete(s.conns, c)
 }
 
+// tlsDesk is a desk with room for what comes in.
+type tlsDesk struct {
+	desk
+
+	input []byte
+}
+
 // desk returns a desk for the connection.
-func (s *secure) desk(c *tlsConn) *desk {
-	d := s.desks.Get().(*desk)
+func (s *secure) desk(c *tlsConn) *tlsDesk {
+	d := s.desks.Get().(*tlsDesk)
 	d.door, d.peer, d.address = c.door, c, c.address
 	d.wall = time.Now()
 	d.now = s.source.Time(d.wall)
@@ -139,12 +148,15 @@ func (s *secure) desk(c *tlsConn) *desk {
 }
 
 // putBack takes a desk back.
-func (s *secure) putBack(d *desk) {
+func (s *secure) putBack(d *tlsDesk) {
 	s.gateway.counts.tlsMessages.Add(d.counts.messages.Swap(0))
 	s.gateway.pacer.add(d.counts)
 	d.door, d.peer, d.address = nil, nil, nil // a connection that is gone is not held
 	if cap(d.out) > 64<<10 {
 		d.out = nil
+	}
+	if cap(d.input) > 64<<10 {
+		d.input = make([]byte, 0, roomyInput)
 	}
 	s.desks.Put(d)
 }

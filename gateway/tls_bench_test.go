@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,10 @@ func crowdChild() error {
 			err = c.open(n)
 		case "beats":
 			err = c.beats(n)
+		case "rtt":
+			err = c.rtt(n)
+		case "flood":
+			err = c.flood(n)
 		}
 		if err != nil {
 			return err
@@ -160,15 +165,73 @@ func (c *crowd) beats(n int) error {
 	return <-errs
 }
 
+// rtt sends n heartbeats over each connection, some 20 ms apart, and prints how long the answers took: the median, and what 99 % took at
+// most, in microseconds.
+func (c *crowd) rtt(n int) error {
+	var mu sync.Mutex // guards all
+	var all []time.Duration
+	var group sync.WaitGroup
+	errs := make(chan error, len(c.conns))
+	for _, conn := range c.conns {
+		group.Go(func() {
+			buf := make([]byte, 64)
+			for range n {
+				time.Sleep(rand.N(40 * time.Millisecond))
+				began := time.Now()
+				if _, err := io.WriteString(conn, "PING\n"); err != nil {
+					errs <- err
+					return
+				}
+				if _, err := conn.Read(buf); err != nil {
+					errs <- err
+					return
+				}
+				took := time.Since(began)
+				mu.Lock()
+				all = append(all, took)
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	close(errs)
+	slices.Sort(all)
+	_, _ = fmt.Fprintln(os.Stdout, all[len(all)/2].Microseconds(), all[len(all)*99/100].Microseconds())
+	return <-errs
+}
+
+// flood begins n handshakes a second for 3 s, and does not wait for one to be done before the next.
+func (c *crowd) flood(n int) error {
+	var group sync.WaitGroup
+	tick := time.NewTicker(time.Second / time.Duration(n))
+	defer tick.Stop()
+	for range 3 * n {
+		<-tick.C
+		group.Go(func() {
+			if conn, err := c.dial(); err == nil {
+				_ = conn.Close()
+			}
+		})
+	}
+	group.Wait()
+	return nil
+}
+
 // bench is a gateway and a crowd.
 type bench struct {
 	b       *testing.B
 	gateway *gateway.Gateway
+	ca      string // the file; empty without TLS
 	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
 func startBench(b *testing.B, secure, rsa bool) *bench {
+	b.Helper()
+	return startBenchWith(b, secure, rsa, gateway.Config{})
+}
+
+func startBenchWith(b *testing.B, secure, rsa bool, cfg gateway.Config) *bench {
 	b.Helper()
 	log, err := liveness.NewLog(1)
 	if err != nil {
@@ -184,7 +247,8 @@ func startBench(b *testing.B, secure, rsa bool) *bench {
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(b, testcert.Ask{Name: "gateway", RSA: rsa})}} //nolint:gosec // the default is meant
 		file = testcert.Write(b, b.TempDir(), "ca.pem", ca.PEM())
 	}
-	g, err := gateway.New(b.Context(), registry, gateway.Config{Listen: []gateway.Listener{l}, Logger: slog.New(slog.DiscardHandler)})
+	cfg.Listen, cfg.Logger = []gateway.Listener{l}, slog.New(slog.DiscardHandler)
+	g, err := gateway.New(b.Context(), registry, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -202,8 +266,21 @@ func startBench(b *testing.B, secure, rsa bool) *bench {
 			b.Error(err)
 		}
 	})
+	b.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	be := &bench{b: b, gateway: g, ca: file}
+	be.crowd()
+	return be
+}
+
+// crowd starts another crowd, which is the one that orders go to then, and returns the one before.
+func (be *bench) crowd() bench {
+	b, before := be.b, *be
+	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=crowd", addrEnv+"="+g.Addrs()[0].String(), caEnv+"="+file)
+	cmd.Env = append(os.Environ(), childEnv+"=crowd", addrEnv+"="+be.gateway.Addrs()[0].String(), caEnv+"="+be.ca)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -219,10 +296,9 @@ func startBench(b *testing.B, secure, rsa bool) *bench {
 	b.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Wait()
-		cancel()
-		running.Wait()
 	})
-	return &bench{b: b, gateway: g, in: in, out: bufio.NewReader(out)}
+	be.in, be.out = in, bufio.NewReader(out)
+	return before
 }
 
 // order has the crowd do something and waits until it is done.
@@ -279,7 +355,6 @@ func BenchmarkTLSIdle(b *testing.B) {
 				heap, stacks, resident := memory(b)
 				be.order("open %d", n)
 				heap2, stacks2, resident2 := memory(b)
-				if f, err := os.Create(fmt.Sprintf("/tmp/heap-%v.prof", secure)); err == nil { pprof.WriteHeapProfile(f); f.Close() }
 				b.ReportMetric(float64(heap2-heap)/n, "heap-B/conn")
 				b.ReportMetric(float64(stacks2-stacks)/n, "stack-B/conn")
 				b.ReportMetric(float64(resident2-resident)/n, "resident-B/conn")
@@ -306,6 +381,44 @@ func memory(b *testing.B) (heap, stacks, resident int64) {
 		b.Fatal(err)
 	}
 	return int64(m.HeapAlloc), int64(m.StackInuse), pages * int64(os.Getpagesize())
+}
+
+// What handshakes do to devices that are connected. The machine is the same for all, so what the clients compute disturbs as well.
+func BenchmarkTLSDisturbed(b *testing.B) {
+	for _, most := range []int{1, 2, 8, 1000} {
+		b.Run(fmt.Sprintf("handshakes=1000/max=%d", most), func(b *testing.B) {
+			for b.Loop() {
+				be := startBenchWith(b, true, false, gateway.Config{MaxHandshakes: most})
+				be.order("open 50")
+				median, quiet := be.times("rtt 100")
+				devices := be.crowd()
+				flooded := make(chan struct{})
+				go func() {
+					defer close(flooded)
+					be.order("flood 1000")
+				}()
+				disturbed, worst := devices.times("rtt 100")
+				<-flooded
+				b.ReportMetric(median, "p50-µs")
+				b.ReportMetric(quiet, "p99-µs")
+				b.ReportMetric(disturbed, "disturbed-p50-µs")
+				b.ReportMetric(worst, "disturbed-p99-µs")
+				b.ReportMetric(float64(be.gateway.Stats().Handshakes-50)/3, "handshakes/s")
+			}
+		})
+	}
+}
+
+// times has the crowd measure how long answers take.
+func (be *bench) times(order string) (median, p99 float64) {
+	be.b.Helper()
+	if _, err := fmt.Fprintln(be.in, order); err != nil {
+		be.b.Fatal(err)
+	}
+	if _, err := fmt.Fscanf(be.out, "%g %g\ndone\n", &median, &p99); err != nil {
+		be.b.Fatal(err)
+	}
+	return median, p99
 }
 
 // How many heartbeats one core carries, each with its answer.

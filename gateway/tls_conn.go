@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -18,24 +20,27 @@ const (
 	// maxLead is how much of a connection is read before its handshake begins: a PROXY header, and the first record. A longer one is
 	// no obstacle, but may keep the listening clock waiting while its handshake waits for its turn.
 	maxLead = 4 << 10
-	// smallInput is the input buffer of a connection that waits. It grows for messages that need more, and shrinks again.
+	// smallInput is how much is read at once of a connection that waits, and roomyInput the room for what comes of it.
 	smallInput = 512
+	roomyInput = 4 << 10
 	// handshakeRecord is the type of the first record of a TLS connection (RFC 8446, 5.1).
 	handshakeRecord = 22
 )
 
 // tlsConn is a connection over TLS.
 type tlsConn struct {
+	talk
+
 	secure *secure
 	door   *door
 	remote netip.Addr // of the other end: the device, or the proxy which it comes through
 	socket tlsSocket
 
-	mu sync.Mutex // guards the fields below, between the goroutine that serves the connection and those that write to it or close it
-	talk
-	tls      *tls.Conn // nil until the handshake is done
-	over     bool      // nothing is said any more
-	deadline timer.ID  // of the hello, then of the next input if IdleTimeout is set
+	mu       sync.Mutex // guards talk and the fields below, between the goroutine that serves the connection and those that write to it or close it
+	tls      *tls.Conn  // nil until the handshake is done
+	over     bool       // nothing is said any more
+	part     []byte     // of a message
+	deadline timer.ID   // of the hello, then of the next input if IdleTimeout is set
 }
 
 // address is the device's, or that of the proxy which it comes through.
@@ -78,31 +83,29 @@ func (c *tlsConn) finish(e ending) {
 
 // greet shakes hands. The connection is served by another goroutine then, since this one's stack has become large.
 func (c *tlsConn) greet() {
-	var tc *tls.Conn
-	c.guard(func() {
-		if c.lead() {
-			tc = c.shake()
-		}
-	})
-	if tc == nil {
+	if !c.meet() {
 		c.closed()
 		return
 	}
 	c.secure.serving.Go(func() {
-		c.guard(func() { c.serve(tc) })
-		c.closed()
+		defer c.closed()
+		defer c.recovered()
+		c.serve()
 	})
 }
 
-// guard calls f. A panic in it would end the process; it ends the connection.
-func (c *tlsConn) guard(f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.secure.gateway.counts.panics.Add(1)
-			c.secure.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	f()
+// meet does all that comes before the conversation, and says whether there is to be one.
+func (c *tlsConn) meet() (met bool) {
+	defer c.recovered()
+	return c.lead() && c.shake()
+}
+
+// recovered is deferred. A panic would end the process; it ends the connection.
+func (c *tlsConn) recovered() {
+	if v := recover(); v != nil {
+		c.secure.gateway.counts.panics.Add(1)
+		c.secure.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+	}
 }
 
 // lead reads the PROXY header, if there is to be one, and the first record. It returns false if the connection is to be closed.
@@ -150,23 +153,22 @@ func (c *tlsConn) notTLS() {
 	_, _ = c.socket.Write(c.door.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
 }
 
-// shake shakes hands, and returns nil if that fails.
-func (c *tlsConn) shake() *tls.Conn {
+// shake shakes hands, and says whether that was done.
+func (c *tlsConn) shake() bool {
 	s := &c.socket
 	s.shaking = true
-	defer func() { s.shaking = false }()
-	defer s.leavePlace()
 	s.takePlace()
+	defer s.leavePlace()
 	if s.closed.Load() { // its deadline has come first
-		return nil
+		return false
 	}
 	tc := tls.Server(s, c.door.TLS)
 	if err := tc.Handshake(); err != nil { //nolint:noctx // it ends with the socket, which the deadline closes
 		c.secure.failed(c, err)
-		return nil
+		return false
 	}
-	state := tc.ConnectionState()
-	g := c.secure.gateway
+	s.shaking = false // before others may write
+	g, state := c.secure.gateway, tc.ConnectionState()
 	g.counts.handshakes.Add(1)
 	if state.DidResume {
 		g.counts.resumed.Add(1)
@@ -174,13 +176,13 @@ func (c *tlsConn) shake() *tls.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		return nil
+		return false
 	}
 	if len(state.VerifiedChains) > 0 {
 		c.certify(nameOf(state.VerifiedChains[0][0]))
 	}
 	c.tls = tc
-	return tc
+	return true
 }
 
 // certify notes the name that a certificate has proved.
@@ -191,52 +193,61 @@ func (t *talk) certify(name string) {
 	t.details.name = name
 }
 
-// serve serves the conversation to its end.
-func (c *tlsConn) serve(tc *tls.Conn) {
-	input := make([]byte, 0, smallInput)
-	for {
-		if len(input) == cap(input) {
-			input = append(make([]byte, 0, 2*cap(input)), input...)
-		}
-		n, err := tc.Read(input[len(input):cap(input)])
-		if n > 0 {
-			input = input[:len(input)+n]
-			rest, end := c.handle(input)
-			if end {
-				return
-			}
-			if len(rest) <= smallInput/2 && cap(input) > smallInput {
-				input = append(make([]byte, 0, smallInput), rest...)
-			} else {
-				input = input[:copy(input[:cap(input)], rest)]
-			}
-		}
-		if err != nil {
+// serve serves the conversation to its end. It waits with as little on its stack as can be.
+func (c *tlsConn) serve() {
+	for c.handle() {
+		if err := c.socket.fill(); err != nil {
 			return
 		}
 	}
 }
 
-// handle handles what came in, and writes the answers together. It returns what is left, and whether that was the end.
-func (c *tlsConn) handle(input []byte) (rest []byte, end bool) {
+// handle handles what came in, and writes the answers together. It returns false if that was the end.
+func (c *tlsConn) handle() bool {
 	d := c.secure.desk(c)
 	defer c.secure.putBack(d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		return nil, true
+		return false
 	}
 	greeted := c.greeted
-	rest, end = c.hear(d, input)
+	end := c.read(d)
 	if c.greeted {
 		c.rest(!greeted)
 	}
 	if len(d.out) > 0 {
 		if _, err := c.tls.Write(d.out); err != nil {
-			end = true
+			return false
 		}
 	}
-	return rest, end
+	return !end
+}
+
+// read takes all out of tls.Conn that it has, and returns whether that was the end.
+func (c *tlsConn) read(d *tlsDesk) (end bool) {
+	input := append(d.input[:0], c.part...)
+	for !end {
+		if len(input) == cap(input) {
+			input = append(make([]byte, 0, 2*cap(input)), input...)
+		}
+		n, err := c.tls.Read(input[len(input):cap(input)])
+		input = input[:len(input)+n]
+		if n > 0 {
+			var rest []byte
+			rest, end = c.hear(&d.desk, input)
+			input = input[:copy(input, rest)]
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		end = end || err != nil
+	}
+	d.input = input
+	if c.part = append(c.part[:0], input...); len(c.part) == 0 {
+		c.part = nil // most have none
+	}
+	return end
 }
 
 // rest sets the deadline of the next input, if there is one.

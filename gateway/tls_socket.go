@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,7 +23,8 @@ type tlsSocket struct {
 	raw    syscall.RawConn
 
 	// Used by the goroutine that serves the connection.
-	lead    []byte // what was read before the handshake: it is the first that tls.Conn reads
+	room    [smallInput]byte
+	lead    []byte // what was read already: tls.Conn reads it first
 	turn    uint32 // of what was read and is not handled
 	flying  bool
 	shaking bool // the handshake goes on
@@ -36,7 +38,8 @@ type tlsSocket struct {
 	drains bool
 }
 
-// Read reads. What the read before brought is handled when the next is asked for: then tls.Conn has no whole record left.
+// Read reads, for tls.Conn. Once hands are shaken it does not wait: it passes on what [tlsSocket.fill] has read, and says that its time is
+// over when that is through, which leaves a tls.Conn as it is.
 func (s *tlsSocket) Read(p []byte) (int, error) {
 	if len(s.lead) > 0 {
 		n := copy(p, s.lead)
@@ -45,13 +48,27 @@ func (s *tlsSocket) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
-	s.land()
+	if !s.shaking {
+		return 0, os.ErrDeadlineExceeded
+	}
 	s.leavePlace()
+	n, err := s.wait(p)
+	s.takePlace()
+	return n, err
+}
+
+// fill waits for something to read. All that was read before has been handled.
+func (s *tlsSocket) fill() error {
+	n, err := s.wait(s.room[:])
+	s.lead = s.room[:n]
+	return err
+}
+
+// wait waits for something to read, and reads it. What was read before is handled: tls.Conn has no whole record left.
+func (s *tlsSocket) wait(p []byte) (int, error) {
+	s.land()
 	n, err := s.Conn.Read(p)
 	s.turn, s.flying = s.secure.ear.Enter(), true
-	if s.shaking {
-		s.takePlace()
-	}
 	return n, err
 }
 

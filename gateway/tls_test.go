@@ -68,7 +68,9 @@ func (k keys) listener() gateway.Listener {
 	return gateway.Listener{Address: "127.0.0.1:0", TLS: k.server}
 }
 
-func (k keys) config() gateway.Config { return gateway.Config{Listen: []gateway.Listener{k.listener()}} }
+func (k keys) config() gateway.Config {
+	return gateway.Config{Listen: []gateway.Listener{k.listener()}}
+}
 
 // client returns a client's configuration.
 func (k keys) client(show ...tls.Certificate) *tls.Config {
@@ -217,9 +219,9 @@ func TestTLSRefuses(t *testing.T) {
 	cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	r := startRig(t, liveness.Config{}, cfg)
 	for name, show := range map[string][]tls.Certificate{
-		"none":                nil,
+		"none":                 nil,
 		"of another authority": {testcert.New(t).Issue(t, testcert.Ask{Name: "pump-1"})},
-		"expired":             {k.ca.Issue(t, testcert.Ask{Name: "pump-1", Expired: true})},
+		"expired":              {k.ca.Issue(t, testcert.Ask{Name: "pump-1", Expired: true})},
 	} {
 		c := tls.Client(r.dial().conn, k.client(show...))
 		err := c.HandshakeContext(t.Context())

@@ -61,7 +61,6 @@ type fleet struct {
 	raw   syscall.RawConn
 	batch *batch
 	out   []byte
-	taken int
 }
 
 func newFleet(b *testing.B, to string) *fleet {

@@ -19,3 +19,6 @@ func PacketDrops(g *Gateway) (n uint32) {
 	}
 	return n
 }
+
+// Overflows returns how many datagrams were dropped because any socket was full.
+func Overflows() uint64 { return sumsOfUDP().full }

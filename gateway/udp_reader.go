@@ -52,23 +52,16 @@ func (r *reader) run(ctx context.Context) error {
 		}
 		return true
 	}
-	for {
+	for ctx.Err() == nil {
 		err := r.raw.Read(receive)
 		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, os.ErrDeadlineExceeded): // the clock asks
+		case errors.Is(err, os.ErrDeadlineExceeded): // woken
 			_ = r.conn.SetReadDeadline(time.Time{})
-			if ctx.Err() != nil { // it may have been set by wake
-				return nil
-			}
 			continue
 		case err != nil:
 			return fmt.Errorf("gateway: read datagrams: %w", err)
 		case r.failed != nil:
-			if err := r.pause(ctx); err != nil {
-				return err
-			}
+			r.pause(ctx)
 			continue
 		}
 		r.handle()
@@ -78,9 +71,10 @@ func (r *reader) run(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
 }
 
-// wake makes the reader look at its socket, or for the end.
+// wake makes the reader look at its socket, and whether ctx is done.
 func (r *reader) wake() { _ = r.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 // receive fills the batch; it returns false if the socket is empty.
@@ -103,13 +97,13 @@ func (r *reader) reach(asked int64) {
 }
 
 // pause waits after an error that should not be.
-func (r *reader) pause(ctx context.Context) error {
-	r.udp.gateway.warnAccept(os.NewSyscallError("recvmmsg", r.failed))
+func (r *reader) pause(ctx context.Context) {
+	if n := r.udp.counts.failed.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+		r.udp.gateway.log.Warn("datagrams could not be read; it is tried again", "error", os.NewSyscallError("recvmmsg", r.failed), "times", n)
+	}
 	select {
 	case <-time.After(5 * time.Millisecond):
-		return nil
 	case <-ctx.Done():
-		return nil
 	}
 }
 

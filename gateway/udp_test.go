@@ -115,8 +115,8 @@ func TestPacketThread(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0")})
 	s := r.sender()
 	for range 3 {
-		s.say("HELLO sensor-1 ttl=300ms\nPING 7\n\n\n")
-		s.expect("OK 1 ttl=0.3\nPONG 7\n")
+		s.say("HELLO sensor-1 ttl=1s\nPING 7\n\n\n")
+		s.expect("OK 1 ttl=1\nPONG 7\n")
 	}
 	if v := r.device("sensor-1"); v.Source != "gateway-udp" || v.State != liveness.Online || v.Epoch != 1 {
 		t.Errorf("the device is %+v", v)
@@ -125,8 +125,8 @@ func TestPacketThread(t *testing.T) {
 	if got, want := r.story(2), "sensor-1:1 device.online; sensor-1:2 device.offline silence"; got != want {
 		t.Errorf("story = %s, want %s", got, want)
 	}
-	if e := r.events(2)[1]; e.HeardSilence < 300*time.Millisecond {
-		t.Errorf("heard silence = %v, want at least 300ms", e.HeardSilence)
+	if e := r.events(2)[1]; e.HeardSilence < time.Second {
+		t.Errorf("heard silence = %v, want at least 1s", e.HeardSilence)
 	}
 	r.holds(0)
 	s.say("HELLO sensor-1 ttl=1h")
@@ -215,9 +215,9 @@ const (
 	teltonikaID     = "352093086403655"
 )
 
-func unhex(t *testing.T, digits string) string {
+func teltonikaDatagram(t *testing.T) string {
 	t.Helper()
-	b, err := hex.DecodeString(digits)
+	b, err := hex.DecodeString(teltonikaPacket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,11 +225,11 @@ func unhex(t *testing.T, digits string) string {
 }
 
 func TestTeltonikaPackets(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 300 * time.Millisecond}}
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: time.Second}}
 	r := startRig(t, fleet, gateway.Config{Listen: packets("127.0.0.1:0", teltonika.Protocol{})})
 	for range 3 { // from another address each time
 		s := r.sender()
-		s.say(unhex(t, teltonikaPacket))
+		s.say(teltonikaDatagram(t))
 		s.expect(teltonikaAnswer)
 	}
 	if got, want := r.story(2), teltonikaID+":1 device.online; "+teltonikaID+":2 device.offline silence"; got != want {
@@ -237,10 +237,10 @@ func TestTeltonikaPackets(t *testing.T) {
 	}
 	r.holds(0)
 	s := r.sender()
-	for _, garbage := range []string{"", "\x00", "\xff\xff\xff", unhex(t, teltonikaPacket)[:20], strings.Repeat("x", 1400)} {
+	for _, garbage := range []string{"", "\x00", "\xff\xff\xff", teltonikaDatagram(t)[:20], strings.Repeat("x", 1400)} {
 		s.say(garbage)
 	}
-	s.say(unhex(t, teltonikaPacket) + "more")
+	s.say(teltonikaDatagram(t) + "more")
 	s.expect(teltonikaAnswer)
 	if st := r.gateway.Stats(); st.Packets.Garbage != 5 || st.Packets.Devices != 1 {
 		t.Errorf("stats = %+v", st.Packets)
@@ -258,7 +258,7 @@ func TestPacketsOfSeveralProtocols(t *testing.T) {
 		s := r.sender()
 		s.say("HELLO pump-1 s3cret")
 		s.expect("OK 1 ttl=90\n")
-		s.say(unhex(t, teltonikaPacket))
+		s.say(teltonikaDatagram(t))
 		s.expect(teltonikaAnswer)
 		hello := frame.Client{}.AppendHello(nil, "pump-1", "s3cret", time.Minute)
 		s.say(string(hello))
@@ -550,17 +550,17 @@ func TestPacketsWithWrongChecksum(t *testing.T) {
 	if err != nil {
 		t.Skipf("the right to write raw datagrams is missing: %v", err)
 	}
-	defer unix.Close(raw)
+	defer func() { _ = unix.Close(raw) }()
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0")})
 	s := r.sender()
 	s.say("HELLO pump-1 ttl=1h")
 	s.expect("OK 1 ttl=3600\n")
 	body := []byte("HELLO pump-2 ttl=1h" + strings.Repeat(" ", 100)) // the kernel looks at short ones before it looks for a socket
-	packet := binary.BigEndian.AppendUint16(nil, 9) // RFC 768: ports, length, checksum
+	packet := binary.BigEndian.AppendUint16(nil, 9)                  // RFC 768: ports, length, checksum
 	packet = binary.BigEndian.AppendUint16(packet, netip.MustParseAddrPort(r.addr).Port())
 	packet = binary.BigEndian.AppendUint16(packet, uint16(8+len(body)))
 	packet = append(binary.BigEndian.AppendUint16(packet, 0xbad), body...)
-	udp := sourceOf(r, "gateway-udp")
+	udp, before := sourceOf(r, "gateway-udp"), gateway.Overflows()
 	for range 10 {
 		if err := unix.Sendto(raw, packet, 0, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 			t.Fatal(err)
@@ -571,7 +571,9 @@ func TestPacketsWithWrongChecksum(t *testing.T) {
 	if gateway.PacketDrops(r.gateway) == 0 {
 		t.Error("the kernel dropped none of the datagrams")
 	}
-	if v := udp.View(); len(v.Deaf) > 0 || !v.DeafSince.IsZero() || r.registry.Known("pump-2") {
+	if v := udp.View(); gateway.Overflows() != before {
+		t.Skip("a socket of somebody else overflowed meanwhile")
+	} else if len(v.Deaf) > 0 || !v.DeafSince.IsZero() || r.registry.Known("pump-2") {
 		t.Errorf("the source is %+v, want it to have listened all the time", v)
 	}
 }
@@ -590,8 +592,10 @@ func TestPacketGarbage(t *testing.T) {
 		flood := r.sender()
 		running.Go(func() {
 			garbage := [][]byte{
-				[]byte(strings.Repeat("noise\n", 200)), []byte("HELLO nobody wrong"), {}, bytes.Repeat([]byte{0xff}, 1400),
-				[]byte("HELLO d-1 wrong\nBYE\n"), []byte(fmt.Sprintf("HELLO other-%d", i)),
+				[]byte(strings.Repeat("noise\n", 200)), []byte("HELLO nobody wrong"),
+				{},
+				bytes.Repeat([]byte{0xff}, 1400),
+				[]byte("HELLO d-1 wrong\nBYE\n"), fmt.Appendf(nil, "HELLO other-%d", i),
 			}
 			for n := 0; time.Now().Before(end); n++ {
 				_, _ = flood.conn.Write(garbage[n%len(garbage)])
@@ -629,12 +633,18 @@ func TestPacketGarbage(t *testing.T) {
 func TestPacketsOfSeveralReaders(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Guard: secret, ReusePort: true, Loops: 4})
 	const devices = 64
+	ttl := func(round int) time.Duration { // long, but with the last beat
+		if round == 19 {
+			return 200 * time.Millisecond
+		}
+		return time.Hour
+	}
 	var beating sync.WaitGroup
 	for i := range devices {
 		s := r.sender()
 		beating.Go(func() {
-			for range 20 {
-				if _, err := fmt.Fprintf(s.conn, "HELLO d-%d s3cret ttl=1s", i); err != nil {
+			for round := range 20 {
+				if _, err := fmt.Fprintf(s.conn, "HELLO d-%d s3cret ttl=%v", i, ttl(round)); err != nil {
 					t.Error(err)
 				}
 				if _, err := s.conn.Read(make([]byte, 100)); err != nil {
@@ -644,24 +654,22 @@ func TestPacketsOfSeveralReaders(t *testing.T) {
 		})
 	}
 	one := r.sender()
-	for range 20 { // from ever other addresses, which different sockets get
+	for round := range 20 { // from ever other addresses, which different sockets get
 		s := r.sender()
-		s.say("HELLO pump-1 s3cret ttl=1s")
-		s.expect("OK 1 ttl=1\n")
+		s.say(fmt.Sprintf("HELLO pump-1 s3cret ttl=%v", ttl(round)))
+		s.expect("OK 1 …")
 	}
 	beating.Wait()
 	one.say("HELLO pump-2 s3cret ttl=1h")
 	one.expect("OK 1 ttl=3600\n")
-	online := 0
-	for _, e := range r.events(2*(devices+1) + 1) {
-		if e.Type == liveness.DeviceOnline {
-			online++
-		}
-	}
-	if online != devices+2 {
-		t.Errorf("%d times a device came online, want %d: each once", online, devices+2)
-	}
 	r.holds(1)
+	counts := make(map[liveness.Type]int)
+	for _, e := range r.events(3*(devices+1) + 1) {
+		counts[e.Type]++
+	}
+	if counts[liveness.DeviceOnline] != devices+2 || counts[liveness.DeviceOffline] != devices+1 {
+		t.Errorf("events: %v; want each device online once, and all but one offline once", counts)
+	}
 }
 
 // At its end the gateway says goodbye to whoever it knows to be where it is; the devices keep their states.
@@ -734,7 +742,7 @@ func TestBadPacketListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	defer func() { _ = taken.Close() }()
 	tests := []struct {
 		name   string
 		listen []gateway.Listener

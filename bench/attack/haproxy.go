@@ -130,7 +130,7 @@ func behindHAProxy(ctx context.Context, o *options, dir string, log io.Writer) (
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // its sockets end with the process at the latest
 		proxies, fleets = append(proxies, p), append(fleets, f)
 	}
 	if err := wait(ctx, time.Second); err != nil { // HAProxy has to listen

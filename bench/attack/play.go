@@ -110,8 +110,9 @@ func (p *player) dial(ctx context.Context, to string) (*net.TCPConn, error) {
 
 // count counts a turn; one that the end of the attack cut off is none.
 func (p *player) count(ctx context.Context, err error) {
+	end, _ := ctx.Deadline()
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || !time.Now().Before(end):
 	case err != nil:
 		p.failed.Add(1)
 	default:

@@ -85,7 +85,7 @@ func startServer(ctx context.Context, program, dir string, connections int) (*se
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has its own descriptor
 	s.cmd = exec.CommandContext(ctx, program, "serve", "--config", config, "--data", filepath.Join(dir, "data"), "--mqtt", "off")
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(os.Interrupt) }

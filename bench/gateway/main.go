@@ -29,7 +29,6 @@ import (
 	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/cores"
-	"github.com/holter-iot/holter/internal/section"
 )
 
 func main() {
@@ -67,14 +66,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
-	text := b.report(time.Now().Format(time.DateOnly) + "; " + figures.Host(ctx, "go run ./bench/gateway "+strings.Join(args, " ")) + "\n\n")
-	if _, err := io.WriteString(stdout, text); err != nil {
-		return err
+	header := time.Now().Format(time.DateOnly) + "; " + figures.Host(ctx, "go run ./bench/gateway "+strings.Join(args, " ")) + "\n\n"
+	for _, p := range b.parts(header) {
+		if _, err := io.WriteString(stdout, p.section.Title+"\n\n"+p.text+"\n"); err != nil {
+			return err
+		}
+		if cfg.markdown == "" {
+			continue
+		}
+		if err := p.section.Write(cfg.markdown, p.text); err != nil {
+			return err
+		}
 	}
-	if cfg.markdown == "" {
-		return nil
-	}
-	return section.Section{Title: "## Gateway", Name: "gateway"}.Write(cfg.markdown, text)
+	return nil
 }
 
 func parse(args []string, stderr io.Writer) (config, error) {
@@ -87,7 +91,7 @@ func parse(args []string, stderr io.Writer) (config, error) {
 	only := flags.String("only", "", "measure only what matches this `regexp`; names are MEASUREMENT/SERVER, such as beats-16/holter\n"+
 		"(beats-1, beats-16, idle, verdict; protocol-1 and protocol-16 with line, frame, jt808, teltonika, gt06, dtu, line-udp, line-tls;\n"+
 		"idle with line-udp, line-tls)")
-	flags.StringVar(&cfg.markdown, "md", "", "write the tables into the section Gateway of this Markdown `file`")
+	flags.StringVar(&cfg.markdown, "md", "", "write the tables into the sections Gateway of this Markdown `file`; what is not measured stays")
 	flags.StringVar(&cfg.profiles, "profile", "", "write CPU and heap profiles of the servers into this `directory`; it costs some speed")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err

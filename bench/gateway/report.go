@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/internal/section"
 )
 
 // The targets.
@@ -17,20 +18,38 @@ const (
 	wantHurt  = 2.0                   // RTT p99 while verdicts are made and connections closed, to that before
 )
 
-// report returns all tables, as Markdown.
-func (b *bench) report(header string) string {
-	var w strings.Builder
-	w.WriteString(header)
-	fmt.Fprintf(&w, "Each server has core 0 to itself with GOMAXPROCS=1, the client has core 1; %d rounds in turn. "+
+// part is a section of the report.
+type part struct {
+	section section.Section
+	text    string
+}
+
+// parts returns all that was measured; what was not keeps its place in the file.
+func (b *bench) parts(header string) []part {
+	var all []part
+	add := func(title, name string, measured bool, write func(*strings.Builder)) {
+		if measured {
+			var w strings.Builder
+			w.WriteString(header)
+			write(&w)
+			all = append(all, part{section.Section{Title: title, Name: name}, w.String()})
+		}
+	}
+	add("## Gateway", "gateway", len(b.beats1)+len(b.beats16)+len(b.idle[serverHolter])+len(b.verdicts) > 0, b.report)
+	add("## Gateway: protocols", "gateway-protocols", len(b.spoken) > 0, b.reportProtocols)
+	add("## Gateway: TLS and UDP", "gateway-carriers", len(b.idle[carriers[0]])+len(b.idle[carriers[1]]) > 0, b.reportCarriers)
+	return all
+}
+
+// report writes all tables of the line protocol over TCP.
+func (b *bench) report(w *strings.Builder) {
+	fmt.Fprintf(w, "Each server has core 0 to itself with GOMAXPROCS=1, the client has core 1; %d rounds in turn. "+
 		"Figures are medians, least and most in parentheses. CPU is in percent of one core, \"others\" is all else on the machine.\n",
 		b.config.rounds)
-	b.reportBeats(&w, "one message per read", b.beats1)
-	b.reportBeats(&w, fmt.Sprintf("%d messages per write", pipelined), b.beats16)
-	b.reportProtocols(&w)
-	b.reportIdle(&w)
-	b.reportCarriers(&w)
-	b.reportVerdicts(&w)
-	return w.String()
+	b.reportBeats(w, "one message per read", b.beats1)
+	b.reportBeats(w, fmt.Sprintf("%d messages per write", pipelined), b.beats16)
+	b.reportIdle(w)
+	b.reportVerdicts(w)
 }
 
 func (b *bench) reportBeats(w *strings.Builder, title string, t table[beatsResult]) {

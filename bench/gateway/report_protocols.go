@@ -15,6 +15,7 @@ const (
 
 // reportProtocols writes a table for one message per write and one for more.
 func (b *bench) reportProtocols(w *strings.Builder) {
+	fmt.Fprintf(w, "Each server has core 0 to itself with GOMAXPROCS=1, the client has core 1; %d rounds in turn. Figures are medians, least and most in parentheses.\n", b.config.rounds)
 	for _, batch := range []int{1, pipelined} {
 		t := b.spoken[batch]
 		if len(t) == 0 {
@@ -70,16 +71,12 @@ func protocolRow(w *strings.Builder, name string, batch int, rs, bare []beatsRes
 
 // reportCarriers writes what connections of TLS and sessions over UDP cost.
 func (b *bench) reportCarriers(w *strings.Builder) {
-	title := false
+	w.WriteString("Idle sessions of the line protocol, weighed like those above.\n\n| carrier | sessions | heap, B each | stacks, B each | resident, B each | sessions/s | target |\n" +
+		"|---|--:|--:|--:|--:|--:|---|\n")
 	for _, name := range carriers {
 		rs := b.idle[name]
 		if len(rs) == 0 {
 			continue
-		}
-		if !title {
-			title = true
-			w.WriteString("\n### Idle sessions of the gateway over TLS and UDP\n\n| carrier | sessions | heap, B each | stacks, B each | resident, B each | sessions/s | target |\n" +
-				"|---|--:|--:|--:|--:|--:|---|\n")
 		}
 		target := "–"
 		if strings.HasSuffix(name, overTLS) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"log/slog"
 	"net"
 	"os"
@@ -22,14 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server writes a server's certificate and key under the names that they have, and returns the certificate.
-func server(t *testing.T, ca *testcert.Authority, f cert.Files, name string) tls.Certificate {
+// server writes a server's certificate and key under the names that they have.
+func server(t *testing.T, ca *testcert.Authority, f cert.Files, name string) {
 	t.Helper()
 	c := ca.Issue(t, testcert.Ask{Name: name})
 	certPEM, keyPEM := testcert.PEM(t, c)
 	replace(t, f.Cert, certPEM)
 	replace(t, f.Key, keyPEM)
-	return c
 }
 
 // replace writes a file anew, as certbot does, so that its time of change differs.
@@ -318,5 +316,4 @@ func TestDefaultLogger(t *testing.T) {
 	if c, err := r.GetConfigForClient(nil); err != nil || c.ClientAuth != tls.NoClientCert {
 		t.Errorf("GetConfigForClient() = %v, %v", c, err)
 	}
-	var _ *x509.Certificate = r.Leaf()
 }

@@ -73,7 +73,7 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	if value, ok := bytes.CutPrefix(w, []byte("ttl=")); ok {
 		d, ok := duration(value)
 		if !ok {
-			return &codec.Error{Code: codec.BadTTL, Text: fmt.Sprintf("ttl=%q is no duration above 0; write ttl=60s", value)}
+			return &codec.Error{Code: codec.BadTTL, Text: fmt.Sprintf("ttl=%s is no duration above 0; write ttl=60s", quote(value))}
 		}
 		m.Timeout = d
 		return nil
@@ -81,7 +81,7 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	if value, ok := bytes.CutPrefix(w, []byte("epoch=")); ok {
 		n, err := strconv.ParseUint(string(value), 10, 64)
 		if err != nil || n == 0 {
-			return &codec.Error{Code: codec.BadEpoch, Text: fmt.Sprintf("%q is no epoch; write a whole number above 0", w)}
+			return &codec.Error{Code: codec.BadEpoch, Text: quote(w) + " is no epoch; write a whole number above 0"}
 		}
 		m.Epoch = n
 		return nil
@@ -92,9 +92,18 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	case m.Token == nil:
 		m.Token = w
 	default:
-		return &codec.Error{Code: codec.BadHello, Text: fmt.Sprintf("%q is too much; %s", w, usage)}
+		return &codec.Error{Code: codec.BadHello, Text: quote(w) + " is too much; " + usage}
 	}
 	return nil
+}
+
+// quote returns a device's word for an error, no more than the beginning of a long one.
+func quote(word []byte) string {
+	const most = 40
+	if len(word) > most {
+		return strconv.Quote(string(word[:most])) + "…"
+	}
+	return strconv.Quote(string(word))
 }
 
 func parseProof(rest []byte, m *codec.Message) {
@@ -111,6 +120,7 @@ func parseDuration(m *codec.Message, code codec.Code, name string, rest []byte) 
 	d, ok := duration(w)
 	if !ok || len(bytes.TrimSpace(rest)) > 0 {
 		m.Err = &codec.Error{Code: code, Text: "write " + name + " and a duration above 0, for instance " + name + " 90s"}
+		return 0
 	}
 	return d
 }

@@ -109,7 +109,9 @@ func Write(tb testing.TB, dir, name string, data ...[]byte) string {
 	return file
 }
 
-func block(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+func block(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
 
 func newKey(tb testing.TB) *ecdsa.PrivateKey {
 	tb.Helper()

@@ -31,7 +31,7 @@ func newClientTongue(both dialect, p *plan.Plan) (*clientTongue, error) {
 	}
 	t := &clientTongue{client: both.Client, plan: p}
 	for _, n := range []int{0, p.Devices - 1} {
-		id := string(t.id(n))
+		id := strings.Clone(t.id(n))
 		var m codec.Message
 		if _, err := both.Codec().Next(t.hello(nil, n), &m); err != nil || m.Err != nil || string(m.ID) != id {
 			return nil, fmt.Errorf("drive: a device of the protocol %s cannot say that it is %q; %s", p.Protocol, id,

@@ -19,7 +19,7 @@ const (
 func (p *Plan) Fill() {
 	fill(&p.Devices, defaultDevices)
 	fill(&p.Protocol, Line)
-	fill(&p.ID, protocols[p.Protocol].id)
+	fill(&p.ID, protocols()[p.Protocol].id)
 	fill(&p.Group, defaultGroup)
 	fill(&p.Interval, defaultInterval)
 	fill(&p.Timeout, 3*p.Interval)

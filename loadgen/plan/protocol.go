@@ -21,14 +21,16 @@ type words struct {
 	id         string
 }
 
-var protocols = map[string]words{
-	Line:      {bye: true, sleep: true, id: "dev-%07d"},
-	Frame:     {bye: true, sleep: true, id: "dev-%07d"},
-	JT808:     {bye: true, id: "139%08d"}, // the number of a phone
-	Teltonika: {id: "35000%010d"},         // an IMEI
-	GT06:      {id: "86000%010d"},         // an IMEI
-	MQTT:      {bye: true, id: "dev-%07d"},
+func protocols() map[string]words {
+	return map[string]words{
+		Line:      {bye: true, sleep: true, id: "dev-%07d"},
+		Frame:     {bye: true, sleep: true, id: "dev-%07d"},
+		JT808:     {bye: true, id: "139%08d"}, // the number of a phone
+		Teltonika: {id: "35000%010d"},         // an IMEI
+		GT06:      {id: "86000%010d"},         // an IMEI
+		MQTT:      {bye: true, id: "dev-%07d"},
+	}
 }
 
 // Protocols returns the names of all protocols.
-func Protocols() []string { return slices.Sorted(maps.Keys(protocols)) }
+func Protocols() []string { return slices.Sorted(maps.Keys(protocols())) }

@@ -71,7 +71,7 @@ func (c *checker) fleet() {
 
 func (c *checker) connection() {
 	p := c.p
-	if _, known := protocols[p.Protocol]; !known {
+	if _, known := protocols()[p.Protocol]; !known {
 		c.fail("protocol", "%q is not known; known are %s", p.Protocol, strings.Join(Protocols(), ", "))
 	}
 	if len(p.Targets) == 0 {
@@ -277,9 +277,9 @@ func (c *checker) suits(path string, a Act) {
 		c.fail(path+".back_within", "means nothing without back, how long they stay away")
 	case a.Kind == Sleep && a.Back == 0:
 		c.fail(path+".back", "is missing: a device that sleeps says how long")
-	case a.Kind == Sleep && !protocols[c.p.Protocol].sleep:
+	case a.Kind == Sleep && !protocols()[c.p.Protocol].sleep:
 		c.fail(path+".kind", "in %s a device cannot say that it sleeps; use close, or protocol line", c.p.Protocol)
-	case a.Kind == Bye && !protocols[c.p.Protocol].bye:
+	case a.Kind == Bye && !protocols()[c.p.Protocol].bye:
 		c.fail(path+".kind", "in %s a device cannot say goodbye; use close", c.p.Protocol)
 	case a.Kind == Move && len(c.p.Sources) < 2:
 		c.fail(path+".kind", "a device can move only if there are at least two sources; give them (--source 127.0.0.2-127.0.0.40)")

@@ -216,6 +216,9 @@ func (c *conn) Replaced() { c.broker.closer.add(c, packets.ErrSessionTakenOver) 
 // Judged implements liveness.Peer.
 func (c *conn) Judged() { c.broker.closer.add(c, packets.ErrKeepAliveTimeout) }
 
+// Probe implements liveness.Peer. In MQTT only the client pings.
+func (c *conn) Probe() bool { return false }
+
 // header looks at the first bytes of a connection: nobody may announce a large packet before it is known who he is.
 type header struct {
 	seen   int // bytes
