@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,24 +105,24 @@ func TestKilled(t *testing.T) {
 		id   string
 		life int
 	}
+	var mu sync.Mutex // guards life and log
 	var life int
 	var log []came
 	lives := make(chan int, 1)
-	rc := newReceiver(t, nil)
-	rc.answer = func(_ int, r request, w http.ResponseWriter) {
+	rc := newReceiver(t, func(_ int, r request, w http.ResponseWriter) {
 		if rand.IntN(10) == 0 {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		rc.mu.Lock()
+		mu.Lock()
 		select {
 		case life = <-lives:
 		default:
 		}
 		log = append(log, came{strings.ReplaceAll(r.header.Get("webhook-id"), "%2D", "-"), life})
-		rc.mu.Unlock()
+		mu.Unlock()
 		w.WriteHeader(http.StatusOK)
-	}
+	})
 	url := "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db")
 	committed := uint64(0)
 	for n := range kills(t) {
@@ -166,8 +167,8 @@ func TestKilled(t *testing.T) {
 	if dead := r.dead(); len(dead) > 0 {
 		t.Errorf("%d dead letters: %+v", len(dead), dead[0])
 	}
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
+	mu.Lock()
+	defer mu.Unlock()
 	first, last := make(map[string]int), make(map[string]int)
 	next := make(map[string]uint64) // by device, the number to come
 	doubled := 0
