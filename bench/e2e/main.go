@@ -5,8 +5,8 @@
 //	go run ./bench/e2e -brokers -connections 15000 -interval 20s -md docs/benchmarks.md
 //	go run ./bench/e2e -quick
 //
-// Each scenario has fresh servers, each with a database, a device port and an API of its own. Device n connects to server n modulo their
-// number and always comes back to the same: one that came back to another, as it may behind a shared port, would rightly be offline for
+// Each scenario has fresh servers, each with a database, a device port and an API of its own, and a block of the devices, which always come
+// back to it: one that came back to another, as it may behind a shared port, would rightly be offline for
 // the first and online for the second, and nobody could say which verdict is wrong.
 //
 // The exit status is 0 only if every scenario held what it should. Linux only.

@@ -17,12 +17,12 @@ func (b *bench) report(header string, results []*result) string {
 	w.WriteString(header)
 	r := results[0]
 	fmt.Fprintf(&w, `%s devices, each with a heartbeat every %v and a timeout of %v, of %s of `+"`holter serve`"+` with SQLite, each with a database and a device
-port of its own: no process may open more than %s files here. Device n belongs to server n modulo %d and always comes back to it: behind
-one shared port it could come back to another, and would rightly be offline for the first while it is online for the second. All of it,
+port of its own: no process may open more than %s files here. Each server has a block of the devices, which always come back to it: behind
+one shared port one could come back to another, and would rightly be offline for the first while it is online for the second. All of it,
 servers, generator and both ends of each connection, is on one machine, and every scenario has fresh servers.
 
 `,
-		figures.Grouped(b.connections), b.interval, r.final.Fleet.Timeout, processes(r.servers), figures.Grouped(openFiles()), r.servers)
+		figures.Grouped(b.connections), b.interval, r.final.Fleet.Timeout, processes(r.servers), figures.Grouped(openFiles()))
 	w.WriteString("| scenario | connected | in | heartbeats/s | RTT p50 / p99 / max | generator late, p99 | result |\n|---|---:|---:|---:|---:|---:|---|\n")
 	for _, r := range results {
 		welcomed, ramp := r.ramp()
