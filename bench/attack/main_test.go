@@ -35,7 +35,7 @@ func TestAttacks(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "reliability.md")
 	var out, log strings.Builder
-	err := run(t.Context(), []string{"-seconds", "2", "-devices", "100", "-scale", "0.02", "-only", only, "-md", file}, &out, &log)
+	err := run(t.Context(), []string{"-seconds", "1", "-devices", "100", "-scale", "0.02", "-only", only, "-md", file}, &out, &log)
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, log.String(), out.String())
 	}

@@ -135,10 +135,27 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
+// pair returns the two ends of a connection with room for what is not read yet, unlike net.Pipe's.
+func pair(t *testing.T) (near, far net.Conn) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if near, err = (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if far, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return near, far
+}
+
 // served returns the name of the certificate that a listener with the configuration shows.
 func served(t *testing.T, c *tls.Config, ca *testcert.Authority, show ...tls.Certificate) (string, error) {
 	t.Helper()
-	near, far := net.Pipe()
+	near, far := pair(t)
 	ended := make(chan error, 1)
 	go func() {
 		server := tls.Server(far, c)
@@ -240,7 +257,7 @@ func TestResumption(t *testing.T) {
 		}
 		config := r.Config()
 		connect := func() (bool, error) {
-			near, far := net.Pipe()
+			near, far := pair(t)
 			ended := make(chan error, 1)
 			go func() {
 				err := tls.Server(far, config).HandshakeContext(t.Context())
