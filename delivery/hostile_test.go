@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,10 @@ func TestHostileEndpoints(t *testing.T) {
 					c, err := l.Accept()
 					if err != nil {
 						return
+					}
+					// An answer before the question would be none of it.
+					if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+						_, _ = io.Copy(io.Discard, r.Body)
 					}
 					_, _ = c.Write([]byte(text))
 					c.Close()
