@@ -2,8 +2,8 @@ package delivery
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
+	"strings"
 )
 
 // Hidden stands for a secret where settings are shown. Settings that have it are stored with the secret that was there before.
@@ -51,17 +51,18 @@ func eachSecret(settings json.RawMessage, replace func(path []string, secret str
 		out, _ := json.Marshal(replace(path, secret)) // never fails for a text
 		return out
 	}
-	for _, name := range secretSettings() {
-		if value, ok := all[name]; ok {
+	for name, value := range all { // who decodes them cares as little about upper and lower case
+		if slices.ContainsFunc(secretSettings(), func(secret string) bool { return strings.EqualFold(name, secret) }) {
 			all[name] = text([]string{name}, value)
 		}
-	}
-	var headers map[string]json.RawMessage
-	if json.Unmarshal(all["headers"], &headers) == nil && headers != nil {
-		for _, name := range slices.Sorted(maps.Keys(headers)) {
-			headers[name] = text([]string{"headers", name}, headers[name])
+		var headers map[string]json.RawMessage
+		if !strings.EqualFold(name, "headers") || json.Unmarshal(value, &headers) != nil || headers == nil {
+			continue
 		}
-		all["headers"], _ = json.Marshal(headers) // they were read from JSON
+		for header, value := range headers {
+			headers[header] = text([]string{name, header}, value)
+		}
+		all[name], _ = json.Marshal(headers) // they were read from JSON
 	}
 	out, err := json.Marshal(all)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/ear"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -52,6 +53,8 @@ type Config struct {
 	BeatSource string
 	// Sender writes messages to connected devices. Default: none; then no device is connected where a message could be sent to it.
 	Sender Sender
+	// Delivery is what jobs, queues, endpoints, routes and dead letters are asked of. Default: none; then the API has nothing of them.
+	Delivery *delivery.Engine
 	// Collectors are served at /metrics beside the API's own.
 	Collectors []prometheus.Collector
 }
@@ -130,6 +133,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerDevices(api)
 	a.registerAdmin(api)
 	a.registerSend(api)
+	a.registerDelivery(api)
 	a.registerEvents(api)
 	a.registerOverview(api)
 	a.registerStream(mux, api)

@@ -8,6 +8,10 @@ type clientCommands struct {
 	Events      eventsCommand        `cmd:"" help:"List what happened, or follow it as it happens."`
 	Stats       statsCommand         `cmd:"" help:"Show devices by state, events, and the health of the server."`
 	Send        sendCommand          `cmd:"" help:"Send a message to a connected device."`
+	Jobs        jobsCommand          `cmd:"" help:"List, add and remove jobs to be delivered; dead letters."`
+	Queues      queuesCommand        `cmd:"" help:"Look after the queues that jobs wait in."`
+	Endpoints   endpointsCommand     `cmd:"" help:"Look after the places that jobs are delivered to."`
+	Routes      routesCommand        `cmd:"" help:"Say which events are delivered where."`
 	Token       tokenCommand         `cmd:"" help:"Make, list and revoke tokens for the API."`
 	DeviceToken deviceTokenCommand   `cmd:"" help:"Make a token for a device, and its line for the file of devices."`
 	Password    passwordCommand      `cmd:"" help:"Make a line for the file of the MQTT broker's users."`

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
@@ -35,6 +36,7 @@ type server struct {
 	broker   *broker.Broker       // nil if there is none
 	bridges  []*mqttbridge.Bridge // may be none
 	edges    []func(ctx context.Context) error
+	delivery *delivery.Engine
 	metrics  []prometheus.Collector
 	api      *httpapi.API
 	auth     *tokenAuth
@@ -66,7 +68,11 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return badConfig(err)
 	}
-	if s.store, err = store.New(storeConfig(s.config)); err != nil {
+	router := &delivery.Router{}
+	if s.store, err = store.New(deliveringStore(s.config, router)); err != nil {
+		return err
+	}
+	if err := s.buildDelivery(router); err != nil {
 		return err
 	}
 	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
@@ -94,6 +100,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Starting:   s.waiting,
 		Ready:      s.ready,
 		Sender:     s.sender(),
+		Delivery:   s.delivery,
 		Collectors: s.metrics,
 	})
 	if err != nil {
@@ -127,6 +134,10 @@ func (s *server) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			err = nil // an orderly end, or what ended the API
 		}
+		endEdges()
+		return errors.Join(err, edges.Wait(), s.store.Close())
+	}
+	if err := s.delivery.Load(ctx); err != nil {
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
 	}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+)
+
+// queuesCommand looks after queues.
+type queuesCommand struct {
+	List   queuesListCommand  `cmd:"" help:"List the queues, with what they do."`
+	Set    queueSetCommand    `cmd:"" help:"Make or change a queue."`
+	Delete queueDeleteCommand `cmd:"" help:"Delete a queue."`
+	Pause  queuePauseCommand  `cmd:"" help:"Let no delivery begin; jobs are kept."`
+	Resume queueResumeCommand `cmd:"" help:"Let deliveries begin again."`
+}
+
+// asked makes a client of the API, and lets do ask it.
+func asked(flags *apiFlags, do func(api *client) error) error {
+	api, err := flags.client()
+	if err != nil {
+		return err
+	}
+	defer api.close()
+	return do(api)
+}
+
+// told sends a change without an answer, and says what is done.
+func told(ctx context.Context, out output, flags *apiFlags, method, path, done string) error {
+	return asked(flags, func(api *client) error {
+		if err := api.ask(ctx, method, path, nil, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(out.stdout, done)
+		return err
+	})
+}
+
+// pathOf returns the path of something with a name.
+func pathOf(kind, name string) string { return "/v1/" + kind + "/" + url.PathEscape(name) }
+
+// span shows milliseconds as people write them: 72h, not 72h0m0s.
+func span(ms float64) string {
+	text := length(ms)
+	for _, end := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, end) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
+
+type queuesListCommand struct {
+	apiFlags
+
+	JSON bool `name:"json" help:"One JSON object a line."`
+}
+
+// Run lists the queues.
+func (c *queuesListCommand) Run(ctx context.Context, out output) error {
+	return asked(&c.apiFlags, func(api *client) error {
+		var answer struct{ Queues []httpapi.Queue }
+		if err := api.get(ctx, "/v1/queues", nil, &answer); err != nil {
+			return err
+		}
+		g := newGrid(screenOf(out.stdout), column{name: "QUEUE"}, column{name: "STATE"}, column{name: "JOBS", right: true}, column{name: "RUNNING", right: true},
+			column{name: "DELIVERED", right: true}, column{name: "RETRIED", right: true}, column{name: "DEAD", right: true}, column{name: "AT A TIME", right: true},
+			column{name: "PER SECOND", right: true}, column{name: "ATTEMPTS", right: true}, column{name: "PAUSES"}, column{name: "MAX AGE"})
+		for _, q := range answer.Queues {
+			if c.JSON {
+				if err := encodeJSON(out.stdout, q); err != nil {
+					return err
+				}
+				continue
+			}
+			state, rate := cell{"at work", green}, "any"
+			if q.Paused {
+				state = cell{"paused", yellow}
+			}
+			if q.Rate > 0 {
+				rate = strconv.FormatFloat(q.Rate, 'g', -1, 64)
+			}
+			g.add(cell{text: q.Name}, state, cell{text: strconv.FormatInt(q.Jobs, 10)}, cell{text: strconv.Itoa(q.Running)},
+				cell{text: strconv.FormatUint(q.Delivered, 10)}, cell{text: strconv.FormatUint(q.Retried, 10)}, cell{text: strconv.FormatUint(q.Dead, 10)},
+				cell{text: strconv.Itoa(q.Concurrency)}, cell{text: rate}, cell{text: strconv.Itoa(q.Attempts)},
+				cell{text: span(q.Backoff) + " to " + span(q.MaxBackoff)}, cell{text: span(q.MaxAge)})
+		}
+		return g.flush(out.stdout)
+	})
+}
+
+type queueSetCommand struct {
+	apiFlags
+
+	Name        string         `arg:"" help:"Name of the queue."`
+	Concurrency *int           `placeholder:"N" help:"Deliveries at a time. Default: 32."`
+	Rate        *float64       `placeholder:"N" help:"Deliveries per second; 0 for no limit. Default: 0."`
+	Attempts    *int           `placeholder:"N" help:"After which a job is a dead letter. Default: 100."`
+	Backoff     *time.Duration `placeholder:"DURATION" help:"Bound of the random pause before the first retry; it doubles with each. Default: 1s."`
+	MaxBackoff  *time.Duration `placeholder:"DURATION" help:"Longest pause. Default: 1h."`
+	MaxAge      *time.Duration `placeholder:"DURATION" help:"Of a job, after which it is a dead letter. Default: 72h."`
+	MaxJobs     *int64         `placeholder:"N" help:"Beyond which it takes no more. Default: 10000000."`
+}
+
+// Help is the text below the usage line.
+func (*queueSetCommand) Help() string {
+	return `What is left out stays as it is, or is as by default for a new queue.
+
+Example:
+
+    holter queues set slow --concurrency 4 --rate 10 --max-age 24h`
+}
+
+// Run makes or changes the queue.
+func (c *queueSetCommand) Run(ctx context.Context, out output) error {
+	return asked(&c.apiFlags, func(api *client) error {
+		var answer struct{ Queues []httpapi.Queue }
+		if err := api.get(ctx, "/v1/queues", nil, &answer); err != nil {
+			return err
+		}
+		var body httpapi.QueueSettings
+		for _, q := range answer.Queues {
+			if q.Name == c.Name {
+				body = q.QueueSettings
+			}
+		}
+		c.change(&body)
+		if err := api.ask(ctx, http.MethodPut, pathOf("queues", c.Name), body, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out.stdout, "queue %s is set\n", printable(c.Name))
+		return err
+	})
+}
+
+// change puts what was given into the settings.
+func (c *queueSetCommand) change(s *httpapi.QueueSettings) {
+	set(&s.Concurrency, c.Concurrency)
+	set(&s.Rate, c.Rate)
+	set(&s.Attempts, c.Attempts)
+	set(&s.MaxJobs, c.MaxJobs)
+	for _, d := range []struct {
+		to   *float64
+		from *time.Duration
+	}{{&s.Backoff, c.Backoff}, {&s.MaxBackoff, c.MaxBackoff}, {&s.MaxAge, c.MaxAge}} {
+		if d.from != nil {
+			*d.to = milliseconds(*d.from)
+		}
+	}
+}
+
+type queueDeleteCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the queue."`
+}
+
+// Run deletes the queue.
+func (c *queueDeleteCommand) Run(ctx context.Context, out output) error {
+	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("queues", c.Name), "queue "+printable(c.Name)+" is deleted")
+}
+
+type queuePauseCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the queue."`
+}
+
+// Run pauses the queue.
+func (c *queuePauseCommand) Run(ctx context.Context, out output) error {
+	return told(ctx, out, &c.apiFlags, http.MethodPut, pathOf("queues", c.Name)+"/pause", "queue "+printable(c.Name)+" is paused")
+}
+
+type queueResumeCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the queue."`
+}
+
+// Run resumes the queue.
+func (c *queueResumeCommand) Run(ctx context.Context, out output) error {
+	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("queues", c.Name)+"/pause", "queue "+printable(c.Name)+" is at work")
+}
+
+// orUsage makes a usage error of a text, if it is not empty.
+func orUsage(text string) error {
+	if text == "" {
+		return nil
+	}
+	return usageError{errors.New(text)}
+}
+
+// set sets what was given.
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/holter-iot/holter/httpapi"
+)
+
+// routesCommand looks after routes.
+type routesCommand struct {
+	List   routesListCommand  `cmd:"" help:"List the routes."`
+	Set    routeSetCommand    `cmd:"" help:"Make or change a route."`
+	Delete routeDeleteCommand `cmd:"" help:"Delete a route; its jobs stay."`
+	Pause  routePauseCommand  `cmd:"" help:"Let it make no jobs."`
+	Resume routeResumeCommand `cmd:"" help:"Let it make jobs again."`
+}
+
+type routesListCommand struct {
+	apiFlags
+
+	JSON bool `name:"json" help:"One JSON object a line."`
+}
+
+func routesOf(ctx context.Context, api *client) ([]httpapi.Route, error) {
+	var answer struct{ Routes []httpapi.Route }
+	err := api.get(ctx, "/v1/routes", nil, &answer)
+	return answer.Routes, err
+}
+
+// Run lists the routes.
+func (c *routesListCommand) Run(ctx context.Context, out output) error {
+	return asked(&c.apiFlags, func(api *client) error {
+		routes, err := routesOf(ctx, api)
+		if err != nil {
+			return err
+		}
+		g := newGrid(screenOf(out.stdout), column{name: "ROUTE"}, column{name: "STATE"}, column{name: "EVENTS", least: 16}, column{name: "GROUP"},
+			column{name: "DEVICE", least: 8}, column{name: "QUEUE"}, column{name: "ENDPOINT"})
+		for _, r := range routes {
+			if c.JSON {
+				if err := encodeJSON(out.stdout, r); err != nil {
+					return err
+				}
+				continue
+			}
+			state := cell{"at work", green}
+			if r.Paused {
+				state = cell{"paused", yellow}
+			}
+			g.add(cell{text: r.Name}, state, cell{text: routeEvents(&r)}, cell{text: cmp.Or(r.Group, "*")}, cell{text: cmp.Or(r.Device, "*")},
+				cell{text: r.Queue}, cell{text: r.Endpoint})
+		}
+		return g.flush(out.stdout)
+	})
+}
+
+// routeEvents says which events pass a route.
+func routeEvents(r *httpapi.Route) string {
+	text := cmp.Or(strings.Join(r.Types, " "), "*")
+	if len(r.Reasons) > 0 {
+		text += " for " + strings.Join(r.Reasons, " or ")
+	}
+	if r.All {
+		text += ", alarming or not"
+	}
+	return text
+}
+
+type routeSetCommand struct {
+	apiFlags
+
+	Name     string   `arg:"" help:"Name of the route."`
+	Endpoint *string  `placeholder:"NAME" help:"Where to deliver to; needed for a new route."`
+	Queue    *string  `placeholder:"NAME" help:"Through which queue. Default: default."`
+	Type     []string `placeholder:"TYPE" help:"Only events of this type, such as device.offline or device.*; may be repeated, or separated by commas."`
+	Reason   []string `placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
+	Group    *string  `placeholder:"PATTERN" help:"Only of groups whose name fits."`
+	Device   *string  `placeholder:"PATTERN" help:"Only of devices whose id fits, such as site-7/*."`
+	All      *bool    `help:"Also events that nobody is to be alarmed by: of devices in maintenance, and those that the outage of their group stands for."`
+}
+
+// Help is the text below the usage line.
+func (*routeSetCommand) Help() string {
+	return `What is left out stays as it is; a new route takes all events that are to alarm somebody. An event has to pass all that is given.
+
+Examples:
+
+    holter routes set offline --type device.offline --reason silence --endpoint ops
+    holter routes set archive --all --endpoint archive --queue slow`
+}
+
+// Run makes or changes the route.
+func (c *routeSetCommand) Run(ctx context.Context, out output) error {
+	return asked(&c.apiFlags, func(api *client) error {
+		routes, err := routesOf(ctx, api)
+		if err != nil {
+			return err
+		}
+		var body httpapi.RouteSettings
+		if i := slices.IndexFunc(routes, func(r httpapi.Route) bool { return r.Name == c.Name }); i >= 0 {
+			body = routes[i].RouteSettings
+		} else if c.Endpoint == nil {
+			return orUsage("--endpoint: say where the new route leads to; \"holter endpoints list\" shows what there is")
+		}
+		set(&body.Endpoint, c.Endpoint)
+		set(&body.Queue, c.Queue)
+		set(&body.Group, c.Group)
+		set(&body.Device, c.Device)
+		set(&body.All, c.All)
+		if c.Type != nil {
+			body.Types = c.Type
+		}
+		if c.Reason != nil {
+			body.Reasons = c.Reason
+		}
+		if err := api.ask(ctx, http.MethodPut, pathOf("routes", c.Name), body, nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out.stdout, "route %s is set\n", printable(c.Name))
+		return err
+	})
+}
+
+type routeDeleteCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the route."`
+}
+
+// Run deletes the route.
+func (c *routeDeleteCommand) Run(ctx context.Context, out output) error {
+	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("routes", c.Name), "route "+printable(c.Name)+" is deleted")
+}
+
+type routePauseCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the route."`
+}
+
+// Run pauses the route.
+func (c *routePauseCommand) Run(ctx context.Context, out output) error {
+	return pauseRoute(ctx, out, &c.apiFlags, c.Name, true)
+}
+
+type routeResumeCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Name of the route."`
+}
+
+// Run resumes the route.
+func (c *routeResumeCommand) Run(ctx context.Context, out output) error {
+	return pauseRoute(ctx, out, &c.apiFlags, c.Name, false)
+}
+
+func pauseRoute(ctx context.Context, out output, flags *apiFlags, name string, paused bool) error {
+	return asked(flags, func(api *client) error {
+		routes, err := routesOf(ctx, api)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(routes, func(r httpapi.Route) bool { return r.Name == name })
+		if i < 0 {
+			return fmt.Errorf("unknown route %q; \"holter routes list\" shows what there is", name)
+		}
+		body, done := routes[i].RouteSettings, "is at work"
+		if body.Paused = paused; paused {
+			done = "is paused"
+		}
+		if err := api.ask(ctx, http.MethodPut, pathOf("routes", name), body, nil); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out.stdout, "route %s %s\n", printable(name), done)
+		return err
+	})
+}

@@ -1,0 +1,87 @@
+package delivery_test
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/liveness/cloudevent"
+	"github.com/holter-iot/holter/store"
+)
+
+// Events are published to a real broker, also after it was killed.
+func TestMQTT(t *testing.T) {
+	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
+	r := newRig(t, delivery.Config{})
+	r.queue(quick)
+	came := make(chan mqtt.Message, 100)
+	subscribe := func() {
+		t.Helper()
+		client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(broker.URL()).SetClientID("reader").SetAutoReconnect(false))
+		for _, ask := range []func() mqtt.Token{
+			client.Connect,
+			func() mqtt.Token {
+				return client.Subscribe("fleet/#", 1, func(_ mqtt.Client, m mqtt.Message) { came <- m })
+			},
+		} {
+			token := ask()
+			if !token.WaitTimeout(10 * time.Second) {
+				t.Fatal("the broker does not answer")
+			}
+			if err := token.Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { client.Disconnect(100) })
+	}
+	want := func(topic, id string) {
+		t.Helper()
+		select {
+		case m := <-came:
+			var ev cloudevent.Event
+			if err := json.Unmarshal(m.Payload(), &ev); err != nil || m.Topic() != topic || ev.ID != id || m.Qos() != 1 {
+				t.Errorf("%s at %s: %v, want %s at %s", ev.ID, m.Topic(), err, id, topic)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s did not come; %+v", id, r.engine.Stats())
+		}
+	}
+	subscribe()
+	r.endpoint("broker", "mqtt", broker.URL(), `{"topic":"fleet/{key}/{type}","timeout_ms":2000}`)
+	r.append("dev-1")
+	want("fleet/dev-1/device.offline", "dev-1:1")
+	r.idle()
+	broker.Kill()
+	r.append("dev-1")
+	r.until("an attempt failed", func() bool { return r.engine.Stats().Queues[0].Retried > 0 })
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	broker.Restart()
+	subscribe()
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	want("fleet/dev-1/device.offline", "dev-1:2")
+	r.idle()
+	for target, settings := range map[string]string{
+		"http://x": "", "tcp://u:p@x": "", "tcp://": "", "tcp://x": `{"qos":3}`, "tcp://y": `{"topic":"a/#"}`, "tcp://z": `{"topc":"a"}`,
+	} {
+		if err := r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "bad", Kind: "mqtt", Target: target, Settings: json.RawMessage(settings)}); !isErr(err, delivery.ErrBad) {
+			t.Errorf("%s %s: %v", target, settings, err)
+		}
+	}
+}
+
+// A private broker is refused, as all private addresses are.
+func TestMQTTPrivate(t *testing.T) {
+	r := newRig(t, delivery.Config{Private: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	r.endpoint("broker", "mqtt", "tcp://127.0.0.1:1", "")
+	r.append("dev-1")
+	r.until("it is refused", func() bool {
+		views, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
+		return err == nil && len(views) == 1 && strings.Contains(views[0].Error, "private address")
+	})
+}

@@ -1,0 +1,247 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/store"
+)
+
+// NewJob asks for a job.
+type NewJob struct {
+	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
+	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
+	URL      string          `json:"url,omitempty" doc:"Where to POST the body to, without a signature. Either this or endpoint."`
+	Body     json.RawMessage `json:"body" doc:"What is delivered: any JSON."`
+	RunAt    time.Time       `json:"run_at,omitzero" doc:"Not before. Left out: at once."`
+	Deadline time.Time       `json:"deadline,omitzero" doc:"Not after; then it is a dead letter. Left out: as old as the queue allows."`
+	Key      string          `json:"ordering_key,omitempty" doc:"Jobs of a queue and endpoint with the same key are delivered in their order. Left out: in any order."`
+	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not made; the number of the first is the answer."`
+}
+
+type newJobInput struct {
+	Body NewJob
+}
+
+type newJobOutput struct {
+	Body struct {
+		Job uint64 `json:"job" doc:"Its number."`
+	}
+}
+
+// Job is a job that is not done.
+type Job struct {
+	Job      uint64    `json:"job" doc:"Its number."`
+	Queue    string    `json:"queue"`
+	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for one with a URL of its own."`
+	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits; claimed: it is being delivered."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it tells of."`
+	Attempts int       `json:"attempts" doc:"That failed."`
+	RunAt    time.Time `json:"run_at,omitzero"`
+	Error    string    `json:"error,omitempty" doc:"Of the last attempt."`
+}
+
+type jobsInput struct {
+	Queue    string `query:"queue" doc:"Only of this queue."`
+	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
+	After    uint64 `query:"after" doc:"Only with a greater number: next of the page before."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs of the page."`
+}
+
+type jobsOutput struct {
+	Body struct {
+		Jobs []Job  `json:"jobs"`
+		Next uint64 `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
+	}
+}
+
+type oneJobInput struct {
+	Job uint64 `path:"job" doc:"The job's number."`
+}
+
+type removeJobsInput struct {
+	Queue    string `query:"queue" doc:"Those of this queue."`
+	Endpoint string `query:"endpoint" doc:"Those of this endpoint."`
+}
+
+type numberOutput struct {
+	Body struct {
+		Number int `json:"number" doc:"How many."`
+	}
+}
+
+func numbered(n int) *numberOutput {
+	out := &numberOutput{}
+	out.Body.Number = n
+	return out
+}
+
+// describe makes an operation on what is delivered.
+func describe(id, method, path, summary, description string, problems ...int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Tags: []string{"delivery"}, Summary: summary, Description: description,
+		Errors: append(problems, http.StatusServiceUnavailable),
+	}
+}
+
+func (a *API) registerJobs(api huma.API) {
+	huma.Register(api, describe("enqueue-job", http.MethodPost, "/v1/jobs", "Enqueue a job",
+		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered.",
+		http.StatusNotFound), a.enqueue)
+	huma.Register(api, describe("list-jobs", http.MethodGet, "/v1/jobs", "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	huma.Register(api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
+		"If it is being delivered, it may arrive nevertheless.", http.StatusNotFound), a.removeJob)
+	huma.Register(api, describe("remove-jobs", http.MethodDelete, "/v1/jobs", "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
+	huma.Register(api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
+		"Those that wait for another attempt do not wait any longer.", http.StatusNotFound), a.hasten)
+}
+
+func (a *API) enqueue(ctx context.Context, in *newJobInput) (*newJobOutput, error) {
+	b := &in.Body
+	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
+		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
+	})
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	out := &newJobOutput{}
+	out.Body.Job = id
+	return out, nil
+}
+
+func (a *API) listJobs(ctx context.Context, in *jobsInput) (*jobsOutput, error) {
+	names := namesOf(a.config.Delivery)
+	lanes, err := names.lanes(in.Queue, in.Endpoint)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	views, err := a.config.Delivery.Jobs().List(ctx, store.JobFilter{Lanes: lanes, After: in.After}, in.Limit, a.now())
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	out := &jobsOutput{}
+	out.Body.Jobs = make([]Job, len(views))
+	for i := range views {
+		v := &views[i]
+		out.Body.Jobs[i] = Job{
+			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], State: string(v.State), Event: v.Event,
+			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
+		}
+	}
+	if len(views) == in.Limit {
+		out.Body.Next = views[len(views)-1].ID
+	}
+	return out, nil
+}
+
+func (a *API) removeJob(ctx context.Context, in *oneJobInput) (*struct{}, error) {
+	n, err := a.config.Delivery.Jobs().Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	if n == 0 {
+		return nil, huma.Error404NotFound("there is no such job; it may be done, or be a dead letter")
+	}
+	a.changedDelivery(ctx, "job removed", "job", in.Job)
+	return nil, nil
+}
+
+func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (*numberOutput, error) {
+	if in.Queue == "" && in.Endpoint == "" {
+		return nil, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
+	}
+	lanes, err := namesOf(a.config.Delivery).lanes(in.Queue, in.Endpoint)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	n, err := a.config.Delivery.Jobs().Remove(ctx, store.JobFilter{Lanes: lanes})
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	a.changedDelivery(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
+	return numbered(n), nil
+}
+
+func (a *API) hasten(ctx context.Context, in *nameInput) (*numberOutput, error) {
+	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	n, err := a.config.Delivery.Jobs().Hasten(ctx, lanes)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	return numbered(n), nil
+}
+
+// laneNames are the names of queues and endpoints by number.
+type laneNames struct{ queues, endpoints map[uint32]string }
+
+func namesOf(e *delivery.Engine) laneNames {
+	s := e.Settings()
+	n := laneNames{make(map[uint32]string, len(s.Queues)), make(map[uint32]string, len(s.Endpoints))}
+	for _, q := range s.Queues {
+		n.queues[q.Num] = q.Name
+	}
+	for _, p := range s.Endpoints {
+		n.endpoints[p.Num] = p.Name
+	}
+	return n
+}
+
+// lanes returns the lanes of a queue and an endpoint, each of them empty for all; nil stands for all lanes.
+func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
+	if queue == "" && endpoint == "" {
+		return nil, nil
+	}
+	endpoints := map[uint32]string{0: ""}
+	maps.Copy(endpoints, n.endpoints)
+	lanes := []store.Lane{}
+	foundQueue, foundEndpoint := queue == "", endpoint == ""
+	for q, qName := range n.queues {
+		for p, pName := range endpoints {
+			isQueue, isEndpoint := queue == "" || qName == queue, endpoint == "" || pName == endpoint
+			foundQueue, foundEndpoint = foundQueue || isQueue, foundEndpoint || isEndpoint
+			if isQueue && isEndpoint {
+				lanes = append(lanes, store.Lane{Queue: q, Endpoint: p})
+			}
+		}
+	}
+	if !foundQueue || !foundEndpoint {
+		return nil, store.ErrUnknown
+	}
+	return lanes, nil
+}
+
+// changedDelivery notes who changed something.
+func (a *API) changedDelivery(ctx context.Context, what string, attrs ...any) {
+	name, _ := ctx.Value(whoKey{}).(string)
+	a.config.Logger.InfoContext(ctx, "changed through the API", append([]any{"what", what, "token", name}, attrs...)...)
+}
+
+// deliveryError makes a problem of what delivery or the store says.
+func (a *API) deliveryError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, delivery.ErrBad):
+		return huma.Error422UnprocessableEntity(strings.TrimPrefix(err.Error(), delivery.ErrBad.Error()+": "))
+	case errors.Is(err, store.ErrUnknown):
+		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, store.ErrInUse):
+		return huma.Error409Conflict(err.Error())
+	case errors.Is(err, delivery.ErrFull):
+		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), http.Header{"Retry-After": {"10"}})
+	}
+	if ctx.Err() == nil { // else the client is gone
+		a.config.Logger.ErrorContext(ctx, "jobs cannot be read or changed", "error", err)
+	}
+	return huma.ErrorWithHeaders(
+		huma.Error503ServiceUnavailable("the database cannot be read or written just now; try again, and see /readyz"), http.Header{"Retry-After": {"1"}})
+}

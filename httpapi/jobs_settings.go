@@ -1,0 +1,282 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/store"
+)
+
+type nameInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+}
+
+// QueueSettings say how a queue is worked on. What is left out is as by default.
+type QueueSettings struct {
+	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
+	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
+	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"After which a job is a dead letter. Default: 100."`
+	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"0" doc:"Bound of the random pause before the first retry, which doubles with each. Default: 1 s."`
+	MaxBackoff  float64 `json:"max_backoff_ms,omitempty" minimum:"0" doc:"Longest pause. Default: 1 h."`
+	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"0" doc:"Of a job, after which it is a dead letter. Default: 72 h."`
+	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Beyond which it takes no more. Default: 10,000,000."`
+	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
+}
+
+// Queue is a queue, and what it does.
+type Queue struct {
+	QueueSettings
+
+	Name      string `json:"name"`
+	Jobs      int64  `json:"jobs" doc:"That are not done."`
+	Running   int    `json:"running" doc:"Deliveries that are going on."`
+	Delivered uint64 `json:"delivered" doc:"Jobs, since the server started."`
+	Retried   uint64 `json:"retried" doc:"Failed attempts that another one follows, since the server started."`
+	Dead      uint64 `json:"dead" doc:"Jobs that became dead letters since the server started."`
+}
+
+type queueInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+	Body QueueSettings
+}
+
+type queuesOutput struct {
+	Body struct {
+		Queues []Queue `json:"queues"`
+	}
+}
+
+func settingsOf(q *store.Queue) QueueSettings {
+	return QueueSettings{
+		Concurrency: q.Concurrency, Rate: q.Rate, Attempts: q.Attempts, Backoff: milliseconds(q.Backoff), MaxBackoff: milliseconds(q.MaxBackoff),
+		MaxAge: milliseconds(q.MaxAge), MaxJobs: q.MaxJobs, Paused: q.Paused,
+	}
+}
+
+// queue returns a queue with the settings.
+func (s *QueueSettings) queue(name string) store.Queue {
+	q := delivery.NewQueue(name)
+	set := func(ms float64, to *time.Duration) {
+		if ms != 0 {
+			*to = time.Duration(ms * float64(time.Millisecond))
+		}
+	}
+	if s.Concurrency != 0 {
+		q.Concurrency = s.Concurrency
+	}
+	if s.Attempts != 0 {
+		q.Attempts = s.Attempts
+	}
+	if s.MaxJobs != 0 {
+		q.MaxJobs = s.MaxJobs
+	}
+	set(s.Backoff, &q.Backoff)
+	set(s.MaxBackoff, &q.MaxBackoff)
+	set(s.MaxAge, &q.MaxAge)
+	q.Rate, q.Paused = s.Rate, s.Paused
+	return q
+}
+
+// EndpointSettings describe a place to deliver to.
+type EndpointSettings struct {
+	Kind     string          `json:"kind" doc:"webhook, mqtt, log or command; log and command only if the server was told to allow them."`
+	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of an MQTT broker, the name of a log file, a program."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is."`
+}
+
+// Endpoint is an endpoint, and what it does.
+type Endpoint struct {
+	EndpointSettings
+
+	Name      string `json:"name"`
+	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: it is delivered to; open: it failed again and again and is left alone for a while; half-open: it is tried; disabled: nothing is delivered, and events make no jobs for it; broken: its settings cannot be used."`
+	Note      string `json:"note,omitempty" doc:"Why it is disabled or broken."`
+	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
+	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
+}
+
+type endpointInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+	Body EndpointSettings
+}
+
+type endpointsOutput struct {
+	Body struct {
+		Endpoints []Endpoint `json:"endpoints"`
+	}
+}
+
+// RouteSettings say which events become jobs of which queue and endpoint. An event has to pass all that is given.
+type RouteSettings struct {
+	Types    []string `json:"types,omitempty" doc:"Types of events, or patterns such as device.*; left out: all."`
+	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
+	Group    string   `json:"group,omitempty" doc:"A pattern for the name of the group; left out: all."`
+	Device   string   `json:"device,omitempty" doc:"A pattern for the device's id, such as site-7/*; left out: all devices, sources and groups."`
+	All      bool     `json:"all,omitempty" doc:"Also events that nobody is to be alarmed by: of devices in maintenance, and those that the outage of their group stands for."`
+	Queue    string   `json:"queue,omitempty" doc:"Left out: default."`
+	Endpoint string   `json:"endpoint"`
+	Paused   bool     `json:"paused,omitempty" doc:"It makes no jobs."`
+}
+
+// Route is a route.
+type Route struct {
+	RouteSettings
+
+	Name string `json:"name"`
+}
+
+type routeInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Its name."`
+	Body RouteSettings
+}
+
+type routesOutput struct {
+	Body struct {
+		Routes []Route `json:"routes"`
+	}
+}
+
+func (a *API) registerDelivery(api huma.API) {
+	if a.config.Delivery == nil {
+		return
+	}
+	a.registerJobs(api)
+	a.registerDead(api)
+	const missing, used = http.StatusNotFound, http.StatusConflict
+	huma.Register(api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
+	huma.Register(api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It holds at once."), a.putQueue)
+	huma.Register(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteQueue)
+	huma.Register(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
+		"No delivery begins; jobs are kept, and more may come.", missing), a.pauseQueue)
+	huma.Register(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), a.resumeQueue)
+
+	huma.Register(api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	huma.Register(api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
+		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out."), a.putEndpoint)
+	huma.Register(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteEndpoint)
+	huma.Register(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
+		"Its jobs wait, and events make no new ones.", missing), a.disableEndpoint)
+	huma.Register(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), a.enableEndpoint)
+
+	huma.Register(api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
+		"An event that passes a route becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
+	huma.Register(api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It holds for the next event.", missing), a.putRoute)
+	huma.Register(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), a.deleteRoute)
+}
+
+func (a *API) listQueues(context.Context, *struct{}) (*queuesOutput, error) {
+	stats := make(map[string]delivery.QueueStats)
+	for _, st := range a.config.Delivery.Stats().Queues {
+		stats[st.Name] = st
+	}
+	out := &queuesOutput{}
+	out.Body.Queues = []Queue{}
+	for _, q := range a.config.Delivery.Settings().Queues {
+		st := stats[q.Name]
+		out.Body.Queues = append(out.Body.Queues, Queue{
+			QueueSettings: settingsOf(&q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
+		})
+	}
+	return out, nil
+}
+
+// applied notes what was changed, or makes a problem of why it was not.
+func (a *API) applied(ctx context.Context, what, name string, err error) (*struct{}, error) {
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	a.changedDelivery(ctx, what, "name", name)
+	return nil, nil
+}
+
+func (a *API) putQueue(ctx context.Context, in *queueInput) (*struct{}, error) {
+	return a.applied(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
+}
+
+func (a *API) deleteQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "queue deleted", in.Name, a.config.Delivery.DeleteQueue(ctx, in.Name))
+}
+
+func (a *API) pauseQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "queue paused", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, true))
+}
+
+func (a *API) resumeQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "queue resumed", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, false))
+}
+
+func (a *API) listEndpoints(context.Context, *struct{}) (*endpointsOutput, error) {
+	stats := make(map[string]delivery.EndpointStats)
+	for _, st := range a.config.Delivery.Stats().Endpoints {
+		stats[st.Name] = st
+	}
+	out := &endpointsOutput{}
+	out.Body.Endpoints = []Endpoint{}
+	for _, p := range a.config.Delivery.Settings().Endpoints {
+		st := stats[p.Name]
+		out.Body.Endpoints = append(out.Body.Endpoints, Endpoint{
+			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
+			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
+		})
+	}
+	return out, nil
+}
+
+func (a *API) putEndpoint(ctx context.Context, in *endpointInput) (*struct{}, error) {
+	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
+	return a.applied(ctx, "endpoint set", in.Name, err)
+}
+
+func (a *API) deleteEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "endpoint deleted", in.Name, a.config.Delivery.DeleteEndpoint(ctx, in.Name))
+}
+
+func (a *API) disableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "endpoint disabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, false, "by an operator"))
+}
+
+func (a *API) enableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "endpoint enabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, true, ""))
+}
+
+func (a *API) listRoutes(context.Context, *struct{}) (*routesOutput, error) {
+	names := namesOf(a.config.Delivery)
+	out := &routesOutput{}
+	out.Body.Routes = []Route{}
+	for _, r := range a.config.Delivery.Settings().Routes {
+		out.Body.Routes = append(out.Body.Routes, Route{Name: r.Name, RouteSettings: RouteSettings{
+			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.All, Queue: names.queues[r.Queue],
+			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
+		}})
+	}
+	return out, nil
+}
+
+func (a *API) putRoute(ctx context.Context, in *routeInput) (*struct{}, error) {
+	b := &in.Body
+	if b.Queue == "" {
+		b.Queue = delivery.DefaultQueue
+	}
+	q, err := a.config.Delivery.Queue(b.Queue)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	p, err := a.config.Delivery.Endpoint(b.Endpoint)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	return a.applied(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
+		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, All: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
+	}))
+}
+
+func (a *API) deleteRoute(ctx context.Context, in *nameInput) (*struct{}, error) {
+	return a.applied(ctx, "route deleted", in.Name, a.config.Delivery.DeleteRoute(ctx, in.Name))
+}

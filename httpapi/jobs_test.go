@@ -1,0 +1,204 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// delivering returns an API with an engine that is not running, so that jobs stay.
+func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
+	t.Helper()
+	router := &delivery.Router{}
+	s, err := store.New(store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db", Outbox: router.Route})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	e, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := liveness.New(s, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.NoBeats, cfg.Node, cfg.Delivery = true, "node-1", e
+	api, err := httpapi.New(registry, s, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.Handler(), e
+}
+
+const hook = `{"kind":"webhook","target":"https://example.org/hook","settings":{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","headers":{"X-Key":"k"}}}`
+
+func TestDeliverySettings(t *testing.T) {
+	h, e := delivering(t, httpapi.Config{})
+	ok := func(method, target, body string) {
+		t.Helper()
+		if w := send(h, method, target, body); w.Code != http.StatusNoContent {
+			t.Fatalf("%s %s = %d %s", method, target, w.Code, w.Body)
+		}
+	}
+	ok("PUT", "/v1/endpoints/ops", hook)
+	ok("PUT", "/v1/queues/pager", `{"concurrency":3,"rate":2.5,"max_age_ms":60000}`)
+	ok("PUT", "/v1/routes/r", `{"endpoint":"ops","queue":"pager","types":["device.*"],"reasons":["silence"],"group":"site-?","device":"a/*","all":true}`)
+	if got := get(h, "/v1/endpoints").Body.String(); strings.Contains(got, "MfKQ9") || strings.Count(got, delivery.Hidden) != 2 {
+		t.Errorf("endpoints %s", got)
+	}
+	// What was shown may be sent back.
+	ok("PUT", "/v1/endpoints/ops", `{"kind":"webhook","target":"https://example.org/other","settings":{"secret":"(hidden)","headers":{"X-Key":"(hidden)"}}}`)
+	if p, err := e.Endpoint("ops"); err != nil || p.Target != "https://example.org/other" || !strings.Contains(string(p.Settings), "MfKQ9") || !strings.Contains(string(p.Settings), `"k"`) {
+		t.Errorf("endpoint %+v, %v", p, err)
+	}
+	queues := getJSON[struct{ Queues []httpapi.Queue }](t, h, "/v1/queues").Queues
+	want := httpapi.QueueSettings{
+		Concurrency: 3, Rate: 2.5, Attempts: 100, Backoff: 1000, MaxBackoff: 3_600_000, MaxAge: 60_000, MaxJobs: 10_000_000,
+	}
+	if len(queues) != 2 || queues[0].Name != "default" || queues[1].Name != "pager" || queues[1].QueueSettings != want {
+		t.Errorf("queues %+v", queues)
+	}
+	routes := getJSON[struct{ Routes []httpapi.Route }](t, h, "/v1/routes").Routes
+	if len(routes) != 1 || routes[0].Queue != "pager" || routes[0].Endpoint != "ops" || routes[0].Device != "a/*" || !routes[0].All {
+		t.Errorf("routes %+v", routes)
+	}
+	ok("PUT", "/v1/queues/pager/pause", "")
+	ok("PUT", "/v1/endpoints/ops/disabled", "")
+	if p := getJSON[struct{ Endpoints []httpapi.Endpoint }](t, h, "/v1/endpoints").Endpoints[0]; p.State != "disabled" || p.Note != "by an operator" {
+		t.Errorf("endpoint %+v", p)
+	}
+	ok("DELETE", "/v1/endpoints/ops/disabled", "")
+	ok("DELETE", "/v1/queues/pager/pause", "")
+	for _, c := range []struct {
+		method, target, body string
+		code                 int
+		detail               string
+	}{
+		{"DELETE", "/v1/queues/pager", "", 409, `the route "r" leads to the queue "pager"`},
+		{"DELETE", "/v1/endpoints/ops", "", 409, `the route "r" leads to the endpoint "ops"`},
+		{"DELETE", "/v1/queues/default", "", 422, "always there"},
+		{"DELETE", "/v1/queues/none", "", 404, `no "none" among the queues`},
+		{"PUT", "/v1/queues/a%20b", `{}`, 422, "bad name"},
+		{"PUT", "/v1/queues/none/pause", "", 404, `no queue "none"`},
+		{"PUT", "/v1/queues/x", `{"rate":-1}`, 422, "body.rate"},
+		{"PUT", "/v1/queues/x", `{"backoff_ms":1e12}`, 422, "backoff is"},
+		{"PUT", "/v1/endpoints/x", `{"kind":"fax","target":"1"}`, 422, `kind "fax"`},
+		{"PUT", "/v1/endpoints/x", `{"kind":"command","target":"/bin/true"}`, 422, "not configured to run commands"},
+		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"ftp://x"}`, 422, "is no URL"},
+		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"https://x","settings":{"secret":"(hidden)"}}`, 422, "base64"},
+		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"https://x","settings":[1]}`, 422, "settings"},
+		{"PUT", "/v1/routes/x", `{"endpoint":"none"}`, 404, `no endpoint "none"`},
+		{"PUT", "/v1/routes/x", `{"endpoint":"ops","types":["device.gone"]}`, 422, `no type of event "device.gone"`},
+		{"PUT", "/v1/routes/x", `{"endpoint":"ops","queue":"none"}`, 404, `no queue "none"`},
+		{"DELETE", "/v1/routes/x", "", 404, `no "x" among the routes`},
+	} {
+		wantProblem(t, send(h, c.method, c.target, c.body), c.method+" "+c.target+" "+c.body, c.code, c.detail)
+	}
+	ok("DELETE", "/v1/routes/r", "")
+	ok("DELETE", "/v1/queues/pager", "")
+	ok("DELETE", "/v1/endpoints/ops", "")
+}
+
+func TestJobs(t *testing.T) {
+	h, e := delivering(t, httpapi.Config{})
+	if w := send(h, "PUT", "/v1/endpoints/ops", hook); w.Code != http.StatusNoContent {
+		t.Fatal(w.Body)
+	}
+	add := func(body string) uint64 {
+		t.Helper()
+		var out struct{ Job uint64 }
+		w := send(h, "POST", "/v1/jobs", body)
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != http.StatusOK {
+			t.Fatalf("POST %s = %d %s", body, w.Code, w.Body)
+		}
+		return out.Job
+	}
+	one := add(`{"endpoint":"ops","body":{"a":[1,2]},"ordering_key":"k","idempotency_key":"u"}`)
+	if again := add(`{"endpoint":"ops","body":7,"idempotency_key":"u"}`); again != one {
+		t.Errorf("the second job with a key has number %d, want %d", again, one)
+	}
+	two := add(`{"url":"https://example.org/x","body":"text","run_at":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`)
+	page := getJSON[struct {
+		Jobs []httpapi.Job
+		Next uint64
+	}](t, h, "/v1/jobs?limit=1")
+	if len(page.Jobs) != 1 || page.Next != one || page.Jobs[0].Endpoint != "ops" || page.Jobs[0].Queue != "default" || page.Jobs[0].State != "ready" {
+		t.Errorf("page %+v", page)
+	}
+	page.Jobs = getJSON[struct{ Jobs []httpapi.Job }](t, h, "/v1/jobs?after=1").Jobs
+	if len(page.Jobs) != 1 || page.Jobs[0].Job != two || page.Jobs[0].State != "waiting" || page.Jobs[0].Endpoint != "" {
+		t.Errorf("page %+v", page)
+	}
+	for _, c := range []struct {
+		method, target, body string
+		code                 int
+		detail               string
+	}{
+		{"POST", "/v1/jobs", `{"body":1}`, 422, "needs a URL or the name of an endpoint"},
+		{"POST", "/v1/jobs", `{"url":"https://x","endpoint":"ops","body":1}`, 422, "and not both"},
+		{"POST", "/v1/jobs", `{"url":"https://x"}`, 422, "required property body"},
+		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"bogus":2}`, 422, "unexpected property"},
+		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"deadline":"2020-01-01T00:00:00Z"}`, 422, "deadline"},
+		{"POST", "/v1/jobs", `{"endpoint":"none","body":1}`, 404, `no endpoint "none"`},
+		{"POST", "/v1/jobs", `{"endpoint":"ops","body":"` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
+		{"GET", "/v1/jobs?queue=none", "", 404, ""},
+		{"GET", "/v1/jobs?limit=0", "", 422, "query.limit"},
+		{"DELETE", "/v1/jobs/99", "", 404, "no such job"},
+		{"DELETE", "/v1/jobs", "", 422, "say of which queue"},
+		{"POST", "/v1/dead-letters/replay", `{}`, 422, "say which dead letters"},
+		{"POST", "/v1/dead-letters/discard", `{"all":true,"jobs":[1]}`, 422, "say which dead letters"},
+	} {
+		wantProblem(t, send(h, c.method, c.target, c.body), c.method+" "+c.target+" "+c.body[:min(len(c.body), 80)], c.code, c.detail)
+	}
+	claimed, err := e.Jobs().Claim(t.Context(), store.Lane{Queue: 1, Endpoint: 1}, 10, time.Now(), time.Minute)
+	if err != nil || len(claimed.Jobs) != 1 {
+		t.Fatal(claimed, err)
+	}
+	job := claimed.Jobs[0]
+	if _, err := e.Jobs().Settle(t.Context(), []store.Outcome{{
+		Job: job, Verdict: store.Dead, Error: "400 Bad Request", Status: 400, Response: "no", Body: *job.Body,
+	}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	dead := getJSON[struct {
+		DeadLetters []httpapi.DeadLetter `json:"dead_letters"`
+	}](t, h, "/v1/dead-letters?bodies=true&endpoint=ops").DeadLetters
+	if len(dead) != 1 || dead[0].Job != one || dead[0].Status != 400 || dead[0].Response != "no" || string(dead[0].Body) != `{"a":[1,2]}` || dead[0].Key != "k" {
+		t.Errorf("dead letters %+v", dead)
+	}
+	if w := send(h, "POST", "/v1/dead-letters/replay", `{"jobs":[1]}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":1`) {
+		t.Errorf("replay = %d %s", w.Code, w.Body)
+	}
+	if w := send(h, "DELETE", "/v1/jobs?queue=default", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":2`) {
+		t.Errorf("purge = %d %s", w.Code, w.Body)
+	}
+}
+
+// Who may read may not change anything, and without an engine there is nothing of it.
+func TestJobsRoles(t *testing.T) {
+	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
+	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/replay": 403} {
+		method, path, _ := strings.Cut(target, " ")
+		if w := send(h, method, path, "{}", "Authorization", "Bearer reader"); w.Code != code {
+			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, code)
+		}
+	}
+}
