@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 GO       ?= go
 BENCH    ?= .
 COUNT    ?= 1
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 # The race detector needs a C compiler; without one Go sets CGO_ENABLED=0.
 RACE     ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
@@ -50,7 +50,7 @@ race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	$(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race.json -- $(RACE) -shuffle=on ./...
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for FUZZTIME (3s)
+fuzz: ## Run each fuzz target for FUZZTIME (2s)
 	@mkdir -p $(REPORTS)
 	@rm -f $(REPORTS)/fuzz.json
 	@$(GO) list -f '$(LIST_TESTS)' ./... > $(REPORTS)/tests.txt
