@@ -78,6 +78,7 @@ type Jobs struct {
 
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64
+	doubt   bool            // a transaction failed, perhaps after it was committed: the depths may be wrong until they are counted anew
 	cursors map[Lane]uint64 // all jobs up to it were looked at
 	claims  int64           // made since the store was opened
 }
@@ -231,8 +232,47 @@ func (j *Jobs) recount(ctx context.Context, d *database) error {
 	return nil
 }
 
-// write runs a transaction that changes jobs, if the fence is ours.
+// recheck counts the jobs of each lane anew if the depths are in doubt.
+func (j *Jobs) recheck(ctx context.Context) error {
+	d, err := j.store.writable()
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	doubt := j.doubt
+	j.mu.Unlock()
+	if !doubt {
+		return nil
+	}
+	j.turns.Lock() // nobody else writes jobs
+	defer j.turns.Unlock()
+	j.store.writing.Lock() // nor events with jobs
+	defer j.store.writing.Unlock()
+	if err := j.recount(ctx, d); err != nil {
+		return j.store.wrap("count jobs", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.doubt = false
+	return nil
+}
+
+// doubted notes that the depths may be wrong.
+func (j *Jobs) doubted() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.doubt = true
+}
+
+// write is change for what leaves the number of jobs as it is.
 func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) error) error {
+	return j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (map[Lane]int64, error) { return nil, do(ctx, d, tx) })
+}
+
+// change runs a transaction that changes jobs, if the fence is ours, and adds what it returns to the depths.
+func (j *Jobs) change(
+	ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) (map[Lane]int64, error),
+) error {
 	d, err := j.store.writable()
 	if err != nil {
 		return err
@@ -240,6 +280,7 @@ func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Conte
 	j.turns.Lock()
 	defer j.turns.Unlock()
 	fence, _, _ := j.store.identity()
+	var counts map[Lane]int64
 	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
 		res, err := tx.NewRaw("UPDATE meta SET fence = fence WHERE id = 1 AND fence = ?", fence).Exec(ctx)
 		if err != nil {
@@ -252,11 +293,16 @@ func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Conte
 		if err := j.store.checkFence(n); err != nil {
 			return err
 		}
-		return do(ctx, d, tx)
+		counts, err = do(ctx, d, tx)
+		return err
 	})
+	if err == nil {
+		j.count(counts)
+	}
 	if isAnswer(err) {
 		return err
 	}
+	j.doubted()
 	return j.store.wrap(what, err)
 }
 
@@ -273,14 +319,13 @@ func (j *Jobs) Enqueue(ctx context.Context, jobs []NewJob) ([]uint64, error) {
 	}
 	numbers := make([]uint64, len(jobs))
 	var counts map[Lane]int64
-	err := j.write(ctx, "enqueue", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
+	err := j.change(ctx, "enqueue", func(ctx context.Context, d *database, tx bun.Tx) (_ map[Lane]int64, err error) {
 		counts, err = enqueue(ctx, d, tx, jobs, numbers)
-		return err
+		return counts, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	j.count(counts)
 	lanes := make([]Lane, 0, len(counts))
 	for lane := range counts {
 		lanes = append(lanes, lane)
@@ -406,6 +451,7 @@ func (j *Jobs) recommitted(ctx context.Context, d *database) error {
 	if j.store.config.Outbox == nil {
 		return nil
 	}
+	j.doubted() // who settles meanwhile is counted twice, or not at all
 	if err := j.recount(ctx, d); err != nil {
 		return err
 	}

@@ -170,20 +170,20 @@ func (j *Jobs) eachDead(
 	for ctx.Err() == nil {
 		var rows []deadRow
 		var counts map[Lane]int64
-		err := j.write(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (err error) {
-			rows = nil
+		err := j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (_ map[Lane]int64, err error) {
+			rows, counts = nil, nil
 			if err := filter.where(tx.NewSelect().Model(&rows)).Limit(deadStep).Scan(ctx); err != nil || len(rows) == 0 {
-				return err
+				return nil, err
 			}
 			if counts, err = do(ctx, d, tx, rows); err != nil {
-				return err
+				return nil, err
 			}
 			ids := make([]uint64, len(rows))
 			for i := range rows {
 				ids[i] = rows[i].ID
 			}
 			_, err = tx.NewRaw("DELETE FROM dead_jobs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
-			return err
+			return counts, err
 		})
 		if err != nil {
 			return total, err
@@ -191,7 +191,6 @@ func (j *Jobs) eachDead(
 		if len(rows) == 0 {
 			return total, nil
 		}
-		j.count(counts)
 		for lane := range counts {
 			j.added([]Lane{lane})
 		}
@@ -208,8 +207,12 @@ type Retention struct {
 	KeyAge  time.Duration // idempotency keys no older
 }
 
-// Sweep removes dead letters and idempotency keys that are too old or too many, and says how many dead letters.
+// Sweep removes dead letters and idempotency keys that are too old or too many, and says how many dead letters. It also counts the jobs anew if a transaction
+// failed of which it is not known whether it was committed.
 func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, error) {
+	if err := j.recheck(ctx); err != nil {
+		return 0, err
+	}
 	total := 0
 	for ctx.Err() == nil {
 		var removed int64

@@ -125,8 +125,7 @@ func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err error) {
 	for ctx.Err() == nil {
 		var jobs []Job
-		var counts map[Lane]int64
-		err := j.write(ctx, "remove jobs", func(ctx context.Context, _ *database, tx bun.Tx) (err error) {
+		err := j.change(ctx, "remove jobs", func(ctx context.Context, _ *database, tx bun.Tx) (counts map[Lane]int64, err error) {
 			where, args := filter.where()
 			jobs = nil
 			err = eachOf(ctx, tx, func(rows *sql.Rows) error {
@@ -138,13 +137,13 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 				return err
 			}, "SELECT id, lane, event, okey, claim FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, idsPerStatement)...)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if counts, err = remove(ctx, tx, jobs); err != nil {
-				return err
+				return nil, err
 			}
 			_, err = release(ctx, tx, jobs)
-			return err
+			return counts, err
 		})
 		if err != nil {
 			return total, err
@@ -152,7 +151,6 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 		if len(jobs) == 0 {
 			break
 		}
-		j.count(counts)
 		j.added(slices.Collect(lanesOf(jobs)))
 		total += len(jobs)
 		filter.After = jobs[len(jobs)-1].ID

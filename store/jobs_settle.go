@@ -50,16 +50,11 @@ func (j *Jobs) Settle(ctx context.Context, outcomes []Outcome, now time.Time) (r
 	if len(outcomes) == 0 {
 		return false, nil
 	}
-	var counts map[Lane]int64
-	err = j.write(ctx, "settle jobs", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
+	err = j.change(ctx, "settle jobs", func(ctx context.Context, d *database, tx bun.Tx) (counts map[Lane]int64, err error) {
 		counts, released, err = settle(ctx, d, tx, outcomes, now)
-		return err
+		return counts, err
 	})
-	if err != nil {
-		return false, err
-	}
-	j.count(counts)
-	return released, nil
+	return released && err == nil, err
 }
 
 func settle(ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now time.Time) (counts map[Lane]int64, released bool, err error) {

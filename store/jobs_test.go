@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -463,5 +464,36 @@ func TestJobSettings(t *testing.T) {
 		if err := errors.Join(jobs.DeleteQueue(ctx, "pager"), jobs.DeleteEndpoint(ctx, "ops")); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A transaction that failed after it was committed is counted right in the end.
+func TestDepthsInDoubt(t *testing.T) {
+	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+		t.Helper()
+		q := newQueue(t, s)
+		a, b := q.add("a"), q.add("b")
+		if err := s.Exec(t.Context(), fmt.Sprintf("DELETE FROM jobs WHERE id = %d", a)); err != nil { // as if somebody had, whose answer was lost
+			t.Fatal(err)
+		}
+		keep := store.Retention{Dead: 1, DeadAge: time.Hour, KeyAge: time.Hour}
+		if _, err := s.Jobs().Sweep(t.Context(), keep, q.now); err != nil || s.Jobs().Depths()[lane] != 2 {
+			t.Errorf("depths %v, %v: they were not in doubt", s.Jobs().Depths(), err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Exec(t.Context(), "ALTER TABLE job_numbers RENAME TO elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Jobs().Enqueue(ctx, []store.NewJob{{Lane: lane}}); err == nil {
+			t.Error("Enqueue without a table of numbers succeeded")
+		}
+		if err := s.Exec(t.Context(), "ALTER TABLE elsewhere RENAME TO job_numbers"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Jobs().Sweep(t.Context(), keep, q.now); err != nil || s.Jobs().Depths()[lane] != 1 {
+			t.Errorf("depths %v, %v, want 1", s.Jobs().Depths(), err)
+		}
+		q.want("what is left", q.claim(10).Jobs, b)
 	})
 }
