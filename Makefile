@@ -98,6 +98,10 @@ attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and 
 bench-store: ## Measure the store on all its databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store
 
+.PHONY: bench-delivery
+bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/benchmarks.md (10 minutes)
+	$(GO) run ./bench/delivery -md docs/benchmarks.md
+
 .PHONY: bench-mqtt
 bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/benchmarks.md (20 minutes)
 	$(GO) run ./bench/mqtt -md docs/benchmarks.md

@@ -196,16 +196,8 @@ const (
 
 // PutRoute makes a route, or changes the one with its name. Errors: ErrBad, store.ErrUnknown for a queue or an endpoint that is not there.
 func (e *Engine) PutRoute(ctx context.Context, r store.Route) error {
-	if _, err := compile(r); err != nil {
-		return bad("%w", err)
-	}
-	if len(r.Types) > maxList || len(r.Reasons) > maxList {
-		return bad("a route takes at most %d types and %d reasons", maxList, maxList)
-	}
-	for _, pattern := range []string{r.Group, r.Device} {
-		if len(pattern) > maxPattern || !utf8.ValidString(pattern) || !printable(pattern) {
-			return bad("the pattern %.80q is too long, or has control characters", pattern)
-		}
+	if err := CheckRoute(r); err != nil {
+		return err
 	}
 	return e.change(ctx, func() error {
 		_, err := e.jobs.PutRoute(ctx, r)

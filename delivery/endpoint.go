@@ -114,7 +114,7 @@ func (p *endpoint) record(results []Result) {
 		if r.Err != nil {
 			p.counts.failed.Add(1)
 			failed = failed || !r.Permanent
-		} else {
+		} else if r.Again.IsZero() {
 			p.counts.delivered.Add(1)
 		}
 	}

@@ -35,6 +35,7 @@ func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time
 	case err != nil:
 		return m, a, &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(notRead), Error: err.Error()}
 	}
+	m.Job = it.job.ID
 	if it.event != nil {
 		a.created = it.event.Time
 	} else {

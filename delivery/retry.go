@@ -40,6 +40,8 @@ type attempt struct {
 // judge says what becomes of a job.
 func (p *policy) judge(a attempt, now time.Time, random float64) (verdict store.Verdict, runAt time.Time, why string) {
 	switch {
+	case a.result.Err == nil && !a.result.Again.IsZero():
+		return store.Postpone, a.result.Again, ""
 	case a.result.Err == nil:
 		return store.Done, time.Time{}, ""
 	case a.result.Permanent || a.result.Gone:

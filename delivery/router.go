@@ -103,7 +103,7 @@ func (r *route) passes(ev *liveness.Event) bool {
 func hushed(ev *liveness.Event) bool {
 	switch ev.Type {
 	case liveness.DeviceMaintenanceStarted, liveness.DeviceMaintenanceStopped:
-		return false
+		return ev.Message != "" // a maintenance window did it: that would be a storm
 	default:
 		return ev.Outage || ev.Maintenance
 	}

@@ -10,7 +10,9 @@ import (
 const Hidden = "(hidden)"
 
 // secretSettings are the settings that are secrets, and headers, all of which may be.
-func secretSettings() []string { return []string{"secret", "previous_secret", "password"} }
+func secretSettings() []string {
+	return []string{"secret", "previous_secret", "password", "token", "seed", "credentials"}
+}
 
 // HideSecrets returns the settings of an endpoint as anyone may see them.
 func HideSecrets(settings json.RawMessage) json.RawMessage {

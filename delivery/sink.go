@@ -15,6 +15,8 @@ import (
 type Message struct {
 	// ID is the same each time that the message is delivered, and no other message of the endpoint has it.
 	ID string
+	// Job is the number of its job, which no other job ever has.
+	Job uint64
 	// Key is the ordering key: the subject of an event.
 	Key         string
 	URL         string // where to, if the endpoint does not say so
@@ -30,6 +32,7 @@ type Result struct {
 	Permanent bool          // it will never be; do not try again
 	Gone      bool          // nor will any other to this endpoint
 	After     time.Duration // nothing should be sent there before
+	Again     time.Time     // without Err: it is not done, and is to be delivered again then; that is no failed attempt
 	Status    int           // of the answer, 0 if there is none
 	Response  string        // the beginning of the answer
 }
@@ -47,13 +50,15 @@ type Sink interface {
 // what is wrong with target or settings.
 type Kind func(target string, settings json.RawMessage) (Sink, error)
 
-// common are the settings that endpoints of all kinds have.
-type common struct {
+// Common are the settings that endpoints of all kinds have. A kind's own settings embed them, and leave them alone.
+type Common struct {
 	// TimeoutMS bounds one delivery. Default: 10,000.
 	TimeoutMS float64 `json:"timeout_ms,omitempty"`
 	// Batch is how many messages are delivered at once at most. Default: 1.
 	Batch int `json:"batch,omitempty"`
 }
+
+type common = Common
 
 const (
 	defaultTimeout = 10 * time.Second
@@ -61,16 +66,16 @@ const (
 	maxBatch       = 1000
 )
 
-func (c common) timeout() time.Duration {
+func (c Common) timeout() time.Duration {
 	if c.TimeoutMS == 0 {
 		return defaultTimeout
 	}
 	return time.Duration(c.TimeoutMS * float64(time.Millisecond))
 }
 
-func (c common) batch() int { return max(c.Batch, 1) }
+func (c Common) batch() int { return max(c.Batch, 1) }
 
-func (c common) check() error {
+func (c Common) check() error {
 	var errs []error
 	if t := c.TimeoutMS; !(t == 0 || t >= 1 && t <= float64(maxTimeout.Milliseconds())) {
 		errs = append(errs, fmt.Errorf("timeout_ms is %v, want 1 to %d", t, maxTimeout.Milliseconds()))
@@ -81,8 +86,10 @@ func (c common) check() error {
 	return errors.Join(errs...)
 }
 
-// decodeSettings reads the settings of a kind. What is not known is a mistake.
-func decodeSettings(text json.RawMessage, into any) error {
+func decodeSettings(text json.RawMessage, into any) error { return DecodeSettings(text, into) }
+
+// DecodeSettings reads the settings of a kind into a struct that embeds [Common]. What is not known is a mistake.
+func DecodeSettings(text json.RawMessage, into any) error {
 	if len(text) == 0 {
 		return nil
 	}

@@ -37,13 +37,13 @@ func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 }
 
 // SetMaintenance says whether a device is in maintenance: it is judged as ever, but its events say that nobody is to be alarmed, and its
-// silence is no outage of its group. Errors: ErrUnknownDevice, ErrBusy.
+// silence is no outage of its group. Maintenance windows are beside it: neither ends the other, see [Registry.Cover]. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) SetMaintenance(id string, on bool) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
-		if d.maintenance == on {
+		if on == (d.maintenance&byOperator != 0) {
 			return
 		}
-		d.maintenance = on
+		d.maintenance ^= byOperator
 		kind := DeviceMaintenanceStopped
 		if on {
 			kind = DeviceMaintenanceStarted
@@ -79,6 +79,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	sh.counts[d.shownLocked()]--
 	delete(sh.own, d.id)
+	delete(sh.excuses, d.id)
 	r.flaps.set(d.handle, false)
 	r.nums.give(d.num)
 	r.devices.Add(-1)

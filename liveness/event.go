@@ -29,7 +29,8 @@ const (
 	DeviceFlappingStopped
 	// DeviceChanged: its policy, its source or its session changed, and its state did not.
 	DeviceChanged
-	// DeviceMaintenanceStarted and DeviceMaintenanceStopped: somebody said that its verdicts are not to alarm anybody.
+	// DeviceMaintenanceStarted and DeviceMaintenanceStopped: somebody said that its verdicts are not to alarm anybody, or, if there is a
+	// Message, a maintenance window began to cover it. It is in maintenance until neither is so any more.
 	DeviceMaintenanceStarted
 	// DeviceMaintenanceStopped ends what DeviceMaintenanceStarted began.
 	DeviceMaintenanceStopped
@@ -106,10 +107,10 @@ type Event struct {
 	HeardSilence time.Duration // of the source, from then to the event
 	Timeout      time.Duration
 
-	Message     string        // of DeviceFailed
+	Message     string        // of DeviceFailed; of DeviceMaintenanceStarted and DeviceMaintenanceStopped the maintenance window, empty if it is none's
 	Flapping    bool          // the device is flapping
 	Outage      bool          // the event belongs to an outage of the device's group: the group's event stands for it
-	Maintenance bool          // the device is in maintenance
+	Maintenance bool          // the device is in maintenance, for whatever reason
 	Deaf        time.Duration // of SourceDeaf and SourceHeard
 	Members     int           // of the group
 	Silent      int           // of them, offline without having said goodbye

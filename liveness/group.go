@@ -168,7 +168,7 @@ func (r *Registry) regroupLocked(d *device, before State, since int64) {
 }
 
 // silent says whether the device counts among its group's silent members.
-func (d *device) silent() bool { return d.state == Offline && d.reason != Bye && !d.maintenance }
+func (d *device) silent() bool { return d.state == Offline && d.reason != Bye && !d.maintained() }
 
 // GroupView is a picture of a group.
 type GroupView struct {

@@ -51,6 +51,9 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	d.askable = d.session != nil && d.session.peer != nil
 	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, p))
+	if d.maintenance&excused != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
+		next, ok = f.next(p, d.notBeforeLocked(f.last, p))
+	}
 	if ok && d.source.unheard(f.last) {
 		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
 	}
@@ -107,7 +110,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Timeout:     rule.Timeout,
 		Message:     message,
 		Flapping:    d.changes != nil && d.changes.flapping,
-		Maintenance: d.maintenance,
+		Maintenance: d.maintained(),
 		Record:      d.recordLocked(sh),
 	}
 	if d.source != nil {
@@ -137,7 +140,7 @@ func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
 	if !f.awaited(p) {
 		return
 	}
-	due, _ := f.verdict(p, s.notBefore(f.last, p))
+	due, _ := f.verdict(p, d.notBeforeLocked(f.last, p))
 	e.Deadline = s.wallLocked(due)
 	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
 		e.Time = e.Deadline
@@ -150,7 +153,7 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
-		Maintenance: d.maintenance, Forgotten: d.gone,
+		Maintenance: d.maintenance&byOperator != 0, Window: d.maintenance&byWindow != 0, Forgotten: d.gone,
 	}
 	if d.state != Offline {
 		rec.Reason = NoReason // a connection that ended is not kept: the device is waited for as any other
@@ -197,7 +200,7 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	p := d.policyLocked()
-	next := f.passed(now, p, s.notBefore(f.last, p))
+	next := f.passed(now, p, d.notBeforeLocked(f.last, p))
 	if next.suspect() && next.until != f.until && !d.askLocked() {
 		next.asked = f.asked
 	}

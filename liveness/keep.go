@@ -26,8 +26,10 @@ type Record struct {
 	Own       Policy
 	Changes   []int64 // when it went offline or came back of late, Unix time in ns, oldest first
 	Flapping  bool
-	// Maintenance and Forgotten: see the events of these names. Nothing is to be kept of a device that is forgotten.
+	// Maintenance, what [Registry.SetMaintenance] set, and Forgotten: see the events of these names. Nothing is to be kept of a device that is
+	// forgotten. Window: a maintenance window covers it, see [Registry.Cover].
 	Maintenance bool
+	Window      bool
 	Forgotten   bool
 }
 
@@ -250,7 +252,7 @@ func (rec *Record) validate() error {
 // reviveLocked gives a new device its past.
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
-	d.source, d.since, d.maintenance = source, rec.Since.UnixNano(), rec.Maintenance
+	d.source, d.since, d.maintenance = source, rec.Since.UnixNano(), upkeepOf(rec)
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {

@@ -81,12 +81,13 @@ type Registry struct {
 
 // deviceShard is a share of the devices. A device's shard follows from the hash of its id.
 type deviceShard struct {
-	mu     sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
-	index  index
-	chunks []*chunk
-	len    int               // with those that are gone
-	own    map[string]Policy // set at run time; nil if there are none
-	counts [states]int
+	mu      sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
+	index   index
+	chunks  []*chunk
+	len     int               // with those that are gone
+	own     map[string]Policy // set at run time; nil if there are none
+	excuses map[string]excuse // of devices that maintenance windows excuse; nil if there are none
+	counts  [states]int
 
 	_ [32]byte // two shards do not share a cache line
 }
@@ -113,7 +114,7 @@ type device struct {
 	reason      Reason
 	touched     bool // heartbeats move the timer alone: it knows the last one, and last does not
 	counted     bool // among its group's silent members
-	maintenance bool
+	maintenance upkeep
 	gone        bool // forgotten
 	askable     bool // as of the last arming: it has a session open
 	asked       uint8

@@ -19,8 +19,8 @@ type View struct {
 	From      string // the rule that Policy.Timeout is from
 	Group     string
 	Flapping  bool
-	// Maintenance: its verdicts are not to alarm anybody. Own: it has a policy that was set at run time.
-	Maintenance, Own bool
+	// Maintenance: its verdicts are not to alarm anybody. Window: a maintenance window covers it. Own: it has a policy that was set at run time.
+	Maintenance, Window, Own bool
 
 	// The fields below are zero for a device that was never seen.
 
@@ -32,7 +32,8 @@ type View struct {
 	HeardSilence time.Duration
 	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not count.
 	Deaf []DeafInterval
-	// NotBefore is the listening time before which the device is not judged, because its source was deaf; 0 if it was not.
+	// NotBefore is the listening time before which the device is not judged, because its source was deaf, or a maintenance window
+	// excuses its silence; 0 if neither is so.
 	NotBefore time.Duration
 	Sleep     time.Time // when its sleep ends, if it sleeps
 	// Asked is how often the device was asked for a sign of life since it was heard last, AskedAt when last.
@@ -67,7 +68,7 @@ func (d *device) viewLocked() View {
 	v := View{
 		ID: d.id, State: f.state, Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
 		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
-		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintenance, Own: rule.own,
+		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.maintenance&byWindow != 0, Own: rule.own,
 	}
 	if rule.group != nil {
 		v.Group = rule.group.Name
@@ -104,7 +105,7 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	}
 	v.Closing = f.reason
 	if f.awaited(p) {
-		v.NotBefore = s.notBefore(f.last, p)
+		v.NotBefore = d.notBeforeLocked(f.last, p)
 		at, _ := f.verdict(p, v.NotBefore)
 		v.Deadline = s.wallLocked(at)
 	}

@@ -118,6 +118,7 @@ const (
 const (
 	deviceFlapping = 1 << iota
 	deviceMaintenance
+	deviceWindow
 )
 
 // flag returns a bit if it is set.

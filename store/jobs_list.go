@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -186,4 +187,39 @@ func (j *Jobs) Hasten(ctx context.Context, lanes []Lane) (int, error) {
 		j.added(lanes)
 	}
 	return int(n), err
+}
+
+// Wake lets jobs that wait for an instant be claimed at once. It returns those that are claimed just now: they may come to wait for an
+// instant, and whoever wants to wake them then has to ask again.
+func (j *Jobs) Wake(ctx context.Context, ids []uint64) (claimed []uint64, err error) {
+	var lanes map[Lane]bool
+	err = j.write(ctx, "wake jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+		claimed, lanes = nil, make(map[Lane]bool)
+		for chunk := range slices.Chunk(ids, idsPerStatement) {
+			err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+				var id uint64
+				var lane, claim int64
+				if err := rows.Scan(&id, &lane, &claim); err != nil {
+					return err
+				}
+				if lanes[laneOf(lane)] = true; claim != 0 {
+					claimed = append(claimed, id)
+				}
+				return nil
+			}, "SELECT id, lane, claim FROM jobs WHERE id IN (?)", bun.List(chunk))
+			if err != nil {
+				return err
+			}
+			_, err = tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due > 0 AND due < ? AND claim = 0", bun.List(chunk), int64(behind)).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.added(slices.Collect(maps.Keys(lanes)))
+	return claimed, nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -162,6 +163,16 @@ func release(ctx context.Context, tx bun.Tx, gone []Job) (bool, error) {
 		if gone[i].Key != 0 {
 			keys[gone[i].Key] = true
 		}
+	}
+	if len(keys) == 0 {
+		return false, nil
+	}
+	var held int64
+	switch err := tx.QueryRowContext(ctx, anyHeld).Scan(&held); {
+	case errors.Is(err, sql.ErrNoRows): // mostly
+		return false, nil
+	case err != nil:
+		return false, err
 	}
 	var first []uint64
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {

@@ -346,7 +346,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	rec = liveness.Record{
 		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: timeOf(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
-		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0,
+		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 	}
 	if rec.Source != "" {
 		rec.Last = max(rec.Last, l.heard.last(rec.Num, rec.Source))

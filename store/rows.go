@@ -26,7 +26,7 @@ func (r *stateRow) ints() [stateInts]int64 {
 	return [stateInts]int64{
 		int64(rec.Num), stateCode(rec.State), reasonCode(rec.Reason), r.source, int64(rec.Last), int64(rec.Until),
 		nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
-		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance), int64(r.head),
+		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow), int64(r.head),
 	}
 }
 

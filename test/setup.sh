@@ -25,29 +25,31 @@ have_mosquitto() { have mosquitto /usr/sbin /usr/local/sbin; }
 have_mosquitto_clients() { have mosquitto_pub /usr/bin && have mosquitto_sub /usr/bin; }
 have_haproxy() { have haproxy /usr/sbin /usr/local/sbin; }
 
-# An MQTT 5 client from npm. A machine without node has it not; that is said, and no more.
-mqttjs_version=5.15.1
-mqttjs=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools/mqttjs-$mqttjs_version
+# Packages from npm: an MQTT 5 client, and what verifies webhooks. A machine without node has them not; that is said, and no more.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/holter-tools
 
-install_mqttjs() {
-	[ -e "$mqttjs/node_modules/mqtt/package.json" ] && return 0
+# install_npm FOLDER PACKAGE@VERSION... installs packages into a folder of the cache.
+install_npm() {
+	local folder=$cache/$1 new=$cache/$1.$$ said
+	shift
+	[ -d "$folder/node_modules" ] && return 0
 	if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
-		echo "test/setup.sh: missing: node and npm, so the tests with an MQTT 5 client cannot run. Install node 16 or later." >&2
+		echo "test/setup.sh: missing: node and npm, so the tests with $* cannot run. Install node 16 or later." >&2
 		return 0
 	fi
-	echo "test/setup.sh: installing mqtt.js $mqttjs_version into $mqttjs"
-	local new=$mqttjs.$$ said
+	echo "test/setup.sh: installing $* into $folder"
 	mkdir -p "$new" || return 1
-	if ! said=$(timeout "$limit" npm install --prefix "$new" --no-audit --no-fund --ignore-scripts "mqtt@$mqttjs_version" 2>&1 </dev/null); then
-		printf 'test/setup.sh: mqtt.js could not be installed:\n%s\n' "$said" | tail -n 20 >&2
+	if ! said=$(timeout "$limit" npm install --prefix "$new" --no-audit --no-fund --ignore-scripts "$@" 2>&1 </dev/null); then
+		printf 'test/setup.sh: %s could not be installed:\n%s\n' "$*" "$said" | tail -n 20 >&2
 		rm -rf "$new"
 		return 1
 	fi
-	rm -rf "$mqttjs" && mv "$new" "$mqttjs"
+	rm -rf "$folder" && mv "$new" "$folder"
 }
 
 status=0
-install_mqttjs || status=1
+install_npm mqttjs-5.15.1 mqtt@5.15.1 || status=1
+install_npm webhooks-1.1.1-10.0.0 standardwebhooks@1.1.1 cloudevents@10.0.0 || status=1
 
 packages=()
 have_promtool || packages+=(prometheus)

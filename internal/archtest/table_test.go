@@ -16,7 +16,7 @@ type table map[string][]string
 // say the same while one types; change both together.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "schedule", "store"})
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "store"})
 	codecs := []string{"gateway/codec", "gateway/dtu", "gateway/frame", "gateway/gt06", "gateway/jt808", "gateway/line", "gateway/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
@@ -32,10 +32,12 @@ func directions() table {
 		"liveness": {"dualmap", "internal", "timer"},
 
 		// Services.
-		"cluster":  belowServices,
-		"delivery": slices.Concat(belowServices, []string{"store"}),
-		"schedule": belowServices,
-		"store":    belowServices,
+		"cluster":       belowServices,
+		"delivery":      slices.Concat(belowServices, []string{"store"}),
+		"playbook":      slices.Concat(belowServices, []string{"delivery", "store"}),
+		"schedule":      belowServices,
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "schedule", "store"}),
+		"store":         belowServices,
 
 		// Edges.
 		"gateway":           slices.Concat(belowEdges, codecs),

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// The measurements of claims, by database.
+const (
+	claimSQLite   = "claim/sqlite"
+	claimPostgres = "claim/postgres"
+	claimMariaDB  = "claim/mariadb"
+)
+
+// claimSize is how many jobs are claimed, and settled, at a time.
+const claimSize = 500
+
+// claimTurn is how many jobs one of both, the store and the bare database, claims and settles before it is the other's turn.
+const claimTurn = 20_000
+
+// Claims is how fast jobs were claimed and settled.
+type Claims struct {
+	Jobs  int           // of each
+	Store time.Duration // with the store
+	Bare  time.Duration // with the bare database
+	// CPU is of this process, for the store, and BareCPU for the bare database: all there is with SQLite, without the server of another one.
+	CPU, BareCPU time.Duration
+}
+
+// stand stands for the test that testdb's servers belong to.
+type stand struct {
+	testing.TB // nil
+
+	cleanups []func()
+	dir      string
+}
+
+// broken is what Fatal panics with.
+type broken struct{ error }
+
+func (*stand) Helper() {}
+
+func (t *stand) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+func (t *stand) Fatal(args ...any) { panic(broken{errors.New(fmt.Sprint(args...))}) }
+
+func (t *stand) Fatalf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
+
+func (t *stand) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
+
+func (t *stand) end() {
+	for _, f := range slices.Backward(t.cleanups) {
+		f()
+	}
+}
+
+// kind makes an empty database, and returns the URL of it.
+type kind func(t *stand) string
+
+func sqlite(t *stand) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }
+
+// The servers write each commit to the disk before they say that it is one, as they do by default.
+func postgres(t *stand) string { return testdb.NewPostgres(t, true).Database(t) }
+
+func mariadb(t *stand) string { return testdb.NewMariaDB(t, true).Database(t) }
+
+// lane is where the jobs of the store stand in line.
+func lane() store.Lane { return store.Lane{Queue: 1, Endpoint: 1} }
+
+// claim claims and settles jobs, in turns with the store and with statements of its own, on the same table of the same database.
+func (s *scene) claim(ctx context.Context, of kind) (result Claims, err error) {
+	t := &stand{dir: s.dir}
+	defer t.end()
+	defer func() {
+		if b, ok := recover().(broken); ok {
+			err = b
+		}
+	}()
+	url := of(t)
+	st, err := openStore(ctx, url)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	raw, err := openBare(url)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, raw.close()) }()
+	return result, s.profile(func() error {
+		for turn := uint64(1); result.Jobs < s.N; turn++ {
+			n := min(claimTurn, s.N-result.Jobs)
+			if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
+				return err
+			}
+			first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
+			if turn%2 == 0 {
+				first, second = second, first
+			}
+			if err := first(); err != nil {
+				return err
+			}
+			if err := second(); err != nil {
+				return err
+			}
+			result.Jobs += n
+		}
+		return nil
+	})
+}
+
+// openStore opens a store in which each event becomes a job.
+func openStore(ctx context.Context, url string) (*store.Store, error) {
+	st, err := store.New(store.Config{URL: url, Outbox: func(events []liveness.Event) []store.EventJob {
+		jobs := make([]store.EventJob, len(events))
+		for i := range jobs {
+			jobs[i] = store.EventJob{Event: i, Lane: lane()}
+		}
+		return jobs
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if err := st.Open(ctx); err != nil {
+		return nil, err
+	}
+	registry, err := liveness.New(st, liveness.Config{})
+	if err != nil {
+		return nil, err
+	}
+	_, err = st.Load(ctx, registry)
+	return st, err
+}
+
+func (r *Claims) withStore(ctx context.Context, st *store.Store, n int) error {
+	begin, used := time.Now(), cpuTime()
+	for done := 0; done < n; {
+		got, err := st.Jobs().Claim(ctx, lane(), claimSize, time.Now(), time.Minute)
+		if err != nil {
+			return err
+		}
+		outcomes := make([]store.Outcome, len(got.Jobs))
+		for i := range outcomes {
+			outcomes[i].Job = got.Jobs[i]
+		}
+		if _, err := st.Jobs().Settle(ctx, outcomes, time.Now()); err != nil {
+			return err
+		}
+		if done += len(outcomes); len(outcomes) == 0 {
+			return fmt.Errorf("%d jobs could be claimed, want %d", done, n)
+		}
+	}
+	r.Store += time.Since(begin)
+	r.CPU += cpuTime() - used
+	return nil
+}
+
+func (r *Claims) withBare(ctx context.Context, b *bare, n int) error {
+	begin, used := time.Now(), cpuTime()
+	for done := 0; done < n; {
+		took, err := b.claimAndSettle(ctx, claimSize)
+		if err != nil {
+			return err
+		}
+		if done += took; took == 0 {
+			return fmt.Errorf("%d rows could be claimed, want %d", done, n)
+		}
+	}
+	r.Bare += time.Since(begin)
+	r.BareCPU += cpuTime() - used
+	return nil
+}

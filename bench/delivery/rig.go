@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	// manyAtOnce is how many events a webhook has where there are many.
+	manyAtOnce = 100
+	// handover is how many events a registry hands over at most.
+	handover = 8192
+	// secret signs the webhooks.
+	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
+
+// rig is a store with a registry, and an engine that delivers, as holter serve has them.
+type rig struct {
+	store    *store.Store
+	registry *liveness.Registry
+	engine   *delivery.Engine
+	end      func() error // stops what runs
+}
+
+// open opens a rig of which nothing runs. The registry hands its events to the sink that wrap returns; nil: to the store.
+func (s *scene) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
+	router := &delivery.Router{}
+	r := &rig{end: func() error { return nil }}
+	var err error
+	if r.store, err = store.New(store.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db"), Outbox: router.Route}); err != nil {
+		return nil, err
+	}
+	if err := r.store.Open(ctx); err != nil {
+		return nil, err
+	}
+	var sink liveness.Sink = r.store
+	if wrap != nil {
+		sink = wrap(r.store)
+	}
+	if r.registry, err = liveness.New(sink, cfg); err != nil {
+		return nil, err
+	}
+	if _, err := r.store.Load(ctx, r.registry); err != nil {
+		return nil, err
+	}
+	r.engine, err = delivery.New(r.store, router, delivery.Config{Node: "node-1", Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.engine.Load(ctx)
+}
+
+// start runs the engine, and with it the registry and the checkpoints if fleet is true, until end.
+func (r *rig) start(ctx context.Context, fleet bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return r.engine.Run(ctx) })
+	if fleet {
+		running.Go(func() error { return r.registry.Run(ctx) })
+		running.Go(func() error { return r.store.Run(ctx, r.registry) })
+	}
+	r.end = func() error {
+		cancel()
+		return running.Wait()
+	}
+}
+
+// close ends all.
+func (r *rig) close() error { return errors.Join(r.end(), r.store.Close()) }
+
+// endpoint makes an endpoint of a URL, a route of verdicts on the fleet to it, and pauses the queue.
+func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
+	err := r.engine.PutEndpoint(ctx, store.Endpoint{
+		Name: "ops", Kind: "webhook", Target: url, Settings: json.RawMessage(fmt.Sprintf(`{"secret":%q,"batch":%d}`, secret, batch)),
+	})
+	if err != nil {
+		return err
+	}
+	p, err := r.engine.Endpoint("ops")
+	if err != nil {
+		return err
+	}
+	q, err := r.engine.Queue(delivery.DefaultQueue)
+	if err != nil {
+		return err
+	}
+	err = r.engine.PutRoute(ctx, store.Route{
+		Name: "verdicts", Types: []string{liveness.DeviceOffline.String()}, Device: fleetPrefix + "*", Queue: q.Num, Endpoint: p.Num,
+	})
+	if err != nil {
+		return err
+	}
+	return r.pause(ctx, true)
+}
+
+func (r *rig) pause(ctx context.Context, paused bool) error {
+	return r.engine.PauseQueue(ctx, delivery.DefaultQueue, paused)
+}
+
+// jobs returns how many jobs are not done.
+func (r *rig) jobs() (n int64) {
+	for _, depth := range r.store.Jobs().Depths() {
+		n += depth
+	}
+	return n
+}
+
+// idle waits until all jobs are done.
+func (r *rig) idle(ctx context.Context) error {
+	return until(ctx, func() bool { return r.jobs() == 0 })
+}
+
+// patience bounds what is waited for.
+const patience = 5 * time.Minute
+
+// until waits for something.
+func until(ctx context.Context, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("what was waited for did not happen: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// fleetPrefix is what the names of the devices begin with of which webhooks tell.
+const fleetPrefix = "device-"
+
+func deviceID(i int) string { return fmt.Sprintf(fleetPrefix+"%06d", i) }
+
+// verdict returns a verdict on a device, as the registry makes them.
+func verdict(i int, seq uint64) liveness.Event {
+	now := time.Now()
+	id := deviceID(i)
+	return liveness.Event{
+		Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: seq, Epoch: 1, Time: now, Source: "gateway", Policy: "default",
+		LastSeen: now.Add(-time.Minute), Deadline: now, HeardSilence: time.Minute, Timeout: time.Minute,
+		Record: &liveness.Record{
+			Num: uint32(i) + 1, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "gateway", Last: time.Minute, Since: now, Seq: seq, Epoch: 1,
+		},
+	}
+}
+
+// fill stores verdicts on n devices.
+func fill(ctx context.Context, s *store.Store, n int, seq uint64) error {
+	events := make([]liveness.Event, 0, handover)
+	for from := 0; from < n; from += handover {
+		events = events[:0]
+		for i := from; i < min(from+handover, n); i++ {
+			events = append(events, verdict(i, seq))
+		}
+		if err := s.Append(ctx, events); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle returns to the system what this process can, and says how many bytes it has in RAM then. The peak begins anew, see
+// proc_pid_clear_refs(5).
+func settle() (int, error) {
+	runtime.GC() // what finalizers and pools hold goes with the second one
+	debug.FreeOSMemory()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return 0, err
+	}
+	return measured.Resident(os.Getpid())
+}
+
+// peak returns the most memory that this process had in RAM, in bytes.
+func peak() (int, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kib int
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return 0, fmt.Errorf("the most memory of this process: %w", err)
+	}
+	return kib << 10, nil
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/timer"
+)
+
+// The measurements of a fleet that falls silent at one instant.
+const (
+	silentHeld      = "silent/held"      // the queue is paused: jobs are made, and nothing is delivered
+	silentDelivered = "silent/delivered" // webhooks of many events go out meanwhile
+)
+
+const (
+	fleetTimeout = time.Minute
+	// others is how many devices there are beside the fleet, at a source of their own. From lead after they were heard on, one of them
+	// is due every otherEvery.
+	others     = 1000
+	otherEvery = 10 * time.Millisecond
+	lead       = 2 * time.Second
+)
+
+// Silent is what happened when a fleet fell silent.
+type Silent struct {
+	Verdicts  int           // stored, with a job each
+	Committed time.Duration // from the instant at which all are due to the last commit
+	Delivered time.Duration // to the last delivery; 0 if there were none
+	CPU       time.Duration // of this process, until the last commit
+
+	Before, Peak         int // bytes in RAM before, and at most until the last commit
+	HeapBefore, HeapPeak int // of that, objects
+
+	Others     int           // devices beside the fleet that were due meanwhile
+	TimerP50   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
+	TimerP99   time.Duration
+	TimerMax   time.Duration
+	VerdictP50 time.Duration // how long after the deadline the verdict was made
+	VerdictP99 time.Duration
+	Waits      uint64 // times that verdicts waited for the sink
+}
+
+// tally is a sink between a registry and a store, which counts what was committed.
+type tally struct {
+	store *store.Store
+
+	verdicts atomic.Int64 // on the fleet
+
+	mu   sync.Mutex // guards the fields below
+	due  time.Time  // when the fleet was
+	last time.Time  // commit
+	lags []time.Duration
+}
+
+// Append implements liveness.Sink.
+func (t *tally) Append(ctx context.Context, events []liveness.Event) error {
+	if err := t.store.Append(ctx, events); err != nil {
+		return err
+	}
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range events {
+		ev := &events[i]
+		switch {
+		case ev.Type != liveness.DeviceOffline:
+		case ev.Source == otherSource:
+			t.lags = append(t.lags, ev.Time.Sub(ev.Deadline))
+		default:
+			t.last = now
+			t.verdicts.Add(1)
+		}
+	}
+	return nil
+}
+
+const (
+	fleetSource = "gateway"
+	otherSource = "other"
+)
+
+// silent lets the fleet fall silent.
+func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err error) {
+	endpoint, err := startReceiver(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer endpoint.stop()
+	var sink *tally
+	r, err := s.open(ctx, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}, func(st *store.Store) liveness.Sink {
+		sink = &tally{store: st}
+		return sink
+	})
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.endpoint(ctx, endpoint.URL+hooksPath, manyAtOnce); err != nil {
+		return result, err
+	}
+	r.start(ctx, true)
+	f, err := newFleet(r, s.N) //nolint:contextcheck // its timers end with the registry
+	if err != nil {
+		return result, err
+	}
+	if err := f.heard(ctx); err != nil {
+		return result, err
+	}
+	if err := r.pause(ctx, !delivered); err != nil {
+		return result, err
+	}
+	err = s.profile(func() error { return result.fall(ctx, f, sink) })
+	if err != nil || !delivered {
+		return result, err
+	}
+	if err := r.idle(ctx); err != nil {
+		return result, err
+	}
+	result.Delivered = time.Since(sink.due)
+	return result, endpoint.expect(ctx, s.N)
+}
+
+// fleet is the devices, each heard once.
+type fleet struct {
+	rig   *rig
+	size  int
+	now   time.Time // of the fleet's source, made up, so that the silence takes no time
+	fleet *liveness.Source
+	other *liveness.Source // its time is the true one
+}
+
+func newFleet(r *rig, size int) (*fleet, error) {
+	f := &fleet{rig: r, size: size, now: time.Now()}
+	var err error
+	if f.fleet, err = r.registry.AddSource(liveness.SourceConfig{Name: fleetSource, MaxGap: time.Hour}); err != nil {
+		return nil, err
+	}
+	if f.other, err = r.registry.AddSource(liveness.SourceConfig{Name: otherSource}); err != nil {
+		return nil, err
+	}
+	f.pulse(0)
+	return f, nil
+}
+
+func (f *fleet) pulse(d time.Duration) {
+	f.now = f.now.Add(d)
+	f.fleet.Watermark(0, f.fleet.Pulse(f.now))
+}
+
+// heard lets all devices of the fleet be heard, no faster than their coming can be stored, and waits until it is.
+func (f *fleet) heard(ctx context.Context) error {
+	now := f.fleet.Time(f.now)
+	for i := range f.size {
+		if i%1024 == 0 {
+			if err := until(ctx, func() bool { return f.rig.registry.Stats().Queued < 1<<16 }); err != nil {
+				return err
+			}
+		}
+		if _, err := f.fleet.Beat(deviceID(i), liveness.Policy{}, now); err != nil {
+			return err
+		}
+	}
+	return until(ctx, func() bool { return f.rig.registry.Stats().Queued == 0 })
+}
+
+// listen keeps the clock of the other devices until stop, as a source does that is always listening.
+func (f *fleet) listen(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		alarm := time.NewTimer(0)
+		defer alarm.Stop()
+		for {
+			select {
+			case <-alarm.C:
+			case <-f.other.Sooner():
+			case <-ctx.Done():
+				return
+			}
+			f.other.Watermark(0, f.other.Pulse(time.Now()))
+			wait := 50 * time.Millisecond
+			if next, ok := f.other.Next(); ok {
+				wait = min(wait, max(next-f.other.Time(time.Now()), 0))
+			}
+			alarm.Reset(wait)
+		}
+	})
+	return func() {
+		cancel()
+		listening.Wait()
+	}
+}
+
+// fall lets the fleet fall silent while other devices are due one after the other.
+func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
+	stop := f.listen(ctx)
+	defer stop()
+	if err := until(ctx, func() bool { return f.other.View().Listened > 0 }); err != nil {
+		return err
+	}
+	var err error
+	if r.Before, err = settle(); err != nil {
+		return err
+	}
+	r.HeapBefore = objects()
+	now := f.other.Time(time.Now())
+	for i := range others {
+		if _, err := f.other.Beat(fmt.Sprintf("other-%04d", i), liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}, now); err != nil {
+			return err
+		}
+	}
+	if err := until(ctx, func() bool { return f.other.Time(time.Now()) >= now+lead && f.rig.registry.Stats().Queued == 0 }); err != nil {
+		return err
+	}
+	heap := watchHeap(ctx)
+	used, waited, late := cpuTime(), f.rig.registry.Stats().Waits, f.other.View().Timers.Lateness
+	sink.mu.Lock()
+	sink.lags, sink.due = nil, time.Now()
+	sink.mu.Unlock()
+	f.pulse(fleetTimeout + time.Millisecond)
+	err = until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) })
+	r.HeapPeak = heap()
+	if err != nil {
+		return err
+	}
+	r.CPU = cpuTime() - used
+	if r.Peak, err = peak(); err != nil {
+		return err
+	}
+	r.timers(late, f.other.View().Timers.Lateness)
+	r.Waits = f.rig.registry.Stats().Waits - waited
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	r.Verdicts, r.Committed = int(sink.verdicts.Load()), sink.last.Sub(sink.due)
+	slices.Sort(sink.lags)
+	if n := len(sink.lags); n > 0 {
+		r.VerdictP50, r.VerdictP99 = sink.lags[n/2], sink.lags[n*99/100]
+	}
+	return nil
+}
+
+// timers fills in how late the timers of the others were between two pictures.
+func (r *Silent) timers(before, after timer.Lateness) {
+	for i := range after {
+		after[i] -= before[i]
+		r.Others += int(after[i])
+	}
+	r.TimerP50, r.TimerP99, r.TimerMax = after.Quantile(0.5), after.Quantile(0.99), after.Quantile(1)
+}
+
+// objects returns the bytes of the heap's objects, dead ones that are not collected yet among them.
+func objects() int {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
+}
+
+// watchHeap looks at the heap again and again; the function that it returns ends that and returns the most that was seen.
+func watchHeap(ctx context.Context) (most func() int) {
+	ctx, cancel := context.WithCancel(ctx)
+	found := make(chan int, 1)
+	go func() {
+		top := 0
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				top = max(top, objects())
+			case <-ctx.Done():
+				found <- top
+				return
+			}
+		}
+	}()
+	return func() int {
+		cancel()
+		return <-found
+	}
+}

@@ -1,0 +1,9 @@
+package jetstream
+
+// What the fuzz tests look at.
+var (
+	ParseTarget  = parseTarget
+	CheckSubject = checkSubject
+	SubjectOf    = subjectOf
+	HeaderID     = headerID
+)

@@ -1,0 +1,143 @@
+package liveness
+
+import "time"
+
+// upkeep says why a device is in maintenance, and whether a window excuses its silence.
+type upkeep uint8
+
+const (
+	byOperator upkeep = 1 << iota
+	byWindow
+	excused
+)
+
+func upkeepOf(rec *Record) (u upkeep) {
+	if rec.Maintenance {
+		u |= byOperator
+	}
+	if rec.Window {
+		u |= byWindow
+	}
+	return u
+}
+
+// maintained says whether nobody is to be alarmed by the device.
+func (d *device) maintained() bool { return d.maintenance&(byOperator|byWindow) != 0 }
+
+// excuse says until when a device's silence does not count.
+type excuse struct {
+	source *Source
+	until  time.Duration // listening time of the source
+}
+
+// Window is a maintenance window that covers a device.
+type Window struct {
+	Name string
+	// Excuse is how far its end is away, if the silence before it does not count: then the device is not judged for a silence, or for a
+	// connection that ended, until its whole timeout has passed after the end. 0: it is judged as ever.
+	Excuse time.Duration
+}
+
+// excuseTolerance is by how much the end of a window may have moved without anybody looking at its devices anew: clocks do not agree.
+const excuseTolerance = 2 * time.Second
+
+// Cover looks at up to limit devices, from a place on, and sees to it that those which a maintenance window covers, and no others, are known to
+// be so; it says how many that changed, and where to go on, 0 at the end. by is asked for each with its lock held: it must return at once, and
+// not ask the registry. A device that comes to be covered is in maintenance as with [Registry.SetMaintenance]; the events of this have the
+// window's name as Message, and those of devices that are not covered any more have ended. What is known is kept in the devices' records.
+//
+// It makes way for all others: while more than a quarter of Config.Outbox waits for the sink it returns [ErrBusy], and the place to go on from.
+func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
+	shard, i := int(from>>32), int(uint32(from))
+	for ; shard < shardCount; shard, i = shard+1, 0 {
+		sh := &r.shards[shard]
+		sh.mu.Lock()
+		for ; i < sh.len && limit > 0; i++ {
+			if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
+				err, limit = ErrBusy, 0
+				break
+			}
+			d := sh.at(handleOf(i, shard))
+			if d == nil || d.gone {
+				continue
+			}
+			limit--
+			group := ""
+			if g := d.rule.Value().group; g != nil {
+				group = g.Name
+			}
+			w, covered := by(d.id, group)
+			if !covered {
+				w = Window{Name: ended}
+			}
+			if r.coverLocked(sh, d, w, covered) {
+				changed++
+			}
+		}
+		more := i < sh.len
+		sh.mu.Unlock()
+		if more {
+			return Cursor(shard)<<32 | Cursor(i), changed, err
+		}
+	}
+	return 0, changed, nil
+}
+
+// coverLocked makes a device known to be covered or not, and says whether that is new.
+func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered bool) bool {
+	if d.source != nil {
+		r.excuseLocked(sh, d, w.Excuse)
+	}
+	if covered == (d.maintenance&byWindow != 0) {
+		return false
+	}
+	d.maintenance ^= byWindow
+	kind := DeviceMaintenanceStopped
+	if covered {
+		kind = DeviceMaintenanceStarted
+	}
+	var now time.Duration
+	if d.source != nil {
+		now = max(d.source.Now(), d.lastLocked())
+	}
+	r.emitLocked(sh, d, kind, w.Name, now)
+	return true
+}
+
+// excuseLocked excuses a device's silence for so long, or no longer.
+func (r *Registry) excuseLocked(sh *deviceShard, d *device, left time.Duration) {
+	now := d.source.Now()
+	was, end := sh.excuses[d.id], now+min(left, maxSpan)
+	isExcused := d.maintenance&excused != 0 && was.source == d.source
+	switch {
+	case left == 0 && d.maintenance&excused == 0:
+		return
+	case left == 0 && (!isExcused || was.until+d.rule.Value().Timeout <= now): // it is over
+		delete(sh.excuses, d.id)
+		d.maintenance &^= excused
+	case left == 0 && was.until <= now+excuseTolerance: // its timeout begins
+		return
+	case isExcused && (end-was.until).Abs() <= excuseTolerance:
+		return
+	default:
+		if sh.excuses == nil {
+			sh.excuses = make(map[string]excuse)
+		}
+		sh.excuses[d.id] = excuse{d.source, end}
+		d.maintenance |= excused
+	}
+	if f, known := d.factsLocked(); known && d.expected() { // else the verdict that is on its way looks at it
+		r.setLocked(sh, d, f, max(now, d.lastLocked()))
+	}
+}
+
+// notBeforeLocked returns the listening time before which the device, heard last at an instant, is not to be judged.
+func (d *device) notBeforeLocked(last time.Duration, p Policy) time.Duration {
+	at := d.source.notBefore(last, p)
+	if d.maintenance&excused != 0 {
+		if x := d.source.registry.shards[d.handle%shardCount].excuses[d.id]; x.source == d.source {
+			at = max(at, x.until+p.Timeout)
+		}
+	}
+	return at
+}
