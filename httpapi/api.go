@@ -19,6 +19,8 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/ear"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/schedule/cron"
 )
 
 // Config describes an API. The zero Config is a good one for an address that only this machine can reach: it asks nobody who he is.
@@ -55,6 +57,10 @@ type Config struct {
 	Sender Sender
 	// Delivery is what jobs, queues, endpoints, routes and dead letters are asked of. Default: none; then the API has nothing of them.
 	Delivery *delivery.Engine
+	// Playbooks is what playbooks and their runs are asked of. Default: none; then the API has nothing of them.
+	Playbooks *playbook.Engine
+	// Schedules is what schedules and their runs are asked of; it needs Delivery. Default: none; then the API has nothing of them.
+	Schedules *cron.Engine
 	// Collectors are served at /metrics beside the API's own.
 	Collectors []prometheus.Collector
 }
@@ -134,6 +140,8 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerAdmin(api)
 	a.registerSend(api)
 	a.registerDelivery(api)
+	a.registerPlaybooks(api)
+	a.registerSchedules(api)
 	a.registerEvents(api)
 	a.registerOverview(api)
 	a.registerStream(mux, api)

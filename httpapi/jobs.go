@@ -233,9 +233,9 @@ func (a *API) deliveryError(ctx context.Context, err error) error {
 	case errors.Is(err, delivery.ErrBad):
 		return huma.Error422UnprocessableEntity(strings.TrimPrefix(err.Error(), delivery.ErrBad.Error()+": "))
 	case errors.Is(err, store.ErrUnknown):
-		return huma.Error404NotFound(err.Error())
+		return huma.Error404NotFound(strings.TrimPrefix(err.Error(), store.ErrUnknown.Error()+": "))
 	case errors.Is(err, store.ErrInUse):
-		return huma.Error409Conflict(err.Error())
+		return huma.Error409Conflict(strings.TrimPrefix(err.Error(), store.ErrInUse.Error()+": "))
 	case errors.Is(err, delivery.ErrFull):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), http.Header{"Retry-After": {"10"}})
 	}

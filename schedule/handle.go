@@ -182,7 +182,7 @@ func (h *Handle) takeLocked(f findings) {
 
 // offerLocked lets a run wait, if the overlap policy or the number of runs to catch up with admits it.
 func (h *Handle) offerLocked(w waiting, catchUp int) bool {
-	if !h.overlap.admits(int(h.running), len(h.waiting)) && len(h.waiting) >= catchUp {
+	if !h.overlap.Admits(int(h.running), len(h.waiting)) && len(h.waiting) >= catchUp {
 		h.engine.counters.skipped.Add(1)
 		return false
 	}

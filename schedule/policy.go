@@ -32,8 +32,8 @@ func OverlapQueue(n int) Overlap {
 
 var errOverlap = errors.New("schedule: the overlap policy is not one: want OverlapSkip, OverlapAllow or OverlapQueue(1) to OverlapQueue(1000)")
 
-// admits says whether one more run may wait, beside those that run and wait.
-func (o Overlap) admits(running, waiting int) bool {
+// Admits says whether one more run may wait, beside those that run and wait.
+func (o Overlap) Admits(running, waiting int) bool {
 	switch {
 	case o == OverlapAllow:
 		return waiting < MaxWaiting

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -118,7 +119,8 @@ func orderOf(lane Lane, key string) int64 {
 		return 0
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%d:%s", lane.code(), key)
+	text := append(strconv.AppendInt(make([]byte, 0, 64), lane.code(), 10), ':')
+	_, _ = h.Write(append(text, key...))
 	return max(int64(h.Sum64()>>1), 1)
 }
 

@@ -12,6 +12,9 @@ type clientCommands struct {
 	Queues      queuesCommand        `cmd:"" help:"Look after the queues that jobs wait in."`
 	Endpoints   endpointsCommand     `cmd:"" help:"Look after the places that jobs are delivered to."`
 	Routes      routesCommand        `cmd:"" help:"Say which events are delivered where."`
+	Schedules   schedulesCommand     `cmd:"" help:"Look after what is done at set times: webhooks, commands, reports, maintenance windows."`
+	Playbooks   playbooksCommand     `cmd:"" help:"Show what is done after an event, and do it for a device."`
+	Runs        runsCommand          `cmd:"" help:"Show how far playbooks are, and cancel their runs."`
 	Token       tokenCommand         `cmd:"" help:"Make, list and revoke tokens for the API."`
 	DeviceToken deviceTokenCommand   `cmd:"" help:"Make a token for a device, and its line for the file of devices."`
 	Password    passwordCommand      `cmd:"" help:"Make a line for the file of the MQTT broker's users."`

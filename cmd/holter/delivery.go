@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,7 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/jetstream"
+	"github.com/holter-iot/holter/delivery/kafka"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -33,6 +37,8 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 			return cfg, fmt.Errorf("%s: %q is neither true nor false", commandsEnv, text)
 		}
 	}
+	guard := delivery.NewGuard(cfg.Private)
+	cfg.Kinds["nats"], cfg.Kinds["kafka"] = jetstream.Kind(guard), kafka.Kind(guard)
 	return cfg, nil
 }
 
@@ -64,18 +70,31 @@ func deliveringStore(c config.Config, router *delivery.Router) store.Config {
 	return out
 }
 
-// buildDelivery makes what delivers jobs.
-func (s *server) buildDelivery(router *delivery.Router) error {
+// buildDelivery makes what delivers jobs and runs playbooks.
+func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
 		return badConfig(err)
 	}
+	if s.books, err = playbook.New(playbook.Config{Store: s.store, Fleet: s.registry, Playbooks: playbooks, Logger: s.log}); err != nil {
+		return err
+	}
+	cfg.Kinds[playbook.EndpointKind] = s.books.Kind
 	if s.delivery, err = delivery.New(s.store, router, cfg); err != nil {
 		return err
 	}
-	s.edges = append(s.edges, s.delivery.Run)
+	s.books.Attach(s.delivery)
+	s.edges = append(s.edges, s.delivery.Run, s.books.Run)
 	s.metrics = append(s.metrics, newDeliveryCollector(s.delivery))
 	return nil
+}
+
+// loadDelivery lets events become jobs.
+func (s *server) loadDelivery(ctx context.Context) error {
+	if err := s.delivery.Load(ctx); err != nil {
+		return err
+	}
+	return s.books.Load(ctx)
 }
 
 // deliveryCollector shows an engine's Stats to Prometheus.

@@ -41,12 +41,19 @@ func (c *jobChoice) query() url.Values {
 
 // listed asks for pages of a list until limit lines are shown, 0 for all.
 func listed(ctx context.Context, api *client, path string, query url.Values, limit int, show func(raw json.RawMessage) (n int, next uint64, err error)) error {
+	return pagedBy(ctx, api, path, "after", query, limit, show)
+}
+
+// pagedBy is listed where another parameter says which page.
+func pagedBy(
+	ctx context.Context, api *client, path, page string, query url.Values, limit int, show func(raw json.RawMessage) (n int, next uint64, err error),
+) error {
 	for shown := 0; ; {
-		page := 1000
+		most := 1000
 		if limit > 0 {
-			page = min(page, limit-shown)
+			most = min(most, limit-shown)
 		}
-		query.Set("limit", strconv.Itoa(page))
+		query.Set("limit", strconv.Itoa(most))
 		var raw json.RawMessage
 		if err := api.get(ctx, path, query, &raw); err != nil {
 			return err
@@ -55,7 +62,7 @@ func listed(ctx context.Context, api *client, path string, query url.Values, lim
 		if shown += n; err != nil || next == 0 || limit > 0 && shown >= limit {
 			return err
 		}
-		query.Set("after", strconv.FormatUint(next, 10))
+		query.Set(page, strconv.FormatUint(next, 10))
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -37,6 +39,8 @@ type server struct {
 	bridges  []*mqttbridge.Bridge // may be none
 	edges    []func(ctx context.Context) error
 	delivery *delivery.Engine
+	books    *playbook.Engine
+	cron     *cron.Engine
 	metrics  []prometheus.Collector
 	api      *httpapi.API
 	auth     *tokenAuth
@@ -68,14 +72,21 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return badConfig(err)
 	}
+	playbooks, err := playbooksOf(&s.config)
+	if err != nil {
+		return badConfig(err)
+	}
 	router := &delivery.Router{}
 	if s.store, err = store.New(deliveringStore(s.config, router)); err != nil {
 		return err
 	}
-	if err := s.buildDelivery(router); err != nil {
+	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
 		return err
 	}
-	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
+	if err := s.buildDelivery(router, playbooks); err != nil {
+		return err
+	}
+	if err := s.buildSchedules(); err != nil {
 		return err
 	}
 	certificates, err := s.certificates(s.config.TLS)
@@ -101,6 +112,8 @@ func (s *server) build(ctx context.Context) (err error) {
 		Ready:      s.ready,
 		Sender:     s.sender(),
 		Delivery:   s.delivery,
+		Playbooks:  s.books,
+		Schedules:  s.cron,
 		Collectors: s.metrics,
 	})
 	if err != nil {
@@ -137,7 +150,7 @@ func (s *server) run(ctx context.Context) error {
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
 	}
-	if err := s.delivery.Load(ctx); err != nil {
+	if err := s.loadDelivery(ctx); err != nil {
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
 	}

@@ -45,6 +45,7 @@ type Config struct {
 	Bridges   []Bridge // at least one for holter monitor
 	Report    Report
 	Events    Events
+	Playbooks []Playbook
 
 	DevicesFile string        // the devices that may come in, and their secrets; empty means all, or Token
 	Checkpoint  time.Duration // between two pictures of the last heartbeats

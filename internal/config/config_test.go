@@ -57,8 +57,9 @@ func TestResolveFull(t *testing.T) {
 			Listen: "0.0.0.0:1883", Users: "/etc/holter/users", Anonymous: config.AnonymousAnyone, MaxClients: 5000, MaxPacket: 65536,
 			TLS: config.TLS{Cert: "/etc/holter/mqtt.pem", Key: "/etc/holter/mqtt.key"},
 		},
-		Bridges: fullBridges(),
-		Report:  config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
+		Bridges:   fullBridges(),
+		Report:    config.Report{To: "plant", Prefix: "fleet", HomeAssistant: true, DiscoveryPrefix: "ha"},
+		Playbooks: fullPlaybooks(),
 	}
 	got = config.Plain(got)
 	if !reflect.DeepEqual(got, want) {
@@ -104,6 +105,33 @@ func fullBridges() []config.Bridge {
 			Share: "holter", QoS: 1, Watermark: "ours/watermark", Queue: 10_000, MaxPayload: 4096, ReconnectMax: 10 * time.Second,
 		},
 		{Name: "mqtt:[::1]", URL: "ws://[::1]:80/mqtt", Presets: []config.Preset{{Name: "raw"}}},
+	}
+}
+
+// fullPlaybooks are those of testdata/full.yaml.
+func fullPlaybooks() []config.Playbook {
+	return []config.Playbook{
+		{
+			Name: "escalate",
+			When: &config.Trigger{Types: []string{"device.offline"}, Reasons: []string{"silence"}, Group: "site *", Device: "site-7/*", All: true},
+			Steps: []config.Step{
+				{Name: "ask", Probe: &config.StepProbe{Times: 2, Wait: 5 * time.Second}},
+				{
+					Name: "tell", Attempts: 5, Pause: 2 * time.Second, Timeout: 20 * time.Second,
+					Deliver: &config.StepDeliver{
+						As: "webhook", Endpoint: "ops", Queue: "pager", Body: []byte(`{"list":[1.5,true,null],"n":12,"text":"${device}"}`),
+					},
+				},
+				{Name: "there", After: []string{}, Deliver: &config.StepDeliver{URL: "https://ops.example/x"}},
+				{Name: "patience", After: []string{"tell", "there"}, Wait: 10 * time.Minute},
+				{Name: "still", Condition: []string{"offline", "unknown"}},
+				{Name: "run", If: "still", Command: &config.StepCommand{Argv: []string{"/usr/bin/page", "--now"}, Dir: "/tmp"}},
+				{Name: "line", If: "not still", After: []string{"still"}, Command: &config.StepCommand{Shell: "echo $HOLTER_DEVICE"}},
+				{Name: "note", Note: "done"},
+			},
+			Recovered: []config.Step{{Name: "resolve", Deliver: &config.StepDeliver{As: "mqtt", Endpoint: "bus"}}},
+		},
+		{Name: "by-hand", OnRecover: "ignore", Steps: []config.Step{{Name: "note", Note: "0123"}}},
 	}
 }
 
@@ -231,6 +259,7 @@ func TestDocumentation(t *testing.T) {
 		"cases": "bridges: [{rules: [{cases: [{zzz: 1}]}]}]", "report": "report: {zzz: 1}",
 		"listen": "listen: [{zzz: 1}]", "listen.tls": "listen: [{tls: {zzz: 1}}]", "listen.dtu": "listen: [{dtu: {zzz: 1}}]",
 		"tls": "tls: {zzz: 1}", "dtu": "listen: [{dtu: {zzz: 1}}]", "gateway": "gateway: {zzz: 1}", "events": "events: {zzz: 1}",
+		"playbooks": "playbooks: [{zzz: 1}]", "steps": "playbooks: [{steps: [{zzz: 1}]}]",
 	}
 	for section, text := range sections {
 		for _, key := range allowed(t, text) {

@@ -58,6 +58,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "max_age", Set: strictyaml.Value(d, &c.Events.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
 			{Key: "cache", Set: strictyaml.Plain(d, &c.Events.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		})},
+		{Key: "playbooks", Set: r.playbookList(d)},
 	}
 }
 

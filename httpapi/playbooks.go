@@ -1,0 +1,286 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/store"
+)
+
+// Playbook says what is to be done about an event.
+type Playbook struct {
+	Name      string           `json:"name"`
+	When      *PlaybookTrigger `json:"when,omitempty" doc:"Which events begin a run. Left out: none; it is run when somebody asks."`
+	Paused    bool             `json:"paused" doc:"Its route is paused: events begin no runs."`
+	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What becomes of a run when what it is about is over: it ends, goes on, or goes on with the steps of recovered."`
+	Steps     []PlaybookStep   `json:"steps"`
+	Recovered []PlaybookStep   `json:"recovered,omitempty"`
+	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
+}
+
+// PlaybookTrigger chooses events. An event has to pass all that is given.
+type PlaybookTrigger struct {
+	Types   []string `json:"types,omitempty"`
+	Reasons []string `json:"reasons,omitempty"`
+	Group   string   `json:"group,omitempty"`
+	Device  string   `json:"device,omitempty"`
+	All     bool     `json:"all,omitempty"`
+}
+
+// PlaybookStep is one thing to do.
+type PlaybookStep struct {
+	Name  string   `json:"name"`
+	Kind  string   `json:"kind" doc:"probe, webhook, mqtt, deliver, wait, condition, command or note."`
+	Does  string   `json:"does" doc:"What it does, in a few words."`
+	After []string `json:"after,omitempty" doc:"The steps that come before it."`
+	If    string   `json:"if,omitempty" doc:"The condition that must hold; with not before it, must not."`
+}
+
+// Run is a run of a playbook.
+type Run struct {
+	Run      uint64    `json:"run" doc:"Its number, which is that of its job."`
+	Playbook string    `json:"playbook"`
+	Subject  string    `json:"subject" doc:"The device, group or source that it is about."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that began it; left out if somebody did."`
+	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake; failed: a step failed; recovered: what it was about is over."`
+	Diverted bool      `json:"diverted,omitempty" doc:"Since a recovery its other steps are run."`
+	Started  time.Time `json:"started"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Wake     time.Time `json:"wake,omitzero"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// RunStep is how far a step of a run is.
+type RunStep struct {
+	PlaybookStep
+
+	State    string    `json:"state" enum:"pending,waiting,done,failed,skipped,canceled" doc:"pending: it has not begun; waiting: until wake; canceled: the run ended before."`
+	Attempts int       `json:"attempts,omitempty" doc:"That failed; of a probe, questions."`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	Wake     time.Time `json:"wake,omitzero"`
+	Holds    *bool     `json:"holds,omitempty" doc:"Of a condition that was looked at."`
+	Output   string    `json:"output,omitempty"`
+	Error    string    `json:"error,omitempty"`
+}
+
+type playbooksOutput struct {
+	Body struct {
+		Playbooks []Playbook `json:"playbooks"`
+	}
+}
+
+type playbookOutput struct {
+	Body Playbook
+}
+
+type startRunInput struct {
+	Name string `path:"name" maxLength:"64" doc:"Name of the playbook."`
+	Body struct {
+		Device string `json:"device" doc:"Whom it is about."`
+	}
+}
+
+type runNumberOutput struct {
+	Body struct {
+		Run uint64 `json:"run" doc:"Its number."`
+	}
+}
+
+type runsInput struct {
+	Playbook string `query:"playbook" doc:"Only of this one."`
+	Subject  string `query:"subject" doc:"Only about this device, group or source."`
+	State    string `query:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"Only in this state."`
+	Before   uint64 `query:"before" doc:"Only with a smaller number: next of the page before."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
+}
+
+type runsOutput struct {
+	Body struct {
+		Runs []Run  `json:"runs"`
+		Next uint64 `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
+	}
+}
+
+type oneRunInput struct {
+	Run uint64 `path:"run" doc:"The run's number."`
+}
+
+// RunDetails are a run and its steps.
+type RunDetails struct {
+	Run
+
+	Steps []RunStep `json:"steps"`
+}
+
+type runOutput struct {
+	Body RunDetails
+}
+
+func (a *API) registerPlaybooks(api huma.API) {
+	if a.config.Playbooks == nil {
+		return
+	}
+	of := func(op huma.Operation) huma.Operation {
+		op.Tags = []string{"playbooks"}
+		return op
+	}
+	huma.Register(api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
+	huma.Register(api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
+	huma.Register(api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
+		"Whatever happened, and whether or not events begin runs of it. It is safe when this is answered.", http.StatusNotFound)), a.startRun)
+	huma.Register(api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
+	huma.Register(api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
+	huma.Register(api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
+		"A step that is being worked on may end nevertheless.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
+}
+
+func (a *API) listPlaybooks(context.Context, *struct{}) (*playbooksOutput, error) {
+	out := &playbooksOutput{}
+	out.Body.Playbooks = []Playbook{}
+	for _, p := range a.config.Playbooks.Playbooks() {
+		out.Body.Playbooks = append(out.Body.Playbooks, a.viewPlaybook(&p))
+	}
+	return out, nil
+}
+
+func (a *API) getPlaybook(ctx context.Context, in *nameInput) (*playbookOutput, error) {
+	p, err := a.config.Playbooks.Playbook(in.Name)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	out := &playbookOutput{Body: a.viewPlaybook(&p)}
+	out.Body.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
+	return out, err
+}
+
+func (a *API) viewPlaybook(p *playbook.Playbook) Playbook {
+	out := Playbook{Name: p.Name, OnRecover: p.Recovery.String(), Steps: viewSteps(p.Steps), Recovered: viewSteps(p.Recovered)}
+	if p.On != nil {
+		t := PlaybookTrigger(*p.On)
+		out.When = &t
+		out.Paused = a.config.Playbooks.Paused(p.Name)
+	}
+	return out
+}
+
+func viewSteps(steps []playbook.Step) []PlaybookStep {
+	out := make([]PlaybookStep, len(steps))
+	for i := range steps {
+		s := &steps[i]
+		out[i] = PlaybookStep{Name: s.Name, Kind: s.Do.Kind(), Does: playbook.Describe(s.Do), After: s.After, If: s.If}
+		if s.After == nil && i > 0 {
+			out[i].After = []string{steps[i-1].Name}
+		}
+		if s.Not {
+			out[i].If = "not " + s.If
+		}
+	}
+	return out
+}
+
+func (a *API) startRun(ctx context.Context, in *startRunInput) (*runNumberOutput, error) {
+	id, err := a.config.Playbooks.Start(ctx, in.Name, in.Body.Device)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	a.changedDelivery(ctx, "playbook run", "name", in.Name, "device", in.Body.Device, "run", id)
+	out := &runNumberOutput{}
+	out.Body.Run = id
+	return out, nil
+}
+
+func (a *API) listRuns(ctx context.Context, in *runsInput) (*runsOutput, error) {
+	filter := store.RunFilter{Playbook: in.Playbook, Subject: in.Subject, Before: in.Before}
+	if state, ok := store.RunStateOf(in.State); ok {
+		filter.States = []store.RunState{state}
+	}
+	runs, err := a.config.Playbooks.Runs().List(ctx, filter, in.Limit)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	out := &runsOutput{}
+	out.Body.Runs = make([]Run, len(runs))
+	for i := range runs {
+		out.Body.Runs[i] = viewRun(&runs[i])
+	}
+	if len(runs) == in.Limit {
+		out.Body.Next = runs[len(runs)-1].ID
+	}
+	return out, nil
+}
+
+func viewRun(r *store.Run) Run {
+	return Run{
+		Run: r.ID, Playbook: r.Playbook, Subject: r.Subject, Event: r.Event, State: r.State.String(), Diverted: r.Diverted,
+		Started: utc(r.Started), Ended: utc(r.Ended), Wake: utc(r.Wake), Error: r.Error,
+	}
+}
+
+func (a *API) getRun(ctx context.Context, in *oneRunInput) (*runOutput, error) {
+	run, steps, err := a.config.Playbooks.Runs().Get(ctx, in.Run)
+	if err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	return &runOutput{Body: RunDetails{viewRun(&run), a.runSteps(&run, steps)}}, nil
+}
+
+// runSteps returns the steps of a run: those of its playbook as it is now, and those that were begun and are not in it any more.
+func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
+	var out []RunStep
+	if p, err := a.config.Playbooks.Playbook(run.Playbook); err == nil {
+		for _, s := range viewSteps(p.Steps) {
+			out = append(out, RunStep{PlaybookStep: s})
+		}
+		if run.Diverted {
+			for _, s := range viewSteps(p.Recovered) {
+				out = append(out, RunStep{PlaybookStep: s})
+			}
+		}
+	}
+	for i := range begun {
+		at := slices.IndexFunc(out, func(s RunStep) bool { return s.Name == begun[i].Step })
+		if at < 0 {
+			at = len(out)
+			out = append(out, RunStep{PlaybookStep: PlaybookStep{Name: begun[i].Step}})
+		}
+		out[at].begin(&begun[i])
+	}
+	for i := range out {
+		if s := &out[i]; s.State == "" {
+			s.State = store.StepPending.String()
+		}
+		open := out[i].State == store.StepPending.String() || out[i].State == store.StepWaiting.String()
+		if open && run.State.Final() {
+			out[i].State, out[i].Wake = "canceled", time.Time{}
+		}
+	}
+	return out
+}
+
+// begin shows what is known of a step that has begun.
+func (s *RunStep) begin(from *store.RunStep) {
+	s.State, s.Attempts, s.Output, s.Error = from.State.String(), from.Attempts, from.Output, from.Error
+	s.Started, s.Ended, s.Wake = utc(from.Started), utc(from.Ended), utc(from.Wake)
+	if s.Kind == (playbook.Condition{}).Kind() && from.State == store.StepDone {
+		s.Holds = &from.Holds
+	}
+}
+
+func (a *API) cancelRun(ctx context.Context, in *oneRunInput) (*struct{}, error) {
+	name, _ := ctx.Value(whoKey{}).(string)
+	why := "through the API"
+	if name != "" {
+		why += ", by token " + name
+	}
+	if err := a.config.Playbooks.Cancel(ctx, in.Run, why); err != nil {
+		return nil, a.deliveryError(ctx, err)
+	}
+	a.changedDelivery(ctx, "run canceled", "run", in.Run)
+	return nil, nil
+}

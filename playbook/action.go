@@ -1,0 +1,331 @@
+package playbook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/command"
+	"github.com/holter-iot/holter/store"
+)
+
+// Action is what a step does: a [Probe], [Deliver], [Wait], [Condition], [Command] or [Note].
+type Action interface {
+	// Kind is its name in a configuration.
+	Kind() string
+	// check says what is wrong with it.
+	check() error
+	// do does it for a run, once. before is what is known of the step from before.
+	do(ctx context.Context, r *run, s *Step, before store.RunStep) outcome
+}
+
+// outcome is what came of an action. It is done unless again is set.
+type outcome struct {
+	again  time.Time // it waits until then
+	asked  int       // questions that were put
+	holds  bool
+	output string
+	err    error
+}
+
+// permanent is an error that another attempt would not mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Probe asks the device for a sign of life, and waits for it. It is done when the device was heard, was asked often enough, or cannot be asked
+// because it is not connected. An answer is a heartbeat: the device is online then, and the run recovered.
+type Probe struct {
+	Times int           // how often it is asked at most; default 2
+	Wait  time.Duration // from one question to the next, and to the end; default 5 s
+}
+
+// Kind implements Action.
+func (Probe) Kind() string { return "probe" }
+
+func (p Probe) check() error {
+	var errs []error
+	if p.Times < 0 || p.Times > 100 {
+		errs = append(errs, fmt.Errorf("times is %d, want 1 to 100", p.Times))
+	}
+	if p.Wait < 0 || p.Wait > time.Hour {
+		errs = append(errs, fmt.Errorf("wait is %v, want up to 1 h", p.Wait))
+	}
+	return errors.Join(errs...)
+}
+
+func (p Probe) do(_ context.Context, r *run, _ *Step, before store.RunStep) outcome {
+	times, wait := p.Times, p.Wait
+	if times == 0 {
+		times = 2
+	}
+	if wait == 0 {
+		wait = 5 * time.Second
+	}
+	fleet := r.engine.config.Fleet
+	view, err := fleet.Device(r.Subject)
+	asked := before.Attempts
+	switch {
+	case err != nil:
+		return outcome{output: "not asked: " + err.Error(), asked: asked}
+	case asked > 0 && view.LastSeen.After(before.Started):
+		return outcome{output: fmt.Sprintf("heard at %s, asked %d times", stamp(view.LastSeen), asked), asked: asked}
+	case asked >= times:
+		return outcome{output: fmt.Sprintf("silent, asked %d times", asked), asked: asked}
+	}
+	peer, connected := fleet.Peer(r.Subject)
+	switch {
+	case !connected:
+		return outcome{output: "not asked: it is not connected", asked: asked}
+	case !peer.Probe():
+		return outcome{output: "not asked: its protocol has no question", asked: asked}
+	}
+	return outcome{again: r.engine.config.Now().Add(wait), asked: asked + 1, output: fmt.Sprintf("asked %d times", asked+1)}
+}
+
+// Wait lets time pass. It takes no goroutine.
+type Wait struct {
+	For time.Duration // from the first time that it is its turn; a restart does not begin it anew
+}
+
+// Kind implements Action.
+func (Wait) Kind() string { return "wait" }
+
+func (w Wait) check() error {
+	if w.For < time.Second || w.For > 30*24*time.Hour {
+		return fmt.Errorf("it waits %v, want 1 s to 30 days", w.For)
+	}
+	return nil
+}
+
+func (w Wait) do(_ context.Context, r *run, _ *Step, before store.RunStep) outcome {
+	begun := before.Started
+	if begun.IsZero() {
+		begun = r.engine.config.Now()
+	}
+	if end := begun.Add(w.For); r.engine.config.Now().Before(end) {
+		return outcome{again: end}
+	}
+	return outcome{}
+}
+
+// Condition looks at the device, once. Other steps of the run ask what was found; that is stored, so all of them get the same answer.
+type Condition struct {
+	// Is are names of states of a device, or connected, flapping or maintenance; of a group: outage; of a source: deaf. The condition holds
+	// if one of them is so.
+	Is []string
+}
+
+// Kind implements Action.
+func (Condition) Kind() string { return "condition" }
+
+func conditions() []string {
+	return []string{
+		"online", "late", "suspect", "offline", "sleeping", "unknown", "never_seen", "connected", "flapping", "maintenance", "outage", "deaf",
+	}
+}
+
+func (c Condition) check() error {
+	if len(c.Is) == 0 {
+		return errors.New("it looks for nothing; want a state, such as offline")
+	}
+	for _, name := range c.Is {
+		if !slices.Contains(conditions(), name) {
+			return fmt.Errorf("there is no condition %q, want one of %s", name, strings.Join(conditions(), ", "))
+		}
+	}
+	return nil
+}
+
+func (c Condition) do(_ context.Context, r *run, _ *Step, _ store.RunStep) outcome {
+	is := r.engine.look(r)
+	o := outcome{output: strings.Join(is, ", ")}
+	o.holds = slices.ContainsFunc(c.Is, func(name string) bool { return slices.Contains(is, name) })
+	return o
+}
+
+// look returns what can be said of the subject of a run just now.
+func (e *Engine) look(r *run) []string {
+	var is []string
+	add := func(holds bool, name string) {
+		if holds {
+			is = append(is, name)
+		}
+	}
+	switch {
+	case r.event != nil && isGroup(r.event.Type):
+		for _, g := range e.config.Fleet.Groups() {
+			add(g.Name == r.Subject && g.Outage, "outage")
+		}
+	case r.event != nil && isSource(r.event.Type):
+		for _, s := range e.config.Fleet.Sources() {
+			add(s.Name() == r.Subject && !s.View().DeafSince.IsZero(), "deaf")
+		}
+	default:
+		view, err := e.config.Fleet.Device(r.Subject)
+		if err != nil {
+			return nil
+		}
+		is = append(is, view.State.String())
+		add(view.Connected, "connected")
+		add(view.Flapping, "flapping")
+		add(view.Maintenance, "maintenance")
+	}
+	return is
+}
+
+// Deliver makes a job that tells somebody: it is done when the job is safe, which is before it was delivered. How it is tried again is for
+// its queue to say.
+type Deliver struct {
+	// As is what the endpoint has to be: webhook, mqtt or another kind. Empty: any.
+	As       string
+	Endpoint string // either this
+	URL      string // or this, for a webhook without a signature
+	Queue    string // default: the one that is always there
+	// Body is what is delivered: JSON, in whose texts ${device} and other names stand for what is known of the run. Default: an object with
+	// all of that, and the event.
+	Body json.RawMessage
+}
+
+// Kind implements Action.
+func (d Deliver) Kind() string {
+	if d.As == "" {
+		return "deliver"
+	}
+	return d.As
+}
+
+func (d Deliver) check() error {
+	var errs []error
+	if (d.Endpoint == "") == (d.URL == "") {
+		errs = append(errs, errors.New("want either an endpoint or a url"))
+	}
+	if d.URL != "" && d.As != "" && d.As != "webhook" {
+		errs = append(errs, fmt.Errorf("a url is for webhooks; %s needs an endpoint", d.As))
+	}
+	return errors.Join(append(errs, checkBody(d.Body))...)
+}
+
+func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+	out := r.engine.outbox
+	if d.As != "" && d.Endpoint != "" {
+		p, err := out.Endpoint(d.Endpoint)
+		if err != nil {
+			return outcome{err: err}
+		}
+		if p.Kind != d.As {
+			return outcome{err: permanent{fmt.Errorf("endpoint %q is of kind %s, not %s", d.Endpoint, p.Kind, d.As)}}
+		}
+	}
+	body, err := r.body(s, d.Body)
+	if err != nil {
+		return outcome{err: permanent{err}}
+	}
+	id, err := out.Enqueue(ctx, delivery.Request{
+		Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: body, Key: r.Subject, Unique: fmt.Sprintf("run:%d:%s", r.ID, s.Name),
+	})
+	if errors.Is(err, delivery.ErrBad) {
+		return outcome{err: permanent{err}}
+	}
+	if err != nil {
+		return outcome{err: err}
+	}
+	return outcome{output: fmt.Sprintf("job %d", id)}
+}
+
+// Command runs a program: it is done when that ends with exit code 0. It gets what Deliver would deliver as its input, and HOLTER_DEVICE and
+// other names in its environment.
+type Command struct {
+	Argv  []string // no shell looks at it; or
+	Shell string   // a line for /bin/sh
+	Dir   string   // to run in; default: that of this process
+}
+
+const keptOutput = 4096
+
+// Kind implements Action.
+func (Command) Kind() string { return "command" }
+
+func (c Command) check() error {
+	if (len(c.Argv) == 0) == (c.Shell == "") {
+		return errors.New("want either a program with its arguments or a line for the shell")
+	}
+	_, err := c.argv()
+	return err
+}
+
+func (c Command) argv() ([]string, error) {
+	if c.Shell != "" {
+		return command.Argv(c.Shell, nil, true)
+	}
+	return command.Argv(c.Argv[0], c.Argv[1:], false)
+}
+
+func (c Command) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+	argv, err := c.argv()
+	if err != nil {
+		return outcome{err: err}
+	}
+	input, err := r.body(s, nil)
+	if err != nil {
+		return outcome{err: permanent{err}}
+	}
+	var env []string
+	for name, value := range r.names(s) {
+		env = append(env, command.Variable("HOLTER_"+strings.ToUpper(name), value))
+	}
+	slices.Sort(env)
+	result, err := command.Run(ctx, command.Command{Argv: argv, Dir: c.Dir, Env: env, Input: input, Keep: keptOutput})
+	return outcome{output: result.Output, err: err}
+}
+
+// Note writes a text into the log and to the run, for who reads them later.
+type Note struct {
+	Text string // in which ${device} and other names stand for what is known of the run
+}
+
+// Kind implements Action.
+func (Note) Kind() string { return "note" }
+
+func (n Note) check() error {
+	if n.Text == "" {
+		return errors.New("it says nothing")
+	}
+	return checkText(n.Text)
+}
+
+func (n Note) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+	text := expand(n.Text, r.names(s))
+	r.engine.config.Logger.InfoContext(ctx, "note of a playbook", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "note", text)
+	return outcome{output: text}
+}
+
+// Describe says in a few words what an action does.
+func Describe(a Action) string {
+	switch a := a.(type) {
+	case Probe:
+		return "ask the device"
+	case Wait:
+		return "wait " + a.For.String()
+	case Condition:
+		return "is it " + strings.Join(a.Is, " or ") + "?"
+	case Deliver:
+		if a.URL != "" {
+			return "tell " + a.URL
+		}
+		return "tell endpoint " + a.Endpoint
+	case Command:
+		if a.Shell != "" {
+			return "run a line of shell"
+		}
+		return "run " + strings.Join(a.Argv, " ")
+	case Note:
+		return "note: " + a.Text
+	}
+	return a.Kind()
+}

@@ -1,0 +1,219 @@
+package playbook
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/dag"
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/store"
+)
+
+// Error says what is wrong with a playbook, and where.
+type Error struct {
+	Playbook string
+	Step     string // empty: not with one of the steps
+	Key      string // which of its settings; empty: all of it
+	Err      error
+}
+
+func (e *Error) Error() string {
+	where := fmt.Sprintf("playbook %q", e.Playbook)
+	if e.Step != "" {
+		where += fmt.Sprintf(", step %q", e.Step)
+	}
+	if e.Key != "" {
+		where += ", " + e.Key
+	}
+	return where + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// book is a playbook at work.
+type book struct {
+	Playbook
+
+	steps     *dag.Graph[run]
+	recovered *dag.Graph[run] // nil without Divert
+}
+
+// compile makes a book of a playbook. The error joins an [Error] for each mistake.
+func compile(p Playbook) (*book, error) {
+	c := checker{book: p.Name, seen: make(map[string]bool)}
+	c.name("", "name", p.Name)
+	if len(p.Steps) == 0 {
+		c.fail("", "steps", errors.New("there are none"))
+	}
+	if (len(p.Recovered) > 0) != (p.Recovery == Divert) {
+		c.fail("", "on_recover", errors.New("want steps for a run that is diverted by a recovery, and for no other"))
+	}
+	if t := p.On; t != nil {
+		if err := delivery.CheckRoute(store.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}); err != nil {
+			c.fail("", "when", errors.New(strings.TrimPrefix(err.Error(), delivery.ErrBad.Error()+": ")))
+		}
+	}
+	b := &book{Playbook: p, steps: c.graph(p.Steps)}
+	if p.Recovery == Divert {
+		b.recovered = c.graph(p.Recovered)
+	}
+	return b, errors.Join(c.errs...)
+}
+
+// Check says what is wrong with playbooks: it joins an [Error] for each mistake.
+func Check(playbooks []Playbook) error {
+	_, err := compileAll(playbooks)
+	return err
+}
+
+func compileAll(playbooks []Playbook) (map[string]*book, error) {
+	books := make(map[string]*book, len(playbooks))
+	var errs []error
+	for _, p := range playbooks {
+		b, err := compile(p)
+		errs = append(errs, err)
+		if books[p.Name] != nil {
+			errs = append(errs, &Error{Playbook: p.Name, Key: "name", Err: errors.New("two playbooks have this name")})
+		}
+		books[p.Name] = b
+	}
+	return books, errors.Join(errs...)
+}
+
+// checker collects what is wrong with a playbook.
+type checker struct {
+	book string
+	seen map[string]bool // names of steps
+	errs []error
+}
+
+func (c *checker) fail(step, key string, err error) {
+	if err != nil {
+		c.errs = append(c.errs, &Error{Playbook: c.book, Step: step, Key: key, Err: err})
+	}
+}
+
+// maxName is the longest name: endpoints, which have one more word before it, take 64 bytes.
+const maxName = 48
+
+func (c *checker) name(step, key, name string) {
+	bad := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	}
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, bad) {
+		c.fail(step, key, fmt.Errorf("%.60q is no name; want 1 to %d letters, digits, hyphens, dots and underscores", name, maxName))
+	}
+}
+
+// graph makes the graph of some steps, nil if they are wrong.
+func (c *checker) graph(steps []Step) *dag.Graph[run] {
+	g, err := dag.New(dag.Config[run]{Interceptors: []dag.Interceptor[run]{durably(steps)}})
+	c.fail("", "", err)
+	after := make(map[string][]string, len(steps))
+	for i := range steps {
+		s := &steps[i]
+		c.name(s.Name, "name", s.Name)
+		if c.seen[s.Name] {
+			c.fail(s.Name, "name", errors.New("two steps have this name"))
+			continue
+		}
+		c.seen[s.Name] = true
+		after[s.Name] = s.After
+		if s.After == nil && i > 0 {
+			after[s.Name] = []string{steps[i-1].Name}
+		}
+		c.step(s)
+	}
+	for i := range steps {
+		s := &steps[i]
+		c.fail(s.Name, "if", s.checkIf(steps, after))
+		if err := g.Add(s.node(after[s.Name])); len(c.errs) == 0 { // else it is about a name that was found to be bad
+			c.fail(s.Name, "", err)
+		}
+	}
+	c.order(g.Check())
+	return g
+}
+
+// step checks what can be said of a step alone.
+func (c *checker) step(s *Step) {
+	if s.Do == nil {
+		c.fail(s.Name, "", errors.New("it does nothing"))
+		return
+	}
+	c.fail(s.Name, s.Do.Kind(), s.Do.check())
+	if s.Attempts < 0 || s.Attempts > 1000 {
+		c.fail(s.Name, "attempts", fmt.Errorf("it is %d, want 1 to 1000", s.Attempts))
+	}
+	if s.Pause < 0 || s.Pause > maxPause {
+		c.fail(s.Name, "pause", fmt.Errorf("it is %v, want up to %v", s.Pause, maxPause))
+	}
+	if s.Timeout < 0 || s.Timeout > maxTimeout {
+		c.fail(s.Name, "timeout", fmt.Errorf("it is %v, want up to %v", s.Timeout, maxTimeout))
+	}
+}
+
+// checkIf says what is wrong with the condition that a step asks for.
+func (s *Step) checkIf(steps []Step, after map[string][]string) error {
+	if s.If == "" {
+		return nil
+	}
+	i := slices.IndexFunc(steps, func(other Step) bool { return other.Name == s.If })
+	if i < 0 {
+		return fmt.Errorf("there is no step %q", s.If)
+	}
+	if _, ok := steps[i].Do.(Condition); !ok {
+		return fmt.Errorf("step %q is no condition", s.If)
+	}
+	seen := map[string]bool{}
+	for todo := slices.Clone(after[s.Name]); len(todo) > 0; {
+		name := todo[0]
+		todo = todo[1:]
+		if !seen[name] {
+			seen[name] = true
+			todo = append(todo, after[name]...)
+		}
+	}
+	if !seen[s.If] {
+		return fmt.Errorf("step %q does not come before this one; write it below after", s.If)
+	}
+	return nil
+}
+
+// order reports what dag says of the order.
+func (c *checker) order(err error) {
+	var path *dag.PathError
+	if !errors.As(err, &path) {
+		return
+	}
+	step := path.Path[len(path.Path)-1]
+	if errors.Is(path, dag.ErrMissing) {
+		c.fail(step, "after", fmt.Errorf("there is no step %q", path.Path[0]))
+		return
+	}
+	c.fail(step, "after", fmt.Errorf("the steps come after each other in a circle: %s", strings.Join(path.Path, " → ")))
+}
+
+// node makes a node of a step.
+func (s *Step) node(after []string) dag.Node[run] {
+	n := dag.Node[run]{Name: s.Name, After: after, Timeout: cmp.Or(s.Timeout, defaultTimeout), Run: s.run}
+	if s.If != "" {
+		n.When = func(r *run) bool { return r.holds(s.If, !s.Not) }
+	}
+	return n
+}
+
+func (s *Step) attempts() int { return cmp.Or(s.Attempts, defaultAttempts) }
+
+// pause returns how long to wait after the n-th failed attempt, from 1: full jitter, as retries of package delivery have it.
+func (s *Step) pause(n int, random float64) time.Duration {
+	bound := maxPause
+	if first := cmp.Or(s.Pause, defaultPause); first < maxPause>>(n-1) {
+		bound = first << (n - 1)
+	}
+	return max(time.Duration(random*float64(bound)), time.Millisecond)
+}

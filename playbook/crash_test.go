@@ -1,0 +1,304 @@
+package playbook_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/store"
+)
+
+// childFolder makes the test binary a program that appends events and runs a playbook for each, until it is killed.
+const childFolder = "HOLTER_PLAYBOOK_TEST_FOLDER"
+
+// lines is a sink that appends a line for each message to a file: its id and the step that it is from.
+type lines struct{ file string }
+
+func (l lines) Deliver(_ context.Context, messages []delivery.Message) []delivery.Result {
+	results := make([]delivery.Result, len(messages))
+	for i, m := range messages {
+		var body struct {
+			Run  uint64
+			Step string
+		}
+		err := json.Unmarshal(m.Data, &body)
+		f, failed := os.OpenFile(l.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err = errors.Join(err, failed); err == nil {
+			_, err = fmt.Fprintf(f, "%s %d %s\n", m.ID, body.Run, body.Step)
+			err = errors.Join(err, f.Close())
+		}
+		results[i].Err = err
+	}
+	return results
+}
+
+func (lines) Close() error { return nil }
+
+// crashRig is the engines of a process.
+type crashRig struct {
+	store  *store.Store
+	jobs   *delivery.Engine
+	engine *playbook.Engine
+}
+
+func newCrashRig(ctx context.Context, folder string) (*crashRig, error) {
+	router := &delivery.Router{}
+	s, err := store.New(store.Config{URL: "sqlite:" + filepath.Join(folder, "holter.db"), Outbox: router.Route})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Open(ctx); err != nil {
+		return nil, err
+	}
+	registry, err := liveness.New(s, liveness.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Load(ctx, registry); err != nil {
+		return nil, err
+	}
+	over, end := context.WithCancel(ctx)
+	end()
+	if err := registry.Run(over); err != nil { // it only answers
+		return nil, err
+	}
+	book := playbook.Playbook{
+		Name: "p", On: offline(), Steps: []playbook.Step{
+			tell("tell"),
+			{Name: "run", After: []string{}, Do: playbook.Command{Shell: `echo "$HOLTER_RUN" >> commands`, Dir: folder}},
+			{Name: "patience", After: []string{"tell", "run"}, Do: playbook.Wait{For: time.Second}},
+			tell("page"),
+		},
+	}
+	e, err := playbook.New(playbook.Config{Store: s, Fleet: registry, Playbooks: []playbook.Playbook{book}})
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]delivery.Kind{
+		playbook.EndpointKind: e.Kind,
+		"lines":               func(string, json.RawMessage) (delivery.Sink, error) { return lines{filepath.Join(folder, "told")}, nil },
+	}
+	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds})
+	if err != nil {
+		return nil, err
+	}
+	e.Attach(jobs)
+	if err := jobs.Load(ctx); err != nil {
+		return nil, err
+	}
+	if err := jobs.PutEndpoint(ctx, store.Endpoint{Name: "ops", Kind: "lines", Target: "told"}); err != nil {
+		return nil, err
+	}
+	return &crashRig{s, jobs, e}, e.Load(ctx)
+}
+
+// child is that program. It prints how many events were committed.
+func child() {
+	folder := os.Getenv(childFolder)
+	if folder == "" {
+		return
+	}
+	fail := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	ctx := context.Background()
+	r, err := newCrashRig(ctx, folder)
+	fail(err)
+	go func() { fail(r.jobs.Run(ctx)) }()
+	go func() { fail(r.engine.Run(ctx)) }()
+	for {
+		_, latest := r.store.Bounds()
+		batch := make([]liveness.Event, 5)
+		for i := range batch {
+			num := uint32(latest) + uint32(i) + 1
+			id := fmt.Sprint("dev-", num)
+			batch[i] = liveness.Event{
+				Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: 1, Time: time.Now(), Source: "line",
+				Record: &liveness.Record{Num: num, ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
+			}
+		}
+		fail(r.store.Append(ctx, batch))
+		_, latest = r.store.Bounds()
+		_, err = fmt.Fprintln(os.Stdout, latest)
+		fail(err)
+		for total(r.store.Jobs().Depths()) > 100 { // do not run away
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func total(depths map[store.Lane]int64) (n int64) {
+	for _, jobs := range depths {
+		n += jobs
+	}
+	return n
+}
+
+// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("HOLTER_TEST_KILLS")
+	if text == "" {
+		return 3
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
+	}
+	return n
+}
+
+// TestKilled kills a process that runs playbooks, at random instants, again and again. Each committed event must have its run, which is done;
+// each step that tells has made one job; and a command runs twice only if it was running in a crash.
+func TestKilled(t *testing.T) {
+	folder := t.TempDir()
+	committed := uint64(0)
+	for range kills(t) {
+		committed = max(committed, killed(t, folder))
+	}
+	r, err := newCrashRig(t.Context(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- r.jobs.Run(ctx) }()
+	go func() { ended <- r.engine.Run(ctx) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(2 * time.Minute); total(r.store.Jobs().Depths()) > 0; {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("jobs are left: %v", r.store.Jobs().Depths())
+		}
+	}
+	cancel()
+	if err := errors.Join(<-ended, <-ended); err != nil {
+		t.Error(err)
+	}
+	_, latest := r.store.Bounds()
+	if latest < committed {
+		t.Errorf("%d events were committed, %d are there", committed, latest)
+	}
+	checkRuns(t, r.store, folder, int(latest))
+	if err := r.store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// killed runs the child for a while, and returns how many events it said were committed.
+func killed(t *testing.T, folder string) (committed uint64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childFolder+"="+folder)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var timer *time.Timer
+	for scan := bufio.NewScanner(out); scan.Scan(); {
+		if committed, err = strconv.ParseUint(scan.Text(), 10, 64); err != nil {
+			t.Errorf("the child says %q", scan.Text())
+		}
+		if timer == nil {
+			timer = time.AfterFunc(time.Duration(500+rand.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		}
+	}
+	if err := cmd.Wait(); timer == nil || err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the child ended by itself: %v", err)
+	}
+	return committed
+}
+
+// checkRuns looks at what came of all.
+func checkRuns(t *testing.T, s *store.Store, folder string, events int) {
+	t.Helper()
+	runs := make(map[uint64]store.Run)
+	for before := uint64(0); ; {
+		page, err := s.Runs().List(t.Context(), store.RunFilter{Before: before}, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			runs[r.ID] = r
+			before = r.ID
+		}
+	}
+	subjects := make(map[string]bool)
+	for _, r := range runs {
+		subjects[r.Subject] = true
+		if r.State != store.RunDone {
+			t.Errorf("run %d is %s: %s", r.ID, r.State, r.Error)
+		}
+	}
+	if len(runs) != events || len(subjects) != events {
+		t.Errorf("%d runs about %d devices, want %d", len(runs), len(subjects), events)
+	}
+	told := make(map[string]string) // message ids by run and step
+	repeated := 0
+	for _, line := range readLines(t, filepath.Join(folder, "told")) {
+		id, step, _ := strings.Cut(line, " ")
+		if old, again := told[step]; again && old != id {
+			t.Errorf("step %q told twice, as %s and %s", step, old, id)
+		} else if again {
+			repeated++
+		}
+		told[step] = id
+	}
+	commands := make(map[string]int)
+	for _, line := range readLines(t, filepath.Join(folder, "commands")) {
+		commands[line]++
+	}
+	twice := 0
+	for id := range runs {
+		for _, step := range []string{"tell", "page"} {
+			if key := fmt.Sprintf("%d %s", id, step); told[key] == "" {
+				t.Errorf("run and step %q told nothing", key)
+			}
+		}
+		n := commands[strconv.FormatUint(id, 10)]
+		if n == 0 {
+			t.Errorf("the command of run %d did not run", id)
+		}
+		twice += n - 1
+	}
+	if most := kills(t) * 64; twice > most {
+		t.Errorf("commands ran again %d times, more than %d can have been running", twice, most)
+	}
+	t.Logf("%d runs, %d kills: %d commands ran again, %d messages came again", len(runs), kills(t), twice, repeated)
+}
+
+func readLines(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}

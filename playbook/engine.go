@@ -1,0 +1,237 @@
+package playbook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// EndpointKind is the kind of the endpoints that begin runs; their target is the name of a playbook. Give it to delivery.Config.Kinds, with
+// [Engine.Kind].
+const EndpointKind = "playbook"
+
+// prefix begins the names of the endpoints and routes of playbooks.
+const prefix = "playbook-"
+
+// Queue is the name of the queue of the runs.
+const Queue = "playbooks"
+
+// Fleet is what playbooks ask about devices: a *liveness.Registry.
+type Fleet interface {
+	Device(id string) (liveness.View, error)
+	Peer(id string) (liveness.Peer, bool)
+	Groups() []liveness.GroupView
+	Sources() []*liveness.Source
+}
+
+// Config describes an engine.
+type Config struct {
+	Store *store.Store // required
+	Fleet Fleet        // required
+	// Playbooks are all that there are.
+	Playbooks []Playbook
+	// Node is the name under which this process tells of events.
+	Node string
+	// Logger gets notes and the ends of runs. Default: nothing is logged.
+	Logger *slog.Logger
+	// Keep is how many runs are kept that have ended, the latest. Default: 100,000.
+	Keep int
+	// KeepFor is how long they are kept. Default: 30 days.
+	KeepFor time.Duration
+	// Now reads the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Engine runs playbooks. Make one with New, give [Engine.Kind] to a delivery.Engine, and that to Attach; then call Load and Run. All methods may be called
+// concurrently.
+type Engine struct {
+	config Config
+	books  map[string]*book
+	runs   *store.Runs
+	saver  saver
+	outbox *delivery.Engine // set by Attach
+
+	mu     sync.Mutex // guards the field below
+	active map[uint64]*run
+}
+
+// New returns an engine that does nothing yet. The error joins an [Error] for each mistake in a playbook.
+func New(cfg Config) (*Engine, error) {
+	if cfg.Store == nil || cfg.Fleet == nil {
+		return nil, errors.New("playbook: New needs a store and a fleet")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = 100_000
+	}
+	if cfg.KeepFor == 0 {
+		cfg.KeepFor = 30 * 24 * time.Hour
+	}
+	books, err := compileAll(cfg.Playbooks)
+	return &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), saver: saver{runs: cfg.Store.Runs()}, active: make(map[uint64]*run)}, err
+}
+
+// Playbooks returns all playbooks, by name.
+func (e *Engine) Playbooks() []Playbook {
+	list := slices.Clone(e.config.Playbooks)
+	slices.SortFunc(list, func(a, b Playbook) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Playbook returns a playbook by name. Errors: store.ErrUnknown.
+func (e *Engine) Playbook(name string) (Playbook, error) {
+	if b := e.books[name]; b != nil {
+		return b.Playbook, nil
+	}
+	return Playbook{}, fmt.Errorf("%w: there is no playbook %.80q in the configuration", store.ErrUnknown, name)
+}
+
+// Runs returns what is stored of runs: to list and show them.
+func (e *Engine) Runs() *store.Runs { return e.runs }
+
+// Paused says whether events begin no runs of a playbook because its route is paused.
+func (e *Engine) Paused(name string) bool {
+	r, err := e.outbox.Route(prefix + name)
+	return err == nil && r.Paused
+}
+
+// Mermaid returns the steps of a playbook as a flowchart; see dag.Graph.Mermaid. Errors: store.ErrUnknown.
+func (e *Engine) Mermaid(name string) (string, error) {
+	b := e.books[name]
+	if b == nil {
+		_, err := e.Playbook(name)
+		return "", err
+	}
+	return b.steps.Mermaid(), nil
+}
+
+// Attach says whose jobs the runs are: those of an engine that has [Engine.Kind]. Call it before anything else.
+func (e *Engine) Attach(outbox *delivery.Engine) { e.outbox = outbox }
+
+// Load sees to it that events begin runs: it makes the queue, endpoints and routes that the playbooks need, and deletes the routes of those
+// that are gone. Call it after the delivery engine's Load and before its Run.
+func (e *Engine) Load(ctx context.Context) error {
+	outbox := e.outbox
+	if _, err := outbox.Queue(Queue); errors.Is(err, store.ErrUnknown) && len(e.books) > 0 {
+		q := delivery.NewQueue(Queue)
+		q.Concurrency, q.MaxAge = 64, 365*24*time.Hour
+		if err := outbox.PutQueue(ctx, q); err != nil {
+			return fmt.Errorf("make the queue of playbooks: %w", err)
+		}
+	}
+	for _, r := range outbox.Settings().Routes {
+		if name, ours := cut(r.Name); ours && (e.books[name] == nil || e.books[name].On == nil) {
+			if err := outbox.DeleteRoute(ctx, r.Name); err != nil {
+				return fmt.Errorf("delete the route of playbook %q: %w", name, err)
+			}
+		}
+	}
+	for _, p := range e.Playbooks() {
+		if err := e.install(ctx, &p); err != nil {
+			return fmt.Errorf("route events to playbook %q: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func cut(name string) (playbook string, ours bool) {
+	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
+		return name[len(prefix):], true
+	}
+	return "", false
+}
+
+// install makes the endpoint and the route of a playbook.
+func (e *Engine) install(ctx context.Context, p *Playbook) error {
+	name := prefix + p.Name
+	if old, err := e.outbox.Endpoint(name); err != nil || old.Kind != EndpointKind || old.Target != p.Name {
+		if err := e.outbox.PutEndpoint(ctx, store.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
+			return err
+		}
+	}
+	if p.On == nil {
+		return nil
+	}
+	endpoint, err := e.outbox.Endpoint(name)
+	if err != nil {
+		return err
+	}
+	queue, err := e.outbox.Queue(Queue)
+	if err != nil {
+		return err
+	}
+	r := store.Route{
+		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, All: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
+	}
+	if old, err := e.outbox.Route(name); err == nil {
+		r.Paused = old.Paused // somebody may have paused it
+	}
+	return e.outbox.PutRoute(ctx, r)
+}
+
+// Start begins a run of a playbook for a device, whatever happened, and returns its number: that of its job. Errors: store.ErrUnknown.
+func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error) {
+	if _, err := e.Playbook(name); err != nil {
+		return 0, err
+	}
+	if _, err := e.config.Fleet.Device(device); err != nil {
+		return 0, fmt.Errorf("%w: there is no device %.80q", store.ErrUnknown, device)
+	}
+	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: prefix + name, Key: device, Body: []byte("{}")})
+}
+
+// Cancel ends an open run. A step that is being worked on may end nevertheless. Errors: store.ErrUnknown, store.ErrInUse if it has ended.
+func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
+	if r := e.activeRun(id); r != nil {
+		r.ended.Store(true)
+	}
+	return e.runs.Cancel(ctx, id, why, e.config.Now())
+}
+
+func (e *Engine) activeRun(id uint64) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.active[id]
+}
+
+// Run wakes the runs that wait when what they are about is over, and forgets old ones, until ctx is done. It returns nil then. A database that
+// fails is waited for.
+func (e *Engine) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return e.watch(ctx) })
+	group.Go(func() error { return e.sweep(ctx) })
+	return group.Wait()
+}
+
+const sweepEvery = time.Minute
+
+func (e *Engine) sweep(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if _, err := e.runs.Sweep(ctx, e.config.Keep, e.config.KeepFor, e.config.Now()); err != nil && ctx.Err() == nil {
+			e.config.Logger.WarnContext(ctx, "old runs of playbooks cannot be removed", "error", err)
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package playbook_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/store"
+)
+
+// escalate is the playbook that the documentation begins with.
+func escalate() playbook.Playbook {
+	page, resolve := tell("page"), tell("resolve")
+	page.If, page.After = "still", []string{"still"}
+	resolve.If, resolve.Not, resolve.After = "still", true, []string{"still"}
+	return playbook.Playbook{
+		Name: "escalate", On: offline(), Recovery: playbook.Ignore,
+		Steps: []playbook.Step{
+			tell("tell"), wait("patience"),
+			{Name: "still", Do: playbook.Condition{Is: []string{"offline"}}},
+			page, resolve,
+			{Name: "end", After: []string{"page", "resolve"}, Do: playbook.Note{Text: "${device} of ${group}: ${reason}"}},
+		},
+	}
+}
+
+func TestEscalation(t *testing.T) {
+	tests := []struct {
+		name  string
+		back  bool
+		told  string
+		still bool
+	}{
+		{name: "still offline", told: "page a", still: true},
+		{name: "back", back: true, told: "resolve a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, escalate())
+			r.event("a", liveness.DeviceOffline)
+			run, steps := r.state("a", store.RunWaiting)
+			if steps["patience"].State != store.StepWaiting || !run.Wake.Equal(steps["patience"].Wake) || run.Event == 0 {
+				t.Errorf("the run is %+v, its step %+v", run, steps["patience"])
+			}
+			r.told("tell a")
+			if tt.back {
+				r.event("a", liveness.DeviceOnline)
+			}
+			r.later(11 * time.Minute)
+			run, steps = r.state("a", store.RunDone)
+			r.told("tell a", tt.told)
+			if s := steps["still"]; s.Holds != tt.still {
+				t.Errorf("the condition is %+v", s)
+			}
+			if page := steps["page"]; (page.State == store.StepDone) != tt.still || (page.State == store.StepSkipped) == tt.still {
+				t.Errorf("the step page is %+v", page)
+			}
+			if got := steps["end"].Output; got != "a of site: silence" {
+				t.Errorf("the note says %q", got)
+			}
+			if run.Ended.IsZero() || run.Error != "" {
+				t.Errorf("the run is %+v", run)
+			}
+		})
+	}
+}
+
+// What is told holds what is known: of the run, the event and the steps before.
+func TestBody(t *testing.T) {
+	own := tell("own")
+	own.Do = playbook.Deliver{Endpoint: "ops", Body: json.RawMessage(`{"step":"${step}","subject":"${device}","n":12345678901234567890,"list":["${type} ${x"]}`)}
+	if err := playbook.Check([]playbook.Playbook{{Name: "p", Steps: []playbook.Step{own}}}); err == nil || !strings.Contains(err.Error(), "${x") {
+		t.Errorf("a text with half a name passes: %v", err)
+	}
+	own.Do = playbook.Deliver{Endpoint: "ops", Body: json.RawMessage(`{"step":"${step}","subject":"${device}","n":12345678901234567890,"list":["${type} $x"]}`)}
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{tell("first"), own}})
+	r.event("b", liveness.DeviceOffline)
+	r.told("first b", "own b")
+	var all struct {
+		Playbook string
+		Run      uint64
+		Outputs  map[string]string
+		State    []string
+		Event    struct {
+			Type string
+			Data struct{ Reason string }
+		}
+	}
+	r.check(json.Unmarshal(r.memo.messages[0].Data, &all))
+	if all.Playbook != "p" || all.Run == 0 || all.Event.Type != "io.holter.device.offline" || all.Event.Data.Reason != "silence" || all.State[0] != "offline" {
+		t.Errorf("the body is %s", r.memo.messages[0].Data)
+	}
+	if got, want := string(r.memo.messages[1].Data), `{"list":["device.offline $x"],"n":12345678901234567890,"step":"own","subject":"b"}`; got != want {
+		t.Errorf("the body is %s, want %s", got, want)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	r := newRig(t, escalate())
+	r.event("a", liveness.DeviceOffline)
+	before, _ := r.state("a", store.RunWaiting)
+	r.told("tell a")
+	r.restart()
+	r.later(time.Minute) // not yet
+	r.restart()
+	r.later(10 * time.Minute)
+	after, steps := r.state("a", store.RunDone)
+	r.told("tell a", "page a")
+	if after.ID != before.ID || !after.Started.Equal(before.Started) {
+		t.Errorf("the run was %+v, and is %+v", before, after)
+	}
+	if s := steps["patience"]; s.Ended.Sub(s.Started) < 10*time.Minute {
+		t.Errorf("it waited from %v to %v", s.Started, s.Ended)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	book := func(r playbook.Recovery) playbook.Playbook {
+		p := playbook.Playbook{Name: "p", On: offline(), Recovery: r, Steps: []playbook.Step{tell("alarm"), wait("patience"), tell("page")}}
+		if r == playbook.Divert {
+			p.Recovered = []playbook.Step{tell("calm"), wait("rest"), tell("end")}
+		}
+		return p
+	}
+	tests := []struct {
+		name     string
+		recovery playbook.Recovery
+		down     bool // the device is back while nobody watches
+		again    bool // and gone again before anybody looks
+	}{
+		{name: "cancel", recovery: playbook.Cancel},
+		{name: "cancel while down", recovery: playbook.Cancel, down: true},
+		{name: "cancel and gone again while down", recovery: playbook.Cancel, down: true, again: true},
+		{name: "divert", recovery: playbook.Divert},
+		{name: "divert while down", recovery: playbook.Divert, down: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, book(tt.recovery))
+			r.event("a", liveness.DeviceOffline)
+			first, _ := r.state("a", store.RunWaiting)
+			r.told("alarm a")
+			if tt.down {
+				r.stop()
+				r.event("a", liveness.DeviceOnline)
+				if tt.again {
+					r.event("a", liveness.DeviceOffline)
+				}
+				r.check(r.store.Close())
+				r.start()
+			} else {
+				r.event("a", liveness.DeviceOnline)
+			}
+			if tt.recovery == playbook.Divert {
+				run, _ := r.state("a", store.RunWaiting)
+				r.until("it was diverted", func() bool { run, _ = r.state("a", store.RunWaiting); return run.Diverted })
+				r.told("alarm a", "calm a")
+				r.later(11 * time.Minute)
+				r.state("a", store.RunRecovered)
+				r.told("alarm a", "calm a", "end a")
+				return
+			}
+			r.until("the first run is recovered", func() bool {
+				run, _, err := r.store.Runs().Get(t.Context(), first.ID)
+				r.check(err)
+				return run.State == store.RunRecovered
+			})
+			if tt.again {
+				second, _ := r.state("a", store.RunWaiting)
+				if second.ID == first.ID {
+					t.Error("the second silence is no other run")
+				}
+				r.told("alarm a", "alarm a")
+				return
+			}
+			r.told("alarm a")
+		})
+	}
+}
+
+// An outage is over when it is over.
+func TestGroup(t *testing.T) {
+	r := newRig(t, playbook.Playbook{
+		Name: "outage", On: &playbook.Trigger{Types: []string{"group.outage.started"}}, Steps: []playbook.Step{tell("alarm"), wait("patience"), tell("page")},
+	})
+	r.fleet.group = liveness.GroupView{Name: "site", Outage: true}
+	r.check(r.store.Append(t.Context(), []liveness.Event{{Type: liveness.GroupOutageStarted, Subject: "site", Seq: 1, Time: time.Now(), Members: 3, Silent: 3}}))
+	r.state("site", store.RunWaiting)
+	r.fleet.mu.Lock()
+	r.fleet.group.Outage = false
+	r.fleet.mu.Unlock()
+	r.check(r.store.Append(t.Context(), []liveness.Event{{Type: liveness.GroupOutageEnded, Subject: "site", Seq: 2, Time: time.Now(), Members: 3}}))
+	r.state("site", store.RunRecovered)
+	r.told("alarm site")
+}
+
+func TestProbe(t *testing.T) {
+	probe := playbook.Step{Name: "ask", Do: playbook.Probe{Times: 3, Wait: time.Minute}}
+	book := playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{probe, tell("page")}}
+	t.Run("silent", func(t *testing.T) {
+		r := newRig(t, book)
+		p := &peer{}
+		r.fleet.peers["a"] = p
+		r.event("a", liveness.DeviceOffline)
+		for asked := int64(1); asked <= 3; asked++ {
+			r.until("it was asked", func() bool { _, steps := r.state("a", store.RunWaiting); return steps["ask"].Attempts == int(asked) })
+			if p.asked.Load() != asked {
+				t.Fatalf("asked %d times, want %d", p.asked.Load(), asked)
+			}
+			r.later(2 * time.Minute)
+		}
+		_, steps := r.state("a", store.RunDone)
+		if got := steps["ask"].Output; got != "silent, asked 3 times" || p.asked.Load() != 3 {
+			t.Errorf("the probe says %q; asked %d times", got, p.asked.Load())
+		}
+		r.told("page a")
+	})
+	t.Run("answers", func(t *testing.T) {
+		ignoring := book
+		ignoring.Recovery = playbook.Ignore
+		r := newRig(t, ignoring)
+		p := &peer{}
+		p.answer = func() {
+			r.fleet.set("a", func(v *liveness.View) { v.LastSeen = time.Now().Add(time.Duration(r.ahead.Load()) + time.Second) })
+		}
+		r.fleet.peers["a"] = p
+		r.event("a", liveness.DeviceOffline)
+		r.state("a", store.RunWaiting)
+		r.later(2 * time.Minute)
+		_, steps := r.state("a", store.RunDone)
+		if got := steps["ask"].Output; !strings.HasPrefix(got, "heard at ") || p.asked.Load() != 1 {
+			t.Errorf("the probe says %q", got)
+		}
+	})
+	t.Run("cannot be asked", func(t *testing.T) {
+		r := newRig(t, book)
+		r.fleet.peers["a"] = &peer{mute: true}
+		r.event("a", liveness.DeviceOffline)
+		r.event("b", liveness.DeviceOffline)
+		_, a := r.state("a", store.RunDone)
+		_, b := r.state("b", store.RunDone)
+		if a["ask"].Output != "not asked: its protocol has no question" || b["ask"].Output != "not asked: it is not connected" {
+			t.Errorf("the probes say %q and %q", a["ask"].Output, b["ask"].Output)
+		}
+	})
+}
+
+func TestCommand(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "tries.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\ncat > input; echo x >> tries; echo \"$HOLTER_DEVICE $HOLTER_REASON\"\n[ $(wc -l < tries) -ge 3 ]\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	step := playbook.Step{Name: "run", Do: playbook.Command{Argv: []string{script}, Dir: dir}, Attempts: 5}
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after")}})
+	r.event("a", liveness.DeviceOffline)
+	for failed := 1; failed <= 2; failed++ {
+		r.until("it has failed", func() bool {
+			_, steps := r.state("a", store.RunWaiting)
+			return steps["run"].Attempts == failed && steps["run"].Error == "exit status 1"
+		})
+		r.later(time.Hour)
+	}
+	_, steps := r.state("a", store.RunDone)
+	if got := steps["run"]; got.Output != "a silence\n" || got.Attempts != 2 {
+		t.Errorf("the step is %+v", got)
+	}
+	input, err := os.ReadFile(filepath.Join(dir, "input"))
+	if err != nil || !json.Valid(input) {
+		t.Errorf("the program got %s, %v", input, err)
+	}
+	r.told("after a")
+}
+
+func TestFailure(t *testing.T) {
+	tests := []struct {
+		name string
+		do   playbook.Action
+		tell string // part of the error
+		once bool
+	}{
+		{name: "command that fails", do: playbook.Command{Shell: "echo no; exit 7"}, tell: "exit status 7"},
+		{name: "command that does not end", do: playbook.Command{Shell: "sleep 1000 & sleep 1000"}, tell: "did not end in time"},
+		{name: "unknown endpoint", do: playbook.Deliver{Endpoint: "nobody"}, tell: `there is no endpoint "nobody"`},
+		{name: "endpoint of another kind", do: playbook.Deliver{As: "mqtt", Endpoint: "ops"}, tell: `endpoint "ops" is of kind memo, not mqtt`, once: true},
+		{name: "address that is none", do: playbook.Deliver{URL: "ftp://127.0.0.1/"}, tell: "ftp", once: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			step := playbook.Step{Name: "bad", Do: tt.do, Attempts: 2, Timeout: 300 * time.Millisecond, Pause: time.Millisecond}
+			other := tell("beside")
+			other.After = []string{}
+			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after"), other}})
+			r.event("a", liveness.DeviceOffline)
+			r.until("the run has failed", func() bool { r.later(time.Hour); return len(r.runs()) > 0 && r.runs()[0].State == store.RunFailed })
+			run, steps := r.state("a", store.RunFailed)
+			attempts := 2
+			if tt.once {
+				attempts = 1
+			}
+			if s := steps["bad"]; s.State != store.StepFailed || s.Attempts != attempts || !strings.Contains(s.Error, tt.tell) || !strings.Contains(run.Error, tt.tell) {
+				t.Errorf("the step is %+v, the run %+v", s, run)
+			}
+			if s, begun := steps["after"]; begun {
+				t.Errorf("the step after it is %+v", s)
+			}
+		})
+	}
+}
+
+func TestStartAndCancel(t *testing.T) {
+	p := playbook.Playbook{Name: "by-hand", Steps: []playbook.Step{wait("patience"), tell("page")}}
+	r := newRig(t, p)
+	r.event("a", liveness.DeviceOffline) // begins nothing
+	id, err := r.engine.Start(t.Context(), "by-hand", "a")
+	r.check(err)
+	if run, _ := r.state("a", store.RunWaiting); run.ID != id || run.Event != 0 {
+		t.Errorf("the run is %+v", run)
+	}
+	for name, device := range map[string]string{"by-hand": "nobody", "other": "a"} {
+		if _, err := r.engine.Start(t.Context(), name, device); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("Start(%q, %q): %v", name, device, err)
+		}
+	}
+	r.check(r.engine.Cancel(t.Context(), id, "by a test"))
+	if run, _ := r.state("a", store.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
+		t.Errorf("the run is %+v", run)
+	}
+	if err := r.engine.Cancel(t.Context(), id, ""); !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("Cancel again: %v", err)
+	}
+	if err := r.engine.Cancel(t.Context(), 999, ""); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("Cancel of nothing: %v", err)
+	}
+	if len(r.store.Jobs().Depths()) != 0 {
+		t.Errorf("jobs are left: %v", r.store.Jobs().Depths())
+	}
+}
+
+// A run goes on with the steps that there are now; events begin no runs of a playbook that is gone.
+func TestDefinitionChanged(t *testing.T) {
+	old := playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{tell("one"), wait("patience"), tell("two")}}
+	r := newRig(t, old)
+	r.event("a", liveness.DeviceOffline)
+	r.state("a", store.RunWaiting)
+	changed := old
+	changed.Steps = []playbook.Step{tell("one"), wait("patience"), tell("three")}
+	r.books = []playbook.Playbook{changed}
+	r.restart()
+	r.later(11 * time.Minute)
+	r.state("a", store.RunDone)
+	r.told("one a", "three a")
+	r.event("b", liveness.DeviceOffline)
+	r.state("b", store.RunWaiting)
+	r.books = nil
+	r.restart()
+	if p, err := r.jobs.Endpoint("playbook-p"); err != nil || p.Kind != playbook.EndpointKind {
+		t.Errorf("the endpoint is %+v, %v; its jobs need it", p, err)
+	}
+	if routes := r.jobs.Settings().Routes; len(routes) != 0 {
+		t.Errorf("the routes are %+v", routes)
+	}
+	r.event("c", liveness.DeviceOffline)
+	if runs := r.runs(); len(runs) != 2 {
+		t.Errorf("the runs are %+v", runs)
+	}
+	r.books = []playbook.Playbook{changed} // and it is back
+	r.restart()
+	r.later(11 * time.Minute)
+	r.state("b", store.RunDone)
+}

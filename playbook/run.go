@@ -1,0 +1,250 @@
+package playbook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/dag"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+var (
+	// errOver ends the steps of a run: what it is about is over.
+	errOver = errors.New("what it is about is over")
+	// errNotStored is wrapped by the error of a step whose outcome could not be stored.
+	errNotStored = errors.New("what came of a step could not be stored")
+)
+
+// run is a run that is worked on. It is the state of its graphs.
+type run struct {
+	store.Run
+
+	engine *Engine
+	book   *book
+	event  *liveness.Event // that began it; nil if none did
+	over   atomic.Bool     // a recovery came meanwhile
+	ended  atomic.Bool     // somebody canceled it
+
+	mu    sync.Mutex                // guards the field below
+	steps map[string]*store.RunStep // that have begun
+}
+
+// known returns what is known of a step.
+func (r *run) known(name string) store.RunStep {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.steps[name]; s != nil {
+		return *s
+	}
+	return store.RunStep{Step: name}
+}
+
+// holds says whether a condition was found to be so. One that was skipped is neither.
+func (r *run) holds(condition string, want bool) bool {
+	s := r.known(condition)
+	return s.State == store.StepDone && s.Holds == want
+}
+
+// outputs returns what the steps that are done have said.
+func (r *run) outputs() map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string]string)
+	for name, s := range r.steps {
+		if s.State == store.StepDone {
+			out[name] = s.Output
+		}
+	}
+	return out
+}
+
+// keep stores what is known of a step now.
+func (r *run) keep(ctx context.Context, s store.RunStep) error {
+	r.mu.Lock()
+	r.steps[s.Step] = &s
+	r.mu.Unlock()
+	if err := r.engine.saver.save(ctx, store.RunChange{Run: r.Run, Steps: []store.RunStep{s}}); err != nil {
+		return fmt.Errorf("%w: %w", errNotStored, err)
+	}
+	return nil
+}
+
+// keptKey is the key of the context's value that takes the outcome of a step from its action to the interceptor.
+type keptKey struct{}
+
+// run does what a step does. It is the dag.Func of a step.
+func (s *Step) run(ctx context.Context, r *run) error {
+	o := s.Do.do(ctx, r, s, r.known(s.Name))
+	if into, ok := ctx.Value(keptKey{}).(*outcome); ok {
+		*into = o
+	}
+	if o.err == nil && !o.again.IsZero() {
+		return dag.ErrWaiting
+	}
+	return o.err
+}
+
+// durably returns what stands around each of some steps: it leaves out what is done, and stores what is done now.
+func durably(steps []Step) dag.Interceptor[run] {
+	return func(node dag.Node[run], next dag.Func[run]) dag.Func[run] {
+		var step *Step
+		for i := range steps {
+			if steps[i].Name == node.Name {
+				step = &steps[i]
+			}
+		}
+		return func(ctx context.Context, r *run) error {
+			before := r.known(step.Name)
+			switch now := r.engine.config.Now(); {
+			case before.State == store.StepDone:
+				return nil
+			case before.State == store.StepSkipped:
+				return dag.ErrSkipped
+			case before.State == store.StepFailed:
+				return errors.New(before.Error)
+			case r.over.Load() && !r.Diverted || r.ended.Load():
+				return errOver
+			case before.State == store.StepWaiting && now.Before(before.Wake):
+				return dag.ErrWaiting
+			}
+			return r.attempt(ctx, step, before, next)
+		}
+	}
+}
+
+// attempt does a step, and stores what came of it.
+func (r *run) attempt(ctx context.Context, step *Step, before store.RunStep, next dag.Func[run]) error {
+	if before.Started.IsZero() {
+		before.Started = r.engine.config.Now()
+	}
+	var o outcome
+	err := next(context.WithValue(ctx, keptKey{}, &o), r)
+	after, now := before, r.engine.config.Now()
+	after.Error, after.Wake, after.Output, after.Holds = "", time.Time{}, o.output, o.holds
+	after.Attempts = max(before.Attempts, o.asked)
+	switch {
+	case err == nil:
+		after.State, after.Ended = store.StepDone, now
+	case errors.Is(err, dag.ErrSkipped):
+		after.State, after.Ended = store.StepSkipped, now
+	case errors.Is(err, dag.ErrWaiting):
+		after.State, after.Wake = store.StepWaiting, o.again
+	case ctx.Err() != nil: // the process ends, or another step has failed
+		return err
+	default:
+		after.Attempts++
+		after.Error = err.Error()
+		if final := errors.As(err, new(permanent)); final || after.Attempts >= step.attempts() {
+			after.State, after.Ended = store.StepFailed, now
+			break
+		}
+		after.State, after.Wake = store.StepWaiting, now.Add(step.pause(after.Attempts, rand.Float64()))
+		err = dag.ErrWaiting
+	}
+	if failed := r.keep(ctx, after); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// advance does what can be done of a run now, and stores how far it is then.
+func (r *run) advance(ctx context.Context) error {
+	for {
+		if err := r.divert(ctx); err != nil || r.State.Final() {
+			return err
+		}
+		graph := r.book.steps
+		if r.Diverted {
+			graph = r.book.recovered
+		}
+		_, err := graph.Run(ctx, r)
+		switch {
+		case r.ended.Load():
+			return nil // that is stored
+		case err == nil && r.Diverted:
+			return r.finish(ctx, store.RunRecovered, "")
+		case err == nil:
+			return r.finish(ctx, store.RunDone, "")
+		case errors.Is(err, errOver) || r.over.Load() && !r.Diverted && ctx.Err() == nil:
+			continue
+		case errors.Is(err, errNotStored):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, new(*dag.NodeError)):
+			return r.finish(ctx, store.RunFailed, err.Error())
+		}
+		return r.wait(ctx)
+	}
+}
+
+// divert ends a run, or lets it go on with other steps, if what it is about is over.
+func (r *run) divert(ctx context.Context) error {
+	if r.Diverted || r.book.Recovery == Ignore {
+		return nil
+	}
+	over := r.over.Load()
+	if !over {
+		var err error
+		if over, err = r.engine.isOver(ctx, r); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !over:
+		return nil
+	case r.book.Recovery == Divert:
+		r.Diverted, r.Wake = true, time.Time{}
+		return r.store(ctx)
+	}
+	return r.finish(ctx, store.RunRecovered, "")
+}
+
+func (r *run) finish(ctx context.Context, state store.RunState, why string) error {
+	r.State, r.Ended, r.Wake, r.Error = state, r.engine.config.Now(), time.Time{}, why
+	if state == store.RunFailed {
+		r.engine.config.Logger.WarnContext(ctx, "a run of a playbook has failed", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "error", why)
+	}
+	return r.store(ctx)
+}
+
+// wait stores that the run waits, until the first of its steps does not.
+func (r *run) wait(ctx context.Context) error {
+	r.mu.Lock()
+	var wake time.Time
+	for _, s := range r.steps {
+		if s.State == store.StepWaiting && r.has(s.Step) && (wake.IsZero() || s.Wake.Before(wake)) {
+			wake = s.Wake
+		}
+	}
+	r.mu.Unlock()
+	r.State, r.Wake = store.RunWaiting, wake
+	return r.store(ctx)
+}
+
+// has says whether a step is one of those that the run is at.
+func (r *run) has(step string) bool {
+	steps := r.book.Steps
+	if r.Diverted {
+		steps = r.book.Recovered
+	}
+	for i := range steps {
+		if steps[i].Name == step {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *run) store(ctx context.Context) error {
+	if err := r.engine.saver.save(ctx, store.RunChange{Run: r.Run}); err != nil {
+		return fmt.Errorf("%w: %w", errNotStored, err)
+	}
+	return nil
+}

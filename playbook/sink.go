@@ -1,0 +1,131 @@
+package playbook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// Kind makes the sink of the endpoints that begin runs, see [EndpointKind]. It is a delivery.Kind.
+func (e *Engine) Kind(target string, _ json.RawMessage) (delivery.Sink, error) {
+	b := e.books[target]
+	if b == nil {
+		return nil, fmt.Errorf("target: there is no playbook %.80q in the configuration", target)
+	}
+	return &sink{engine: e, book: b}, nil
+}
+
+// segment are the settings of an endpoint: how long a run is worked on before others have their turn.
+func segment() json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"timeout_ms":%d}`, (2 * maxTimeout).Milliseconds()))
+}
+
+// sink works on the runs of a playbook.
+type sink struct {
+	engine *Engine
+	book   *book
+}
+
+// Close implements delivery.Sink.
+func (s *sink) Close() error { return nil }
+
+// Deliver implements delivery.Sink. A message is delivered when its run has ended.
+func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []delivery.Result {
+	results := make([]delivery.Result, len(messages))
+	for i := range messages {
+		results[i] = s.work(ctx, &messages[i])
+	}
+	return results
+}
+
+// retryAfter is how long a run waits whose state could not be read or stored.
+const retryAfter = time.Second
+
+// work does what can be done of a run now.
+func (s *sink) work(ctx context.Context, m *delivery.Message) delivery.Result {
+	r, err := s.open(ctx, m)
+	if err == nil && !r.State.Final() {
+		s.engine.enter(r)
+		defer s.engine.leave(r)
+		err = r.advance(ctx)
+	}
+	switch {
+	case err != nil:
+		if ctx.Err() == nil {
+			s.engine.config.Logger.WarnContext(ctx, "a run of a playbook cannot go on; it is tried again", "playbook", s.book.Name, "run", m.Job, "error", err)
+		}
+		return delivery.Result{Again: s.engine.config.Now().Add(retryAfter)}
+	case r.State.Final() || r.ended.Load():
+		return delivery.Result{}
+	}
+	return delivery.Result{Again: r.Wake}
+}
+
+// open returns a run with what was stored of it.
+func (s *sink) open(ctx context.Context, m *delivery.Message) (*run, error) {
+	r := &run{engine: s.engine, book: s.book, event: m.Event, steps: make(map[string]*store.RunStep)}
+	stored, steps, err := s.engine.runs.Get(ctx, m.Job)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		r.Run = store.Run{ID: m.Job, Playbook: s.book.Name, Subject: m.Key, Started: s.engine.config.Now()}
+		if m.Event != nil {
+			r.Event = m.Event.Offset
+		}
+		return r, r.store(ctx)
+	case err != nil:
+		return nil, err
+	}
+	r.Run = stored
+	if !r.State.Final() {
+		r.State, r.Wake = store.RunRunning, time.Time{}
+	}
+	for i := range steps {
+		r.steps[steps[i].Step] = &steps[i]
+	}
+	return r, nil
+}
+
+func (e *Engine) enter(r *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.active[r.ID] = r
+}
+
+func (e *Engine) leave(r *run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.active, r.ID)
+}
+
+// maxAfter bounds how many later events of a device are looked at for one that ends a run.
+const maxAfter = 10_000
+
+// isOver says whether what a run is about is over.
+func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
+	if r.event == nil {
+		return false, nil
+	}
+	ends, ok := recoveryOf(r.event.Type)
+	switch {
+	case !ok:
+		return false, nil
+	case isGroup(r.event.Type) || isSource(r.event.Type):
+		return len(e.look(r)) == 0, nil
+	}
+	events, err := e.config.Store.DeviceEvents(ctx, r.Subject, r.event.Seq, maxAfter)
+	if err != nil {
+		return false, err
+	}
+	for i := range events {
+		if events[i].Type == ends || events[i].Type == liveness.DeviceForgotten {
+			return true, nil
+		}
+	}
+	return false, nil
+}

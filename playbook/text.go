@@ -1,0 +1,151 @@
+package playbook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/liveness/cloudevent"
+)
+
+// names returns what texts can say of a run and one of its steps.
+func (r *run) names(s *Step) map[string]string {
+	names := map[string]string{
+		"playbook": r.Playbook, "run": strconv.FormatUint(r.ID, 10), "step": s.Name, "device": r.Subject,
+		"type": "", "reason": "", "group": "", "message": "", "time": "", "last_seen": "",
+	}
+	if ev := r.event; ev != nil {
+		names["type"], names["reason"], names["group"], names["message"] = ev.Type.String(), ev.Reason.String(), ev.Group, ev.Message
+		names["time"] = stamp(ev.Time)
+		if !ev.LastSeen.IsZero() {
+			names["last_seen"] = stamp(ev.LastSeen)
+		}
+	}
+	return names
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// knownNames are the keys of names.
+func knownNames() []string {
+	return []string{"device", "group", "last_seen", "message", "playbook", "reason", "run", "step", "time", "type"}
+}
+
+// expand puts values in the place of ${name}. What is no known name stays as it is; checkText lets none of them in.
+func expand(text string, names map[string]string) string {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		value, known := names[name]
+		if !closed || !known {
+			out.WriteString("${")
+			text = rest
+			continue
+		}
+		out.WriteString(value)
+		text = after
+	}
+}
+
+// checkText says which name of a text there is not.
+func checkText(text string) error {
+	for {
+		_, rest, found := strings.Cut(text, "${")
+		if !found {
+			return nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed || !slices.Contains(knownNames(), name) {
+			return fmt.Errorf("${%.40s stands for nothing; want ${name}, where name is one of %s", rest, strings.Join(knownNames(), ", "))
+		}
+		text = after
+	}
+}
+
+// errNotJSON is the error of a body that is no JSON value.
+var errNotJSON = errors.New("body: it is no JSON value")
+
+// decodeBody reads a body as JSON; numbers stay as they are written.
+func decodeBody(body json.RawMessage) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotJSON, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNotJSON
+	}
+	return value, nil
+}
+
+func checkBody(body json.RawMessage) error {
+	if len(body) == 0 {
+		return nil
+	}
+	value, err := decodeBody(body)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	eachText(value, func(text string) string {
+		if err := checkText(text); err != nil {
+			errs = append(errs, fmt.Errorf("body: %w", err))
+		}
+		return text
+	})
+	return errors.Join(errs...)
+}
+
+// eachText returns a JSON value with its texts changed, but for the keys.
+func eachText(value any, change func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return change(v)
+	case []any:
+		for i := range v {
+			v[i] = eachText(v[i], change)
+		}
+	case map[string]any:
+		for key := range v {
+			v[key] = eachText(v[key], change)
+		}
+	}
+	return value
+}
+
+// body returns what a step tells: what was asked for, or all that is known.
+func (r *run) body(s *Step, asked json.RawMessage) (json.RawMessage, error) {
+	names := r.names(s)
+	if len(asked) > 0 {
+		value, err := decodeBody(asked)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(eachText(value, func(text string) string { return expand(text, names) }))
+	}
+	all := struct {
+		Playbook string            `json:"playbook"`
+		Run      uint64            `json:"run"`
+		Step     string            `json:"step"`
+		Subject  string            `json:"subject"`
+		State    []string          `json:"state"`
+		Outputs  map[string]string `json:"outputs"`
+		Event    any               `json:"event,omitempty"`
+	}{Playbook: r.Playbook, Run: r.ID, Step: s.Name, Subject: r.Subject, State: r.engine.look(r), Outputs: r.outputs()}
+	if r.event != nil {
+		all.Event = cloudevent.New(r.event, r.engine.config.Node)
+	}
+	return json.Marshal(all)
+}

@@ -1,0 +1,159 @@
+package playbook
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// watch wakes runs when what they are about is over, until ctx is done.
+func (e *Engine) watch(ctx context.Context) error {
+	w := watcher{engine: e, claimed: make(map[uint64]bool), behind: true}
+	for ctx.Err() == nil {
+		err := w.step(ctx)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if !w.failing {
+			e.config.Logger.WarnContext(ctx, "runs of playbooks cannot be told of recoveries; it is tried again and again", "error", err)
+		}
+		w.failing = true
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryAfter):
+		}
+	}
+	return nil
+}
+
+// watcher follows the events.
+type watcher struct {
+	engine  *Engine
+	after   uint64          // offset up to which they were looked at
+	behind  bool            // events were missed: all open runs are to be looked at
+	claimed map[uint64]bool // runs to be woken, which are worked on just now
+	buffer  []liveness.Event
+	failing bool
+}
+
+// step waits for events, for a while, and wakes the runs that they end.
+func (w *watcher) step(ctx context.Context) error {
+	if w.behind {
+		_, w.after = w.engine.config.Store.Bounds()
+		if err := w.all(ctx); err != nil {
+			return err
+		}
+		w.behind = false
+	}
+	waiting, cancel := context.WithTimeout(ctx, retryAfter)
+	defer cancel()
+	events, err := w.engine.config.Store.Wait(waiting, w.buffer[:0], w.after, openAtOnce)
+	switch {
+	case errors.Is(err, liveness.ErrMissed):
+		w.behind = true
+		return nil
+	case err != nil && waiting.Err() == nil:
+		return err
+	}
+	w.buffer = events
+	if err := w.wake(ctx, w.retried()); err != nil {
+		return err
+	}
+	if err := w.recovered(ctx, events); err != nil {
+		return err
+	}
+	if len(events) > 0 {
+		w.after = events[len(events)-1].Offset
+	}
+	w.failing = false
+	return nil
+}
+
+// openAtOnce is how many events, or runs, are looked at together.
+const openAtOnce = 1000
+
+// retried returns the runs that were worked on when they were to be woken.
+func (w *watcher) retried() []uint64 {
+	ids := make([]uint64, 0, len(w.claimed))
+	for id := range w.claimed {
+		ids = append(ids, id)
+	}
+	clear(w.claimed)
+	return ids
+}
+
+// recovered wakes the runs that events may end.
+func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error {
+	subjects := make(map[string]bool)
+	for i := range events {
+		if endsRuns(events[i].Type) {
+			subjects[events[i].Subject] = true
+		}
+	}
+	if len(subjects) == 0 {
+		return nil
+	}
+	list := make([]string, 0, len(subjects))
+	for s := range subjects {
+		list = append(list, s)
+	}
+	runs, err := w.engine.runs.Open(ctx, list)
+	if err != nil {
+		return err
+	}
+	ids := make([]uint64, len(runs))
+	for i := range runs {
+		ids[i] = runs[i].ID
+	}
+	return w.wake(ctx, ids)
+}
+
+// wake lets runs look whether they are over.
+func (w *watcher) wake(ctx context.Context, ids []uint64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	claimed, err := w.engine.config.Store.Jobs().Wake(ctx, ids)
+	if err != nil {
+		for _, id := range ids {
+			w.claimed[id] = true
+		}
+		return err
+	}
+	for _, id := range claimed {
+		w.claimed[id] = true
+		if r := w.engine.activeRun(id); r != nil {
+			over, err := w.engine.isOver(ctx, r)
+			if err != nil {
+				return err
+			}
+			if over && r.book.Recovery != Ignore {
+				r.over.Store(true)
+			}
+		}
+	}
+	return nil
+}
+
+// all looks at all open runs whose devices have changed since they began.
+func (w *watcher) all(ctx context.Context) error {
+	for after := uint64(0); ; {
+		runs, err := w.engine.runs.AllOpen(ctx, after, openAtOnce)
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		var ids []uint64
+		for i := range runs {
+			view, err := w.engine.config.Fleet.Device(runs[i].Subject)
+			if err != nil || view.Since.After(runs[i].Started) {
+				ids = append(ids, runs[i].ID)
+			}
+		}
+		if err := w.wake(ctx, ids); err != nil {
+			return err
+		}
+		after = runs[len(runs)-1].ID
+	}
+}

@@ -1,0 +1,212 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holter-iot/holter/schedule"
+	"github.com/holter-iot/holter/store"
+)
+
+var (
+	// ErrExists is wrapped by what is returned for a name that there is a schedule with.
+	ErrExists = errors.New("cron: there is such a schedule")
+	// ErrBusy is returned by [Engine.RunNow] when the schedule's overlap policy leaves no room for one more run.
+	ErrBusy = errors.New("cron: a run still goes on, and no more of them may wait")
+	// errRace is returned when a schedule changes faster than it can be changed.
+	errRace = errors.New("cron: the schedule is being changed by others all the time")
+)
+
+const (
+	maxSettings  = 64 << 10
+	maxJitter    = 24 * time.Hour
+	maxSchedules = 10_000
+	races        = 20
+)
+
+// List returns all schedules, by name.
+func (e *Engine) List(ctx context.Context) ([]store.Schedule, error) { return e.schedules.List(ctx) }
+
+// Schedule returns a schedule by name. Errors: store.ErrUnknown.
+func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, error) {
+	return e.schedules.Named(ctx, name)
+}
+
+// History returns up to limit runs, the latest first.
+func (e *Engine) History(ctx context.Context, f store.ScheduleRunFilter, limit int) ([]store.ScheduleRun, error) {
+	return e.schedules.History(ctx, f, limit)
+}
+
+// Put makes a schedule, or changes the one with its name, unless it is to be a new one. Of sc, what the store gives does not count. One whose
+// instants are changed goes on from now; otherwise it goes on as it was. Errors: ErrBad, ErrExists.
+func (e *Engine) Put(ctx context.Context, sc store.Schedule, fresh bool) error {
+	act, err := e.check(&sc)
+	if err != nil {
+		return err
+	}
+	return e.change(ctx, sc.Name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
+		switch {
+		case old != nil && fresh:
+			return nil, errors.Join(ErrExists, bad("name: there is a schedule %q; choose another name, or change that one", sc.Name))
+		case old != nil && old.Kind != sc.Kind:
+			return nil, errors.Join(ErrExists, bad("kind: there is a schedule %q of kind %s; delete it first", sc.Name, old.Kind))
+		}
+		if err := act.check(e); err != nil {
+			return nil, err
+		}
+		next := sc
+		next.Num, next.Claim = 0, 1
+		if old != nil {
+			next.Num, next.Claim, next.Began, next.Last, next.Due = old.Num, old.Claim, old.Began, old.Last, old.Due
+			if old.Spec == next.Spec && old.Zone == next.Zone && old.Paused == next.Paused {
+				return &next, nil
+			}
+		}
+		next.Began, next.Last = now, now
+		if err := arm(&next, now); err != nil {
+			return nil, err
+		}
+		return &next, nil
+	})
+}
+
+// arm sets when a schedule is due first. Also one that is paused must have an instant.
+func arm(sc *store.Schedule, now time.Time) error {
+	due, err := first(sc, now)
+	if err != nil {
+		return err
+	}
+	if sc.Due = due; sc.Paused {
+		sc.Due = time.Time{}
+	}
+	return nil
+}
+
+// check says what is wrong with a schedule, but for what depends on the present.
+func (e *Engine) check(sc *store.Schedule) (action, error) {
+	var errs []error
+	reject := func(isBad bool, err error) {
+		if isBad {
+			errs = append(errs, err)
+		}
+	}
+	err := store.ValidateName(sc.Name)
+	reject(err != nil, bad("name: %w", err))
+	if len(sc.Settings) == 0 {
+		sc.Settings = json.RawMessage("{}")
+	}
+	reject(len(sc.Settings) > maxSettings, bad("settings: they have %d bytes, want %d at most", len(sc.Settings), maxSettings))
+	reject(sc.Jitter < 0 || sc.Jitter > maxJitter, bad("jitter: it is %v, want 0 to %v", sc.Jitter, maxJitter))
+	reject(len(sc.Spec) > schedule.MaxExpression, bad("when: it has %d bytes, want %d at most", len(sc.Spec), schedule.MaxExpression))
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if _, err := compile(sc); err != nil {
+		return nil, err
+	}
+	return actionOf(sc.Kind, sc.Settings)
+}
+
+// change changes a schedule by what do makes of it; old is nil if there is none. It does so anew if others have changed it meanwhile.
+func (e *Engine) change(ctx context.Context, name string, do func(old *store.Schedule, now time.Time) (*store.Schedule, error)) error {
+	for range races {
+		now, err := e.config.Now(ctx)
+		if err != nil {
+			return err
+		}
+		var old *store.Schedule
+		switch sc, err := e.schedules.Named(ctx, name); {
+		case err == nil:
+			old = &sc
+		case !errors.Is(err, store.ErrUnknown):
+			return err
+		}
+		next, err := do(old, now)
+		if err != nil {
+			return err
+		}
+		if old == nil {
+			if n, err := e.schedules.Count(ctx); err != nil {
+				return err
+			} else if n >= maxSchedules {
+				return bad("there are %d schedules, and no more are allowed", n)
+			}
+		}
+		ok, err := e.schedules.Put(ctx, *next)
+		if err != nil {
+			return err
+		}
+		if ok {
+			e.signal()
+			return nil
+		}
+	}
+	return errRace
+}
+
+// Delete deletes a schedule and what is known of its runs. A command that is running goes on; a maintenance window ends within [Config.Poll].
+// Errors: store.ErrUnknown.
+func (e *Engine) Delete(ctx context.Context, name string) error {
+	if err := e.schedules.Delete(ctx, name); err != nil {
+		return err
+	}
+	e.windows.look()
+	return nil
+}
+
+// Pause lets instants pass without a run, or lets them count again: from now on, what passed meanwhile is left out. Runs that wait or go on
+// are not disturbed. Errors: store.ErrUnknown.
+func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
+	_, err := e.schedules.Named(ctx, name)
+	if err != nil {
+		return err
+	}
+	return e.change(ctx, name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
+		if old == nil {
+			return nil, store.ErrUnknown
+		}
+		next := *old
+		if old.Paused == paused {
+			return &next, nil
+		}
+		next.Paused, next.Due = paused, time.Time{}
+		if !paused {
+			s, err := compile(&next)
+			if err != nil {
+				return nil, err
+			}
+			next.Last, next.Due = later(now, old.Last), s.Next(later(now, old.Last))
+		}
+		return &next, nil
+	})
+}
+
+// RunNow makes a run of a schedule beside its instants, also of one that is paused or has none left, and returns the run. Errors: ErrBusy,
+// store.ErrUnknown.
+func (e *Engine) RunNow(ctx context.Context, name string) (store.ScheduleRun, error) {
+	for range races {
+		now, err := e.config.Now(ctx)
+		if err != nil {
+			return store.ScheduleRun{}, err
+		}
+		sc, err := e.schedules.Named(ctx, name)
+		if err != nil {
+			return store.ScheduleRun{}, err
+		}
+		f := begin(&sc, 1)
+		f.Manual, f.Runs = true, []store.FiringRun{{Scheduled: now, Ready: now}}
+		fired, err := e.schedules.Fire(ctx, []store.Firing{f}, now)
+		switch {
+		case err != nil:
+			return store.ScheduleRun{}, err
+		case fired[0].Skipped > 0:
+			return store.ScheduleRun{}, ErrBusy
+		case len(fired[0].Runs) > 0:
+			e.signal()
+			return fired[0].Runs[0], nil
+		}
+	}
+	return store.ScheduleRun{}, errRace
+}

@@ -1,0 +1,81 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/holter-iot/holter/internal/command"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	defaultTimeout = time.Minute
+	maxTimeout     = 24 * time.Hour
+	keptOutput     = 4096
+)
+
+// program runs a command.
+type program struct {
+	// Command is the path or the name of a program, or a line for the shell.
+	Command string `json:"command"`
+	// Args are its arguments. No shell looks at them.
+	Args []string `json:"args,omitempty"`
+	// Shell makes the command a line for /bin/sh.
+	Shell bool `json:"shell,omitempty"`
+	// Dir is the directory to run in. Default: that of this process.
+	Dir string `json:"dir,omitempty"`
+	// TimeoutMS is how long it may take before it is killed, with all of its process group. Default: a minute.
+	TimeoutMS float64 `json:"timeout_ms,omitempty"`
+}
+
+var errNoCommands = errors.New("settings: this server is not configured to run commands")
+
+func (p *program) check(e *Engine) error {
+	if !e.config.Commands {
+		return bad("%w", errNoCommands)
+	}
+	if t := p.TimeoutMS; !(t == 0 || t >= 1 && t <= float64(maxTimeout.Milliseconds())) {
+		return bad("settings: timeout_ms is %v, want 1 to %d", t, maxTimeout.Milliseconds())
+	}
+	if _, err := command.Argv(p.Command, p.Args, p.Shell); err != nil {
+		return bad("settings: command: %w", err)
+	}
+	return nil
+}
+
+func (p *program) timeout() time.Duration {
+	if p.TimeoutMS == 0 {
+		return defaultTimeout
+	}
+	return time.Duration(p.TimeoutMS * float64(time.Millisecond))
+}
+
+func (p *program) do(_, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+	if err := p.check(e); err != nil { // the server may have been configured otherwise when it was set
+		return failed("%w", err)
+	}
+	argv, err := command.Argv(p.Command, p.Args, p.Shell)
+	if err != nil {
+		return failed("%w", err)
+	}
+	ctx, cancel := context.WithTimeout(hard, p.timeout())
+	defer cancel()
+	r, err := command.Run(ctx, command.Command{Argv: argv, Dir: p.Dir, Keep: keptOutput, Env: []string{
+		command.Variable("HOLTER_SCHEDULE", run.Name),
+		command.Variable("HOLTER_RUN", strconv.FormatUint(run.ID, 10)),
+		command.Variable("HOLTER_ATTEMPT", strconv.Itoa(run.Attempt)),
+		command.Variable("HOLTER_SCHEDULED", run.Scheduled.UTC().Format(time.RFC3339Nano)),
+	}})
+	out := store.ScheduleOutcome{State: store.ScheduleDone, Code: r.Code, Output: r.Output}
+	switch {
+	case hard.Err() != nil && err != nil:
+		out.State, out.Error = store.ScheduleIdle, "it was killed because the server was stopped"
+	case ctx.Err() != nil && err != nil:
+		out.State, out.Error = store.ScheduleFailed, "it did not end within "+p.timeout().String()+" and was killed"
+	case err != nil:
+		out.State, out.Error = store.ScheduleFailed, err.Error()
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package cron_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/schedule"
+	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/store"
+)
+
+// childDatabase makes the test binary a program that runs schedules, until it is killed.
+const childDatabase = "HOLTER_CRON_TEST_DATABASE"
+
+// child is that program. It asks for runs as fast as it can, and prints a line for each that is safe.
+func child() {
+	url := os.Getenv(childDatabase)
+	if url == "" {
+		return
+	}
+	ctx := context.Background()
+	fail := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	router := &delivery.Router{}
+	s, err := store.New(store.Config{URL: url, Outbox: router.Route})
+	fail(err)
+	fail(s.Open(ctx))
+	registry, err := liveness.New(s, liveness.Config{})
+	fail(err)
+	_, err = s.Load(ctx, registry)
+	fail(err)
+	d, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
+	fail(err)
+	fail(d.Load(ctx))
+	e, err := cron.New(s, d, registry, cron.Config{Node: "node-1", Commands: true, Poll: 10 * time.Millisecond})
+	fail(err)
+	go func() { fail(e.Run(ctx)) }()
+	for n := 0; ; n++ {
+		name := []string{"hook", "again", "never"}[n%3]
+		run, err := e.RunNow(ctx, name)
+		fail(err)
+		_, err = fmt.Fprintln(os.Stdout, name, run.ID)
+		fail(err)
+		for e.Stats().Running > 8 { // do not run away
+			<-time.After(time.Millisecond)
+		}
+	}
+}
+
+// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
+func kills(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("HOLTER_TEST_KILLS")
+	if text == "" {
+		return 5
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
+	}
+	return n
+}
+
+// TestKilled kills a process that runs schedules, at random instants, again and again. Each run that was safe ends: with one job for each
+// webhook, at least one execution of each command, and at most one of each that must not be begun twice.
+func TestKilled(t *testing.T) {
+	r := newRig(t, cron.Config{})
+	dir := t.TempDir()
+	allow := func(sc *store.Schedule) { sc.Overlap = int(schedule.OverlapAllow) }
+	r.put("hook", "webhook", "0 0 1 1 *", hook, allow)
+	r.put("again", "command", "0 0 1 1 *", `{"command":"echo $HOLTER_RUN >> `+dir+`/again","shell":true}`, allow)
+	r.put("never", "command", "0 0 1 1 *", `{"command":"echo $HOLTER_RUN >> `+dir+`/never","shell":true}`, func(sc *store.Schedule) {
+		allow(sc)
+		sc.Once = true
+	})
+	r.close()
+	safe := make(map[string]string) // by id, the schedule
+	for range kills(t) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), childDatabase+"="+r.url)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		r.check(err)
+		r.check(cmd.Start())
+		var timer *time.Timer
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			name, id, _ := strings.Cut(lines.Text(), " ")
+			safe[id] = name
+			if timer == nil { // it is at work
+				timer = time.AfterFunc(rand.N(500*time.Millisecond), func() { _ = cmd.Process.Kill() })
+			}
+		}
+		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Fatalf("the child ended by itself: %v", err)
+		}
+	}
+	r.clock.Store(time.Now().UnixNano())
+	r.open()
+	r.run()
+	defer r.close()
+	r.idle()
+	r.until("all have ended", func() bool {
+		for _, run := range r.unended() {
+			if run.Ended.IsZero() {
+				return false
+			}
+		}
+		return true
+	})
+	jobs := make(map[string]int)
+	for _, body := range r.bodies() {
+		_, after, _ := strings.Cut(body, `"run":`)
+		id, _, _ := strings.Cut(after, ",")
+		jobs[id]++
+	}
+	done := map[string]map[string]int{"hook": jobs, "again": linesOf(t, dir+"/again"), "never": linesOf(t, dir+"/never")}
+	lost, twice := 0, 0
+	for id, name := range safe {
+		n := done[name][id]
+		switch {
+		case name == "hook" && n != 1:
+			t.Errorf("run %s of %s has %d jobs", id, name, n)
+		case name == "again" && n == 0:
+			t.Errorf("run %s of %s was not executed", id, name)
+		case name == "never" && n > 1:
+			t.Errorf("run %s of %s was executed %d times", id, name, n)
+		case name == "never" && n == 0:
+			lost++
+		case n > 1:
+			twice++
+		}
+	}
+	if lost > 8*kills(t) {
+		t.Errorf("%d runs that are not begun twice were not executed: more than went on at the crashes", lost)
+	}
+	t.Logf("%d kills, %d runs; %d were executed once more, %d that must not be were not executed at all", kills(t), len(safe), twice, lost)
+}
+
+// unended returns runs that have not ended.
+func (r *rig) unended() []store.ScheduleRun {
+	r.Helper()
+	runs, err := r.cron.History(r.Context(), store.ScheduleRunFilter{
+		States: []store.ScheduleState{store.ScheduleIdle, store.ScheduleClaimed, store.ScheduleRunning},
+	}, 1000)
+	r.check(err)
+	return runs
+}
+
+// linesOf counts the lines of a file.
+func linesOf(t *testing.T, path string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		counts[strings.TrimSpace(line)]++
+	}
+	return counts
+}

@@ -1,0 +1,322 @@
+package cron
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// Engine runs the schedules of a store. Make one with [New], then call [Engine.Run] once the store is open and its devices are loaded.
+type Engine struct {
+	config    Config
+	owner     string
+	schedules *store.Schedules
+	delivery  *delivery.Engine
+	registry  *liveness.Registry
+	windows   windows
+	stats     stats
+
+	wake chan struct{} // capacity 1: says that there is something to do; never closed
+	runs sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	flight map[uint64]*store.ScheduleRun
+	busy   int       // runs in flight, but for maintenance windows
+	swept  time.Time // the last times by this process's own clock, which is never set
+	leased time.Time
+	purged time.Time
+}
+
+// New returns an engine. Jobs go through d, which also knows the endpoints; reports and maintenance windows are about the devices of r. It
+// starts nothing. Errors: values that cannot be.
+func New(s *store.Store, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
+	if s == nil || d == nil || r == nil {
+		return nil, errors.New("cron: New needs a store, deliveries and a registry")
+	}
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = s.Clock
+	}
+	return &Engine{
+		config: cfg, owner: cfg.owner(), schedules: s.Schedules(), delivery: d, registry: r, wake: make(chan struct{}, 1),
+		flight: make(map[uint64]*store.ScheduleRun),
+	}, nil
+}
+
+// signal makes Run look for what there is to do.
+func (e *Engine) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run runs what is due until ctx is done. Then it lets commands end, for [Config.Grace], and gives back what has not ended. It may be called
+// once; a database that fails is waited for.
+func (e *Engine) Run(ctx context.Context) error {
+	hard, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	e.runs.Go(func() { e.watchWindows(ctx) })
+	for failures := 0; ctx.Err() == nil; {
+		pause, err := e.turn(ctx, hard)
+		switch {
+		case err == nil:
+			failures = 0
+			e.wait(ctx, pause)
+		case errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotOpen):
+			e.config.Logger.ErrorContext(ctx, "no schedules are run any more", "error", err)
+			<-ctx.Done()
+		case ctx.Err() == nil:
+			if failures++; failures == 1 {
+				e.config.Logger.WarnContext(ctx, "schedules cannot be read or written; it is tried again and again", "error", err)
+			}
+			pauseAfter(ctx, failures)
+		}
+	}
+	timer := time.AfterFunc(e.config.Grace, abort)
+	defer timer.Stop()
+	e.runs.Wait()
+	return nil
+}
+
+// pauseAfter waits a while that grows with the failures in a row.
+func pauseAfter(ctx context.Context, failures int) {
+	timer := time.NewTimer(min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (e *Engine) wait(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.wake:
+	case <-ctx.Done():
+	}
+}
+
+const (
+	// agendaMany is how many schedules are handled in a transaction, and windowsMany how many maintenance windows are open at a time.
+	agendaMany  = 100
+	windowsMany = 1000
+	purgeEvery  = time.Hour
+)
+
+// turn does what there is to do, and says when to do so again if nothing happens before.
+func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error) {
+	now, err := e.config.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.keep(ctx, now); err != nil {
+		return 0, err
+	}
+	agenda, err := e.schedules.Agenda(ctx, now, agendaMany, bounded(), unbounded())
+	if err != nil {
+		return 0, err
+	}
+	if len(agenda.Due) > 0 {
+		return 0, e.fire(ctx, agenda.Due, now)
+	}
+	claimed, err := e.claim(ctx, hard, agenda.Ready, now)
+	if err != nil || claimed > 0 {
+		return 0, err
+	}
+	pause = min(e.config.Poll, e.config.Lease/3)
+	if !agenda.Next.IsZero() {
+		pause = min(pause, max(agenda.Next.Sub(now), 0))
+	}
+	return pause, nil
+}
+
+// unreadable is how long a schedule rests that cannot be understood any more, such as one with a time zone that is not there any longer.
+const unreadable = time.Minute
+
+// fire makes the runs that are due.
+func (e *Engine) fire(ctx context.Context, due []store.Schedule, now time.Time) error {
+	firings := make([]store.Firing, len(due))
+	for i := range due {
+		var err error
+		if firings[i], err = firing(&due[i], now); err != nil {
+			e.config.Logger.ErrorContext(ctx, "a schedule cannot be understood", "schedule", due[i].Name, "error", err)
+			firings[i] = store.Firing{Schedule: due[i], Last: due[i].Last, Due: now.Add(unreadable)}
+		}
+	}
+	fired, err := e.schedules.Fire(ctx, firings, now)
+	for i := range fired {
+		e.stats.skip(fired[i].Skipped)
+	}
+	return err
+}
+
+// bounded are the kinds whose runs need a worker, unbounded the others.
+func bounded() []string   { return []string{kindWebhook, kindCommand, kindReport} }
+func unbounded() []string { return []string{kindMaintenance} }
+
+// claim claims what there is room for, and begins it.
+func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (n int, err error) {
+	e.mu.Lock()
+	rooms := []int{min(e.config.Workers-e.busy, agendaMany), windowsMany - (len(e.flight) - e.busy)}
+	e.mu.Unlock()
+	for i, kinds := range [][]string{bounded(), unbounded()} {
+		if !ready[i] || rooms[i] <= 0 {
+			continue
+		}
+		claimed, err := e.schedules.Claim(ctx, kinds, rooms[i], e.owner, now, e.config.Lease)
+		if err != nil {
+			return n, err
+		}
+		n += len(claimed)
+		for k := range claimed {
+			e.launch(ctx, hard, &claimed[k])
+		}
+	}
+	return n, nil
+}
+
+// launch begins a run that was claimed.
+func (e *Engine) launch(ctx, hard context.Context, run *store.ClaimedRun) {
+	kept := run.ScheduleRun
+	e.mu.Lock()
+	e.flight[run.ID] = &kept
+	if run.Kind != kindMaintenance {
+		e.busy++
+	}
+	e.mu.Unlock()
+	e.runs.Go(func() {
+		defer e.signal()
+		defer func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			delete(e.flight, run.ID)
+			if run.Kind != kindMaintenance {
+				e.busy--
+			}
+		}()
+		e.work(ctx, hard, run)
+	})
+}
+
+// keep extends the leases of what is going on here, and repairs what others left.
+func (e *Engine) keep(ctx context.Context, now time.Time) error {
+	mono := time.Now()
+	e.mu.Lock()
+	var mine []store.ScheduleRun
+	if mono.Sub(e.leased) >= e.config.Lease/3 {
+		for _, run := range e.flight {
+			mine = append(mine, *run)
+		}
+	}
+	sweep, purge := mono.Sub(e.swept) >= e.config.Lease/3, mono.Sub(e.purged) >= purgeEvery
+	e.mu.Unlock()
+	if len(mine) > 0 {
+		if err := e.schedules.Extend(ctx, mine, now.Add(e.config.Lease)); err != nil {
+			return err
+		}
+		e.mu.Lock()
+		e.leased = mono
+		e.mu.Unlock()
+	}
+	if !sweep {
+		return nil
+	}
+	if err := errors.Join(e.sweep(ctx, now), e.heal(ctx, now)); err != nil {
+		return err
+	}
+	if purge {
+		if _, err := e.schedules.Forget(ctx, now.Add(-e.config.History)); err != nil {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.swept = mono; purge {
+		e.purged = mono
+	}
+	return nil
+}
+
+// maxAttempts is how often a run is begun that does not end because the process does not live that long, before it counts as failed.
+const maxAttempts = 10
+
+// sweep repairs what processes left that died.
+func (e *Engine) sweep(ctx context.Context, now time.Time) error {
+	left, err := e.schedules.Abandoned(ctx, e.owner, e.config.prefix(), now, now.Add(2*e.config.Lease))
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		run := &left[i]
+		if e.flies(run.ID) { // the clock was set forward: its lease is extended before long
+			continue
+		}
+		out := abandoned(run)
+		ok, err := e.schedules.Finish(ctx, run, out, now)
+		if err != nil {
+			return err
+		}
+		if ok {
+			e.stats.end(out.State)
+			e.config.Logger.WarnContext(ctx, "a run was left by a process that is gone", "schedule", run.Name, "run", run.ID, "owner", run.Owner, "state", out.State)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) flies(id uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.flight[id] != nil
+}
+
+// abandoned says what becomes of a run whose owner is gone.
+func abandoned(run *store.ScheduleRun) store.ScheduleOutcome {
+	switch {
+	case run.State == store.ScheduleClaimed: // it was not begun
+		return store.ScheduleOutcome{State: store.ScheduleIdle}
+	case run.Once:
+		return store.ScheduleOutcome{State: store.ScheduleLost, Error: run.Owner + " had begun it and is gone; whether it was done is not known"}
+	case run.Attempt >= maxAttempts && run.Kind != kindMaintenance:
+		return store.ScheduleOutcome{State: store.ScheduleFailed, Error: "it was begun again and again, and each time the process ended before it did"}
+	}
+	return store.ScheduleOutcome{State: store.ScheduleIdle, Error: run.Owner + " had begun it and is gone"}
+}
+
+// wrongClock is by how much a clock must have been ahead for what was handled then not to count.
+const wrongClock = 24 * time.Hour
+
+// heal lets schedules go on that a clock which was far ahead has carried into the future.
+func (e *Engine) heal(ctx context.Context, now time.Time) error {
+	ahead, err := e.schedules.Ahead(ctx, now.Add(wrongClock))
+	if err != nil {
+		return err
+	}
+	for i := range ahead {
+		sc := &ahead[i]
+		s, err := compile(sc)
+		if err != nil {
+			continue
+		}
+		e.config.Logger.WarnContext(ctx, "the clock was set back; a schedule goes on from now", "schedule", sc.Name, "handled_until", sc.Last)
+		f := store.Firing{Schedule: *sc, Last: now}
+		if !sc.Paused {
+			f.Due = s.Next(now)
+		}
+		if _, err := e.schedules.Fire(ctx, []store.Firing{f}, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package cron
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/schedule"
+	"github.com/holter-iot/holter/store"
+)
+
+// misfireGrace is how late an instant may be run with the misfire policy skip.
+const misfireGrace = time.Minute
+
+// minDistance is the least time between two instants of a schedule: each run is some transactions.
+const minDistance = time.Second
+
+// instant is a schedule of one instant.
+type instant struct{ at time.Time }
+
+func (i instant) Next(after time.Time) time.Time {
+	if after.Before(i.at) {
+		return i.at
+	}
+	return time.Time{}
+}
+
+// instantOf reads a spec that is an instant.
+func instantOf(spec string) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339, spec)
+	return at, err == nil
+}
+
+// location returns a time zone.
+func location(name string) (*time.Location, error) {
+	loc, err := time.LoadLocation(cmp.Or(name, "UTC"))
+	if err != nil {
+		return nil, bad("zone: there is no time zone %.80q; want one of the IANA database such as Europe/Berlin, or UTC", name)
+	}
+	return loc, nil
+}
+
+// compile returns the instants of a schedule.
+func compile(sc *store.Schedule) (schedule.Schedule, error) {
+	loc, err := location(sc.Zone)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := instantOf(sc.Spec); ok {
+		return instant{at}, nil
+	}
+	s, err := schedule.ParseIn(sc.Spec, loc)
+	if err != nil {
+		return nil, bad("when: %s", strings.TrimPrefix(err.Error(), "schedule: "))
+	}
+	return schedule.Starting(s, sc.Began), nil
+}
+
+// firing returns what is due of a schedule.
+func firing(sc *store.Schedule, now time.Time) (store.Firing, error) {
+	s, err := compile(sc)
+	if err != nil {
+		return store.Firing{}, err
+	}
+	instants, next, err := schedule.Due(s, sc.Last, now, schedule.Misfire(sc.Misfire), misfireGrace)
+	if err != nil {
+		return store.Firing{}, err
+	}
+	f := begin(sc, len(instants))
+	f.Last, f.Due = later(now, sc.Last), next
+	for _, at := range instants {
+		run := store.FiringRun{Scheduled: at, Ready: at}
+		if sc.Jitter > 0 {
+			run.Ready = at.Add(rand.N(sc.Jitter))
+		}
+		f.Runs = append(f.Runs, run)
+	}
+	return f, nil
+}
+
+// begin returns a firing of n runs to be, which wait for each other if they are many, whatever the overlap policy.
+func begin(sc *store.Schedule, n int) store.Firing {
+	overlap := schedule.Overlap(sc.Overlap)
+	f := store.Firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Serial: overlap != schedule.OverlapAllow || n > 1, Admits: overlap.Admits}
+	if n > 1 {
+		f.Admits = func(_, waiting int) bool { return waiting < schedule.MaxWaiting }
+	}
+	return f
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// first returns the first instant of a schedule after now. Errors: ErrBad.
+func first(sc *store.Schedule, now time.Time) (time.Time, error) {
+	s, err := compile(sc)
+	if err != nil {
+		return time.Time{}, err
+	}
+	next := s.Next(now)
+	if next.IsZero() {
+		return time.Time{}, bad("when: %q has no instant after %s: it would never run", sc.Spec, now.UTC().Format(time.RFC3339))
+	}
+	if after := s.Next(next); !after.IsZero() && after.Sub(next) < minDistance {
+		return time.Time{}, bad("when: %q runs every %v; want %v or more", sc.Spec, after.Sub(next), minDistance)
+	}
+	return next, nil
+}
+
+// ParseOverlap reads what [schedule.Overlap] writes: skip, allow or queue(5). The empty text is skip.
+func ParseOverlap(text string) (schedule.Overlap, error) {
+	switch n, counted := inner(text, "queue"); {
+	case text == "" || text == "skip":
+		return schedule.OverlapSkip, nil
+	case text == "allow":
+		return schedule.OverlapAllow, nil
+	case counted && n >= 1 && n <= schedule.MaxWaiting:
+		return schedule.OverlapQueue(n), nil
+	}
+	return 0, bad("overlap: %.40q is none; want skip, allow, or queue(1) to queue(%d)", text, schedule.MaxWaiting)
+}
+
+// ParseMisfire reads what [schedule.Misfire] writes: once, skip or all(5). The empty text is once.
+func ParseMisfire(text string) (schedule.Misfire, error) {
+	switch n, counted := inner(text, "all"); {
+	case text == "" || text == "once":
+		return schedule.MisfireOnce, nil
+	case text == "skip":
+		return schedule.MisfireSkip, nil
+	case counted && n >= 1 && n <= schedule.MaxMisfires:
+		return schedule.MisfireAll(n), nil
+	}
+	return 0, bad("misfire: %.40q is none; want once, skip, or all(1) to all(%d)", text, schedule.MaxMisfires)
+}
+
+// inner returns the number n of a text that is NAME(n).
+func inner(text, name string) (n int, ok bool) {
+	digits, begins := strings.CutPrefix(text, name+"(")
+	digits, ends := strings.CutSuffix(digits, ")")
+	n, err := strconv.Atoi(digits)
+	return n, begins && ends && err == nil
+}
+
+// ErrBad is wrapped by errors that say what is wrong with what was asked for.
+var ErrBad = errors.New("cron: bad request")
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,128 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	defaultListed = 1000
+	maxPattern    = 255
+	listBatch     = 512
+)
+
+// chosen chooses devices by patterns for their ids and their groups; an empty one chooses all.
+type chosen struct {
+	Device string `json:"device,omitempty"`
+	Group  string `json:"group,omitempty"`
+}
+
+func (c *chosen) check() error {
+	for _, pattern := range []string{c.Device, c.Group} {
+		if len(pattern) > maxPattern || !utf8.ValidString(pattern) {
+			return bad("settings: the pattern %.80q is too long, or not UTF-8", pattern)
+		}
+	}
+	return nil
+}
+
+func (c *chosen) matches(id, group string) bool {
+	return (c.Device == "" || liveness.Match(c.Device, id)) && (c.Group == "" || liveness.Match(c.Group, group))
+}
+
+// report tells of the devices that are offline.
+type report struct {
+	target
+	chosen
+
+	// MinOfflineMS leaves out those that went offline less long ago.
+	MinOfflineMS float64 `json:"min_offline_ms,omitempty"`
+	// Limit is how many are listed at most; all are counted. Default: 1,000.
+	Limit int `json:"limit,omitempty"`
+}
+
+// reportBody is what is delivered.
+type reportBody struct {
+	about
+
+	Time      time.Time `json:"time"`
+	Count     int       `json:"count"`
+	Devices   []offline `json:"devices"`
+	Truncated bool      `json:"truncated"`
+}
+
+// offline is a device that is offline.
+type offline struct {
+	ID          string    `json:"id"`
+	Group       string    `json:"group,omitempty"`
+	Since       time.Time `json:"since"`
+	LastSeen    time.Time `json:"last_seen,omitzero"`
+	Reason      string    `json:"reason"`
+	Maintenance bool      `json:"maintenance,omitempty"`
+}
+
+func (r *report) check(e *Engine) error {
+	if !(r.MinOfflineMS >= 0 && r.MinOfflineMS <= 1e12) {
+		return bad("settings: min_offline_ms is %v, want 0 or more", r.MinOfflineMS)
+	}
+	if r.Limit < 0 || r.Limit > 10*defaultListed {
+		return bad("settings: limit is %d, want 1 to %d", r.Limit, 10*defaultListed)
+	}
+	if err := r.chosen.check(); err != nil {
+		return err
+	}
+	return r.target.check(e, json.RawMessage("{}"))
+}
+
+func (r *report) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+	limit := defaultListed
+	if r.Limit > 0 {
+		limit = r.Limit
+	}
+	least := time.Duration(r.MinOfflineMS * float64(time.Millisecond))
+	body := reportBody{about: aboutOf(run), Time: time.Now().UTC()}
+	body.Count, body.Devices = e.offline(&r.chosen, least, limit)
+	body.Devices = fitting(body.Devices)
+	body.Truncated = len(body.Devices) < body.Count
+	return r.send(ctx, e, run, "", body)
+}
+
+// offline counts the devices that have been offline for at least so long, and lists some of them.
+func (e *Engine) offline(c *chosen, least time.Duration, limit int) (count int, list []offline) {
+	list = []offline{}
+	before := time.Now().Add(-least)
+	var views []liveness.View
+	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
+		views, cursor = e.registry.List(views[:0], cursor, listBatch)
+		for i := range views {
+			v := &views[i]
+			if v.State != liveness.Offline || v.Since.After(before) || !c.matches(v.ID, v.Group) {
+				continue
+			}
+			if count++; count <= limit {
+				list = append(list, offline{
+					ID: v.ID, Group: v.Group, Since: v.Since.UTC(), LastSeen: v.LastSeen.UTC(), Reason: v.Reason.String(), Maintenance: v.Maintenance,
+				})
+			}
+		}
+	}
+	return count, list
+}
+
+// fitting shortens a list until it goes into the body of a job, with room for what stands around it.
+func fitting(list []offline) []offline {
+	for len(list) > 0 {
+		data, err := json.Marshal(list)
+		if err == nil && len(data) <= delivery.MaxBody-4096 {
+			break
+		}
+		list = list[:len(list)/2]
+	}
+	return list
+}

@@ -1,0 +1,85 @@
+package cron
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/store"
+)
+
+// Stats is a picture of an engine, since the process started.
+type Stats struct {
+	Running int // runs that go on here
+	Windows int // maintenance windows that are open
+	// Ended counts runs by what became of them: done, failed, lost; skipped counts instants; idle those that are to be begun again.
+	Ended map[store.ScheduleState]uint64
+	// Lateness of runs, how long after their instants they began: Late[i] counts those within LateBounds()[i], beyond the one before; the last
+	// those beyond all. LateSum is their total.
+	Late    []uint64
+	LateSum time.Duration
+}
+
+// LateBounds returns the bounds of Stats.Late.
+func LateBounds() []time.Duration {
+	return []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+}
+
+type stats struct {
+	mu    sync.Mutex // guards the fields below
+	ended map[store.ScheduleState]uint64
+	late  []uint64
+	sum   time.Duration
+}
+
+func (s *stats) end(state store.ScheduleState) { s.add(state, 1) }
+
+func (s *stats) skip(n int) { s.add(store.ScheduleSkipped, n) }
+
+func (s *stats) add(state store.ScheduleState, n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = make(map[store.ScheduleState]uint64)
+	}
+	s.ended[state] += uint64(n)
+}
+
+// begin notes how late a run begins for the first time.
+func (s *stats) begin(run *store.ClaimedRun) {
+	if run.Attempt > 1 {
+		return
+	}
+	late := max(run.Started.Sub(run.Ready), 0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bounds := LateBounds()
+	if s.late == nil {
+		s.late = make([]uint64, len(bounds)+1)
+	}
+	i := 0
+	for i < len(bounds) && late > bounds[i] {
+		i++
+	}
+	s.late[i]++
+	s.sum += late
+}
+
+// Stats returns a picture of the engine.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	st := Stats{Running: e.busy}
+	e.mu.Unlock()
+	st.Windows = e.windows.count()
+	e.stats.mu.Lock()
+	defer e.stats.mu.Unlock()
+	st.Ended, st.LateSum = maps.Clone(e.stats.ended), e.stats.sum
+	st.Late = append(make([]uint64, 0, len(LateBounds())+1), e.stats.late...)
+	if len(st.Late) == 0 {
+		st.Late = make([]uint64, len(LateBounds())+1)
+	}
+	return st
+}

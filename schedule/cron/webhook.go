@@ -1,0 +1,108 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/store"
+)
+
+// target is where something is delivered to.
+type target struct {
+	Endpoint string `json:"endpoint,omitempty"`
+	URL      string `json:"url,omitempty"`
+	Queue    string `json:"queue,omitempty"`
+}
+
+func (t *target) given() bool { return *t != target{} }
+
+func (t *target) request(body json.RawMessage) delivery.Request {
+	return delivery.Request{Endpoint: t.Endpoint, URL: t.URL, Queue: t.Queue, Body: body}
+}
+
+func (t *target) check(e *Engine, body json.RawMessage) error {
+	if err := e.delivery.Check(t.request(body)); err != nil {
+		return bad("settings: %s", deliveryText(err))
+	}
+	return nil
+}
+
+// deliveryText returns what an error says, without the words that say where it is from.
+func deliveryText(err error) string {
+	text := err.Error()
+	for _, kind := range []error{delivery.ErrBad, store.ErrUnknown} {
+		if prefix := kind.Error() + ": "; len(text) > len(prefix) && text[:len(prefix)] == prefix {
+			text = text[len(prefix):]
+		}
+	}
+	return text
+}
+
+// send makes a job, once for each run and what, and says what came of it. A database that fails is waited for.
+func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, what string, body any) store.ScheduleOutcome {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return failed("write the body: %w", err)
+	}
+	r := t.request(data)
+	r.Unique = fmt.Sprintf("schedule:%s:%d%s", run.Name, run.ID, what)
+	var job uint64
+	var answer error
+	_, err = e.insist(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		job, err = e.delivery.Enqueue(ctx, r)
+		if errors.Is(err, delivery.ErrBad) || errors.Is(err, delivery.ErrFull) || errors.Is(err, store.ErrUnknown) {
+			answer, err = err, nil
+		}
+		return true, err
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return store.ScheduleOutcome{State: store.ScheduleIdle, Error: err.Error()}
+	case err != nil:
+		return failed("%w", err)
+	case answer != nil:
+		return failed("%s", deliveryText(answer))
+	}
+	return store.ScheduleOutcome{State: store.ScheduleDone, Output: fmt.Sprintf("job %d", job)}
+}
+
+// webhook delivers a body.
+type webhook struct {
+	target
+
+	// Body is what is delivered. Default: what [about] says of the run.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// about says which run a message is from.
+type about struct {
+	Schedule  string    `json:"schedule"`
+	Run       uint64    `json:"run"` // the same each time that the run is begun
+	Number    uint64    `json:"number"`
+	Scheduled time.Time `json:"scheduled"`
+	Manual    bool      `json:"manual,omitempty"`
+}
+
+func aboutOf(run *store.ClaimedRun) about {
+	return about{Schedule: run.Name, Run: run.ID, Number: run.Number, Scheduled: run.Scheduled.UTC(), Manual: run.Manual}
+}
+
+func (w *webhook) check(e *Engine) error {
+	body := w.Body
+	if body == nil {
+		body = json.RawMessage("{}")
+	}
+	return w.target.check(e, body)
+}
+
+func (w *webhook) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+	if w.Body != nil {
+		return w.send(ctx, e, run, "", w.Body)
+	}
+	return w.send(ctx, e, run, "", aboutOf(run))
+}

@@ -1,0 +1,286 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	maxWindow = 366 * 24 * time.Hour
+	// coverBatch is how many devices are looked at under one lock, and makeWay how long to wait when others have much to do.
+	coverBatch = 256
+	makeWay    = 20 * time.Millisecond
+	// windowListed is how many devices the message at the end of a window lists.
+	windowListed = 100
+)
+
+// window is a maintenance window: the devices that it chooses are in maintenance from its instant on, for a while.
+type window struct {
+	chosen
+	target
+
+	ForMS float64 `json:"for_ms"`
+	// Silence says what becomes of a silence in the window: it counts, or is excused, so that each device has its whole timeout after the
+	// end. Default: counts.
+	Silence string `json:"silence,omitempty"`
+}
+
+const (
+	silenceCounts  = "counts"
+	silenceExcused = "excused"
+)
+
+func (w *window) length() time.Duration { return time.Duration(w.ForMS * float64(time.Millisecond)) }
+
+func (w *window) check(e *Engine) error {
+	if !(w.ForMS >= 1000 && w.ForMS <= float64(maxWindow.Milliseconds())) {
+		return bad("settings: for_ms is %v, want 1000 to %d: how long the window is open", w.ForMS, maxWindow.Milliseconds())
+	}
+	if w.Silence != "" && w.Silence != silenceCounts && w.Silence != silenceExcused {
+		return bad("settings: silence is %.40q, want counts or excused", w.Silence)
+	}
+	if w.Device == "" && w.Group == "" {
+		return bad("settings: want device or group, a pattern that says which devices it covers; * is for all")
+	}
+	if err := w.chosen.check(); err != nil || !w.given() {
+		return err
+	}
+	return w.target.check(e, json.RawMessage("{}"))
+}
+
+// windowBody is what is told of a window.
+type windowBody struct {
+	about
+
+	Phase   string    `json:"phase"` // started or ended
+	Until   time.Time `json:"until"`
+	Covered int       `json:"covered"`
+	// Of the end: the devices that are offline, some of them by name.
+	Offline   *int      `json:"offline,omitempty"`
+	Devices   []offline `json:"devices,omitempty"`
+	Truncated bool      `json:"truncated,omitempty"`
+}
+
+// do keeps the window open until its time is over. Whoever takes the run over goes on from there.
+func (w *window) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+	until := run.Scheduled.Add(w.length())
+	body := windowBody{about: aboutOf(run), Phase: "started", Until: until.UTC()}
+	for told := run.Attempt > 1; ; {
+		left, err := e.pass(ctx, run.ID)
+		switch {
+		case ctx.Err() != nil:
+			return store.ScheduleOutcome{State: store.ScheduleIdle}
+		case err != nil:
+			pauseAfter(ctx, 6)
+			continue
+		case left <= 0:
+			return w.end(ctx, e, run, body)
+		}
+		if !told && w.given() {
+			body.Covered = e.count(&w.chosen)
+			if out := w.send(ctx, e, run, ":started", body); out.State == store.ScheduleFailed {
+				e.config.Logger.WarnContext(ctx, "nobody is told of a maintenance window", "schedule", run.Name, "error", out.Error)
+			}
+		}
+		told = true
+		e.windows.wait(ctx, min(left, e.config.Poll))
+	}
+}
+
+// end tells what the window leaves behind.
+func (w *window) end(ctx context.Context, e *Engine, run *store.ClaimedRun, body windowBody) store.ScheduleOutcome {
+	body.Phase, body.Covered = "ended", e.count(&w.chosen)
+	count, list := e.offline(&w.chosen, 0, windowListed)
+	body.Offline, body.Devices, body.Truncated = &count, fitting(list), count > len(list)
+	text := fmt.Sprintf("%d devices, %d of them offline at the end", body.Covered, count)
+	if !w.given() {
+		return store.ScheduleOutcome{State: store.ScheduleDone, Output: text}
+	}
+	out := w.send(ctx, e, run, ":ended", body)
+	out.Output = strings.Trim(text+"; "+out.Output, "; ")
+	return out
+}
+
+// count counts devices.
+func (e *Engine) count(c *chosen) (n int) {
+	var views []liveness.View
+	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
+		views, cursor = e.registry.List(views[:0], cursor, listBatch)
+		for i := range views {
+			if c.matches(views[i].ID, views[i].Group) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// open is a window that is open.
+type open struct {
+	chosen
+
+	run     uint64
+	name    string
+	until   time.Time
+	excuses bool
+}
+
+// windows are the maintenance windows that are open, as the database says. What they cover is made so again and again: for devices that have
+// come since, and after all that can go wrong.
+type windows struct {
+	passing sync.Mutex // held while devices are looked at; taken before mu
+
+	mu      sync.Mutex // guards the fields below
+	open    []open
+	passed  time.Time     // when all devices were looked at last
+	changed chan struct{} // closed, and replaced, when somebody should look at once
+}
+
+func (w *windows) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.open)
+}
+
+// look makes those who wait look at once.
+func (w *windows) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed != nil {
+		close(w.changed)
+		w.changed = nil
+	}
+}
+
+// wait waits a while, or until somebody should look.
+func (w *windows) wait(ctx context.Context, d time.Duration) {
+	w.mu.Lock()
+	if w.changed == nil {
+		w.changed = make(chan struct{})
+	}
+	changed := w.changed
+	w.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+// watchWindows repairs what an earlier life has left: devices that count as covered by a window which is gone.
+func (e *Engine) watchWindows(ctx context.Context) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		if _, err := e.pass(ctx, 0); err == nil {
+			return
+		}
+		pauseAfter(ctx, failures)
+	}
+}
+
+// pass makes the devices that open windows cover be in maintenance, and no others, and says for how long the window of a run is open still.
+func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err error) {
+	e.windows.passing.Lock()
+	defer e.windows.passing.Unlock()
+	now, err := e.config.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	begun, err := e.schedules.Begun(ctx, kindMaintenance)
+	if err != nil {
+		return 0, err
+	}
+	var list []open
+	for i := range begun {
+		act, err := actionOf(kindMaintenance, begun[i].Of.Settings)
+		w, ok := act.(*window)
+		if err != nil || !ok {
+			continue // its run says so
+		}
+		o := open{chosen: w.chosen, run: begun[i].ID, name: begun[i].Name, until: begun[i].Scheduled.Add(w.length()), excuses: w.Silence == silenceExcused}
+		if o.until.After(now) {
+			list = append(list, o)
+		}
+		if o.run == run {
+			left = o.until.Sub(now)
+		}
+	}
+	e.windows.mu.Lock()
+	was, fresh := e.windows.open, !e.windows.passed.IsZero() && time.Since(e.windows.passed) < e.config.Poll/2
+	e.windows.mu.Unlock()
+	if fresh && slices.Equal(was, list) { // another window has looked
+		return left, nil
+	}
+	if err := e.cover(ctx, list, ended(was, list), now); err != nil {
+		return 0, err
+	}
+	e.windows.mu.Lock()
+	defer e.windows.mu.Unlock()
+	e.windows.open, e.windows.passed = list, time.Now()
+	return left, nil
+}
+
+// ended names the windows that were open and are no longer.
+func ended(was, list []open) string {
+	var names []string
+	for _, o := range was {
+		if !slices.ContainsFunc(list, func(other open) bool { return other.run == o.run }) {
+			names = append(names, o.name)
+		}
+	}
+	if len(names) == 0 {
+		return "window"
+	}
+	return "window " + strings.Join(names[:min(len(names), 3)], ", ")
+}
+
+// cover looks at all devices. Each window by itself is asked for in turn, so there should be few.
+func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.Time) error {
+	by := func(id, group string) (w liveness.Window, covered bool) {
+		for i := range list {
+			o := &list[i]
+			if !o.matches(id, group) {
+				continue
+			}
+			if !covered {
+				w.Name, covered = "window "+o.name, true
+			}
+			if o.excuses {
+				w.Excuse = max(w.Excuse, o.until.Sub(now))
+			}
+		}
+		return w, covered
+	}
+	for from, more := liveness.Cursor(0), true; more; {
+		next, _, err := e.registry.Cover(from, coverBatch, ended, by)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, liveness.ErrBusy):
+			pause(ctx, makeWay)
+		case err != nil:
+			return err
+		}
+		from, more = next, err != nil || next != 0
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

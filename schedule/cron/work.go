@@ -1,0 +1,141 @@
+package cron
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holter-iot/holter/store"
+)
+
+// The kinds of schedules.
+const (
+	kindWebhook     = "webhook"
+	kindCommand     = "command"
+	kindReport      = "report"
+	kindMaintenance = "maintenance"
+)
+
+// Kinds returns the kinds of schedules.
+func Kinds() []string { return []string{kindWebhook, kindCommand, kindReport, kindMaintenance} }
+
+// action is what is done at the instants of a schedule.
+type action interface {
+	// check says what is wrong with it, as far as that can be told before it is done.
+	check(e *Engine) error
+	// do does it. It ends soon after hard is done, and need not go on once ctx is; then it returns the state idle, if it is to be done again.
+	do(ctx, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome
+}
+
+// actionOf reads the settings of a kind. Errors: ErrBad.
+func actionOf(kind string, settings json.RawMessage) (action, error) {
+	var a action
+	switch kind {
+	case kindWebhook:
+		a = &webhook{}
+	case kindCommand:
+		a = &program{}
+	case kindReport:
+		a = &report{}
+	case kindMaintenance:
+		a = &window{}
+	default:
+		return nil, bad("kind: there is no kind %.40q; want webhook, command, report or maintenance", kind)
+	}
+	if len(settings) == 0 {
+		settings = json.RawMessage("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(settings))
+	d.DisallowUnknownFields()
+	if err := d.Decode(a); err != nil {
+		return nil, bad("settings: %w", err)
+	}
+	return a, nil
+}
+
+func failed(format string, args ...any) store.ScheduleOutcome {
+	return store.ScheduleOutcome{State: store.ScheduleFailed, Error: fmt.Errorf(format, args...).Error()}
+}
+
+// work takes a run that was claimed to its end.
+func (e *Engine) work(ctx, hard context.Context, run *store.ClaimedRun) {
+	if ctx.Err() != nil {
+		e.finish(ctx, run, store.ScheduleOutcome{State: store.ScheduleIdle})
+		return
+	}
+	begun, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
+		now, err := e.config.Now(ctx)
+		if err != nil {
+			return false, err
+		}
+		return e.schedules.Start(ctx, &run.ScheduleRun, now, e.config.Lease)
+	})
+	if err != nil || !begun { // the sweep finds it
+		return
+	}
+	e.mu.Lock()
+	*e.flight[run.ID] = run.ScheduleRun
+	e.mu.Unlock()
+	e.stats.begin(run)
+	e.finish(ctx, run, e.perform(ctx, hard, run))
+}
+
+// perform does what the run is for.
+func (e *Engine) perform(ctx, hard context.Context, run *store.ClaimedRun) (out store.ScheduleOutcome) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.config.Logger.ErrorContext(ctx, "a run panicked", "schedule", run.Name, "run", run.ID, "panic", r)
+			out = failed("it panicked: %v", r)
+		}
+	}()
+	act, err := actionOf(run.Of.Kind, run.Of.Settings)
+	if err != nil {
+		return failed("%w", err)
+	}
+	out = act.do(ctx, hard, e, run)
+	if out.State == store.ScheduleIdle && run.Once {
+		out.State = store.ScheduleLost
+	}
+	return out
+}
+
+// finish writes down what came of a run.
+func (e *Engine) finish(ctx context.Context, run *store.ClaimedRun, out store.ScheduleOutcome) {
+	ended, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
+		now, err := e.config.Now(ctx)
+		if err != nil {
+			return false, err
+		}
+		return e.schedules.Finish(ctx, &run.ScheduleRun, out, now)
+	})
+	switch {
+	case err != nil:
+		e.config.Logger.ErrorContext(ctx, "what came of a run could not be written", "schedule", run.Name, "run", run.ID, "state", out.State, "error", err)
+	case ended:
+		e.stats.end(out.State)
+	}
+	if out.State == store.ScheduleFailed {
+		e.config.Logger.WarnContext(ctx, "a run failed", "schedule", run.Name, "run", run.ID, "error", out.Error)
+	}
+}
+
+// lastWord is how long the database may fail after Run was told to end before what is to be written is given up.
+const lastWord = 5 * time.Second
+
+// insist does something with the database until the database does not fail, or cannot be written any more, or ctx was done long ago.
+func (e *Engine) insist(ctx context.Context, do func(ctx context.Context) (bool, error)) (bool, error) {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, cancel) })
+	defer stop()
+	for failures := 1; ; failures++ {
+		ok, err := do(patient)
+		if err == nil || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotOpen) || patient.Err() != nil {
+			return ok, err
+		}
+		pauseAfter(patient, failures)
+	}
+}

@@ -1,0 +1,353 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// scheduleRunsKept is how many runs of a schedule that have ended are kept.
+const scheduleRunsKept = 100
+
+type scheduleRunRow struct {
+	bun.BaseModel `bun:"table:schedule_runs"`
+
+	ID        uint64        `bun:"id,pk"`
+	Schedule  uint64        `bun:"schedule"`
+	Name      string        `bun:"name"`
+	Kind      string        `bun:"kind"`
+	Number    uint64        `bun:"number"`
+	Scheduled int64         `bun:"scheduled"`
+	Ready     int64         `bun:"ready"`
+	Serial    int           `bun:"serial"`
+	Once      int           `bun:"once"`
+	ByHand    int           `bun:"by_hand"`
+	State     ScheduleState `bun:"state"`
+	Owner     string        `bun:"owner"`
+	Claim     int64         `bun:"claim"`
+	Lease     int64         `bun:"lease"`
+	Attempt   int           `bun:"attempt"`
+	Started   int64         `bun:"started"`
+	Ended     int64         `bun:"ended"`
+	Code      int           `bun:"code"`
+	Output    string        `bun:"output"`
+	Error     string        `bun:"error"`
+}
+
+func (r *scheduleRunRow) value() ScheduleRun {
+	return ScheduleRun{
+		ID: r.ID, Schedule: r.Schedule, Name: r.Name, Kind: r.Kind, Number: r.Number, Scheduled: timeOf(r.Scheduled), Ready: timeOf(r.Ready),
+		Once: r.Once != 0, Manual: r.ByHand != 0, State: r.State, Owner: r.Owner, Claim: r.Claim, Lease: timeOf(r.Lease), Attempt: r.Attempt,
+		Started: timeOf(r.Started), Ended: timeOf(r.Ended), Code: r.Code, Output: r.Output, Error: r.Error,
+	}
+}
+
+// fire is Fire for one schedule.
+func fire(ctx context.Context, tx bun.Tx, f *Firing, now time.Time) (out Fired, err error) {
+	sc := &f.Schedule
+	running, waiting, err := countRuns(ctx, tx, sc.Num)
+	if err != nil {
+		return out, err
+	}
+	if f.Manual && !f.Admits(running, waiting) {
+		return Fired{Skipped: len(f.Runs)}, errNoRoom
+	}
+	moved, err := changed(tx.NewRaw("UPDATE schedules SET last = ?, due = ?, claim = claim + 1 WHERE num = ? AND claim = ?",
+		nanos(f.Last), dueNanos(f.Due), sc.Num, sc.Claim).Exec(ctx))
+	if err != nil || !moved {
+		return Fired{Stale: true}, err
+	}
+	var skipped []FiringRun
+	for _, run := range f.Runs {
+		if !f.Admits(running, waiting) {
+			skipped = append(skipped, run)
+			continue
+		}
+		made, err := insertRun(ctx, tx, f, run, sc.Runs+uint64(len(out.Runs))+1)
+		if err != nil {
+			return out, err
+		}
+		out.Runs = append(out.Runs, made)
+		waiting++
+	}
+	if out.Skipped = len(skipped); out.Skipped > 0 {
+		if err := noteSkipped(ctx, tx, f, skipped, now); err != nil {
+			return out, err
+		}
+	}
+	if len(out.Runs) > 0 {
+		if _, err := tx.NewRaw("UPDATE schedules SET runs = ? WHERE num = ?", sc.Runs+uint64(len(out.Runs)), sc.Num).Exec(ctx); err != nil {
+			return out, err
+		}
+	}
+	return out, trimRuns(ctx, tx, sc.Num)
+}
+
+// countRuns counts the runs of a schedule that have not ended.
+func countRuns(ctx context.Context, tx bun.Tx, schedule uint64) (running, waiting int, err error) {
+	var rows []struct {
+		State ScheduleState `bun:"state"`
+		N     int           `bun:"n"`
+	}
+	err = tx.NewRaw("SELECT state, COUNT(*) AS n FROM schedule_runs WHERE schedule = ? AND ended = 0 GROUP BY state", schedule).Scan(ctx, &rows)
+	for _, r := range rows {
+		if r.State == ScheduleIdle {
+			waiting += r.N
+		} else {
+			running += r.N
+		}
+	}
+	return running, waiting, err
+}
+
+func insertRun(ctx context.Context, tx bun.Tx, f *Firing, run FiringRun, number uint64) (ScheduleRun, error) {
+	id, err := takeScheduleNumber(ctx, tx)
+	if err != nil {
+		return ScheduleRun{}, err
+	}
+	row := scheduleRunRow{
+		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Number: number, Scheduled: nanos(run.Scheduled), Ready: nanos(run.Ready),
+		Serial: int(flag(f.Serial, 1)), Once: int(flag(f.Schedule.Once, 1)), ByHand: int(flag(f.Manual, 1)), State: ScheduleIdle,
+	}
+	_, err = tx.NewInsert().Model(&row).Exec(ctx)
+	return row.value(), err
+}
+
+// noteSkipped writes that there was no room for runs, into the latest row of the schedule if that says the same of those before.
+func noteSkipped(ctx context.Context, tx bun.Tx, f *Firing, skipped []FiringRun, now time.Time) error {
+	var latest []scheduleRunRow
+	err := tx.NewSelect().Model(&latest).Where("schedule = ?", f.Schedule.Num).Order("id DESC").Limit(1).Scan(ctx)
+	if err != nil {
+		return err
+	}
+	at := nanos(skipped[len(skipped)-1].Scheduled)
+	if len(latest) > 0 && latest[0].State == ScheduleSkipped {
+		_, err := tx.NewRaw("UPDATE schedule_runs SET attempt = attempt + ?, scheduled = ?, ended = ? WHERE id = ?",
+			len(skipped), at, nanos(now), latest[0].ID).Exec(ctx)
+		return err
+	}
+	id, err := takeScheduleNumber(ctx, tx)
+	if err != nil {
+		return err
+	}
+	row := scheduleRunRow{
+		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Scheduled: at, Ready: at, State: ScheduleSkipped,
+		Attempt: len(skipped), Ended: nanos(now),
+	}
+	_, err = tx.NewInsert().Model(&row).Exec(ctx)
+	return err
+}
+
+// trimRuns removes the oldest runs of a schedule that have ended.
+func trimRuns(ctx context.Context, tx bun.Tx, schedule uint64) error {
+	var beyond []uint64
+	err := tx.NewRaw("SELECT id FROM schedule_runs WHERE schedule = ? AND ended > 0 ORDER BY id DESC LIMIT 1 OFFSET ?", schedule, scheduleRunsKept).Scan(ctx, &beyond)
+	if err != nil || len(beyond) == 0 {
+		return err
+	}
+	_, err = tx.NewRaw("DELETE FROM schedule_runs WHERE schedule = ? AND id <= ? AND ended > 0", schedule, beyond[0]).Exec(ctx)
+	return err
+}
+
+// claimable is the condition of a run r that may be claimed: its time has come, or the clock was set back since it was made; and those that
+// it waits for have ended.
+const claimable = "r.state = ? AND (r.ready <= ? OR r.scheduled > ?) AND (r.serial = 0 OR NOT EXISTS (SELECT 1 FROM schedule_runs o " +
+	"WHERE o.schedule = r.schedule AND o.ended = 0 AND (o.state <> ? OR o.id < r.id)))"
+
+func claimArgs(now time.Time) []any {
+	return []any{ScheduleIdle, now.UnixNano(), now.UnixNano(), ScheduleIdle}
+}
+
+// ClaimedRun is a run with its schedule.
+type ClaimedRun struct {
+	ScheduleRun
+
+	Of Schedule
+}
+
+// Claim takes up to n runs of some kinds that wait, the one that waits longest first, for the owner, until the lease ends. It must not be empty.
+func (s *Schedules) Claim(ctx context.Context, kinds []string, n int, owner string, now time.Time, lease time.Duration) (claimed []ClaimedRun, err error) {
+	if n < 1 || len(kinds) == 0 {
+		return nil, nil
+	}
+	err = s.write(ctx, "claim runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+		claimed = nil
+		var rows []scheduleRunRow
+		err := tx.NewRaw("SELECT r.* FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) ORDER BY r.ready, r.id LIMIT ?",
+			append(claimArgs(now), bun.List(kinds), n)...).Scan(ctx, &rows)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			run := rows[i].value()
+			run.State, run.Owner, run.Lease = ScheduleClaimed, owner, now.Add(lease)
+			ok, err := changed(tx.NewRaw("UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
+				run.State, owner, nanos(run.Lease), run.ID, run.Claim, ScheduleIdle).Exec(ctx))
+			if err != nil {
+				return err
+			}
+			var of scheduleRow
+			if err := tx.NewSelect().Model(&of).Where("num = ?", run.Schedule).Scan(ctx); err != nil {
+				return fmt.Errorf("the schedule of run %d: %w", run.ID, err)
+			}
+			if run.Claim++; ok {
+				claimed = append(claimed, ClaimedRun{run, of.value()})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// step changes a run that is in a state under its claim, and says whether it was.
+func (s *Schedules) step(ctx context.Context, what string, run *ScheduleRun, set string, args ...any) (ok bool, err error) {
+	err = s.write(ctx, what, func(ctx context.Context, tx bun.Tx) (err error) {
+		ok, err = changed(tx.NewRaw("UPDATE schedule_runs SET "+set+" WHERE id = ? AND claim = ? AND state = ?", append(args, run.ID, run.Claim, run.State)...).Exec(ctx))
+		return err
+	})
+	return ok && err == nil, err
+}
+
+// Start says that a claimed run begins. Only if it says true may it.
+func (s *Schedules) Start(ctx context.Context, run *ScheduleRun, now time.Time, lease time.Duration) (bool, error) {
+	ok, err := s.step(ctx, "begin a run of a schedule", run,
+		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", ScheduleRunning, nanos(now), nanos(now.Add(lease)))
+	if ok {
+		if run.Started.IsZero() {
+			run.Started = now
+		}
+		run.State, run.Lease = ScheduleRunning, now.Add(lease)
+		run.Attempt++
+	}
+	return ok, err
+}
+
+// Extend moves the end of the leases of runs that are still claimed or running under their claims.
+func (s *Schedules) Extend(ctx context.Context, runs []ScheduleRun, until time.Time) error {
+	return s.write(ctx, "extend the lease of runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+		for i := range runs {
+			_, err := tx.NewRaw("UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND state IN (?)", nanos(until), runs[i].ID, runs[i].Claim,
+				bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// ScheduleOutcome is what came of a run.
+type ScheduleOutcome struct {
+	State  ScheduleState
+	Code   int
+	Output string // its beginning is kept
+	Error  string
+}
+
+// Finish says what came of a run that is claimed or running: a final state, or idle for one that is to be claimed again.
+func (s *Schedules) Finish(ctx context.Context, run *ScheduleRun, o ScheduleOutcome, now time.Time) (bool, error) {
+	ended := nanos(now)
+	if o.State == ScheduleIdle {
+		ended = 0
+	}
+	return s.step(ctx, "end a run of a schedule", run, "state = ?, owner = '', lease = 0, claim = claim + 1, ended = ?, code = ?, output = ?, error = ?",
+		o.State, ended, o.Code, shortText(o.Output, maxResponse), shortText(o.Error, maxJobError))
+}
+
+// Abandoned returns runs that are claimed or running and whose lease has ended, or, if the clock was set back, lies further ahead than any
+// that was given; and those whose owner has the prefix, but is not the owner itself: an earlier life of the same.
+func (s *Schedules) Abandoned(ctx context.Context, owner, prefix string, now, furthest time.Time) ([]ScheduleRun, error) {
+	var rows []scheduleRunRow
+	err := s.read(ctx, "look for runs that were left", func(ctx context.Context, db *bun.DB) error {
+		rows = nil
+		return db.NewSelect().Model(&rows).Where("state IN (?)", bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).
+			Where("(lease <= ? OR lease > ? OR (owner <> ? AND SUBSTR(owner, 1, ?) = ?))", nanos(now), nanos(furthest), owner, len(prefix), prefix).Order("id").Scan(ctx)
+	})
+	return runValues(rows), err
+}
+
+func runValues(rows []scheduleRunRow) []ScheduleRun {
+	runs := make([]ScheduleRun, len(rows))
+	for i := range rows {
+		runs[i] = rows[i].value()
+	}
+	return runs
+}
+
+// Begun returns the runs of a kind that have begun and not ended, with their schedules, whether or not anybody is at work on them now.
+func (s *Schedules) Begun(ctx context.Context, kind string) ([]ClaimedRun, error) {
+	var rows []scheduleRunRow
+	var schedules []scheduleRow
+	err := s.read(ctx, "read what goes on", func(ctx context.Context, db *bun.DB) error {
+		rows, schedules = nil, nil
+		if err := db.NewSelect().Model(&rows).Where("ended = 0 AND started > 0 AND kind = ?", kind).Order("id").Scan(ctx); err != nil {
+			return err
+		}
+		return db.NewSelect().Model(&schedules).Where("kind = ?", kind).Scan(ctx)
+	})
+	of := make(map[uint64]Schedule)
+	for i := range schedules {
+		of[schedules[i].Num] = schedules[i].value()
+	}
+	var begun []ClaimedRun
+	for _, run := range runValues(rows) {
+		if sc, ok := of[run.Schedule]; ok {
+			begun = append(begun, ClaimedRun{run, sc})
+		}
+	}
+	return begun, err
+}
+
+// ScheduleRunFilter chooses runs of schedules. The zero one chooses all.
+type ScheduleRunFilter struct {
+	Name   string          // only of this schedule
+	States []ScheduleState // only in these; nil for all
+	Before uint64          // only with a smaller id; 0 for all
+}
+
+// History returns up to limit runs, the latest first.
+func (s *Schedules) History(ctx context.Context, f ScheduleRunFilter, limit int) ([]ScheduleRun, error) {
+	var rows []scheduleRunRow
+	err := s.read(ctx, "read runs of schedules", func(ctx context.Context, db *bun.DB) error {
+		rows = nil
+		q := db.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+		if f.Name != "" {
+			q = q.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", cleanText(f.Name))
+		}
+		if f.States != nil {
+			q = q.Where("state IN (?)", bun.List(f.States))
+		}
+		if f.Before != 0 {
+			q = q.Where("id < ?", f.Before)
+		}
+		return q.Scan(ctx)
+	})
+	return runValues(rows), err
+}
+
+// Forget removes runs that ended before an instant, and says how many.
+func (s *Schedules) Forget(ctx context.Context, before time.Time) (total int, err error) {
+	for ctx.Err() == nil {
+		var n int64
+		err := s.write(ctx, "remove old runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+			var ids []uint64
+			n = 0
+			err := tx.NewRaw("SELECT id FROM schedule_runs WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", nanos(before), pruneStep).Scan(ctx, &ids)
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			n = int64(len(ids))
+			_, err = tx.NewRaw("DELETE FROM schedule_runs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+			return err
+		})
+		if total += int(n); err != nil || n == 0 {
+			return total, err
+		}
+	}
+	return total, ctx.Err()
+}
