@@ -11,7 +11,7 @@ import (
 
 // commandSettings are the settings of an endpoint of kind command.
 type commandSettings struct {
-	common
+	Common
 
 	// Args are the arguments of the program. No shell looks at them.
 	Args []string `json:"args,omitempty"`
@@ -30,7 +30,7 @@ type program struct {
 // commandKind makes a program of an endpoint's settings.
 func commandKind(target string, settings json.RawMessage) (Sink, error) {
 	var s commandSettings
-	if err := decodeSettings(settings, &s); err != nil {
+	if err := DecodeSettings(settings, &s); err != nil {
 		return nil, err
 	}
 	if s.Batch > 1 {

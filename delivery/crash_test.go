@@ -24,6 +24,7 @@ import (
 const (
 	childDatabase = "HOLTER_DELIVERY_TEST_DATABASE"
 	childTarget   = "HOLTER_DELIVERY_TEST_TARGET"
+	childLife     = "HOLTER_DELIVERY_TEST_LIFE" // which tells its requests from those that an earlier one had sent
 )
 
 // crashDevices is how many devices the child has.
@@ -49,7 +50,7 @@ func child() {
 	fail(err)
 	_, err = s.Load(ctx, registry)
 	fail(err)
-	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Private: loopback()})
+	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Agent: os.Getenv(childLife), Private: loopback()})
 	fail(err)
 	fail(e.Load(ctx))
 	if len(e.Settings().Endpoints) == 0 {
@@ -103,32 +104,25 @@ func kills(t *testing.T) int {
 func TestKilled(t *testing.T) {
 	type came struct {
 		id   string
-		life int
+		life string
 	}
-	var mu sync.Mutex // guards life and log
-	var life int
+	var mu sync.Mutex // guards log
 	var log []came
-	lives := make(chan int, 1)
 	rc := newReceiver(t, func(_ int, r request, w http.ResponseWriter) {
 		if rand.IntN(10) == 0 {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
 		mu.Lock()
-		select {
-		case life = <-lives:
-		default:
-		}
-		log = append(log, came{strings.ReplaceAll(r.header.Get("webhook-id"), "%2D", "-"), life})
+		log = append(log, came{strings.ReplaceAll(r.header.Get("webhook-id"), "%2D", "-"), r.header.Get("User-Agent")})
 		mu.Unlock()
 		w.WriteHeader(http.StatusOK)
 	})
 	url := "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db")
 	committed := uint64(0)
 	for n := range kills(t) {
-		lives <- n
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), childDatabase+"="+url, childTarget+"="+rc.URL)
+		cmd.Env = append(os.Environ(), childDatabase+"="+url, childTarget+"="+rc.URL, childLife+"="+fmt.Sprint("life-", n))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -150,13 +144,8 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 			t.Fatalf("the child ended by itself: %v", err)
 		}
-		select {
-		case <-lives: // nothing was delivered
-		default:
-		}
 	}
-	lives <- kills(t)
-	r := &rig{tb: t, url: url}
+	r := &rig{tb: t, url: url, cfg: delivery.Config{Agent: "last-life"}}
 	r.start()
 	defer r.end()
 	r.idle()
@@ -169,7 +158,7 @@ func TestKilled(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	first, last := make(map[string]int), make(map[string]int)
+	first, last := make(map[string]string), make(map[string]string)
 	next := make(map[string]uint64) // by device, the number to come
 	doubled := 0
 	for _, c := range log {

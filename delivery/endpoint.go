@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,19 +54,19 @@ func (e *Engine) kinds() map[string]Kind {
 }
 
 // newSink makes the sink of an endpoint, and returns its common settings.
-func (e *Engine) newSink(ep *store.Endpoint) (Sink, common, error) {
-	var c common
+func (e *Engine) newSink(ep *store.Endpoint) (Sink, Common, error) {
+	var c Common
 	kind, ok := e.kinds()[ep.Kind]
 	if !ok {
 		return nil, c, fmt.Errorf("kind %q: %s", ep.Kind, e.noKind(ep.Kind))
 	}
-	var lax struct{ common }
+	var lax struct{ Common }
 	if len(ep.Settings) > 0 {
 		if err := json.Unmarshal(ep.Settings, &lax); err != nil {
 			return nil, c, fmt.Errorf("settings: %w", err)
 		}
 	}
-	c = lax.common
+	c = lax.Common
 	sink, err := kind(ep.Target, ep.Settings)
 	return sink, c, errors.Join(err, c.check())
 }
@@ -77,13 +79,13 @@ func (e *Engine) noKind(kind string) string {
 	case "command":
 		return "this process is not configured to run commands"
 	}
-	return "there is none such, want webhook, mqtt, log or command"
+	return "there is none such, want one of " + strings.Join(slices.Sorted(maps.Keys(e.kinds())), ", ")
 }
 
 // newEndpoint makes an endpoint. One that cannot be made is there nevertheless, and says why.
 func (e *Engine) newEndpoint(ep store.Endpoint, counts *endpointCounts) *endpoint {
 	out := &endpoint{Endpoint: ep, counts: counts}
-	var c common
+	var c Common
 	if out.sink, c, out.err = e.newSink(&ep); out.err != nil {
 		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", ep.Name, "error", out.err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // logSettings are the settings of an endpoint of kind log.
 type logSettings struct {
-	common
+	Common
 
 	// MaxBytes is how long a file grows before the next one is begun. Default: 100 MiB.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
@@ -46,7 +46,7 @@ func logKind(dir string) Kind {
 			return nil, fmt.Errorf("target: %.80q is no name of a file in the directory of log files; want one such as events.jsonl", target)
 		}
 		var s logSettings
-		if err := decodeSettings(settings, &s); err != nil {
+		if err := DecodeSettings(settings, &s); err != nil {
 			return nil, err
 		}
 		out := &logFile{path: filepath.Join(dir, target), max: s.MaxBytes, files: defaultLogFiles}

@@ -20,7 +20,7 @@ import (
 
 // mqttSettings are the settings of an endpoint of kind mqtt.
 type mqttSettings struct {
-	common
+	Common
 
 	// Topic is where to publish; {key} stands for the ordering key, the device's id of an event, and {type} for its type, or job.
 	// Default: holter/{type}/{key}.
@@ -57,7 +57,7 @@ func mqttKind(guard *Guard) Kind {
 			return nil, fmt.Errorf("target: %.200q is no MQTT broker; want tcp://HOST:1883 or tls://HOST:8883, and user and password in the settings", target)
 		}
 		var s mqttSettings
-		if err := decodeSettings(settings, &s); err != nil {
+		if err := DecodeSettings(settings, &s); err != nil {
 			return nil, err
 		}
 		s.Topic = cmp.Or(s.Topic, defaultTopic)

@@ -58,8 +58,6 @@ type Common struct {
 	Batch int `json:"batch,omitempty"`
 }
 
-type common = Common
-
 const (
 	defaultTimeout = 10 * time.Second
 	maxTimeout     = 10 * time.Minute
@@ -85,8 +83,6 @@ func (c Common) check() error {
 	}
 	return errors.Join(errs...)
 }
-
-func decodeSettings(text json.RawMessage, into any) error { return DecodeSettings(text, into) }
 
 // DecodeSettings reads the settings of a kind into a struct that embeds [Common]. What is not known is a mistake.
 func DecodeSettings(text json.RawMessage, into any) error {

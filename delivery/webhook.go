@@ -56,7 +56,7 @@ func (w *web) close() { w.transport.CloseIdleConnections() }
 
 // webhookSettings are the settings of an endpoint of kind webhook, as JSON.
 type webhookSettings struct {
-	common
+	Common
 
 	// Secret signs; PreviousSecret signs as well, while receivers change from it to the other.
 	Secret         string            `json:"secret,omitempty"`
@@ -87,7 +87,7 @@ func (w *web) kind(target string, settings json.RawMessage) (Sink, error) {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	var s webhookSettings
-	if err := decodeSettings(settings, &s); err != nil {
+	if err := DecodeSettings(settings, &s); err != nil {
 		return nil, err
 	}
 	out := w.sink(target)

@@ -49,7 +49,7 @@ type Policy struct {
 type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"At the last heartbeat."`
-	NotBefore float64 `json:"not_before_ms" doc:"The device is not judged earlier, because its source was deaf; 0 if it was not."`
+	NotBefore float64 `json:"not_before_ms" doc:"The device is not judged earlier, because its source was deaf, or a maintenance window excuses its silence; 0 if neither is so."`
 	Deaf      []Deaf  `json:"deaf" doc:"When the source was deaf since the last heartbeat, of its latest such intervals."`
 }
 

@@ -84,8 +84,8 @@ func (s *QueueSettings) queue(name string) store.Queue {
 
 // EndpointSettings describe a place to deliver to.
 type EndpointSettings struct {
-	Kind     string          `json:"kind" doc:"webhook, mqtt, log or command; log and command only if the server was told to allow them."`
-	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of an MQTT broker, the name of a log file, a program."`
+	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server was told to allow it."`
+	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of a broker, the name of a log file or of a playbook, a program."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is."`
 }
 

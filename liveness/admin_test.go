@@ -221,6 +221,42 @@ func TestForgetConcurrently(t *testing.T) {
 	workers.Wait()
 }
 
+// New devices come while pictures of all are taken.
+func TestSnapshotWhileDevicesCome(t *testing.T) {
+	r, err := liveness.New(newLog(t, 0), liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, r)
+	defer stop()
+	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pulse(time.Now())
+	var workers sync.WaitGroup
+	for worker := range 2 {
+		workers.Go(func() {
+			for i := range 20_000 {
+				_, _ = s.Beat(fmt.Sprint(worker, "-", i), liveness.Policy{}, 0)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		workers.Wait()
+		close(done)
+	}()
+	for coming := true; coming; {
+		r.Snapshot(nil)
+		select {
+		case <-done:
+			coming = false
+		default:
+		}
+	}
+}
+
 // A device is heard without a session.
 func TestSourceBeat(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {

@@ -85,8 +85,8 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	for _, s := range r.Sources() {
 		sources = append(sources, s.record())
 	}
-	heard = slices.Grow(into[:0], r.nums.len())
-	heard = heard[:r.nums.len()]
+	devices := r.nums.len() // more may come meanwhile; their first event holds what is known of them
+	heard = slices.Grow(into[:0], devices)[:devices]
 	clear(heard)
 	for i := range r.shards {
 		sh := &r.shards[i]

@@ -67,14 +67,16 @@ func (b *bench) reportSilent(w *strings.Builder) {
 			megabytes(rs, func(r Silent) int { return r.Before }), megabytes(rs, Silent.growth),
 			megabytes(rs, func(r Silent) int { return r.HeapBefore }), megabytes(rs, func(r Silent) int { return r.HeapPeak - r.HeapBefore }))
 	}
-	fmt.Fprintf(w, "\nMeanwhile other devices, at another source, are due one every %v. Their timers, found due so long after the deadline (99 %% and all: upper bounds, a "+
-		"power of two in µs); and the verdicts on them, which wait in turn while as many events as may wait for the database do.\n\n"+
-		"| | due | timer p99, ms | most, ms | verdict p50, ms | p99, ms |\n|---|---:|---:|---:|---:|---:|\n", otherEvery)
+	fmt.Fprintf(w, "\nMeanwhile other devices, at another source, are due one every %v. Their timers, found due so long after the deadline (upper bounds, "+
+		"powers of two in µs); and the verdicts on them, which wait in turn while as many events as may wait for the database do.\n\n"+
+		"| | due | timer p99, ms | most, ms | within %.1f ms, %% | verdict p50, ms | p99, ms |\n|---|---:|---:|---:|---:|---:|---:|\n",
+		otherEvery, float64(inTime)/1e6)
 	for _, name := range []string{silentHeld, silentDelivered} {
 		if rs := b.silent[name]; len(rs) > 0 {
-			fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", strings.TrimPrefix(name, "silent/"),
+			fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", strings.TrimPrefix(name, "silent/"),
 				figures.Spread("%d", figures.Each(rs, func(r Silent) int { return r.Others })),
 				millis(rs, func(r Silent) time.Duration { return r.TimerP99 }), millis(rs, func(r Silent) time.Duration { return r.TimerMax }),
+				figures.Spread("%.2f", figures.Each(rs, func(r Silent) float64 { return 100 * r.InTime })),
 				millis(rs, func(r Silent) time.Duration { return r.VerdictP50 }), millis(rs, func(r Silent) time.Duration { return r.VerdictP99 }))
 		}
 	}
@@ -82,9 +84,11 @@ func (b *bench) reportSilent(w *strings.Builder) {
 	met := func(ok func(Silent) bool) string {
 		return figures.Met(!slices.ContainsFunc(all, func(r Silent) bool { return !ok(r) }))
 	}
-	fmt.Fprintf(w, "\nTargets, in every round: all committed within %v: %s; growth at most %.0f MB: %s; timers of others late by at most %v, p99: %s.\n",
+	fmt.Fprintf(w, "\nTargets, in every round: all committed within %v: %s; growth at most %.0f MB: %s; 99 %% of the timers of others late by at most %v "+
+		"(%.1f ms are looked for, the bound below): %s.\n",
 		wantCommitted, met(func(r Silent) bool { return r.Committed <= wantCommitted }), wantGrowth/1e6,
-		met(func(r Silent) bool { return float64(r.growth()) <= wantGrowth }), wantLate, met(func(r Silent) bool { return r.TimerP99 <= wantLate }))
+		met(func(r Silent) bool { return float64(r.growth()) <= wantGrowth }), wantLate, float64(inTime)/1e6,
+		met(func(r Silent) bool { return r.InTime >= 0.99 }))
 }
 
 func (r Silent) growth() int { return r.Peak - r.Before }

@@ -44,10 +44,14 @@ type Silent struct {
 	TimerP50   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
 	TimerP99   time.Duration
 	TimerMax   time.Duration
+	InTime     float64       // share of those that were found due within inTime
 	VerdictP50 time.Duration // how long after the deadline the verdict was made
 	VerdictP99 time.Duration
 	Waits      uint64 // times that verdicts waited for the sink
 }
+
+// inTime is the bound of the histogram of timers below the 50 ms that are wanted.
+const inTime = time.Microsecond << 15
 
 // tally is a sink between a registry and a store, which counts what was committed.
 type tally struct {
@@ -250,10 +254,15 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 
 // timers fills in how late the timers of the others were between two pictures.
 func (r *Silent) timers(before, after timer.Lateness) {
+	found := 0
 	for i := range after {
 		after[i] -= before[i]
 		r.Others += int(after[i])
+		if time.Microsecond<<i <= inTime {
+			found += int(after[i])
+		}
 	}
+	r.InTime = float64(found) / float64(max(r.Others, 1))
 	r.TimerP50, r.TimerP99, r.TimerMax = after.Quantile(0.5), after.Quantile(0.99), after.Quantile(1)
 }
 

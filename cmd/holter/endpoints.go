@@ -68,7 +68,7 @@ type endpointSetCommand struct {
 	apiFlags
 
 	Name     string  `arg:"" help:"Name of the endpoint."`
-	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, log or command. Default: webhook."`
+	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log, command or playbook. Default: webhook."`
 	Target   *string `placeholder:"TARGET" help:"Where it is: the URL of a webhook or of an MQTT broker, the name of a log file, a program."`
 	Settings *string `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
 }

@@ -162,9 +162,12 @@ func outlook(d *httpapi.Device) []row {
 	if d.Listening == nil || d.Listening.NotBefore == 0 {
 		return lines
 	}
-	text := "passed: the source listened long enough after it was deaf"
+	text, why := "passed: the source listened long enough after it was deaf", "the source was deaf"
+	if d.State != liveness.Unknown.String() && d.State != liveness.Sleeping.String() { // it was heard since
+		text, why = "passed: its timeout after a maintenance window that excused its silence", "a maintenance window excuses its silence"
+	}
 	if left := d.Listening.NotBefore - d.Listening.Now; left > 0 {
-		text = "not judged for another " + length(left) + " of listening, because the source was deaf"
+		text = "not judged for another " + length(left) + " of listening, because " + why
 	}
 	return append(lines, row{label: "allowance", text: text})
 }

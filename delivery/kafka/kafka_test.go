@@ -318,7 +318,7 @@ func TestGivenUp(t *testing.T) {
 	delivering.Wait()
 }
 
-// A private broker is refused, as all private addresses are; so is one that a public broker names.
+// A private broker is refused, as all private addresses are.
 func TestPrivate(t *testing.T) {
 	c := newCluster(t)
 	s, err := kafka.Kind(delivery.NewGuard(nil))(target(c, "one"), nil)

@@ -140,6 +140,7 @@ func (e *Engine) change(ctx context.Context, name string, do func(old *store.Sch
 		}
 		if ok {
 			e.signal()
+			e.windows.look()
 			return nil
 		}
 	}

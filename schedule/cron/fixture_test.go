@@ -66,7 +66,7 @@ func (r *rig) open() {
 	r.store, err = store.New(store.Config{URL: r.url, Outbox: r.router.Route})
 	r.check(err)
 	r.check(r.store.Open(r.Context()))
-	r.registry, err = liveness.New(r.store, liveness.Config{Groups: []liveness.GroupConfig{{Name: "site-7", Match: "site-7/*"}}})
+	r.registry, err = liveness.New(r.store, liveness.Config{Outbox: 4096, Groups: []liveness.GroupConfig{{Name: "site-7", Match: "site-7/*"}}})
 	r.check(err)
 	_, err = r.store.Load(r.Context(), r.registry)
 	r.check(err)

@@ -216,7 +216,7 @@ func TestWindowHushed(t *testing.T) {
 // Ending a window over very many devices holds nothing else up for long, and what follows is complete.
 func TestWindowLarge(t *testing.T) {
 	r := newRig(t, cron.Config{})
-	const devices = 20_000
+	const devices = 3000
 	for i := range devices {
 		r.see(false, fmt.Sprint("d", i))
 	}
