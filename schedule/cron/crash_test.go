@@ -3,6 +3,7 @@ package cron_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -38,7 +39,10 @@ func child() {
 	router := &delivery.Router{}
 	s, err := store.New(store.Config{URL: url, Outbox: router.Route})
 	fail(err)
-	fail(s.Open(ctx))
+	for err = s.Open(ctx); errors.Is(err, store.ErrLocked); err = s.Open(ctx) { // a command that was being forked has the lock until it is executed
+		<-time.After(time.Millisecond)
+	}
+	fail(err)
 	registry, err := liveness.New(s, liveness.Config{})
 	fail(err)
 	_, err = s.Load(ctx, registry)
