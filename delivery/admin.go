@@ -262,16 +262,41 @@ func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
 	if depth := e.depth(q.Num); depth >= q.MaxJobs {
 		return 0, fmt.Errorf("%w: %q has %d jobs", ErrFull, q.Name, depth)
 	}
-	ids, err := e.jobs.Enqueue(ctx, []store.NewJob{{
+	job := enqueued{job: store.NewJob{
 		Lane: lane, RunAt: r.RunAt, Unique: r.Unique,
 		JobBody: store.JobBody{
 			Key: r.Key, URL: r.URL, ContentType: "application/json", Data: r.Body, Created: later(r.RunAt, time.Now()), Deadline: r.Deadline,
 		},
-	}})
-	if err != nil {
+	}}
+	if err := e.enqueuing.Add(ctx, &job); err != nil {
 		return 0, err
 	}
-	return ids[0], nil
+	return job.id, nil
+}
+
+// enqueued is a job that is to be made, and then its number.
+type enqueued struct {
+	job store.NewJob
+	id  uint64
+}
+
+// maxTogether is how many jobs are made in one transaction at most.
+const maxTogether = 100
+
+// enqueue makes jobs, all or none.
+func (e *Engine) enqueue(ctx context.Context, list []*enqueued) error {
+	jobs := make([]store.NewJob, len(list))
+	for i := range list {
+		jobs[i] = list[i].job
+	}
+	ids, err := e.jobs.Enqueue(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].id = ids[i]
+	}
+	return nil
 }
 
 // later returns the later instant: the age of a job counts from when it was to run.

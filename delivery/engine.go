@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -20,6 +21,8 @@ type Engine struct {
 	jobs   *store.Jobs
 	router *Router
 	web    *web
+
+	enqueuing groupcommit.Group[enqueued]
 
 	admin sync.Mutex // held while settings are changed; taken before all others
 
@@ -46,6 +49,7 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent),
 		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
+	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
 	return e, nil
 }
 

@@ -54,7 +54,7 @@ type crashRig struct {
 	engine *playbook.Engine
 }
 
-func newCrashRig(ctx context.Context, folder string) (*crashRig, error) {
+func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*crashRig, error) {
 	router := &delivery.Router{}
 	s, err := store.New(store.Config{URL: "sqlite:" + filepath.Join(folder, "holter.db"), Outbox: router.Route})
 	if err != nil {
@@ -75,14 +75,7 @@ func newCrashRig(ctx context.Context, folder string) (*crashRig, error) {
 	if err := registry.Run(over); err != nil { // it only answers
 		return nil, err
 	}
-	book := playbook.Playbook{
-		Name: "p", On: offline(), Steps: []playbook.Step{
-			tell("tell"),
-			{Name: "run", After: []string{}, Do: playbook.Command{Shell: `echo "$HOLTER_RUN" >> commands`, Dir: folder}},
-			{Name: "patience", After: []string{"tell", "run"}, Do: playbook.Wait{For: time.Second}},
-			tell("page"),
-		},
-	}
+	book := playbook.Playbook{Name: "p", On: offline(), Steps: steps}
 	e, err := playbook.New(playbook.Config{Store: s, Fleet: registry, Playbooks: []playbook.Playbook{book}})
 	if err != nil {
 		return nil, err
@@ -105,6 +98,21 @@ func newCrashRig(ctx context.Context, folder string) (*crashRig, error) {
 	return &crashRig{s, jobs, e}, e.Load(ctx)
 }
 
+// thorough are the steps that are run in crashes.
+func thorough(folder string) []playbook.Step {
+	return []playbook.Step{
+		tell("tell"),
+		{Name: "run", After: []string{}, Do: playbook.Command{Shell: `echo "$HOLTER_RUN" >> commands`, Dir: folder}},
+		{Name: "patience", After: []string{"tell", "run"}, Do: playbook.Wait{For: time.Second}},
+		tell("page"),
+	}
+}
+
+// quick are steps that take no time.
+func quick() []playbook.Step {
+	return []playbook.Step{{Name: "still", Do: playbook.Condition{Is: []string{"offline"}}}, tell("tell"), {Name: "note", Do: playbook.Note{Text: "done"}}}
+}
+
 // child is that program. It prints how many events were committed.
 func child() {
 	folder := os.Getenv(childFolder)
@@ -117,7 +125,7 @@ func child() {
 		}
 	}
 	ctx := context.Background()
-	r, err := newCrashRig(ctx, folder)
+	r, err := newCrashRig(ctx, folder, thorough(folder))
 	fail(err)
 	go func() { fail(r.jobs.Run(ctx)) }()
 	go func() { fail(r.engine.Run(ctx)) }()
@@ -174,7 +182,7 @@ func TestKilled(t *testing.T) {
 	for range kills(t) {
 		committed = max(committed, killed(t, folder))
 	}
-	r, err := newCrashRig(t.Context(), folder)
+	r, err := newCrashRig(t.Context(), folder, thorough(folder))
 	if err != nil {
 		t.Fatal(err)
 	}

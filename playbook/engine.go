@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -59,7 +60,7 @@ type Engine struct {
 	config Config
 	books  map[string]*book
 	runs   *store.Runs
-	saver  saver
+	saver  groupcommit.Group[store.RunChange]
 	outbox *delivery.Engine // set by Attach
 
 	mu     sync.Mutex // guards the field below
@@ -84,7 +85,9 @@ func New(cfg Config) (*Engine, error) {
 		cfg.KeepFor = 30 * 24 * time.Hour
 	}
 	books, err := compileAll(cfg.Playbooks)
-	return &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), saver: saver{runs: cfg.Store.Runs()}, active: make(map[uint64]*run)}, err
+	e := &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), active: make(map[uint64]*run)}
+	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
+	return e, err
 }
 
 // Playbooks returns all playbooks, by name.
@@ -218,6 +221,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	group.Go(func() error { return e.sweep(ctx) })
 	return group.Wait()
 }
+
+const (
+	// maxTogether is how many changes of runs a transaction has at most, and patience how long one may take.
+	maxTogether = 500
+	patience    = 30 * time.Second
+)
 
 const sweepEvery = time.Minute
 

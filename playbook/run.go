@@ -69,7 +69,7 @@ func (r *run) keep(ctx context.Context, s store.RunStep) error {
 	r.mu.Lock()
 	r.steps[s.Step] = &s
 	r.mu.Unlock()
-	if err := r.engine.saver.save(ctx, store.RunChange{Run: r.Run, Steps: []store.RunStep{s}}); err != nil {
+	if err := r.engine.saver.Add(ctx, &store.RunChange{Run: r.Run, Steps: []store.RunStep{s}}); err != nil {
 		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	return nil
@@ -243,7 +243,7 @@ func (r *run) has(step string) bool {
 }
 
 func (r *run) store(ctx context.Context) error {
-	if err := r.engine.saver.save(ctx, store.RunChange{Run: r.Run}); err != nil {
+	if err := r.engine.saver.Add(ctx, &store.RunChange{Run: r.Run}); err != nil {
 		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	return nil

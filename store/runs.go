@@ -249,7 +249,7 @@ func valuesOf(rows []runRow) []Run {
 const maxOutput = 4096
 
 // Save writes down how far runs are, all or none: what was known of a run and of each of the steps is overwritten.
-func (r *Runs) Save(ctx context.Context, changes []RunChange) error {
+func (r *Runs) Save(ctx context.Context, changes []*RunChange) error {
 	if len(changes) == 0 {
 		return nil
 	}

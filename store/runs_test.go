@@ -31,12 +31,12 @@ func TestRuns(t *testing.T) {
 		}
 		run := store.Run{ID: q.add("a"), Playbook: "p", Subject: "a", Event: 7, Started: base}
 		step := store.RunStep{Step: "wait", State: store.StepWaiting, Started: base, Wake: base.Add(time.Minute)}
-		check(runs.Save(ctx, []store.RunChange{{Run: run, Steps: []store.RunStep{step}}}))
+		check(runs.Save(ctx, []*store.RunChange{{Run: run, Steps: []store.RunStep{step}}}))
 		run.State, run.Wake, run.Diverted = store.RunWaiting, base.Add(time.Minute), true
 		step.State, step.Ended, step.Wake, step.Attempts = store.StepDone, base.Add(time.Minute), time.Time{}, 2
 		step.Holds, step.Output, step.Error = true, "öut\xffput", strings.Repeat("x", 2000)
 		second := store.RunStep{Step: "tell", State: store.StepSkipped, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
-		check(runs.Save(ctx, []store.RunChange{{Run: run}, {Run: run, Steps: []store.RunStep{second, step}}}))
+		check(runs.Save(ctx, []*store.RunChange{{Run: run}, {Run: run, Steps: []store.RunStep{second, step}}}))
 
 		got, steps, err := runs.Get(ctx, run.ID)
 		check(err)
@@ -49,7 +49,7 @@ func TestRuns(t *testing.T) {
 		}
 
 		other := store.Run{ID: q.add("b"), Playbook: "other", Subject: "b", State: store.RunDone, Started: base, Ended: base}
-		check(runs.Save(ctx, []store.RunChange{{Run: other}}))
+		check(runs.Save(ctx, []*store.RunChange{{Run: other}}))
 		for _, tt := range []struct {
 			name   string
 			filter store.RunFilter
@@ -85,7 +85,7 @@ func TestRunsEnd(t *testing.T) {
 			if len(ids) > 2 {
 				run.State, run.Ended = store.RunDone, base.Add(time.Duration(len(ids))*time.Hour)
 			}
-			if err := runs.Save(ctx, []store.RunChange{{Run: run, Steps: []store.RunStep{{Step: "s", Started: base}}}}); err != nil {
+			if err := runs.Save(ctx, []*store.RunChange{{Run: run, Steps: []store.RunStep{{Step: "s", Started: base}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,0 +1,72 @@
+// Package groupcommit writes together what many goroutines want to have written at about the same time: those that come while a transaction goes
+// on share the next one.
+package groupcommit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Group is what is written together. Its fields are set before its first use.
+type Group[T any] struct {
+	// Write writes items, all or none. It may change them. It is called by one goroutine at a time.
+	Write func(ctx context.Context, items []*T) error
+	// Most bounds the items of one call, and Patience how long it may take.
+	Most     int
+	Patience time.Duration
+
+	mu      sync.Mutex // guards the fields below
+	waiting []entry[T]
+	writing bool
+}
+
+// entry is an item that somebody waits for.
+type entry[T any] struct {
+	item *T
+	done chan error // capacity 1, sent to once
+}
+
+// Add returns when an item was written, with the error of its Write. When ctx ends before, it may come to be written nevertheless.
+func (g *Group[T]) Add(ctx context.Context, item *T) error {
+	mine := entry[T]{item, make(chan error, 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, mine)
+	first := !g.writing
+	g.writing = true
+	g.mu.Unlock()
+	if first {
+		go g.write() //nolint:contextcheck // others wait for it, too
+	}
+	select {
+	case err := <-mine.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// write writes until nobody waits.
+func (g *Group[T]) write() {
+	for {
+		g.mu.Lock()
+		some := g.waiting[:min(len(g.waiting), g.Most)]
+		g.waiting = g.waiting[len(some):]
+		if len(some) == 0 {
+			g.waiting, g.writing = nil, false
+			g.mu.Unlock()
+			return
+		}
+		g.mu.Unlock()
+		items := make([]*T, len(some))
+		for i := range some {
+			items[i] = some[i].item
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), g.Patience)
+		err := g.Write(ctx, items)
+		cancel()
+		for i := range some {
+			some[i].done <- err
+		}
+	}
+}

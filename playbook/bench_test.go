@@ -1,0 +1,45 @@
+package playbook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// BenchmarkRuns is what a run costs: an event, a run with a command less than that of the crash test, and the delivery of what it tells.
+func BenchmarkRuns(b *testing.B) {
+	ctx, cancel := context.WithCancel(b.Context())
+	r, err := newCrashRig(ctx, b.TempDir(), quick())
+	if err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- r.jobs.Run(ctx) }()
+	go func() { ended <- r.engine.Run(ctx) }()
+	b.ResetTimer()
+	events := make([]liveness.Event, b.N)
+	for i := range events {
+		id := fmt.Sprint("dev-", i)
+		events[i] = liveness.Event{
+			Type: liveness.DeviceOffline, Reason: liveness.Silence, Subject: id, Seq: 1, Time: time.Now(), Source: "line",
+			Record: &liveness.Record{Num: uint32(i + 1), ID: id, State: liveness.Offline, Reason: liveness.Silence, Source: "line", Seq: 1},
+		}
+	}
+	if err := r.store.Append(ctx, events); err != nil {
+		b.Fatal(err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for total(r.store.Jobs().Depths()) > 0 {
+		<-tick.C
+	}
+	b.StopTimer()
+	cancel()
+	if err := errors.Join(<-ended, <-ended, r.store.Close()); err != nil {
+		b.Error(err)
+	}
+}
