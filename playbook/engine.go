@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -63,8 +64,23 @@ type Engine struct {
 	saver  groupcommit.Group[store.RunChange]
 	outbox *delivery.Engine // set by Attach
 
-	mu     sync.Mutex // guards the field below
+	mu     sync.Mutex // guards the fields below
 	active map[uint64]*run
+	ended  map[Ended]uint64
+}
+
+// Ended is how runs of a playbook ended.
+type Ended struct {
+	Playbook string
+	State    store.RunState
+}
+
+// Stats returns how many runs of which playbooks ended how since the process started, but for those that somebody canceled, and how many are
+// worked on just now.
+func (e *Engine) Stats() (ended map[Ended]uint64, active int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return maps.Clone(e.ended), len(e.active)
 }
 
 // New returns an engine that does nothing yet. The error joins an [Error] for each mistake in a playbook.
@@ -85,7 +101,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.KeepFor = 30 * 24 * time.Hour
 	}
 	books, err := compileAll(cfg.Playbooks)
-	e := &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), active: make(map[uint64]*run)}
+	e := &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
 	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
 	return e, err
 }

@@ -101,6 +101,9 @@ func (e *Engine) leave(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.active, r.ID)
+	if r.State.Final() {
+		e.ended[Ended{r.Playbook, r.State}]++
+	}
 }
 
 // maxAfter bounds how many later events of a device are looked at for one that ends a run.

@@ -85,7 +85,7 @@ func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Pla
 	}
 	s.books.Attach(s.delivery)
 	s.edges = append(s.edges, s.delivery.Run, s.books.Run)
-	s.metrics = append(s.metrics, newDeliveryCollector(s.delivery))
+	s.metrics = append(s.metrics, newDeliveryCollector(s.delivery), newPlaybookCollector(s.books))
 	return nil
 }
 

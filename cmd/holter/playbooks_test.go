@@ -80,6 +80,9 @@ func TestPlaybooks(t *testing.T) {
 	failed := until("failed", "runs", "list", "--state", "failed")
 	holter("no such luck", "runs", "show", strings.Fields(strings.Split(failed, "\n")[1])[0], "--json")
 	holter("there is no run", "runs", "show", "999999")
+	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_playbook_runs_total{playbook="escalate",state="recovered"} 1`) {
+		t.Error("the metrics do not say that a run has recovered")
+	}
 	p.do(http.MethodPost, "/v1/beat/a/bye", "")
 	out = until("waiting", "runs", "list", "--state", "waiting", "--json")
 	holter("is canceled", "runs", "cancel", strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(out, ",", 2)[0], `{"run":`), "\n"))
