@@ -251,7 +251,7 @@ func TestNewerSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := s.Open(t.Context())
-			if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "its schema is 99, this program knows 2") {
+			if !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "its schema is 99, this program knows 4") {
 				t.Errorf("Open: %v, want ErrNewerSchema", err)
 			}
 			if _, err := store.OpenTokens(t.Context(), store.Config{URL: url}); !errors.Is(err, store.ErrNewerSchema) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -184,8 +185,13 @@ func (r *rig) idle() {
 	r.until("nothing is to be done", func() bool {
 		a, err := r.store.Schedules().Agenda(r.Context(), r.now(), 10, cron.Kinds())
 		r.check(err)
-		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == 0
+		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == 0 && !slices.ContainsFunc(r.history(""), r.behind)
 	})
+}
+
+// behind says whether a run is to begin as soon as another one has ended.
+func (r *rig) behind(run store.ScheduleRun) bool {
+	return run.State == store.ScheduleIdle && !run.Ready.After(r.now())
 }
 
 // bodies returns the bodies of the jobs that there are.
