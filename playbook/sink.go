@@ -64,7 +64,11 @@ func (s *sink) work(ctx context.Context, m *delivery.Message) delivery.Result {
 	case r.State.Final() || r.ended.Load():
 		return delivery.Result{}
 	}
-	return delivery.Result{Again: r.Wake}
+	again := r.Wake
+	if again.IsZero() { // none of its steps waits any more: the playbook was changed
+		again = s.engine.config.Now().Add(retryAfter)
+	}
+	return delivery.Result{Again: again}
 }
 
 // open returns a run with what was stored of it.

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -152,12 +154,36 @@ func (l *line) drain() {
 	}
 }
 
+// emptyDatabases returns what makes a new SQLite database: a copy of one, since to make the tables takes longer than a test of a model.
+func emptyDatabases(t *testing.T) func(t *rapid.T) (url string) {
+	t.Helper()
+	dir, n := t.TempDir(), 0
+	file := func() string { return filepath.Join(dir, strconv.Itoa(n), "holter.db") }
+	s, err := store.New(store.Config{URL: "sqlite:" + file(), Cache: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Open(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := os.ReadFile(file())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(t *rapid.T) string {
+		n++
+		if err := errors.Join(os.Mkdir(filepath.Dir(file()), 0o700), os.WriteFile(file(), empty, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return "sqlite:" + file()
+	}
+}
+
 // TestJobsModel holds the jobs against a model: none is lost, held twice, early, or before another one with its key.
 func TestJobsModel(t *testing.T) {
-	dir, n := t.TempDir(), 0
+	fresh := emptyDatabases(t)
 	rapid.Check(t, func(t *rapid.T) {
-		n++
-		s, err := store.New(store.Config{URL: "sqlite:" + filepath.Join(dir, strconv.Itoa(n), "holter.db"), Cache: 1})
+		s, err := store.New(store.Config{URL: fresh(t), Cache: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,7 @@
 package store_test
 
 import (
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -166,10 +164,9 @@ func (m *scheduling) drain() {
 
 // TestSchedulesModel holds the runs of schedules against a model: none is lost, none ends twice, and none is begun twice that must not be.
 func TestSchedulesModel(t *testing.T) {
-	dir, n := t.TempDir(), 0
+	fresh := emptyDatabases(t)
 	rapid.Check(t, func(t *rapid.T) {
-		n++
-		s, err := store.New(store.Config{URL: "sqlite:" + filepath.Join(dir, strconv.Itoa(n), "holter.db"), Cache: 1})
+		s, err := store.New(store.Config{URL: fresh(t), Cache: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
