@@ -274,6 +274,22 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
+// The example of a playbook is a valid file.
+func TestPlaybookDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/playbooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/playbooks.md holds no ```yaml block")
+	}
+	if cfg, err := config.ParseText("example.yaml", example); err != nil || len(cfg.Playbooks) != 1 || len(cfg.Playbooks[0].Recovered) != 1 {
+		t.Errorf("the example is %+v, %v", cfg.Playbooks, err)
+	}
+}
+
 // allowed returns the keys that the message about an unknown one lists.
 func allowed(t *testing.T, text string) []string {
 	t.Helper()
