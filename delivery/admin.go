@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -23,7 +24,7 @@ var (
 )
 
 func bad(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
+	return errkind.Errorf(ErrBad, format, args...)
 }
 
 // DefaultQueue is the name of the queue that is always there.
@@ -67,7 +68,7 @@ func named[T any](list []T, name, what string, nameOf func(*T) string) (T, error
 		}
 	}
 	var none T
-	return none, fmt.Errorf("%w: there is no %s %.80q", store.ErrUnknown, what, name)
+	return none, errkind.Errorf(store.ErrUnknown, "there is no %s %.80q", what, name)
 }
 
 // change changes something in the database, and makes it count.

@@ -209,7 +209,7 @@ func TestBadRequests(t *testing.T) {
 		{"job with a bad key", enqueue(delivery.Request{URL: "http://a", Key: "a\x00"}), "ordering key"},
 		{"queue without workers", queue(func(q *store.Queue) { q.Concurrency = 0 }), "concurrency is 0"},
 		{"queue with a bad rate", queue(func(q *store.Queue) { q.Rate = -1 }), "rate is -1"},
-		{"queue with a bad name", queue(func(q *store.Queue) { q.Name = "a b" }), "bad name"},
+		{"queue with a bad name", queue(func(q *store.Queue) { q.Name = "a b" }), "is no name"},
 		{"queue with two mistakes", queue(func(q *store.Queue) { q.Attempts, q.MaxAge = 0, 0 }), "max_age is 0s"},
 		{"the queue that stays", r.engine.DeleteQueue(ctx, delivery.DefaultQueue), "always there"},
 		{"route with an unknown type", r.engine.PutRoute(ctx, store.Route{Name: "r", Types: []string{"device.gone"}}), `no type of event "device.gone"`},

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -216,7 +216,7 @@ func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 		}
 	}
 	if !foundQueue || !foundEndpoint {
-		return nil, store.ErrUnknown
+		return nil, errkind.Errorf(store.ErrUnknown, "there is no queue %.80q, or no endpoint %.80q", queue, endpoint)
 	}
 	return lanes, nil
 }
@@ -231,11 +231,11 @@ func (a *API) changedDelivery(ctx context.Context, what string, attrs ...any) {
 func (a *API) deliveryError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, delivery.ErrBad):
-		return huma.Error422UnprocessableEntity(strings.TrimPrefix(err.Error(), delivery.ErrBad.Error()+": "))
+		return huma.Error422UnprocessableEntity(err.Error())
 	case errors.Is(err, store.ErrUnknown):
-		return huma.Error404NotFound(strings.TrimPrefix(err.Error(), store.ErrUnknown.Error()+": "))
+		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, store.ErrInUse):
-		return huma.Error409Conflict(strings.TrimPrefix(err.Error(), store.ErrInUse.Error()+": "))
+		return huma.Error409Conflict(err.Error())
 	case errors.Is(err, delivery.ErrFull):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), http.Header{"Retry-After": {"10"}})
 	}

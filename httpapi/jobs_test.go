@@ -96,7 +96,7 @@ func TestDeliverySettings(t *testing.T) {
 		{"DELETE", "/v1/endpoints/ops", "", 409, `the route "r" leads to the endpoint "ops"`},
 		{"DELETE", "/v1/queues/default", "", 422, "always there"},
 		{"DELETE", "/v1/queues/none", "", 404, `no "none" among the queues`},
-		{"PUT", "/v1/queues/a%20b", `{}`, 422, "bad name"},
+		{"PUT", "/v1/queues/a%20b", `{}`, 422, "is no name"},
 		{"PUT", "/v1/queues/none/pause", "", 404, `no queue "none"`},
 		{"PUT", "/v1/queues/x", `{"rate":-1}`, 422, "body.rate"},
 		{"PUT", "/v1/queues/x", `{"backoff_ms":1e12}`, 422, "backoff is"},

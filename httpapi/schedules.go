@@ -237,14 +237,13 @@ func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (*sch
 
 // scheduleError makes a problem of what the schedules say.
 func (a *API) scheduleError(ctx context.Context, err error) error {
-	text := strings.ReplaceAll(err.Error(), cron.ErrBad.Error()+": ", "")
 	switch {
 	case errors.Is(err, cron.ErrExists):
-		return huma.Error409Conflict(strings.TrimPrefix(text, cron.ErrExists.Error()+"\n"))
+		return huma.Error409Conflict(err.Error())
 	case errors.Is(err, cron.ErrBad):
-		return huma.Error422UnprocessableEntity(strings.ReplaceAll(text, "\n", "; "))
+		return huma.Error422UnprocessableEntity(strings.ReplaceAll(err.Error(), "\n", "; "))
 	case errors.Is(err, cron.ErrBusy):
-		return huma.Error409Conflict(strings.TrimPrefix(text, "cron: "))
+		return huma.Error409Conflict(strings.TrimPrefix(err.Error(), "cron: "))
 	}
 	return a.deliveryError(ctx, err)
 }

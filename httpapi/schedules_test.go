@@ -118,7 +118,7 @@ func TestSchedules(t *testing.T) {
 		{"PUT", "/v1/schedules/x", `{"kind":"command","when":"@daily","settings":{"command":"true"}}`, 422, "not configured to run commands"},
 		{"PUT", "/v1/schedules/x", `{"when":"@daily"}`, 422, "required property kind"},
 		{"PUT", "/v1/schedules/x", `{"kind":"webhook","when":"@daily","jitter_ms":1e300,"settings":{"url":"https://x"}}`, 422, "jitter:"},
-		{"PUT", "/v1/schedules/a%20b", nightly, 422, "bad name"},
+		{"PUT", "/v1/schedules/a%20b", nightly, 422, "is no name"},
 		{"GET", "/v1/schedules/x", "", 404, `no schedule "x"`},
 		{"DELETE", "/v1/schedules/x", "", 404, `no schedule "x"`},
 		{"PUT", "/v1/schedules/x/pause", "", 404, `no schedule "x"`},

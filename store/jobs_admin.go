@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
 var (
@@ -184,7 +185,7 @@ func ValidateName(name string) error {
 		return unicode.IsSpace(c) || !unicode.IsPrint(c) || strings.ContainsRune("/,?#%", c)
 	}
 	if name == "" || len(name) > MaxName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) {
-		return fmt.Errorf("%w %.80q: want 1 to %d bytes, without blanks and / , ? # %%", ErrBadName, name, MaxName)
+		return errkind.Errorf(ErrBadName, "%.80q is no name: want 1 to %d bytes, without blanks and / , ? # %%", name, MaxName)
 	}
 	return nil
 }
@@ -232,7 +233,7 @@ func (j *Jobs) PutRoute(ctx context.Context, r Route) (uint32, error) {
 				return err
 			}
 			if n == 0 {
-				return fmt.Errorf("%w: there is no number %d among the %s", ErrUnknown, num, table)
+				return errkind.Errorf(ErrUnknown, "there is no number %d among the %s", num, table)
 			}
 		}
 		return nil
@@ -290,7 +291,7 @@ func (j *Jobs) drop(ctx context.Context, table, column, name, lanes string, args
 			return err
 		}
 		if len(nums) == 0 {
-			return fmt.Errorf("%w: there is no %.80q among the %s", ErrUnknown, name, table)
+			return errkind.Errorf(ErrUnknown, "there is no %.80q among the %s", name, table)
 		}
 		if column != "" {
 			if err := inUse(ctx, tx, column, name, nums[0], lanes, args(nums[0])); err != nil {
@@ -308,7 +309,7 @@ func inUse(ctx context.Context, tx bun.Tx, column, name string, num uint32, lane
 		return err
 	}
 	if len(routes) > 0 {
-		return fmt.Errorf("%w: the route %q leads to the %s %q; delete or change it first", ErrInUse, routes[0], column, name)
+		return errkind.Errorf(ErrInUse, "the route %q leads to the %s %q; delete or change it first", routes[0], column, name)
 	}
 	for table, what := range map[string]string{"jobs": "jobs", "dead_jobs": "dead letters"} {
 		var some []int64
@@ -316,7 +317,7 @@ func inUse(ctx context.Context, tx bun.Tx, column, name string, num uint32, lane
 			return err
 		}
 		if len(some) > 0 {
-			return fmt.Errorf("%w: there are %s of the %s %q; wait until they are delivered, or remove them first", ErrInUse, what, column, name)
+			return errkind.Errorf(ErrInUse, "there are %s of the %s %q; wait until they are delivered, or remove them first", what, column, name)
 		}
 	}
 	return nil

@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
 // JobState says what a job is waiting for.
@@ -117,7 +118,7 @@ func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 	case len(rows) > 0:
 		return rows[0].body(), nil
 	case there == 0:
-		return nil, fmt.Errorf("%w: there is no job %d; it may be done", ErrUnknown, id)
+		return nil, errkind.Errorf(ErrUnknown, "there is no job %d; it may be done", id)
 	}
 	return nil, nil
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
 // Schedule is a schedule that is kept: instants, and what is to be done at them. What its texts mean is for others to know.
@@ -229,7 +230,7 @@ func (s *Schedules) Named(ctx context.Context, name string) (Schedule, error) {
 }
 
 func unknownSchedule(name string) error {
-	return fmt.Errorf("%w: there is no schedule %.80q", ErrUnknown, name)
+	return errkind.Errorf(ErrUnknown, "there is no schedule %.80q", name)
 }
 
 // Put makes a schedule if its Num is 0, else changes the one with that number, but for its name. It says false if there is one with the name

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -115,8 +116,8 @@ func TestSendIsInterrupted(t *testing.T) {
 
 func TestSendErrors(t *testing.T) {
 	for of, kind := range sendErrors() {
-		err := error(sendError{kind, of})
-		if !errors.Is(err, kind) || !errors.Is(err, of) || strings.Contains(err.Error(), "gateway: ") {
+		err := sendError(kind, fmt.Errorf("%w: on purpose", of))
+		if !errors.Is(err, kind) || !strings.HasSuffix(err.Error(), ": on purpose") || strings.Contains(err.Error(), "gateway: ") {
 			t.Errorf("%v is not %v", err, kind)
 		}
 	}

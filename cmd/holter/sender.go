@@ -7,6 +7,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
 // sender lets the API send to the devices of a gateway.
@@ -17,7 +18,7 @@ func (s sender) Send(ctx context.Context, device string, payload []byte, raw boo
 	sent, err := s.gateway.Send(ctx, device, payload, raw)
 	for of, kind := range sendErrors() {
 		if errors.Is(err, of) {
-			return httpapi.Sent{}, sendError{kind, err}
+			return httpapi.Sent{}, sendError(kind, err)
 		}
 	}
 	return httpapi.Sent(sent), err
@@ -35,12 +36,10 @@ func sendErrors() map[error]error {
 	}
 }
 
-// sendError is an error of the gateway that is also one of the API's.
-type sendError struct{ kind, cause error }
-
-func (e sendError) Error() string { return strings.TrimPrefix(e.cause.Error(), "gateway: ") }
-
-func (e sendError) Unwrap() []error { return []error{e.kind, e.cause} }
+// sendError makes an error of the API of one of the gateway.
+func sendError(kind, err error) error {
+	return errkind.Errorf(kind, "%s", strings.TrimPrefix(err.Error(), "gateway: "))
+}
 
 // sender returns what the API sends by; nil if there is no gateway.
 func (s *server) sender() httpapi.Sender {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/store"
 )
@@ -49,9 +50,9 @@ func (e *Engine) Put(ctx context.Context, sc store.Schedule, fresh bool) error {
 	return e.change(ctx, sc.Name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
 		switch {
 		case old != nil && fresh:
-			return nil, errors.Join(ErrExists, bad("name: there is a schedule %q; choose another name, or change that one", sc.Name))
+			return nil, errkind.Errorf(ErrExists, "name: there is a schedule %q; choose another name, or change that one", sc.Name)
 		case old != nil && old.Kind != sc.Kind:
-			return nil, errors.Join(ErrExists, bad("kind: there is a schedule %q of kind %s; delete it first", sc.Name, old.Kind))
+			return nil, errkind.Errorf(ErrExists, "kind: there is a schedule %q of kind %s; delete it first", sc.Name, old.Kind)
 		}
 		if err := act.check(e); err != nil {
 			return nil, err
@@ -166,7 +167,7 @@ func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
 	}
 	return e.change(ctx, name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
 		if old == nil {
-			return nil, store.ErrUnknown
+			return nil, errkind.Errorf(store.ErrUnknown, "there is no schedule %.80q any more", name)
 		}
 		next := *old
 		if old.Paused == paused {

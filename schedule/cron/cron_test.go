@@ -381,18 +381,21 @@ func TestBadInput(t *testing.T) {
 		{"a", "maintenance", "@daily", "", `{"for_ms":60000}`, `want device or group`},
 		{"a", "maintenance", "@daily", "", `{"for_ms":60000,"device":"*","silence":"golden"}`, `silence is "golden"`},
 		{"a", "maintenance", "@daily", "", `{"for_ms":60000,"device":"*","endpoint":"none"}`, `no endpoint "none"`},
-		{"a/b", "webhook", "@daily", "", hook, `bad name`},
-		{"", "webhook", "@daily", "", hook, `bad name`},
-		{"there", "command", "@daily", "", `{"command":"true"}`, `there is a schedule "there" of kind webhook`},
+		{"a/b", "webhook", "@daily", "", hook, `is no name`},
+		{"", "webhook", "@daily", "", hook, `is no name`},
 	} {
 		sc := store.Schedule{Name: c.name, Kind: c.kind, Spec: c.when, Zone: c.zone, Settings: []byte(c.settings)}
 		if err := r.cron.Put(t.Context(), sc, false); !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.100q: %v, want %q", c, err, c.want)
 		}
 	}
-	err := r.cron.Put(t.Context(), store.Schedule{Name: "there", Kind: "webhook", Spec: "@daily", Settings: []byte(hook)}, true)
-	if !errors.Is(err, cron.ErrExists) {
+	there := store.Schedule{Name: "there", Kind: "webhook", Spec: "@daily", Settings: []byte(hook)}
+	if err := r.cron.Put(t.Context(), there, true); !errors.Is(err, cron.ErrExists) {
 		t.Errorf("a name that exists: %v", err)
+	}
+	there.Kind, there.Settings = "command", []byte(`{"command":"true"}`)
+	if err := r.cron.Put(t.Context(), there, false); !errors.Is(err, cron.ErrExists) || !strings.Contains(err.Error(), `"there" of kind webhook`) {
+		t.Errorf("another kind: %v", err)
 	}
 	if list, err := r.cron.List(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("list %+v, %v", list, err)

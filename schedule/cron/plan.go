@@ -3,12 +3,12 @@ package cron
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/store"
 )
@@ -153,5 +153,5 @@ func inner(text, name string) (n int, ok bool) {
 var ErrBad = errors.New("cron: bad request")
 
 func bad(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrBad, fmt.Errorf(format, args...))
+	return errkind.Errorf(ErrBad, format, args...)
 }

@@ -26,20 +26,9 @@ func (t *target) request(body json.RawMessage) delivery.Request {
 
 func (t *target) check(e *Engine, body json.RawMessage) error {
 	if err := e.delivery.Check(t.request(body)); err != nil {
-		return bad("settings: %s", deliveryText(err))
+		return bad("settings: %w", err)
 	}
 	return nil
-}
-
-// deliveryText returns what an error says, without the words that say where it is from.
-func deliveryText(err error) string {
-	text := err.Error()
-	for _, kind := range []error{delivery.ErrBad, store.ErrUnknown} {
-		if prefix := kind.Error() + ": "; len(text) > len(prefix) && text[:len(prefix)] == prefix {
-			text = text[len(prefix):]
-		}
-	}
-	return text
 }
 
 // send makes a job, once for each run and what, and says what came of it. A database that fails is waited for.
@@ -66,7 +55,7 @@ func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, wha
 	case err != nil:
 		return failed("%w", err)
 	case answer != nil:
-		return failed("%s", deliveryText(answer))
+		return failed("%w", answer)
 	}
 	return store.ScheduleOutcome{State: store.ScheduleDone, Output: fmt.Sprintf("job %d", job)}
 }
