@@ -56,6 +56,9 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 // Jobs returns the jobs of the store: to list, remove, replay or discard them.
 func (e *Engine) Jobs() *store.Jobs { return e.jobs }
 
+// Node returns the name under which this process tells of events.
+func (e *Engine) Node() string { return e.config.Node }
+
 // Load reads queues, endpoints and routes: from now on events become jobs. The store must be open.
 func (e *Engine) Load(ctx context.Context) error {
 	e.admin.Lock()

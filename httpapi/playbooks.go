@@ -173,10 +173,7 @@ func viewSteps(steps []playbook.Step) []PlaybookStep {
 	out := make([]PlaybookStep, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		out[i] = PlaybookStep{Name: s.Name, Kind: s.Do.Kind(), Does: playbook.Describe(s.Do), After: s.After, If: s.If}
-		if s.After == nil && i > 0 {
-			out[i].After = []string{steps[i-1].Name}
-		}
+		out[i] = PlaybookStep{Name: s.Name, Kind: s.Do.Kind(), Does: playbook.Describe(s.Do), After: playbook.Before(steps, i), If: s.If}
 		if s.Not {
 			out[i].If = "not " + s.If
 		}
@@ -232,15 +229,29 @@ func (a *API) getRun(ctx context.Context, in *oneRunInput) (*runOutput, error) {
 
 // runSteps returns the steps of a run: those of its playbook as it is now, and those that were begun and are not in it any more.
 func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
+	known := make(map[string]*store.RunStep, len(begun))
+	for i := range begun {
+		known[begun[i].Step] = &begun[i]
+	}
 	var out []RunStep
-	if p, err := a.config.Playbooks.Playbook(run.Playbook); err == nil {
-		for _, s := range viewSteps(p.Steps) {
-			out = append(out, RunStep{PlaybookStep: s})
-		}
-		if run.Diverted {
-			for _, s := range viewSteps(p.Recovered) {
-				out = append(out, RunStep{PlaybookStep: s})
+	add := func(steps []playbook.Step) {
+		skipped := playbook.Skipped(steps, func(step string) (s store.RunStep) {
+			if known[step] != nil {
+				s = *known[step]
 			}
+			return s
+		})
+		for _, view := range viewSteps(steps) {
+			s := RunStep{PlaybookStep: view, State: store.StepPending.String()}
+			if skipped[s.Name] {
+				s.State = "skipped"
+			}
+			out = append(out, s)
+		}
+	}
+	if p, err := a.config.Playbooks.Playbook(run.Playbook); err == nil {
+		if add(p.Steps); run.Diverted {
+			add(p.Recovered)
 		}
 	}
 	for i := range begun {
@@ -252,9 +263,6 @@ func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
 		out[at].begin(&begun[i])
 	}
 	for i := range out {
-		if s := &out[i]; s.State == "" {
-			s.State = store.StepPending.String()
-		}
 		open := out[i].State == store.StepPending.String() || out[i].State == store.StepWaiting.String()
 		if open && run.State.Final() {
 			out[i].State, out[i].Wake = "canceled", time.Time{}

@@ -45,7 +45,7 @@ type book struct {
 // compile makes a book of a playbook. The error joins an [Error] for each mistake.
 func compile(p Playbook) (*book, error) {
 	c := checker{book: p.Name, seen: make(map[string]bool)}
-	c.name("", "name", p.Name)
+	c.name("", p.Name)
 	if len(p.Steps) == 0 {
 		c.fail("", "steps", errors.New("there are none"))
 	}
@@ -53,9 +53,7 @@ func compile(p Playbook) (*book, error) {
 		c.fail("", "on_recover", errors.New("want steps for a run that is diverted by a recovery, and for no other"))
 	}
 	if t := p.On; t != nil {
-		if err := delivery.CheckRoute(store.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}); err != nil {
-			c.fail("", "when", errors.New(strings.TrimPrefix(err.Error(), delivery.ErrBad.Error()+": ")))
-		}
+		c.fail("", "when", delivery.CheckRoute(store.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}))
 	}
 	b := &book{Playbook: p, steps: c.graph(p.Steps)}
 	if p.Recovery == Divert {
@@ -97,35 +95,30 @@ func (c *checker) fail(step, key string, err error) {
 	}
 }
 
-// maxName is the longest name: endpoints, which have one more word before it, take 64 bytes.
-const maxName = 48
-
-func (c *checker) name(step, key, name string) {
-	bad := func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
-	}
-	if name == "" || len(name) > maxName || strings.ContainsFunc(name, bad) {
-		c.fail(step, key, fmt.Errorf("%.60q is no name; want 1 to %d letters, digits, hyphens, dots and underscores", name, maxName))
+// name checks a name, which has to be that of an endpoint with another word before it.
+func (c *checker) name(step, name string) {
+	switch {
+	case store.ValidateName(name) != nil:
+		c.fail(step, "name", store.ValidateName(name))
+	case len(prefix)+len(name) > store.MaxName:
+		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(prefix)))
 	}
 }
 
 // graph makes the graph of some steps, nil if they are wrong.
 func (c *checker) graph(steps []Step) *dag.Graph[run] {
-	g, err := dag.New(dag.Config[run]{Interceptors: []dag.Interceptor[run]{durably(steps)}})
+	g, err := dag.New(dag.Config[run]{})
 	c.fail("", "", err)
 	after := make(map[string][]string, len(steps))
 	for i := range steps {
 		s := &steps[i]
-		c.name(s.Name, "name", s.Name)
+		c.name(s.Name, s.Name)
 		if c.seen[s.Name] {
 			c.fail(s.Name, "name", errors.New("two steps have this name"))
 			continue
 		}
 		c.seen[s.Name] = true
-		after[s.Name] = s.After
-		if s.After == nil && i > 0 {
-			after[s.Name] = []string{steps[i-1].Name}
-		}
+		after[s.Name] = Before(steps, i)
 		c.step(s)
 	}
 	for i := range steps {
@@ -200,14 +193,12 @@ func (c *checker) order(err error) {
 
 // node makes a node of a step.
 func (s *Step) node(after []string) dag.Node[run] {
-	n := dag.Node[run]{Name: s.Name, After: after, Timeout: cmp.Or(s.Timeout, defaultTimeout), Run: s.run}
+	n := dag.Node[run]{Name: s.Name, After: after, Run: s.run}
 	if s.If != "" {
 		n.When = func(r *run) bool { return r.holds(s.If, !s.Not) }
 	}
 	return n
 }
-
-func (s *Step) attempts() int { return cmp.Or(s.Attempts, defaultAttempts) }
 
 // pause returns how long to wait after the n-th failed attempt, from 1: full jitter, as retries of package delivery have it.
 func (s *Step) pause(n int, random float64) time.Duration {

@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{name: "no steps", book: playbook.Playbook{Name: "p"}, key: "steps", error: "there are none"},
 		{name: "no name", book: playbook.Playbook{Steps: []playbook.Step{tell("a")}}, key: "name", error: `"" is no name`},
-		{name: "long name", book: playbook.Playbook{Name: strings.Repeat("x", 49), Steps: []playbook.Step{tell("a")}}, key: "name", error: "1 to 48"},
+		{name: "long name", book: playbook.Playbook{Name: strings.Repeat("x", 56), Steps: []playbook.Step{tell("a")}}, key: "name", error: "want 55 bytes at most"},
 		{
 			name: "circle", step: "a", key: "after", error: "in a circle: ",
 			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{after(tell("a"), "c"), tell("b"), tell("c")}},

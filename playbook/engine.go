@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -43,14 +44,8 @@ type Config struct {
 	Fleet Fleet        // required
 	// Playbooks are all that there are.
 	Playbooks []Playbook
-	// Node is the name under which this process tells of events.
-	Node string
 	// Logger gets notes and the ends of runs. Default: nothing is logged.
 	Logger *slog.Logger
-	// Keep is how many runs are kept that have ended, the latest. Default: 100,000.
-	Keep int
-	// KeepFor is how long they are kept. Default: 30 days.
-	KeepFor time.Duration
 	// Now reads the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -94,12 +89,6 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Keep == 0 {
-		cfg.Keep = 100_000
-	}
-	if cfg.KeepFor == 0 {
-		cfg.KeepFor = 30 * 24 * time.Hour
-	}
 	books, err := compileAll(cfg.Playbooks)
 	e := &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
 	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
@@ -118,7 +107,7 @@ func (e *Engine) Playbook(name string) (Playbook, error) {
 	if b := e.books[name]; b != nil {
 		return b.Playbook, nil
 	}
-	return Playbook{}, fmt.Errorf("%w: there is no playbook %.80q in the configuration", store.ErrUnknown, name)
+	return Playbook{}, errkind.Errorf(store.ErrUnknown, "there is no playbook %.80q in the configuration", name)
 }
 
 // Runs returns what is stored of runs: to list and show them.
@@ -210,7 +199,7 @@ func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error)
 		return 0, err
 	}
 	if _, err := e.config.Fleet.Device(device); err != nil {
-		return 0, fmt.Errorf("%w: there is no device %.80q", store.ErrUnknown, device)
+		return 0, errkind.Errorf(store.ErrUnknown, "there is no device %.80q", device)
 	}
 	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: prefix + name, Key: device, Body: []byte("{}")})
 }
@@ -244,7 +233,12 @@ const (
 	patience    = 30 * time.Second
 )
 
-const sweepEvery = time.Minute
+const (
+	sweepEvery = time.Minute
+	// keep is how many runs are kept that have ended, the latest, and keepFor how long.
+	keep    = 100_000
+	keepFor = 30 * 24 * time.Hour
+)
 
 func (e *Engine) sweep(ctx context.Context) error {
 	tick := time.NewTicker(sweepEvery)
@@ -255,7 +249,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if _, err := e.runs.Sweep(ctx, e.config.Keep, e.config.KeepFor, e.config.Now()); err != nil && ctx.Err() == nil {
+		if _, err := e.runs.Sweep(ctx, keep, keepFor, e.config.Now()); err != nil && ctx.Err() == nil {
 			e.config.Logger.WarnContext(ctx, "old runs of playbooks cannot be removed", "error", err)
 		}
 	}

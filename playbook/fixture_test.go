@@ -157,7 +157,7 @@ func (r *rig) start() {
 	end()
 	r.check(registry.Run(ended)) // the test says what there is
 	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Node: "node-1", Now: now})
+	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Now: now})
 	r.check(err)
 	kinds := map[string]delivery.Kind{
 		playbook.EndpointKind: e.Kind,

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
 )
 
 // Playbook says what is to be done about an event.
 type Playbook struct {
-	Name string // letters, digits, - _ and .; at most 48
+	Name string // as that of an endpoint, but no longer than 55 bytes
 	// On says which events begin a run. Nil: none; it is run when somebody asks.
 	On *Trigger
 	// Recovery says what becomes of a run when what it is about is over. Default: it ends.
@@ -69,6 +70,32 @@ const (
 	defaultTimeout  = 10 * time.Second
 	maxTimeout      = 5 * time.Minute
 )
+
+// Before returns the names of the steps that come before the i-th of some.
+func Before(steps []Step, i int) []string {
+	if steps[i].After == nil && i > 0 {
+		return []string{steps[i-1].Name}
+	}
+	return steps[i].After
+}
+
+// Skipped returns the names of the steps that are skipped in a run of which so much is known: it follows from what conditions were found to be.
+func Skipped(steps []Step, known func(step string) store.RunStep) map[string]bool {
+	skipped := make(map[string]bool)
+	for more := true; more; {
+		more = false
+		for i := range steps {
+			s := &steps[i]
+			condition, before := known(s.If), Before(steps, i)
+			fails := s.If != "" && (skipped[s.If] || condition.State == store.StepDone && condition.Holds == s.Not)
+			after := len(before) > 0 && !slices.ContainsFunc(before, func(name string) bool { return !skipped[name] })
+			if (fails || after) && !skipped[s.Name] {
+				skipped[s.Name], more = true, true
+			}
+		}
+	}
+	return skipped
+}
 
 // recoveryOf returns the type of event after which what an event tells of is over; ok says whether there is one.
 func recoveryOf(t liveness.Type) (over liveness.Type, ok bool) {

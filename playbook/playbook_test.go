@@ -24,7 +24,9 @@ func escalate() playbook.Playbook {
 		Steps: []playbook.Step{
 			tell("tell"), wait("patience"),
 			{Name: "still", Do: playbook.Condition{Is: []string{"offline"}}},
-			page, resolve,
+			page,
+			{Name: "further", Do: playbook.Note{Text: "only after a page"}},
+			resolve,
 			{Name: "end", After: []string{"page", "resolve"}, Do: playbook.Note{Text: "${device} of ${group}: ${reason}"}},
 		},
 	}
@@ -58,8 +60,11 @@ func TestEscalation(t *testing.T) {
 			if s := steps["still"]; s.Holds != tt.still {
 				t.Errorf("the condition is %+v", s)
 			}
-			if page := steps["page"]; (page.State == store.StepDone) != tt.still || (page.State == store.StepSkipped) == tt.still {
-				t.Errorf("the step page is %+v", page)
+			skipped := playbook.Skipped(escalate().Steps, func(step string) store.RunStep { return steps[step] })
+			for step, done := range map[string]bool{"page": tt.still, "further": tt.still, "resolve": !tt.still, "end": true} {
+				if (steps[step].State == store.StepDone) != done || skipped[step] == done {
+					t.Errorf("the step %s is %+v; skipped: %v", step, steps[step], skipped[step])
+				}
 			}
 			if got := steps["end"].Output; got != "a of site: silence" {
 				t.Errorf("the note says %q", got)

@@ -1,6 +1,7 @@
 package playbook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,82 +76,55 @@ func (r *run) keep(ctx context.Context, s store.RunStep) error {
 	return nil
 }
 
-// keptKey is the key of the context's value that takes the outcome of a step from its action to the interceptor.
-type keptKey struct{}
-
-// run does what a step does. It is the dag.Func of a step.
+// run does a step unless it is done, and stores what came of it. It is the dag.Func of a step.
 func (s *Step) run(ctx context.Context, r *run) error {
-	o := s.Do.do(ctx, r, s, r.known(s.Name))
-	if into, ok := ctx.Value(keptKey{}).(*outcome); ok {
-		*into = o
-	}
-	if o.err == nil && !o.again.IsZero() {
+	before := r.known(s.Name)
+	switch now := r.engine.config.Now(); {
+	case before.State == store.StepDone:
+		return nil
+	case before.State == store.StepFailed:
+		return errors.New(before.Error)
+	case r.over.Load() && !r.Diverted || r.ended.Load():
+		return errOver
+	case before.State == store.StepWaiting && now.Before(before.Wake):
 		return dag.ErrWaiting
+	case before.Started.IsZero():
+		before.Started = now
 	}
-	return o.err
-}
-
-// durably returns what stands around each of some steps: it leaves out what is done, and stores what is done now.
-func durably(steps []Step) dag.Interceptor[run] {
-	return func(node dag.Node[run], next dag.Func[run]) dag.Func[run] {
-		var step *Step
-		for i := range steps {
-			if steps[i].Name == node.Name {
-				step = &steps[i]
-			}
-		}
-		return func(ctx context.Context, r *run) error {
-			before := r.known(step.Name)
-			switch now := r.engine.config.Now(); {
-			case before.State == store.StepDone:
-				return nil
-			case before.State == store.StepSkipped:
-				return dag.ErrSkipped
-			case before.State == store.StepFailed:
-				return errors.New(before.Error)
-			case r.over.Load() && !r.Diverted || r.ended.Load():
-				return errOver
-			case before.State == store.StepWaiting && now.Before(before.Wake):
-				return dag.ErrWaiting
-			}
-			return r.attempt(ctx, step, before, next)
-		}
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, defaultTimeout))
+	o := s.Do.do(limited, r, s, before)
+	cancel()
+	if o.err != nil && ctx.Err() != nil { // the process ends, or another step has failed
+		return o.err
 	}
-}
-
-// attempt does a step, and stores what came of it.
-func (r *run) attempt(ctx context.Context, step *Step, before store.RunStep, next dag.Func[run]) error {
-	if before.Started.IsZero() {
-		before.Started = r.engine.config.Now()
-	}
-	var o outcome
-	err := next(context.WithValue(ctx, keptKey{}, &o), r)
-	after, now := before, r.engine.config.Now()
-	after.Error, after.Wake, after.Output, after.Holds = "", time.Time{}, o.output, o.holds
-	after.Attempts = max(before.Attempts, o.asked)
-	switch {
-	case err == nil:
-		after.State, after.Ended = store.StepDone, now
-	case errors.Is(err, dag.ErrSkipped):
-		after.State, after.Ended = store.StepSkipped, now
-	case errors.Is(err, dag.ErrWaiting):
-		after.State, after.Wake = store.StepWaiting, o.again
-	case ctx.Err() != nil: // the process ends, or another step has failed
-		return err
-	default:
-		after.Attempts++
-		after.Error = err.Error()
-		if final := errors.As(err, new(permanent)); final || after.Attempts >= step.attempts() {
-			after.State, after.Ended = store.StepFailed, now
-			break
-		}
-		after.State, after.Wake = store.StepWaiting, now.Add(step.pause(after.Attempts, rand.Float64()))
-		err = dag.ErrWaiting
-	}
+	after, err := s.after(before, o, r.engine.config.Now())
 	if failed := r.keep(ctx, after); failed != nil {
 		return failed
 	}
 	return err
+}
+
+// after says how far a step is after an attempt, and what that means for the graph.
+func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunStep, error) {
+	after := before
+	after.Error, after.Wake, after.Output, after.Holds = "", time.Time{}, o.output, o.holds
+	after.Attempts = max(before.Attempts, o.asked)
+	switch {
+	case o.err == nil && o.again.IsZero():
+		after.State, after.Ended = store.StepDone, now
+		return after, nil
+	case o.err == nil:
+		after.State, after.Wake = store.StepWaiting, o.again
+		return after, dag.ErrWaiting
+	}
+	after.Attempts++
+	after.Error = o.err.Error()
+	if final := errors.As(o.err, new(permanent)); final || after.Attempts >= cmp.Or(s.Attempts, defaultAttempts) {
+		after.State, after.Ended = store.StepFailed, now
+		return after, o.err
+	}
+	after.State, after.Wake = store.StepWaiting, now.Add(s.pause(after.Attempts, rand.Float64()))
+	return after, dag.ErrWaiting
 }
 
 // advance does what can be done of a run now, and stores how far it is then.
@@ -186,7 +160,7 @@ func (r *run) advance(ctx context.Context) error {
 
 // divert ends a run, or lets it go on with other steps, if what it is about is over.
 func (r *run) divert(ctx context.Context) error {
-	if r.Diverted || r.book.Recovery == Ignore {
+	if !r.engine.mayRecover(&r.Run) {
 		return nil
 	}
 	over := r.over.Load()
@@ -216,30 +190,18 @@ func (r *run) finish(ctx context.Context, state store.RunState, why string) erro
 
 // wait stores that the run waits, until the first of its steps does not.
 func (r *run) wait(ctx context.Context) error {
-	r.mu.Lock()
-	var wake time.Time
-	for _, s := range r.steps {
-		if s.State == store.StepWaiting && r.has(s.Step) && (wake.IsZero() || s.Wake.Before(wake)) {
-			wake = s.Wake
-		}
-	}
-	r.mu.Unlock()
-	r.State, r.Wake = store.RunWaiting, wake
-	return r.store(ctx)
-}
-
-// has says whether a step is one of those that the run is at.
-func (r *run) has(step string) bool {
 	steps := r.book.Steps
 	if r.Diverted {
 		steps = r.book.Recovered
 	}
+	var wake time.Time
 	for i := range steps {
-		if steps[i].Name == step {
-			return true
+		if s := r.known(steps[i].Name); s.State == store.StepWaiting && (wake.IsZero() || s.Wake.Before(wake)) {
+			wake = s.Wake
 		}
 	}
-	return false
+	r.State, r.Wake = store.RunWaiting, wake
+	return r.store(ctx)
 }
 
 func (r *run) store(ctx context.Context) error {

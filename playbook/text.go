@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +33,8 @@ func (r *run) names(s *Step) map[string]string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// knownNames are the keys of names.
-func knownNames() []string {
-	return []string{"device", "group", "last_seen", "message", "playbook", "reason", "run", "step", "time", "type"}
-}
+// knownNames are the names that there are.
+func knownNames() []string { return slices.Sorted(maps.Keys((&run{}).names(&Step{}))) }
 
 // expand puts values in the place of ${name}. What is no known name stays as it is; checkText lets none of them in.
 func expand(text string, names map[string]string) string {
@@ -145,7 +144,7 @@ func (r *run) body(s *Step, asked json.RawMessage) (json.RawMessage, error) {
 		Event    any               `json:"event,omitempty"`
 	}{Playbook: r.Playbook, Run: r.ID, Step: s.Name, Subject: r.Subject, State: r.engine.look(r), Outputs: r.outputs()}
 	if r.event != nil {
-		all.Event = cloudevent.New(r.event, r.engine.config.Node)
+		all.Event = cloudevent.New(r.event, r.engine.outbox.Node())
 	}
 	return json.Marshal(all)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
 )
 
 // watch wakes runs when what they are about is over, until ctx is done.
@@ -103,11 +104,19 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 	if err != nil {
 		return err
 	}
-	ids := make([]uint64, len(runs))
+	var ids []uint64
 	for i := range runs {
-		ids[i] = runs[i].ID
+		if w.engine.mayRecover(&runs[i]) {
+			ids = append(ids, runs[i].ID)
+		}
 	}
 	return w.wake(ctx, ids)
+}
+
+// mayRecover says whether a recovery means anything to a run.
+func (e *Engine) mayRecover(r *store.Run) bool {
+	b := e.books[r.Playbook]
+	return b != nil && b.Recovery != Ignore && !r.Diverted
 }
 
 // wake lets runs look whether they are over.
@@ -129,7 +138,7 @@ func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 			if err != nil {
 				return err
 			}
-			if over && r.book.Recovery != Ignore {
+			if over {
 				r.over.Store(true)
 			}
 		}
@@ -146,6 +155,9 @@ func (w *watcher) all(ctx context.Context) error {
 		}
 		var ids []uint64
 		for i := range runs {
+			if !w.engine.mayRecover(&runs[i]) {
+				continue
+			}
 			view, err := w.engine.config.Fleet.Device(runs[i].Subject)
 			if err != nil || view.Since.After(runs[i].Started) {
 				ids = append(ids, runs[i].ID)

@@ -2,11 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
 // RunState says how far a run of a playbook is.
@@ -51,11 +52,10 @@ const (
 	StepWaiting                  // until Wake
 	StepDone
 	StepFailed
-	StepSkipped
 )
 
 func (s StepState) String() string {
-	if names := []string{"pending", "waiting", "done", "failed", "skipped"}; int(s) < len(names) {
+	if names := []string{"pending", "waiting", "done", "failed"}; int(s) < len(names) {
 		return names[s]
 	}
 	return "invalid"
@@ -159,7 +159,7 @@ func (r *Runs) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 		return Run{}, nil, err
 	}
 	if len(runs) == 0 {
-		return Run{}, nil, fmt.Errorf("%w: there is no run %d; it may be too old to be kept", ErrUnknown, id)
+		return Run{}, nil, errkind.Errorf(ErrUnknown, "there is no run %d; it may be too old to be kept", id)
 	}
 	steps := make([]RunStep, len(rows))
 	for i := range rows {
@@ -285,7 +285,7 @@ func (r *Runs) Cancel(ctx context.Context, id uint64, why string, now time.Time)
 		return err
 	}
 	if run.State.Final() {
-		return fmt.Errorf("%w: run %d has ended already: it is %s", ErrInUse, id, run.State)
+		return errkind.Errorf(ErrInUse, "run %d has ended already: it is %s", id, run.State)
 	}
 	err = r.jobs.write(ctx, "cancel a run", func(ctx context.Context, _ *database, tx bun.Tx) error {
 		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2", int(RunCanceled), nanos(now), why, id).Exec(ctx)

@@ -35,7 +35,7 @@ func TestRuns(t *testing.T) {
 		run.State, run.Wake, run.Diverted = store.RunWaiting, base.Add(time.Minute), true
 		step.State, step.Ended, step.Wake, step.Attempts = store.StepDone, base.Add(time.Minute), time.Time{}, 2
 		step.Holds, step.Output, step.Error = true, "öut\xffput", strings.Repeat("x", 2000)
-		second := store.RunStep{Step: "tell", State: store.StepSkipped, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
+		second := store.RunStep{Step: "tell", State: store.StepFailed, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
 		check(runs.Save(ctx, []*store.RunChange{{Run: run}, {Run: run, Steps: []store.RunStep{second, step}}}))
 
 		got, steps, err := runs.Get(ctx, run.ID)

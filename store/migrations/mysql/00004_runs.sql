@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE TABLE IF NOT EXISTS run_steps (
 	run      BIGINT NOT NULL,
 	step     VARBINARY(255) NOT NULL,
-	state    INT NOT NULL, -- 1 waiting, 2 done, 3 failed, 4 skipped
+	state    INT NOT NULL, -- 1 waiting, 2 done, 3 failed
 	attempts INT NOT NULL, -- that failed; of a probe, questions
 	started  BIGINT NOT NULL,
 	ended    BIGINT NOT NULL,

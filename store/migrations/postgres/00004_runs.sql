@@ -20,7 +20,7 @@ CREATE INDEX runs_ended ON runs (ended) WHERE state >= 2;
 CREATE TABLE run_steps (
 	run      bigint NOT NULL,
 	step     text NOT NULL,
-	state    bigint NOT NULL, -- 1 waiting, 2 done, 3 failed, 4 skipped
+	state    bigint NOT NULL, -- 1 waiting, 2 done, 3 failed
 	attempts bigint NOT NULL, -- that failed; of a probe, questions
 	started  bigint NOT NULL,
 	ended    bigint NOT NULL,

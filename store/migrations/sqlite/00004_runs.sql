@@ -20,7 +20,7 @@ CREATE INDEX runs_ended ON runs (ended) WHERE state >= 2;
 CREATE TABLE run_steps (
 	run      INTEGER NOT NULL,
 	step     TEXT NOT NULL,
-	state    INTEGER NOT NULL, -- 1 waiting, 2 done, 3 failed, 4 skipped
+	state    INTEGER NOT NULL, -- 1 waiting, 2 done, 3 failed
 	attempts INTEGER NOT NULL, -- that failed; of a probe, questions
 	started  INTEGER NOT NULL,
 	ended    INTEGER NOT NULL,
