@@ -168,6 +168,7 @@ func TestSendToADevice(t *testing.T) {
 	if want := `409 Conflict: the device is not connected here; it was heard last at "gateway", `; got.code != exitFailed || !strings.Contains(got.stderr, want) {
 		t.Errorf("send = %+v, want %q", got, want)
 	}
+	p.until(`"result":"not_connected"`)
 	if log := p.logged(); strings.Contains(log, "valve") || strings.Count(log, "message to a device") != 6 {
 		t.Errorf("the log:\n%s", log)
 	}

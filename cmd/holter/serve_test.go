@@ -167,6 +167,11 @@ func (p *program) stop(signal os.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil {
 		p.t.Fatal(err)
 	}
+	p.mu.Lock()
+	for !p.ended { // all that it says must be read before Wait closes the pipe
+		p.said.Wait()
+	}
+	p.mu.Unlock()
 	return p.cmd.Wait()
 }
 
