@@ -266,6 +266,18 @@ func (j *Jobs) doubted() {
 	j.doubt = true
 }
 
+// read reads from the database; do may be called again.
+func (j *Jobs) read(ctx context.Context, what string, do func(ctx context.Context, db *bun.DB) error) error {
+	d, err := j.store.opened()
+	if err != nil {
+		return err
+	}
+	if err := d.reading(ctx, do); err != nil {
+		return j.store.wrap(what, err)
+	}
+	return nil
+}
+
 // write is change for what leaves the number of jobs as it is.
 func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) error) error {
 	return j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (map[Lane]int64, error) { return nil, do(ctx, d, tx) })

@@ -141,14 +141,10 @@ type Settings struct {
 
 // Settings reads all queues, endpoints and routes.
 func (j *Jobs) Settings(ctx context.Context) (Settings, error) {
-	d, err := j.store.opened()
-	if err != nil {
-		return Settings{}, err
-	}
 	var queues []queueRow
 	var endpoints []endpointRow
 	var routes []routeRow
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := j.read(ctx, "read queues, endpoints and routes", func(ctx context.Context, db *bun.DB) error {
 		queues, endpoints, routes = nil, nil, nil
 		return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 			if err := tx.NewSelect().Model(&queues).Order("num").Scan(ctx); err != nil {
@@ -161,7 +157,7 @@ func (j *Jobs) Settings(ctx context.Context) (Settings, error) {
 		})
 	})
 	if err != nil {
-		return Settings{}, j.store.wrap("read queues, endpoints and routes", err)
+		return Settings{}, err
 	}
 	var s Settings
 	for i := range queues {

@@ -120,17 +120,13 @@ func codes(lanes []Lane) []int64 {
 
 // Dead returns up to limit dead letters, by number.
 func (j *Jobs) Dead(ctx context.Context, filter DeadFilter, limit int) ([]DeadJob, error) {
-	d, err := j.store.opened()
-	if err != nil {
-		return nil, err
-	}
 	var rows []deadRow
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := j.read(ctx, "read dead letters", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return filter.where(db.NewSelect().Model(&rows)).Limit(int64(limit)).Scan(ctx)
 	})
 	if err != nil {
-		return nil, j.store.wrap("read dead letters", err)
+		return nil, err
 	}
 	dead := make([]DeadJob, len(rows))
 	for i := range rows {

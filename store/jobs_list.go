@@ -55,13 +55,9 @@ func (f *JobFilter) where() (string, []any) {
 
 // List returns up to limit jobs that are not done, by number, without what they deliver.
 func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.Time) ([]JobView, error) {
-	d, err := j.store.opened()
-	if err != nil {
-		return nil, err
-	}
 	where, args := filter.where()
 	var views []JobView
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := j.read(ctx, "read jobs", func(ctx context.Context, db *bun.DB) error {
 		views = nil
 		return each(ctx, db, func(rows *sql.Rows) error {
 			v, err := viewOf(rows, now)
@@ -70,7 +66,7 @@ func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.T
 		}, "SELECT id, lane, event, okey, claim, attempts, due, error FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, limit)...)
 	})
 	if err != nil {
-		return nil, j.store.wrap("read jobs", err)
+		return nil, err
 	}
 	return views, nil
 }
@@ -99,13 +95,9 @@ func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
 
 // Body returns what a job delivers; nil for one that tells of an event. Errors: ErrUnknown.
 func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
-	d, err := j.store.opened()
-	if err != nil {
-		return nil, err
-	}
 	var rows []bodyRow
 	var there int
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := j.read(ctx, "read jobs", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		if err := db.NewSelect().Model(&rows).Where("id = ?", id).Scan(ctx); err != nil || len(rows) > 0 {
 			return err
@@ -114,7 +106,7 @@ func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, j.store.wrap("read a job", err)
+		return nil, err
 	case len(rows) > 0:
 		return rows[0].body(), nil
 	case there == 0:

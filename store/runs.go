@@ -148,7 +148,7 @@ func (r *stepRow) value() RunStep {
 func (r *Runs) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	var runs []runRow
 	var rows []stepRow
-	err := r.read(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
 		runs, rows = nil, nil
 		if err := db.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
 			return err
@@ -168,17 +168,6 @@ func (r *Runs) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	return runs[0].value(), steps, nil
 }
 
-func (r *Runs) read(ctx context.Context, do func(ctx context.Context, db *bun.DB) error) error {
-	d, err := r.jobs.store.opened()
-	if err != nil {
-		return err
-	}
-	if err := d.reading(ctx, do); err != nil {
-		return r.jobs.store.wrap("read runs of playbooks", err)
-	}
-	return nil
-}
-
 // RunFilter chooses runs. The zero one chooses all.
 type RunFilter struct {
 	Playbook string // empty: all
@@ -190,7 +179,7 @@ type RunFilter struct {
 // List returns up to limit runs, the latest first.
 func (r *Runs) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
 	var rows []runRow
-	err := r.read(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		q := db.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
 		if filter.Playbook != "" {
@@ -221,7 +210,7 @@ func stateNumbers(states []RunState) []int {
 // Open returns the open runs of some subjects, at most 1000 of them at a time, by number.
 func (r *Runs) Open(ctx context.Context, subjects []string) ([]Run, error) {
 	var rows []runRow
-	err := r.read(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id").Scan(ctx)
 	})
@@ -231,7 +220,7 @@ func (r *Runs) Open(ctx context.Context, subjects []string) ([]Run, error) {
 // AllOpen returns up to limit open runs with a greater number, by number.
 func (r *Runs) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, error) {
 	var rows []runRow
-	err := r.read(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit)).Scan(ctx)
 	})

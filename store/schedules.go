@@ -162,17 +162,6 @@ func (s *Schedules) write(ctx context.Context, what string, do func(ctx context.
 	return s.jobs.write(ctx, what, func(ctx context.Context, _ *database, tx bun.Tx) error { return do(ctx, tx) })
 }
 
-func (s *Schedules) read(ctx context.Context, what string, do func(ctx context.Context, db *bun.DB) error) error {
-	d, err := s.jobs.store.opened()
-	if err != nil {
-		return err
-	}
-	if err := d.reading(ctx, do); err != nil {
-		return s.jobs.store.wrap(what, err)
-	}
-	return nil
-}
-
 // changed says whether a statement changed a row.
 func changed(res interface{ RowsAffected() (int64, error) }, err error) (bool, error) {
 	if err != nil {
@@ -194,7 +183,7 @@ func takeScheduleNumber(ctx context.Context, tx bun.Tx) (n uint64, err error) {
 // List returns all schedules, by name.
 func (s *Schedules) List(ctx context.Context) ([]Schedule, error) {
 	var rows []scheduleRow
-	err := s.read(ctx, "read schedules", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "read schedules", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Order("name").Scan(ctx)
 	})
@@ -207,7 +196,7 @@ func (s *Schedules) List(ctx context.Context) ([]Schedule, error) {
 
 // Count returns how many schedules there are.
 func (s *Schedules) Count(ctx context.Context) (n int, err error) {
-	err = s.read(ctx, "count schedules", func(ctx context.Context, db *bun.DB) error {
+	err = s.jobs.read(ctx, "count schedules", func(ctx context.Context, db *bun.DB) error {
 		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules").Scan(&n)
 	})
 	return n, err
@@ -216,7 +205,7 @@ func (s *Schedules) Count(ctx context.Context) (n int, err error) {
 // Named returns a schedule. Errors: ErrUnknown.
 func (s *Schedules) Named(ctx context.Context, name string) (Schedule, error) {
 	var rows []scheduleRow
-	err := s.read(ctx, "read a schedule", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "read a schedule", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Where("name = ?", cleanText(name)).Scan(ctx)
 	})
@@ -293,7 +282,7 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 	var due []scheduleRow
 	var ready []bool
 	var next, nextRun []int64
-	err := s.read(ctx, "look for what is due", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "look for what is due", func(ctx context.Context, db *bun.DB) error {
 		due, ready, next, nextRun = nil, nil, nil, nil
 		if err := db.NewSelect().Model(&due).Where("due <= ?", now.UnixNano()).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
 			return err
@@ -330,7 +319,7 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 // Ahead returns the schedules all of whose instants up to one that is still to come were handled: the clock was set back.
 func (s *Schedules) Ahead(ctx context.Context, after time.Time) ([]Schedule, error) {
 	var rows []scheduleRow
-	err := s.read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Where("last > ?", after.UnixNano()).Scan(ctx)
 	})

@@ -265,7 +265,7 @@ func (s *Schedules) Finish(ctx context.Context, run *ScheduleRun, o ScheduleOutc
 // that was given; and those whose owner has the prefix, but is not the owner itself: an earlier life of the same.
 func (s *Schedules) Abandoned(ctx context.Context, owner, prefix string, now, furthest time.Time) ([]ScheduleRun, error) {
 	var rows []scheduleRunRow
-	err := s.read(ctx, "look for runs that were left", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "look for runs that were left", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		return db.NewSelect().Model(&rows).Where("state IN (?)", bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).Order("id").Scan(ctx)
 	})
@@ -288,7 +288,7 @@ func runValues(rows []scheduleRunRow) []ScheduleRun {
 func (s *Schedules) Begun(ctx context.Context, kind string) ([]ClaimedRun, error) {
 	var rows []scheduleRunRow
 	var schedules []scheduleRow
-	err := s.read(ctx, "read what goes on", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "read what goes on", func(ctx context.Context, db *bun.DB) error {
 		rows, schedules = nil, nil
 		if err := db.NewSelect().Model(&rows).Where("ended = 0 AND started > 0 AND kind = ?", kind).Order("id").Scan(ctx); err != nil {
 			return err
@@ -318,7 +318,7 @@ type ScheduleRunFilter struct {
 // History returns up to limit runs, the latest first.
 func (s *Schedules) History(ctx context.Context, f ScheduleRunFilter, limit int) ([]ScheduleRun, error) {
 	var rows []scheduleRunRow
-	err := s.read(ctx, "read runs of schedules", func(ctx context.Context, db *bun.DB) error {
+	err := s.jobs.read(ctx, "read runs of schedules", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
 		q := db.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
 		if f.Name != "" {

@@ -89,12 +89,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // pauseAfter waits a while that grows with the failures in a row.
 func pauseAfter(ctx context.Context, failures int) {
-	timer := time.NewTimer(min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	pause(ctx, min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
 }
 
 func (e *Engine) wait(ctx context.Context, pause time.Duration) {
