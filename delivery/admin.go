@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -245,20 +244,9 @@ const maxKey = 200
 // Enqueue makes a job, and returns its number once it is safe. A second one with the same idempotency key within a day is not made; the
 // number of the first is returned. Errors: ErrBad, ErrFull, store.ErrUnknown.
 func (e *Engine) Enqueue(ctx context.Context, r Request) (uint64, error) {
-	if err := r.check(time.Now()); err != nil {
-		return 0, err
-	}
-	q, err := e.Queue(cmp.Or(r.Queue, DefaultQueue))
+	q, lane, err := e.lane(r)
 	if err != nil {
 		return 0, err
-	}
-	lane := store.Lane{Queue: q.Num}
-	if r.Endpoint != "" {
-		p, err := e.Endpoint(r.Endpoint)
-		if err != nil {
-			return 0, err
-		}
-		lane.Endpoint = p.Num
 	}
 	if depth := e.depth(q.Num); depth >= q.MaxJobs {
 		return 0, fmt.Errorf("%w: %q has %d jobs", ErrFull, q.Name, depth)

@@ -26,15 +26,18 @@ func CheckRoute(r store.Route) error {
 
 // Check says what is wrong with a request for a job, as far as that can be told before it is made. Errors: ErrBad, store.ErrUnknown.
 func (e *Engine) Check(r Request) error {
-	if err := r.check(time.Now()); err != nil {
-		return err
-	}
-	if _, err := e.Queue(cmp.Or(r.Queue, DefaultQueue)); err != nil {
-		return err
-	}
-	if r.Endpoint == "" {
-		return nil
-	}
-	_, err := e.Endpoint(r.Endpoint)
+	_, _, err := e.lane(r)
 	return err
+}
+
+// lane checks a request, and returns its queue, and the lane that its job will be in.
+func (e *Engine) lane(r Request) (q store.Queue, lane store.Lane, err error) {
+	if err := r.check(time.Now()); err != nil {
+		return q, lane, err
+	}
+	if q, err = e.Queue(cmp.Or(r.Queue, DefaultQueue)); err != nil || r.Endpoint == "" {
+		return q, store.Lane{Queue: q.Num}, err
+	}
+	p, err := e.Endpoint(r.Endpoint)
+	return q, store.Lane{Queue: q.Num, Endpoint: p.Num}, err
 }
