@@ -1,13 +1,11 @@
 package delivery_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -85,20 +84,6 @@ func child() {
 	}
 }
 
-// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
-func kills(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("HOLTER_TEST_KILLS")
-	if text == "" {
-		return 5
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
-	}
-	return n
-}
-
 // TestKilled kills a process that appends and delivers, at random instants, again and again. The receiver refuses one in ten. No event that
 // was committed may be missed, each device's come in their order, and one comes twice only if a crash lies between.
 func TestKilled(t *testing.T) {
@@ -120,30 +105,15 @@ func TestKilled(t *testing.T) {
 	})
 	url := "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db")
 	committed := uint64(0)
-	for n := range kills(t) {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), childDatabase+"="+url, childTarget+"="+rc.URL, childLife+"="+fmt.Sprint("life-", n))
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		var timer *time.Timer
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if committed, err = strconv.ParseUint(lines.Text(), 10, 64); err != nil {
-				t.Fatal(err)
+	kills := crashtest.Times(t, 5)
+	for n := range kills {
+		env := []string{childDatabase + "=" + url, childTarget + "=" + rc.URL, childLife + "=" + fmt.Sprint("life-", n)}
+		crashtest.Run(t, env, 0, 700*time.Millisecond, func(text string) {
+			var err error
+			if committed, err = strconv.ParseUint(text, 10, 64); err != nil {
+				t.Error(err)
 			}
-			if timer == nil { // it is at work
-				timer = time.AfterFunc(rand.N(700*time.Millisecond), func() { _ = cmd.Process.Kill() })
-			}
-		}
-		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
-			t.Fatalf("the child ended by itself: %v", err)
-		}
+		})
 	}
 	r := &rig{tb: t, url: url, cfg: delivery.Config{Agent: "last-life"}}
 	r.start()
@@ -183,5 +153,5 @@ func TestKilled(t *testing.T) {
 	if uint64(len(first)) != latest {
 		t.Errorf("%d events were delivered, want all of %d", len(first), latest)
 	}
-	t.Logf("%d kills, %d events, %d of them delivered once more", kills(t), latest, doubled)
+	t.Logf("%d kills, %d events, %d of them delivered once more", kills, latest, doubled)
 }

@@ -1,14 +1,11 @@
 package playbook_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
@@ -160,27 +158,19 @@ func total(depths map[store.Lane]int64) (n int64) {
 	return n
 }
 
-// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
-func kills(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("HOLTER_TEST_KILLS")
-	if text == "" {
-		return 3
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
-	}
-	return n
-}
-
 // TestKilled kills a process that runs playbooks, at random instants, again and again. Each committed event must have its run, which is done;
 // each step that tells has made one job; and a command runs twice only if it was running in a crash.
 func TestKilled(t *testing.T) {
 	folder := t.TempDir()
 	committed := uint64(0)
-	for range kills(t) {
-		committed = max(committed, killed(t, folder))
+	kills := crashtest.Times(t, 3)
+	for range kills {
+		crashtest.Run(t, []string{childFolder + "=" + folder}, 500*time.Millisecond, 2*time.Second, func(text string) {
+			var err error
+			if committed, err = strconv.ParseUint(text, 10, 64); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	r, err := newCrashRig(t.Context(), folder, thorough(folder))
 	if err != nil {
@@ -207,42 +197,14 @@ func TestKilled(t *testing.T) {
 	if latest < committed {
 		t.Errorf("%d events were committed, %d are there", committed, latest)
 	}
-	checkRuns(t, r.store, folder, int(latest))
+	checkRuns(t, r.store, folder, int(latest), kills)
 	if err := r.store.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// killed runs the child for a while, and returns how many events it said were committed.
-func killed(t *testing.T, folder string) (committed uint64) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childFolder+"="+folder)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var timer *time.Timer
-	for scan := bufio.NewScanner(out); scan.Scan(); {
-		if committed, err = strconv.ParseUint(scan.Text(), 10, 64); err != nil {
-			t.Errorf("the child says %q", scan.Text())
-		}
-		if timer == nil {
-			timer = time.AfterFunc(time.Duration(500+rand.IntN(1500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
-		}
-	}
-	if err := cmd.Wait(); timer == nil || err == nil || !strings.Contains(err.Error(), "killed") {
-		t.Fatalf("the child ended by itself: %v", err)
-	}
-	return committed
-}
-
-// checkRuns looks at what came of all.
-func checkRuns(t *testing.T, s *store.Store, folder string, events int) {
+// checkRuns looks at what came of all events.
+func checkRuns(t *testing.T, s *store.Store, folder string, events, kills int) {
 	t.Helper()
 	runs := make(map[uint64]store.Run)
 	for before := uint64(0); ; {
@@ -296,10 +258,10 @@ func checkRuns(t *testing.T, s *store.Store, folder string, events int) {
 		}
 		twice += n - 1
 	}
-	if most := kills(t) * 64; twice > most {
+	if most := kills * 64; twice > most {
 		t.Errorf("commands ran again %d times, more than %d can have been running", twice, most)
 	}
-	t.Logf("%d runs, %d kills: %d commands ran again, %d messages came again", len(runs), kills(t), twice, repeated)
+	t.Logf("%d runs, %d kills: %d commands ran again, %d messages came again", len(runs), kills, twice, repeated)
 }
 
 func readLines(t *testing.T, file string) []string {

@@ -1,20 +1,17 @@
 package cron_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -65,20 +62,6 @@ func child() {
 	}
 }
 
-// kills is how often TestKilled kills; more by HOLTER_TEST_KILLS.
-func kills(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("HOLTER_TEST_KILLS")
-	if text == "" {
-		return 5
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("HOLTER_TEST_KILLS is %q, want a number", text)
-	}
-	return n
-}
-
 // TestKilled kills a process that runs schedules, at random instants, again and again. Each run that was safe ends: with one job for each
 // webhook, at least one execution of each command, and at most one of each that must not be begun twice.
 func TestKilled(t *testing.T) {
@@ -93,24 +76,12 @@ func TestKilled(t *testing.T) {
 	})
 	r.close()
 	safe := make(map[string]string) // by id, the schedule
-	for range kills(t) {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), childDatabase+"="+r.url)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		r.check(err)
-		r.check(cmd.Start())
-		var timer *time.Timer
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			name, id, _ := strings.Cut(lines.Text(), " ")
+	kills := crashtest.Times(t, 5)
+	for range kills {
+		crashtest.Run(t, []string{childDatabase + "=" + r.url}, 0, 500*time.Millisecond, func(text string) {
+			name, id, _ := strings.Cut(text, " ")
 			safe[id] = name
-			if timer == nil { // it is at work
-				timer = time.AfterFunc(rand.N(500*time.Millisecond), func() { _ = cmd.Process.Kill() })
-			}
-		}
-		if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
-			t.Fatalf("the child ended by itself: %v", err)
-		}
+		})
 	}
 	r.clock.Store(time.Now().UnixNano())
 	r.open()
@@ -148,10 +119,10 @@ func TestKilled(t *testing.T) {
 			twice++
 		}
 	}
-	if lost > 8*kills(t) {
+	if lost > 8*kills {
 		t.Errorf("%d runs that are not begun twice were not executed: more than went on at the crashes", lost)
 	}
-	t.Logf("%d kills, %d runs; %d were executed once more, %d that must not be were not executed at all", kills(t), len(safe), twice, lost)
+	t.Logf("%d kills, %d runs; %d were executed once more, %d that must not be were not executed at all", kills, len(safe), twice, lost)
 }
 
 // unended returns runs that have not ended.
