@@ -10,10 +10,11 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
 )
 
-// delivering returns an API with an engine that is not running, so that jobs stay.
+// delivering returns an API with engines that are not running, so that jobs and runs stay.
 func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
 	t.Helper()
 	router := &delivery.Router{}
@@ -40,7 +41,11 @@ func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.NoBeats, cfg.Node, cfg.Delivery = true, "node-1", e
+	schedules, err := cron.New(s, e, registry, cron.Config{Node: "node-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.NoBeats, cfg.Node, cfg.Delivery, cfg.Schedules = true, "node-1", e, schedules
 	api, err := httpapi.New(registry, s, cfg)
 	if err != nil {
 		t.Fatal(err)

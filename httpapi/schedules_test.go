@@ -6,57 +6,14 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
-
-// scheduling returns an API with schedules that nobody runs.
-func scheduling(t *testing.T, cfg httpapi.Config) http.Handler {
-	t.Helper()
-	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db", Outbox: router.Route})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	d, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	registry, err := liveness.New(s, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	schedules, err := cron.New(s, d, registry, cron.Config{Node: "node-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.NoBeats, cfg.Node, cfg.Delivery, cfg.Schedules = true, "node-1", d, schedules
-	api, err := httpapi.New(registry, s, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return api.Handler()
-}
 
 const nightly = `{"kind":"webhook","when":"0 3 * * *","zone":"Europe/Berlin","settings":{"url":"https://example.org/hook","body":[1]},` +
 	`"overlap":"queue(2)","misfire":"all(3)","jitter_ms":1500,"at_most_once":true}`
 
 func TestSchedules(t *testing.T) {
-	h := scheduling(t, httpapi.Config{})
+	h, _ := delivering(t, httpapi.Config{})
 	ask := func(method, target, body string) httpapi.Schedule {
 		t.Helper()
 		var out httpapi.Schedule
@@ -135,7 +92,7 @@ func TestSchedules(t *testing.T) {
 
 // Who may read may not change anything.
 func TestSchedulesRoles(t *testing.T) {
-	h := scheduling(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
+	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
 	for _, c := range []struct {
 		method, path string
 		code         int
