@@ -32,14 +32,25 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 	if cfg.Private, err = networks(os.Getenv(privateEnv)); err != nil {
 		return cfg, fmt.Errorf("%s: %w", privateEnv, err)
 	}
-	if text := os.Getenv(commandsEnv); text != "" {
-		if cfg.Commands, err = strconv.ParseBool(text); err != nil {
-			return cfg, fmt.Errorf("%s: %q is neither true nor false", commandsEnv, text)
-		}
+	if cfg.Commands, err = commandsAllowed(); err != nil {
+		return cfg, err
 	}
 	guard := delivery.NewGuard(cfg.Private)
 	cfg.Kinds["nats"], cfg.Kinds["kafka"] = jetstream.Kind(guard), kafka.Kind(guard)
 	return cfg, nil
+}
+
+// commandsAllowed says whether endpoints and schedules may run programs.
+func commandsAllowed() (bool, error) {
+	text := os.Getenv(commandsEnv)
+	if text == "" {
+		return false, nil
+	}
+	allowed, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("%s: %q is neither true nor false", commandsEnv, text)
+	}
+	return allowed, nil
 }
 
 // networks reads networks and addresses that are separated by commas.

@@ -68,21 +68,31 @@ type endpointSetCommand struct {
 	apiFlags
 
 	Name     string  `arg:"" help:"Name of the endpoint."`
-	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log, command or playbook. Default: webhook."`
+	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log or command. Default: webhook."`
 	Target   *string `placeholder:"TARGET" help:"Where it is: the URL of a webhook or of an MQTT broker, the name of a log file, a program."`
 	Settings *string `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
 }
 
 // Help is the text below the usage line.
 func (*endpointSetCommand) Help() string {
-	return `What is left out stays as it is. Settings are one JSON object; all kinds have timeout_ms and batch, a webhook has secret, previous_secret and headers, MQTT has topic, qos, retain, username and password, a log file has max_bytes and files, a command has args, shell and dir. A secret that is shown as "(hidden)" stays what it is if it is written so.
+	return `What is left out stays as it is. Targets and settings (one JSON object) of each kind:
+
+    webhook  https://HOST/PATH                      secret, previous_secret, headers
+    mqtt     tcp://HOST:1883, tls://HOST:8883        topic, qos, retain, username, password, client_id
+    nats     nats://HOST:4222, tls://HOST:4222      subject, username, password, token, seed, credentials, ca
+    kafka    kafka://HOST:9092,HOST:9092/TOPIC      username, password, sasl, tls, ca
+    log      name of a file                         max_bytes, files
+    command  path of a program                      args, shell, dir
+
+All have timeout_ms and batch. A secret that is shown as "(hidden)" stays what it is if it is written so.
 
 Endpoints in private networks, and commands, have to be allowed where the server is started: HOLTER_DELIVERY_ALLOW_PRIVATE=10.0.0.0/8,127.0.0.1 and HOLTER_DELIVERY_ALLOW_COMMANDS=true.
 
 Examples:
 
     holter endpoints set ops --target https://ops.example/holter --settings '{"secret":"whsec_..."}'
-    holter endpoints set archive --kind log --target events.jsonl`
+    holter endpoints set archive --kind log --target events.jsonl
+    holter endpoints set stream --kind kafka --target kafka://kafka.example/fleet --settings '{"tls":true,"batch":100}'`
 }
 
 // Run makes or changes the endpoint.
@@ -114,43 +124,26 @@ func (c *endpointSetCommand) Run(ctx context.Context, out output) error {
 	})
 }
 
-type endpointDeleteCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the endpoint."`
-}
+type (
+	endpointDeleteCommand  named
+	endpointEnableCommand  named
+	endpointDisableCommand named
+	endpointHastenCommand  named
+)
 
 // Run deletes the endpoint.
 func (c *endpointDeleteCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("endpoints", c.Name), "endpoint "+printable(c.Name)+" is deleted")
-}
-
-type endpointEnableCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the endpoint."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "endpoint", "", "is deleted")
 }
 
 // Run enables the endpoint.
 func (c *endpointEnableCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("endpoints", c.Name)+"/disabled", "endpoint "+printable(c.Name)+" is enabled")
-}
-
-type endpointDisableCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the endpoint."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "endpoint", "/disabled", "is enabled")
 }
 
 // Run disables the endpoint.
 func (c *endpointDisableCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodPut, pathOf("endpoints", c.Name)+"/disabled", "endpoint "+printable(c.Name)+" is disabled")
-}
-
-type endpointHastenCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the endpoint."`
+	return (*named)(c).tell(ctx, out, http.MethodPut, "endpoint", "/disabled", "is disabled")
 }
 
 // Run lets its jobs be tried again.

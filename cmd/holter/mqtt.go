@@ -154,15 +154,13 @@ func meaningOf(word string) convention.Meaning {
 
 // ruleMistakes says of mistakes in rules where they were written.
 func ruleMistakes(b *config.Bridge, err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range joined.Unwrap() {
-			all = append(all, ruleMistakes(b, e)...)
+	list := joined(err)
+	for i, err := range list {
+		if e, ok := errors.AsType[*convention.FieldError](err); ok && e.Rule >= 0 && e.Rule < len(b.Rules) {
+			list[i] = b.Rules[e.Rule].Mistake(e.Field, e.Case, e.Err.Error())
+		} else {
+			list[i] = b.Mistake(err.Error())
 		}
-		return all
 	}
-	if e, ok := errors.AsType[*convention.FieldError](err); ok && e.Rule >= 0 && e.Rule < len(b.Rules) {
-		return []error{b.Rules[e.Rule].Mistake(e.Field, e.Case, e.Err.Error())}
-	}
-	return []error{b.Mistake(err.Error())}
+	return list
 }

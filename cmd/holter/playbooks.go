@@ -16,14 +16,11 @@ func playbooksOf(c *config.Config) ([]playbook.Playbook, error) {
 	}
 	var errs []error
 	for _, err := range joined(playbook.Check(all)) {
-		var at *playbook.Error
-		if !errors.As(err, &at) {
-			errs = append(errs, err)
-			continue
-		}
-		for i := range c.Playbooks {
-			if c.Playbooks[i].Name == at.Playbook {
-				err = c.Playbooks[i].Mistake(at.Step, at.Key, at.Err.Error())
+		if at, ok := errors.AsType[*playbook.Error](err); ok {
+			for i := range c.Playbooks {
+				if c.Playbooks[i].Name == at.Playbook {
+					err = c.Playbooks[i].Mistake(at.Step, at.Key, at.Err.Error())
+				}
 			}
 		}
 		errs = append(errs, err)

@@ -43,6 +43,18 @@ func told(ctx context.Context, out output, flags *apiFlags, method, path, done s
 	})
 }
 
+// named is a command about something with a name.
+type named struct {
+	apiFlags
+
+	Name string `arg:"" help:"Its name."`
+}
+
+// tell sends a change of it that has no answer, and says what is done.
+func (c *named) tell(ctx context.Context, out output, method, kind, path, done string) error {
+	return told(ctx, out, &c.apiFlags, method, pathOf(kind+"s", c.Name)+path, kind+" "+printable(c.Name)+" "+done)
+}
+
 // pathOf returns the path of something with a name.
 func pathOf(kind, name string) string { return "/v1/" + kind + "/" + url.PathEscape(name) }
 
@@ -156,37 +168,25 @@ func (c *queueSetCommand) change(s *httpapi.QueueSettings) {
 	}
 }
 
-type queueDeleteCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the queue."`
-}
+type (
+	queueDeleteCommand named
+	queuePauseCommand  named
+	queueResumeCommand named
+)
 
 // Run deletes the queue.
 func (c *queueDeleteCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("queues", c.Name), "queue "+printable(c.Name)+" is deleted")
-}
-
-type queuePauseCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the queue."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "queue", "", "is deleted")
 }
 
 // Run pauses the queue.
 func (c *queuePauseCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodPut, pathOf("queues", c.Name)+"/pause", "queue "+printable(c.Name)+" is paused")
-}
-
-type queueResumeCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the queue."`
+	return (*named)(c).tell(ctx, out, http.MethodPut, "queue", "/pause", "is paused")
 }
 
 // Run resumes the queue.
 func (c *queueResumeCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("queues", c.Name)+"/pause", "queue "+printable(c.Name)+" is at work")
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "queue", "/pause", "is at work")
 }
 
 // orUsage makes a usage error of a text, if it is not empty.

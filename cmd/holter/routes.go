@@ -126,32 +126,20 @@ func (c *routeSetCommand) Run(ctx context.Context, out output) error {
 	})
 }
 
-type routeDeleteCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the route."`
-}
+type (
+	routeDeleteCommand named
+	routePauseCommand  named
+	routeResumeCommand named
+)
 
 // Run deletes the route.
 func (c *routeDeleteCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("routes", c.Name), "route "+printable(c.Name)+" is deleted")
-}
-
-type routePauseCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the route."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "route", "", "is deleted")
 }
 
 // Run pauses the route.
 func (c *routePauseCommand) Run(ctx context.Context, out output) error {
 	return pauseRoute(ctx, out, &c.apiFlags, c.Name, true)
-}
-
-type routeResumeCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the route."`
 }
 
 // Run resumes the route.

@@ -19,11 +19,11 @@ import (
 
 // buildSchedules makes what runs schedules.
 func (s *server) buildSchedules() error {
-	cfg, err := s.deliveryConfig() // the same switch allows commands
+	commands, err := commandsAllowed()
 	if err != nil {
 		return badConfig(err)
 	}
-	if s.cron, err = cron.New(s.store, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: cfg.Commands}); err != nil {
+	if s.cron, err = cron.New(s.store, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: commands}); err != nil {
 		return err
 	}
 	s.edges = append(s.edges, s.cron.Run)
@@ -195,43 +195,26 @@ func (c *scheduleSetCommand) Run(ctx context.Context, out output) error {
 	})
 }
 
-type scheduleDeleteCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the schedule."`
-}
+type (
+	scheduleDeleteCommand named
+	schedulePauseCommand  named
+	scheduleResumeCommand named
+	scheduleRunCommand    named
+)
 
 // Run deletes the schedule.
 func (c *scheduleDeleteCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("schedules", c.Name), "schedule "+printable(c.Name)+" is deleted")
-}
-
-type schedulePauseCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the schedule."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "schedule", "", "is deleted")
 }
 
 // Run pauses the schedule.
 func (c *schedulePauseCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodPut, pathOf("schedules", c.Name)+"/pause", "schedule "+printable(c.Name)+" is paused")
-}
-
-type scheduleResumeCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the schedule."`
+	return (*named)(c).tell(ctx, out, http.MethodPut, "schedule", "/pause", "is paused")
 }
 
 // Run resumes the schedule.
 func (c *scheduleResumeCommand) Run(ctx context.Context, out output) error {
-	return told(ctx, out, &c.apiFlags, http.MethodDelete, pathOf("schedules", c.Name)+"/pause", "schedule "+printable(c.Name)+" is at work")
-}
-
-type scheduleRunCommand struct {
-	apiFlags
-
-	Name string `arg:"" help:"Name of the schedule."`
+	return (*named)(c).tell(ctx, out, http.MethodDelete, "schedule", "/pause", "is at work")
 }
 
 // Run asks for a run.
@@ -270,32 +253,21 @@ func (c *schedulesHistory) Run(ctx context.Context, out output) error {
 		query.Set("state", strings.Join(c.State, ","))
 	}
 	return asked(&c.apiFlags, func(api *client) error {
-		for shown := 0; ; {
-			page := 1000
-			if c.Limit > 0 {
-				page = min(page, c.Limit-shown)
-			}
-			query.Set("limit", strconv.Itoa(page))
+		return pagedBy(ctx, api, "/v1/schedule-runs", "before", query, c.Limit, func(raw json.RawMessage) (n int, next uint64, err error) {
 			var answer struct {
 				Runs []httpapi.ScheduleRun
 				Next uint64
 			}
-			if err := api.get(ctx, "/v1/schedule-runs", query, &answer); err != nil {
-				return err
+			if err := json.Unmarshal(raw, &answer); err != nil {
+				return 0, 0, errNotOurs(api)
 			}
 			for i := range answer.Runs {
 				if err := c.show(out, g, &answer.Runs[i]); err != nil {
-					return err
+					return 0, 0, err
 				}
 			}
-			if err := g.flush(out.stdout); err != nil {
-				return err
-			}
-			if shown += len(answer.Runs); answer.Next == 0 || c.Limit > 0 && shown >= c.Limit {
-				return nil
-			}
-			query.Set("before", strconv.FormatUint(answer.Next, 10))
-		}
+			return len(answer.Runs), answer.Next, g.flush(out.stdout)
+		})
 	})
 }
 
