@@ -8,8 +8,9 @@
 // # What is done once
 //
 // A step is done once its outcome is stored, and is not begun again then. A step whose process dies before that is begun again. What
-// webhooks and other endpoints are told is a job of its own, made at most once for a step of a run; whoever gets it may get it twice only as
-// package delivery says, and then under the same id. A command that was running in that moment is run again.
+// webhooks and other endpoints are told is a job of its own, made at most once for a step of a run, unless the process dies right after and is
+// not begun again for a day, which is how long the keys of jobs are kept; whoever gets it may get it twice only as package delivery says, and
+// then under the same id. A command that was running in that moment is run again.
 //
 // A run whose definition has changed meanwhile goes on with the new one: what is done is known by the steps' names.
 //
