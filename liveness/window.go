@@ -62,11 +62,7 @@ func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group
 				continue
 			}
 			limit--
-			group := ""
-			if g := d.rule.Value().group; g != nil {
-				group = g.Name
-			}
-			w, covered := by(d.id, group)
+			w, covered := by(d.id, d.group())
 			if !covered {
 				w = Window{Name: ended}
 			}
@@ -120,15 +116,55 @@ func (r *Registry) excuseLocked(sh *deviceShard, d *device, left time.Duration) 
 	case isExcused && (end-was.until).Abs() <= excuseTolerance:
 		return
 	default:
-		if sh.excuses == nil {
-			sh.excuses = make(map[string]excuse)
-		}
-		sh.excuses[d.id] = excuse{d.source, end}
-		d.maintenance |= excused
+		sh.excuse(d, end)
 	}
 	if f, known := d.factsLocked(); known && d.expected() { // else the verdict that is on its way looks at it
 		r.setLocked(sh, d, f, max(now, d.lastLocked()))
 	}
+}
+
+// excuse excuses a device's silence until a listening time. The shard is locked.
+func (sh *deviceShard) excuse(d *device, until time.Duration) {
+	if sh.excuses == nil {
+		sh.excuses = make(map[string]excuse)
+	}
+	sh.excuses[d.id] = excuse{d.source, until}
+	d.maintenance |= excused
+}
+
+// Excuse excuses the silence of devices for windows that an earlier process knew of, as [Registry.Cover] does. by says how far the end of the
+// last of a device's windows is away, or, negative, how long ago in listening time it was; then the device has the rest of its timeout, which by
+// is told. It is called with the device's lock held, and must not ask the registry. Call Excuse once the devices are restored, before their
+// sources listen. It causes no events.
+func (r *Registry) Excuse(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
+	for shard := range r.shards {
+		sh := &r.shards[shard]
+		sh.mu.Lock()
+		for i := range sh.len {
+			d := sh.at(handleOf(i, shard))
+			if d == nil || d.gone || d.source == nil {
+				continue
+			}
+			timeout := d.rule.Value().Timeout
+			end, ok := by(d.id, d.group(), timeout)
+			if !ok || end <= -timeout {
+				continue
+			}
+			sh.excuse(d, d.source.Now()+min(end, maxSpan))
+			if f, known := d.factsLocked(); known && d.expected() {
+				r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
+			}
+		}
+		sh.mu.Unlock()
+	}
+}
+
+// group returns the name of the device's group, empty if it has none.
+func (d *device) group() string {
+	if g := d.rule.Value().group; g != nil {
+		return g.Name
+	}
+	return ""
 }
 
 // notBeforeLocked returns the listening time before which the device, heard last at an instant, is not to be judged.

@@ -170,6 +170,51 @@ func TestWindowRestart(t *testing.T) {
 	})
 }
 
+// What a window excused is excused after a restart, too, if the registry is told: until the end that is to come, or for what is left of the
+// timeout after one that is past.
+func TestWindowExcusesAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		devices := []string{"d-none", "d-over", "d-past", "d-open"}
+		for _, id := range devices {
+			l.open(id)
+		}
+		l.listen(5 * unit)
+		cover(t, l.registry, "", liveness.Window{Name: "w", Excuse: 1000 * unit}, "d")
+		l.listen(100 * unit)
+		k.checkpoint(l.registry)
+		l.stop()
+		l = begin(t, k, liveness.Config{}, origin, false)
+		defer func() { l.stop() }()
+		ends := map[string]time.Duration{"d-over": -30 * unit, "d-past": -10 * unit, "d-open": 40 * unit}
+		l.registry.Excuse(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
+			if timeout != 30*unit {
+				t.Errorf("%s: timeout %v", id, timeout)
+			}
+			end, ok := ends[id]
+			return end, ok
+		})
+		l.pulse()
+		for _, step := range []struct {
+			listen time.Duration
+			want   string
+		}{{9, ""}, {2, "d-none d-over"}, {8, "d-none d-over"}, {2, "d-none d-over d-past"}, {48, "d-none d-over d-past"}, {2, "d-none d-over d-past d-open"}} {
+			l.listen(step.listen * unit)
+			var got []string
+			for _, id := range devices {
+				if l.device(id).State == liveness.Offline {
+					got = append(got, id)
+				}
+			}
+			if s := strings.Join(got, " "); s != step.want {
+				t.Errorf("at %v: offline are %q, want %q", l.now(), s, step.want)
+			}
+		}
+	})
+}
+
 // It makes way while the sink has much to do.
 func TestWindowMakesWay(t *testing.T) {
 	k := &sink{}

@@ -284,13 +284,14 @@ func runValues(rows []scheduleRunRow) []ScheduleRun {
 	return runs
 }
 
-// Begun returns the runs of a kind that have begun and not ended, with their schedules, whether or not anybody is at work on them now.
-func (s *Schedules) Begun(ctx context.Context, kind string) ([]ClaimedRun, error) {
+// Begun returns the runs of a kind that have begun and had not ended at an instant, with their schedules, whether or not anybody is at work on
+// them now.
+func (s *Schedules) Begun(ctx context.Context, kind string, at time.Time) ([]ClaimedRun, error) {
 	var rows []scheduleRunRow
 	var schedules []scheduleRow
 	err := s.jobs.read(ctx, "read what goes on", func(ctx context.Context, db *bun.DB) error {
 		rows, schedules = nil, nil
-		if err := db.NewSelect().Model(&rows).Where("ended = 0 AND started > 0 AND kind = ?", kind).Order("id").Scan(ctx); err != nil {
+		if err := db.NewSelect().Model(&rows).Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", nanos(at), kind).Order("id").Scan(ctx); err != nil {
 			return err
 		}
 		return db.NewSelect().Model(&schedules).Where("kind = ?", kind).Scan(ctx)

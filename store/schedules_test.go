@@ -142,7 +142,7 @@ func TestScheduleRun(t *testing.T) {
 			if ok, err := s.Start(ctx, &run, now.Add(time.Second), time.Minute); !ok || err != nil {
 				t.Errorf("Start = %v, %v", ok, err)
 			}
-			if begun, err := s.Begun(ctx, "webhook"); err != nil || len(begun) != 1 || begun[0].ID != run.ID {
+			if begun, err := s.Begun(ctx, "webhook", now); err != nil || len(begun) != 1 || begun[0].ID != run.ID {
 				t.Errorf("begun %+v, %v", begun, err)
 			}
 			if err := s.Extend(ctx, []store.ScheduleRun{run}, now.Add(time.Hour)); err != nil {
@@ -168,6 +168,11 @@ func TestScheduleRun(t *testing.T) {
 			}
 			if ok, err := s.Finish(ctx, &run, out, now.Add(time.Minute)); ok || err != nil {
 				t.Errorf("Finish again = %v, %v", ok, err)
+			}
+			for at, want := range map[time.Duration]int{59 * time.Second: 1, time.Minute: 0} {
+				if begun, err := s.Begun(ctx, "webhook", now.Add(at)); err != nil || len(begun) != want {
+					t.Errorf("begun and not ended after %v: %+v, %v", at, begun, err)
+				}
 			}
 			runs, err := s.History(ctx, store.ScheduleRunFilter{Name: "nightly", States: []store.ScheduleState{store.ScheduleFailed}, Before: run.ID + 1}, 10)
 			if err != nil || len(runs) != 1 || runs[0].Code != 3 || len(runs[0].Output) != 4096 || runs[0].Attempt != 1 || !runs[0].Ended.Equal(now.Add(time.Minute)) ||

@@ -100,12 +100,15 @@ func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Pla
 	return nil
 }
 
-// loadDelivery lets events become jobs.
+// loadDelivery lets events become jobs, and maintenance windows excuse what they excused.
 func (s *server) loadDelivery(ctx context.Context) error {
 	if err := s.delivery.Load(ctx); err != nil {
 		return err
 	}
-	return s.books.Load(ctx)
+	if err := s.books.Load(ctx); err != nil {
+		return err
+	}
+	return s.cron.Restore(ctx, s.listened)
 }
 
 // deliveryCollector shows an engine's Stats to Prometheus.

@@ -55,7 +55,7 @@ func (s *server) restore(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("restore what was kept: %w", err)
 	}
-	s.known = loaded.Devices
+	s.known, s.listened = loaded.Devices, loaded.Checkpoint
 	if loaded.Unsaved > 0 {
 		s.log.Warn("the process before could write no checkpoint at its end: the silence that it had heard is forgiven", "for", loaded.Unsaved)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -47,6 +48,7 @@ type server struct {
 	http     net.Listener
 	starting atomic.Pointer[string] // what is waited for; nil once the server is at work
 	known    int                    // devices that were known from before
+	listened time.Time              // when the process before listened last; zero if there was none
 }
 
 // serve runs the whole of Holter until ctx is done.

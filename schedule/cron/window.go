@@ -196,18 +196,12 @@ func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err 
 	if err != nil {
 		return 0, err
 	}
-	begun, err := e.schedules.Begun(ctx, kindMaintenance)
+	begun, err := e.begunWindows(ctx, now)
 	if err != nil {
 		return 0, err
 	}
 	var list []open
-	for i := range begun {
-		act, err := actionOf(kindMaintenance, begun[i].Of.Settings)
-		w, ok := act.(*window)
-		if err != nil || !ok {
-			continue // its run says so
-		}
-		o := open{chosen: w.chosen, run: begun[i].ID, name: begun[i].Name, until: begun[i].Scheduled.Add(w.length()), excuses: w.Silence == silenceExcused}
+	for _, o := range begun {
 		if o.until.After(now) {
 			list = append(list, o)
 		}
@@ -228,6 +222,61 @@ func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err 
 	defer e.windows.mu.Unlock()
 	e.windows.open, e.windows.passed = list, time.Now()
 	return left, nil
+}
+
+// begunWindows returns the windows that have begun and had not ended at an instant.
+func (e *Engine) begunWindows(ctx context.Context, at time.Time) (list []open, err error) {
+	runs, err := e.schedules.Begun(ctx, kindMaintenance, at)
+	for i := range runs {
+		run := &runs[i]
+		act, err := actionOf(kindMaintenance, run.Of.Settings)
+		w, ok := act.(*window)
+		if err != nil || !ok {
+			continue // its run says so
+		}
+		o := open{chosen: w.chosen, run: run.ID, name: run.Name, until: run.Scheduled.Add(w.length()), excuses: w.Silence == silenceExcused}
+		if !run.Ended.IsZero() && run.Ended.Before(o.until) {
+			o.until = run.Ended
+		}
+		list = append(list, o)
+	}
+	return list, err
+}
+
+// Restore excuses the silence that windows excuse, of which the process before this one knew: those that are open, and those that ended so
+// lately that devices have a part of their timeout left. listened is when that process listened last; zero if there was none. Call it once
+// the devices are restored, before anything listens. Errors: those of the store.
+func (e *Engine) Restore(ctx context.Context, listened time.Time) error {
+	if listened.IsZero() {
+		return nil
+	}
+	now, err := e.config.Now(ctx)
+	if err != nil {
+		return err
+	}
+	begun, err := e.begunWindows(ctx, listened.Add(-liveness.Never))
+	if err != nil {
+		return err
+	}
+	begun = slices.DeleteFunc(begun, func(o open) bool { return !o.excuses })
+	if len(begun) == 0 {
+		return nil
+	}
+	e.registry.Excuse(func(id, group string, timeout time.Duration) (end time.Duration, ok bool) {
+		end = -timeout
+		for i := range begun {
+			o := &begun[i]
+			left := min(o.until.Sub(listened), 0)
+			if o.until.After(now) {
+				left = o.until.Sub(now)
+			}
+			if left > end && o.matches(id, group) {
+				end, ok = left, true
+			}
+		}
+		return end, ok
+	})
+	return nil
 }
 
 // ended names the windows that were open and are no longer.

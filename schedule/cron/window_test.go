@@ -158,6 +158,46 @@ func TestWindowRestart(t *testing.T) {
 	}
 }
 
+// Silence that a window excused before a restart is excused after it: up to the window's end, or what was left of the timeout after it.
+func TestWindowRestartExcuses(t *testing.T) {
+	const timeout, allowance = 10 * time.Minute, 200 * time.Second
+	for _, c := range []struct {
+		name            string
+		listened, again time.Duration // when the process before listened last, and when the next one begins
+		silence         string
+		notBefore       time.Duration // after the restart
+	}{
+		{"open", 90 * time.Minute, 100 * time.Minute, "excused", 20*time.Minute + timeout},
+		{"ended meanwhile", 90 * time.Minute, 5 * time.Hour, "excused", timeout},
+		{"ended lately", 124 * time.Minute, 5 * time.Hour, "excused", timeout - 4*time.Minute},
+		{"ended long ago", 131 * time.Minute, 5 * time.Hour, "excused", allowance},
+		{"counts", 90 * time.Minute, 100 * time.Minute, "counts", allowance},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, cron.Config{})
+			r.see(false, "a", "b")
+			r.check(r.registry.SetPolicy("a", liveness.Policy{Timeout: timeout}))
+			r.put("w", "maintenance", "0 13 * * *", `{"for_ms":3600000,"device":"a","silence":"`+c.silence+`"}`, nil)
+			r.set(time.Hour)
+			r.untilCovered("a")
+			if r.set(c.listened); c.listened > 2*time.Hour {
+				r.set(2 * time.Hour)
+				r.ended("w", 1)
+				r.set(c.listened)
+			}
+			r.close()
+			r.set(c.again)
+			r.open()
+			r.check(r.cron.Restore(t.Context(), start.Add(c.listened)))
+			v, err := r.registry.Device("a")
+			r.check(err)
+			if got := v.NotBefore - v.Now; (got - c.notBefore).Abs() > time.Second {
+				t.Errorf("it is not judged for %v, want %v", got, c.notBefore)
+			}
+		})
+	}
+}
+
 // A schedule that is changed or deleted changes or ends its window.
 func TestWindowChanges(t *testing.T) {
 	r := newRig(t, cron.Config{})
