@@ -223,6 +223,7 @@ func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
 		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
 		AcceptRate:       c.Gateway.AcceptRate,
 		HandshakeTimeout: c.Gateway.HandshakeTimeout,
+		MaxHandshakes:    c.Gateway.MaxHandshakes,
 		IdleTimeout:      c.Gateway.IdleTimeout,
 		MaxOutbound:      c.Gateway.MaxOutbound,
 		CloseRate:        c.Gateway.CloseRate,

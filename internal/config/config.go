@@ -127,6 +127,7 @@ type Gateway struct {
 	MaxConnectionsPerAddress int           // at once from one IP address; 0 is no limit
 	AcceptRate               int           // new connections per second
 	HandshakeTimeout         time.Duration // from connecting to the first valid message
+	MaxHandshakes            int           // of TLS, computed at a time; 0 is by the cores
 	IdleTimeout              time.Duration // without a byte before a connection is closed; 0 is off
 	MaxLine                  int           // bytes of one message
 	MaxOutbound              int           // bytes waiting to be sent to one device

@@ -45,7 +45,7 @@ func TestResolveFull(t *testing.T) {
 		Source:   config.Source{MaxGap: 2 * time.Second, ReconnectAllowance: 15 * time.Second},
 		Gateway: config.Gateway{
 			MaxConnections: 600_000, MaxConnectionsPerAddress: 1000, AcceptRate: 5000,
-			HandshakeTimeout: 3 * time.Second, IdleTimeout: 10 * time.Minute, MaxLine: 2048,
+			HandshakeTimeout: 3 * time.Second, MaxHandshakes: 4, IdleTimeout: 10 * time.Minute, MaxLine: 2048,
 			MaxOutbound: 131072, CloseRate: 500, MaxBeatRate: 250_000, KeepAlive: time.Minute, UserTimeout: 30 * time.Second,
 		},
 		Events:     config.Events{Keep: 5000, MaxAge: 168 * time.Hour, Cache: 2000},

@@ -69,6 +69,7 @@ func gateway(d *strictyaml.Reader, g *Gateway) strictyaml.Setter {
 		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxConnectionsPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "accept_rate", Set: strictyaml.Plain(d, &g.AcceptRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "handshake_timeout", Set: strictyaml.Value(d, &g.HandshakeTimeout, span{min: time.Millisecond, max: time.Hour}.parse)},
+		{Key: "max_handshakes", Set: strictyaml.Plain(d, &g.MaxHandshakes, count{min: 1, max: 65536}.parse)},
 		{Key: "idle_timeout", Set: strictyaml.Value(d, &g.IdleTimeout, span{min: time.Millisecond, max: aYear, off: true}.parse)},
 		{Key: "max_line", Set: strictyaml.Plain(d, &g.MaxLine, count{min: 64, max: mebibyte}.parse)},
 		{Key: "max_outbound", Set: strictyaml.Plain(d, &g.MaxOutbound, count{min: 1024, max: 1024 * mebibyte}.parse)},
