@@ -198,10 +198,10 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 		})
 		l.pulse()
 		for _, step := range []struct {
-			listen time.Duration
+			listen int
 			want   string
 		}{{9, ""}, {2, "d-none d-over"}, {8, "d-none d-over"}, {2, "d-none d-over d-past"}, {48, "d-none d-over d-past"}, {2, "d-none d-over d-past d-open"}} {
-			l.listen(step.listen * unit)
+			l.listen(time.Duration(step.listen) * unit)
 			var got []string
 			for _, id := range devices {
 				if l.device(id).State == liveness.Offline {

@@ -88,11 +88,11 @@ func (Client) Next(input []byte) (codec.Answer, int) {
 func answer(raw []byte) codec.Answer {
 	var text content
 	var h header
-	text.read(raw)
+	text.read(raw, flag)
 	if _, ok := h.parse(&text); !ok {
 		return codec.Answer{}
 	}
-	body := plain(raw)[h.size:][:h.body]
+	body := plain(raw, flag)[h.size:][:h.body]
 	switch {
 	case h.id == msgPlatformAnswer && len(body) >= 5:
 		return platformAnswer(body)
@@ -120,7 +120,7 @@ func platformAnswer(body []byte) codec.Answer {
 
 // terminal is the device id in a header.
 func (c Client) terminal(id string) terminal {
-	t := terminal{version: 1, of2019: !c.Old}
+	t := terminal{version: 1, of2019: !c.Old, flag: flag}
 	number := t.number()
 	place := 2*len(number) - 1
 	for i := len(id) - 1; i >= 0 && place >= 0; i-- {

@@ -2,6 +2,7 @@ package jt808
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/holter-iot/holter/gateway/codec"
 )
@@ -18,7 +19,7 @@ const (
 	OddLength = "length"
 	// OddEcho is a message that the gateway sends itself; it means nothing.
 	OddEcho = "echo"
-	// OddEscape is a byte 7D that is followed by neither 01 nor 02; it is taken for itself.
+	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is taken for itself.
 	OddEscape = "escape"
 	// OddVersion is a header of 2013 whose attributes say that it is one of 2019.
 	OddVersion = "version"
@@ -30,7 +31,7 @@ const (
 	OddAuth = "auth"
 )
 
-// conn is the codec of a connection. It has 38 bytes.
+// conn is the codec of a connection. It has 40 bytes.
 type conn struct {
 	terminal // of the last message
 
@@ -50,14 +51,14 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	if len(input) == 0 {
 		return 0, nil
 	}
-	if input[0] != flag {
+	if !c.begins(input[0]) {
 		m.Odd = OddGarbage
-		if n := bytes.IndexByte(input, flag); n > 0 {
+		if n := slices.IndexFunc(input, c.begins); n > 0 {
 			return n, nil
 		}
 		return len(input), nil
 	}
-	size := bytes.IndexByte(input[1:min(len(input), maxFrame)], flag)
+	size := bytes.IndexByte(input[1:min(len(input), maxFrame)], input[0])
 	switch {
 	case size < 0 && len(input) >= maxFrame:
 		return 0, &codec.Error{Code: codec.TooLong, Text: "a frame is longer than 4096 bytes; begin and end each with 7e"}
@@ -67,23 +68,32 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 		m.Odd = OddGarbage
 		return 1, nil
 	}
-	if !c.understand(input[1:1+size], m) {
+	if !c.understand(input[1:1+size], input[0], m) {
 		return 1 + size, nil // the second flag may be the beginning of a frame
 	}
 	return 1 + size + 1, nil
 }
 
+// begins says whether a frame can begin with a byte. Once a device has spoken, it is known which flag it uses.
+func (c *conn) begins(b byte) bool {
+	if c.known {
+		return b == c.flag
+	}
+	return isFlag(b)
+}
+
 // understand fills m with what stands between two flags, and reports whether that is a message.
-func (c *conn) understand(raw []byte, m *codec.Message) bool {
+func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	var (
 		text content
 		h    header
 		ok   bool
 	)
-	text.read(raw)
+	text.read(raw, flag)
 	if m.Odd, ok = h.parse(&text); !ok {
 		return false
 	}
+	h.flag = flag
 	m.Note = uint64(h.id)<<16 | uint64(h.serial)
 	if isOurs(h.id) {
 		m.Odd = OddEcho
@@ -143,7 +153,7 @@ func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
 		m.Odd = OddAuth
 		return
 	}
-	body := plain(raw)[h.size:][:h.body]
+	body := plain(raw, h.flag)[h.size:][:h.body]
 	if h.of2019 {
 		var ok bool
 		if body, ok = code2019(body); !ok {

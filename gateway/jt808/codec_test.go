@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ func TestVectors(t *testing.T) {
 		{vector: "register-12345678901-2013-answer", odd: jt808.OddEcho},
 		{vector: "heartbeat-interval", odd: jt808.OddEcho},
 		{vector: "time", odd: jt808.OddEcho},
+		{vector: "other-flag-location", kind: codec.Beat, id: "848002044398339", odd: jt808.OddPhone},
 	}
 	frames := vectors(t)
 	for _, tt := range tests {
@@ -64,6 +66,43 @@ func TestVectors(t *testing.T) {
 					m.Kind, m.ID, m.Token, m.Odd, m.Err, tt.kind, tt.id, tt.token, tt.odd)
 			}
 		})
+	}
+}
+
+// TestOtherFlag talks with a device whose frames begin and end with E7.
+func TestOtherFlag(t *testing.T) {
+	escaper := strings.NewReplacer("\xe6", "\xe6\x01", "\xe7", "\xe6\x02", "\x3e", "\x3e\x01", "\x3d", "\x3e\x02")
+	framed := func(content string) []byte {
+		b := frame(t, content)
+		b = bytes.ReplaceAll(bytes.ReplaceAll(b[1:len(b)-1], []byte("\x7d\x02"), []byte("\x7e")), []byte("\x7d\x01"), []byte("\x7d"))
+		return []byte("\xe7" + escaper.Replace(string(b)) + "\xe7")
+	}
+	c := jt808.Protocol{}.Codec()
+	var m codec.Message
+	if n, err := c.Next([]byte("noise\x7e\xe7"), &m); n != 5 || err != nil || m.Odd != jt808.OddGarbage {
+		t.Errorf("Next = %d, %v, %+v, want 5 bytes of garbage", n, err, m)
+	}
+	m, reply := next(t, c, framed("0102 0007 013912344323 3de6 e6e73d3e7d7e41"), codec.Outcome{})
+	if m.Kind != codec.Hello || string(m.ID) != "13912344323" || string(m.Token) != "\xe6\xe7\x3d\x3e\x7d\x7eA" || m.Odd != "" {
+		t.Errorf("%+v", m)
+	}
+	if want := framed("8001 0005 013912344323 0000 3de6 0102 00"); !bytes.Equal(reply, want) {
+		t.Errorf("answered % x, want % x", reply, want)
+	}
+	if m, _ = next(t, c, framed("0002 0000 013912344323 0002"), codec.Outcome{}); m.Kind != codec.Beat {
+		t.Errorf("%+v", m)
+	}
+	if n, err := c.Next(append([]byte("\x7e"), framed("0002 0000 013912344323 0003")...), &m); n != 1 || err != nil {
+		t.Errorf("Next = %d, %v: 7E begins no frame of a device that uses E7", n, err)
+	}
+	m, _ = next(t, c, framed("0002 0003 013912344323 0004 0e0e0e"), codec.Outcome{}) // its checksum is escaped
+	if m.Kind != codec.Beat {
+		t.Errorf("%+v", m)
+	}
+	broken := vectors(t)["other-flag-bad-escape"] // and a bad checksum
+	m = codec.Message{}
+	if n, err := (jt808.Protocol{}).Codec().Next(broken, &m); n != len(broken)-1 || err != nil || m.Kind != codec.None {
+		t.Errorf("Next = %d, %v, %+v", n, err, m)
 	}
 }
 

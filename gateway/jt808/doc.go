@@ -25,6 +25,9 @@
 // gateway did not keep. Positions are answered with 0 all the same, or devices would believe their platform broken. What answers a message
 // of the platform is not answered.
 //
+// Some OBD trackers frame the same messages otherwise: E7 at both ends, E6 01 and E6 02 for E6 and E7, and 3E 01 and 3E 02 for 3E and 3D. They
+// are answered in kind.
+//
 // Each fragment of a message is a heartbeat, and is answered by itself (JT/T 808-2013, 7.12); fragments are not put together. A body that is encrypted is
 // not read: an authentication that is encrypted shows no token. Devices that deviate from the standard are understood as far as is safe,
 // and what was odd about a message is told by the constants that begin with Odd. There is no goodbye, no sleep, and no way for a device to

@@ -22,6 +22,7 @@ type terminal struct {
 	phone   [10]byte // its number, in BCD, to the right
 	version byte     // of the protocol, in the headers of 2019
 	of2019  bool     // the header has a version, and a phone of 10 bytes instead of 6
+	flag    byte     // that its frames begin and end with
 }
 
 // number returns the bytes of the phone number as they stand in the header.
@@ -34,7 +35,7 @@ func (t *terminal) number() []byte {
 
 // begin begins a frame to or from the terminal, with a body of the given length.
 func (t *terminal) begin(dst []byte, id uint16, length int, serial uint16) writer {
-	w := writer{dst: append(dst, flag)}
+	w := writer{dst: append(dst, t.flag), flag: t.flag}
 	w.word(id)
 	if t.of2019 {
 		w.word(uint16(length) | edition2019)

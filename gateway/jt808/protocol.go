@@ -15,7 +15,7 @@ func (Protocol) Name() string { return "jt808" }
 
 // Sniff implements [codec.Protocol].
 func (Protocol) Sniff(first []byte) codec.Guess {
-	if first[0] == flag {
+	if isFlag(first[0]) {
 		return codec.Yes
 	}
 	return codec.No
