@@ -9,9 +9,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -112,6 +114,23 @@ func claim(
 
 // idsPerStatement bounds how many jobs a statement names.
 const idsPerStatement = 1000
+
+// numbered is the condition that the number of a job is one of some. PostgreSQL reads an array in a tenth of the time that it takes for as many
+// numbers by themselves.
+func numbered(tx bun.Tx, ids []uint64) bun.Safe {
+	before, after := "id IN (", ")"
+	if tx.Dialect().Name() == dialect.PG {
+		before, after = "id = ANY('{", "}')"
+	}
+	text := append(make([]byte, 0, len(before)+10*len(ids)), before...)
+	for i, id := range ids {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendUint(text, id, 10)
+	}
+	return bun.Safe(append(text, after...))
+}
 
 // candidates returns up to n jobs that have waited long enough, and up to n that nobody has looked at yet, by number. It says whether any job
 // waits that holds others up: mostly none does, and then their keys need not be looked for, which takes as long as half of a claim.
@@ -219,7 +238,7 @@ func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64
 	taken := int64(0)
 	for old, ids := range byClaim {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			res, err := tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = NULL WHERE id IN (?) AND claim = ?", number, until, bun.List(chunk), old).Exec(ctx)
+			res, err := tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = NULL WHERE ? AND claim = ?", number, until, numbered(tx, chunk), old).Exec(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -279,15 +298,7 @@ func nextDue(ctx context.Context, tx bun.Tx, lane Lane) (time.Time, error) {
 // Extend moves the ends of the leases of jobs that are still claimed under the same number.
 func (j *Jobs) Extend(ctx context.Context, jobs []Job, until time.Time) error {
 	return j.write(ctx, "extend the lease of jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
-		for claim, ids := range byClaim(jobs) {
-			for chunk := range slices.Chunk(ids, idsPerStatement) {
-				_, err := tx.NewRaw("UPDATE jobs SET due = ? WHERE id IN (?) AND claim = ?", until.UnixNano(), bun.List(chunk), claim).Exec(ctx)
-				if err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return updateClaimed(ctx, tx, "due = "+strconv.FormatInt(until.UnixNano(), 10), jobs)
 	})
 }
 

@@ -100,7 +100,7 @@ func settle(ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now
 func updateClaimed(ctx context.Context, tx bun.Tx, set string, jobs []Job) error {
 	for claim, ids := range byClaim(jobs) {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			if _, err := tx.NewRaw("UPDATE jobs SET "+set+" WHERE id IN (?) AND claim = ?", bun.List(chunk), claim).Exec(ctx); err != nil {
+			if _, err := tx.NewRaw("UPDATE jobs SET "+set+" WHERE ? AND claim = ?", numbered(tx, chunk), claim).Exec(ctx); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) 
 	for lane, jobs := range lanes {
 		for claim, ids := range byClaim(jobs) {
 			for chunk := range slices.Chunk(ids, idsPerStatement) {
-				res, err := tx.NewRaw("DELETE FROM jobs WHERE id IN (?) AND claim = ?", bun.List(chunk), claim).Exec(ctx)
+				res, err := tx.NewRaw("DELETE FROM jobs WHERE ? AND claim = ?", numbered(tx, chunk), claim).Exec(ctx)
 				if err != nil {
 					return nil, err
 				}
