@@ -2,12 +2,40 @@ package gateway_test
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/dtu"
+	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/line"
 	"github.com/holter-iot/holter/liveness"
 )
+
+// TestSharedPort: what is still open is not decided by the first bytes.
+func TestSharedPort(t *testing.T) {
+	modems, err := dtu.New(dtu.Options{Registration: `LOGIN:(\d{4})`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{{
+		Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}, modems, line.Protocol{}},
+	}}})
+	modem, talker := r.dial(), r.dial()
+	modem.say("LOG")
+	talker.say("HEL")
+	modem.say("IN:1001")
+	talker.say("LO a\n")
+	talker.expect("OK 1…")
+	talker.say("LOGIN:1002\n") // this is no beginning any more
+	talker.say("PING 1\n")
+	talker.expect("PONG 1")
+	if got := r.story(2); !strings.Contains(got, "1001:1 device.online") || !strings.Contains(got, "a:1 device.online") {
+		t.Errorf("events: %s", got)
+	}
+}
 
 // TestBackInTheBacklog: a device that is back within its grace is not offline because the gateway has not accepted it yet.
 func TestBackInTheBacklog(t *testing.T) {

@@ -198,7 +198,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 }
 
 // first finds out which protocol a datagram is of, and takes its first message. Of several protocols it is the one in which that names a
-// device; if there is none, the one that recognises the bytes has the word. After an error n is above 0 if there is a message that can be
+// device; if there is none, the first that may be meant has the word. After an error n is above 0 if there is a message that can be
 // answered, and the codec may be nil.
 func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *codec.Error) {
 	m := &r.desk.message
@@ -208,7 +208,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 		if failed == nil && taken > 0 && len(m.ID) > 0 {
 			return c, spoken, taken, r.allowed(m)
 		}
-		if len(r.protocols) > 1 && (len(input) == 0 || r.door.Protocols[i].Sniff(input) != codec.Yes) {
+		if len(r.protocols) > 1 && (len(input) == 0 || r.door.Protocols[i].Sniff(input) == codec.No) {
 			continue
 		}
 		switch {

@@ -30,7 +30,8 @@
 // pieces are rare. An expression that ends with $ is refused by [New].
 //
 // A connection that begins with something else is closed as soon as that shows, after 128 bytes at most. Where several protocols share a
-// port the registration has 64 bytes at most, and its protocol should come last: an expression is easily satisfied.
+// port the registration has 64 bytes at most, and its protocol should come behind those of devices that speak binary, for an expression is
+// easily satisfied, and before line, which takes every line of text.
 //
 // # What this cannot do
 //

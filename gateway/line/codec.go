@@ -19,12 +19,17 @@ type Protocol struct {
 // Name implements [codec.Protocol].
 func (p Protocol) Name() string { return "line" }
 
-// Sniff implements [codec.Protocol]: any printable ASCII will do, so a port that serves several protocols asks this one last.
+// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port that serves several protocols asks this one
+// last. Before the line's end it may become what another protocol begins with.
 func (p Protocol) Sniff(first []byte) codec.Guess {
-	if b := first[0]; b >= ' ' && b < 0x7f || b == '\t' || b == '\r' || b == '\n' {
-		return codec.Yes
+	const enough = 64
+	switch b := first[0]; {
+	case (b < ' ' || b >= 0x7f) && b != '\t' && b != '\r' && b != '\n':
+		return codec.No
+	case bytes.IndexByte(first, '\n') < 0 && len(first) < enough:
+		return codec.Maybe
 	}
-	return codec.No
+	return codec.Yes
 }
 
 // Codec implements [codec.Protocol].
