@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,22 +19,51 @@ type fileLock struct {
 	file *os.File
 }
 
-func lockFile(path string) (lock, error) {
+// lockFile takes the lock. A process that is killed while it begins another program leaves the lock to that one until it runs, so a lock of
+// who is dead is waited for.
+func lockFile(ctx context.Context, path string) (lock, error) {
+	for begin := time.Now(); ; {
+		l, holder, err := tryLock(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case l != nil:
+			return l, nil
+		case alive(holder) || time.Since(begin) > lockPatience:
+			return nil, lockedBy(path, holder)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// tryLock returns the lock, or the pid of who has it.
+func tryLock(path string) (*fileLock, string, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		holder, _ := io.ReadAll(io.LimitReader(f, 20)) // only for the message
+		holder, _ := io.ReadAll(io.LimitReader(f, 20)) // mostly for the message
 		_ = f.Close()                                  // nothing was written
 		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+			err = &os.PathError{Op: "lock", Path: path, Err: err}
+			return nil, "", err
 		}
-		return nil, lockedBy(path, strings.TrimSpace(string(holder)))
+		return nil, strings.TrimSpace(string(holder)), nil
 	}
-	_ = f.Truncate(0) // the pid is for people; a full disk must not be in the way
+	_ = f.Truncate(0) // the pid is for people, mostly; a full disk must not be in the way
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return &fileLock{f}, nil
+	return &fileLock{f}, "", nil
+}
+
+// alive says whether there may be a process.
+func alive(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
 func (l *fileLock) check(context.Context) error { return nil }

@@ -1,14 +1,18 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
@@ -217,6 +221,47 @@ func TestTakeover(t *testing.T) {
 }
 
 // TestLostLock makes sure that a lock which is lost is taken again.
+// TestLockOfTheDead: a program that a killed process had just begun may hold its lock for a moment.
+func TestLockOfTheDead(t *testing.T) {
+	url := databases[0].url(t)
+	s := newStore(t, store.Config{URL: url})
+	if err := errors.Join(s.Open(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	dead := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(strings.TrimPrefix(url, "sqlite:")), "lock")
+	if err := os.WriteFile(path, []byte(strconv.Itoa(dead.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := newStore(t, store.Config{URL: url}).Open(ended); !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrLocked) {
+		t.Errorf("Open = %v; want that it waits", err)
+	}
+	opened := make(chan error, 1)
+	s = newStore(t, store.Config{URL: url})
+	go func() { opened <- s.Open(t.Context()) }()
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLostLock(t *testing.T) {
 	for name, server := range map[string]func(testing.TB, bool) *testdb.Server{"postgres": testdb.NewPostgres, "mariadb": testdb.NewMariaDB} {
 		t.Run("db="+name, func(t *testing.T) {

@@ -68,8 +68,8 @@ func (b *sqliteDB) openPool(option string, pragmas ...string) *sql.DB {
 	return db
 }
 
-func (b *sqliteDB) lock(context.Context) (lock, error) {
-	return lockFile(filepath.Join(filepath.Dir(b.path), "lock"))
+func (b *sqliteDB) lock(ctx context.Context) (lock, error) {
+	return lockFile(ctx, filepath.Join(filepath.Dir(b.path), "lock"))
 }
 
 func (b *sqliteDB) bindVar(int) string { return "?" }

@@ -2,7 +2,6 @@ package cron_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,10 +35,7 @@ func child() {
 	router := &delivery.Router{}
 	s, err := store.New(store.Config{URL: url, Outbox: router.Route})
 	fail(err)
-	for err = s.Open(ctx); errors.Is(err, store.ErrLocked); err = s.Open(ctx) { // a command that was being forked has the lock until it is executed
-		<-time.After(time.Millisecond)
-	}
-	fail(err)
+	fail(s.Open(ctx))
 	registry, err := liveness.New(s, liveness.Config{})
 	fail(err)
 	_, err = s.Load(ctx, registry)
