@@ -10,6 +10,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/internal/groupcommit"
 )
 
 // Schedule is a schedule that is kept: instants, and what is to be done at them. What its texts mean is for others to know.
@@ -77,10 +78,19 @@ type ScheduleRun struct {
 // Schedules are the schedules in a [Store] and their runs. Their methods may be called concurrently; writers take turns as in [Jobs], and
 // one that was overtaken by another process changes nothing ([ErrFenced]). Each changes what it was told of only if nobody has changed that
 // since, and says whether it did: so it does no harm to try again after an error. Time is an argument; [Store.Clock] has it.
-type Schedules struct{ jobs *Jobs }
+type Schedules struct {
+	jobs  *Jobs
+	steps groupcommit.Group[runStep]
+}
+
+func newSchedules(jobs *Jobs) *Schedules {
+	s := &Schedules{jobs: jobs}
+	s.steps.Most, s.steps.Patience, s.steps.Write = stepsTogether, stepPatience, s.writeSteps
+	return s
+}
 
 // Schedules returns the schedules in the store.
-func (s *Store) Schedules() *Schedules { return &Schedules{s.jobs} }
+func (s *Store) Schedules() *Schedules { return s.schedules }
 
 // Clock returns the time that the database's clock shows, which is the same for all who use it.
 func (s *Store) Clock(ctx context.Context) (time.Time, error) {

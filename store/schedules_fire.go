@@ -206,18 +206,39 @@ func (s *Schedules) Claim(ctx context.Context, kinds []string, n int, owner stri
 	return claimed, nil
 }
 
-// step changes a run that is in a state under its claim, and says whether it was.
-func (s *Schedules) step(ctx context.Context, what string, run *ScheduleRun, set string, args ...any) (ok bool, err error) {
-	err = s.write(ctx, what, func(ctx context.Context, tx bun.Tx) (err error) {
-		ok, err = changed(tx.NewRaw("UPDATE schedule_runs SET "+set+" WHERE id = ? AND claim = ? AND state = ?", append(args, run.ID, run.Claim, run.State)...).Exec(ctx))
-		return err
+// runStep is a change of a run that is to be made if the run is in a state under a claim, and then whether it was.
+type runStep struct {
+	query string
+	args  []any
+	made  bool
+}
+
+const (
+	stepsTogether = 100
+	stepPatience  = 30 * time.Second
+)
+
+// step changes a run that is in its state under its claim, and says whether it was. What changes at about the same time is written together.
+func (s *Schedules) step(ctx context.Context, run *ScheduleRun, set string, args ...any) (bool, error) {
+	one := runStep{query: "UPDATE schedule_runs SET " + set + " WHERE id = ? AND claim = ? AND state = ?", args: append(args, run.ID, run.Claim, run.State)}
+	err := s.steps.Add(ctx, &one)
+	return one.made && err == nil, err
+}
+
+func (s *Schedules) writeSteps(ctx context.Context, steps []*runStep) error {
+	return s.write(ctx, "begin and end runs of schedules", func(ctx context.Context, tx bun.Tx) (err error) {
+		for _, one := range steps {
+			if one.made, err = changed(tx.NewRaw(one.query, one.args...).Exec(ctx)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return ok && err == nil, err
 }
 
 // Start says that a claimed run begins. Only if it says true may it.
 func (s *Schedules) Start(ctx context.Context, run *ScheduleRun, now time.Time, lease time.Duration) (bool, error) {
-	ok, err := s.step(ctx, "begin a run of a schedule", run,
+	ok, err := s.step(ctx, run,
 		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", ScheduleRunning, nanos(now), nanos(now.Add(lease)))
 	if ok {
 		if run.Started.IsZero() {
@@ -257,7 +278,7 @@ func (s *Schedules) Finish(ctx context.Context, run *ScheduleRun, o ScheduleOutc
 	if o.State == ScheduleIdle {
 		ended = 0
 	}
-	return s.step(ctx, "end a run of a schedule", run, "state = ?, owner = '', lease = 0, claim = claim + 1, ended = ?, code = ?, output = ?, error = ?",
+	return s.step(ctx, run, "state = ?, owner = '', lease = 0, claim = claim + 1, ended = ?, code = ?, output = ?, error = ?",
 		o.State, ended, o.Code, shortText(o.Output, maxResponse), shortText(o.Error, maxJobError))
 }
 

@@ -27,17 +27,18 @@ var (
 
 // Store keeps a fleet. Make one with [New], then call [Store.Open] and [Store.Load].
 type Store struct {
-	config  Config
-	backend backend
-	decoder decoder
-	jobs    *Jobs
-	log     *liveness.Log
-	names   names
-	record  recorder
-	fenced  atomic.Bool
-	oldest  atomic.Uint64 // offset of the oldest event that is kept
-	last    atomic.Uint64 // offset of the latest event
-	devices atomic.Int64  // that have a row
+	config    Config
+	backend   backend
+	decoder   decoder
+	jobs      *Jobs
+	schedules *Schedules
+	log       *liveness.Log
+	names     names
+	record    recorder
+	fenced    atomic.Bool
+	oldest    atomic.Uint64 // offset of the oldest event that is kept
+	last      atomic.Uint64 // offset of the latest event
+	devices   atomic.Int64  // that have a row
 
 	opening sync.Mutex // held by Open and Close; taken before all others
 
@@ -73,6 +74,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}
 	s.jobs = &Jobs{store: s}
+	s.schedules = newSchedules(s.jobs)
 	return s, nil
 }
 
