@@ -70,17 +70,28 @@ func named[T any](list []T, name, what string, nameOf func(*T) string) (T, error
 	return none, errkind.Errorf(store.ErrUnknown, "there is no %s %.80q", what, name)
 }
 
-// change changes something in the database, and makes it count.
+// change changes something in the database, and makes it count, even if who asked for it has gone meanwhile.
 func (e *Engine) change(ctx context.Context, do func() error) error {
 	e.admin.Lock()
 	defer e.admin.Unlock()
-	if err := do(); err != nil {
-		if errors.Is(err, store.ErrBadName) {
-			return bad("%w", err)
+	if e.stale { // do starts from what counts
+		if err := e.reload(ctx); err != nil {
+			return err
 		}
+	}
+	err := do()
+	switch {
+	case errors.Is(err, store.ErrBadName):
+		return bad("%w", err)
+	case errors.Is(err, ErrBad), errors.Is(err, store.ErrUnknown), errors.Is(err, store.ErrInUse):
 		return err
 	}
-	return e.reload(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // after another error, too: it may have been changed
+	defer cancel()
+	if failed := e.reload(ctx); err == nil {
+		err = failed
+	}
+	return err
 }
 
 // PutQueue makes a queue, or changes the one with its name. Errors: ErrBad.
@@ -128,19 +139,20 @@ func (e *Engine) PauseQueue(ctx context.Context, name string, paused bool) error
 }
 
 // PutEndpoint makes an endpoint, or changes the one with its name: without Settings it keeps those that it has, and so it does with secrets
-// that are [Hidden]. Errors: ErrBad.
+// that are [Hidden], unless it is to deliver to another place. Disabled and Note of one that is there stay. Errors: ErrBad.
 func (e *Engine) PutEndpoint(ctx context.Context, p store.Endpoint) error {
 	return e.change(ctx, func() error {
-		if old, err := e.Endpoint(p.Name); err == nil {
-			if p.Settings == nil {
-				p.Settings = old.Settings
-			}
-			p.Settings = keepSecrets(p.Settings, old.Settings)
+		old, err := e.Endpoint(p.Name)
+		if err == nil {
+			p.Disabled, p.Note = old.Disabled, old.Note
+		}
+		if err := withSecrets(&p, &old); err != nil {
+			return err
 		}
 		if err := e.checkEndpoint(&p); err != nil {
 			return err
 		}
-		_, err := e.jobs.PutEndpoint(ctx, p)
+		_, err = e.jobs.PutEndpoint(ctx, p)
 		return err
 	})
 }
@@ -174,9 +186,6 @@ func (e *Engine) EnableEndpoint(ctx context.Context, name string, enabled bool, 
 
 // gone disables an endpoint that said that it wants nothing any more.
 func (e *Engine) gone(ctx context.Context, p *endpoint, why string) {
-	if p.Num == 0 {
-		return // it stands for many
-	}
 	now, err := e.Endpoint(p.Name)
 	if err != nil || now.Disabled || now.Target != p.Target {
 		return // somebody has changed it
@@ -240,6 +249,33 @@ const MaxBody = 1 << 20
 
 // maxKey is how many bytes a key may have.
 const maxKey = 200
+
+// Remove removes the jobs that a filter chooses for good, and says how many there were. One that is being delivered may arrive nevertheless.
+func (e *Engine) Remove(ctx context.Context, filter store.JobFilter) (int, error) {
+	n, err := e.jobs.Remove(ctx, filter)
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, q := range e.queues { // what is in memory is claimed again, if it is still there
+		q.mu.Lock()
+		q.returnLocked()
+		q.mu.Unlock()
+		q.signal()
+	}
+	return n, err
+}
+
+// Hasten lets jobs in some lanes that failed be tried again at once, whatever their receivers asked for, and says how many.
+func (e *Engine) Hasten(ctx context.Context, lanes []store.Lane) (int, error) {
+	n, err := e.jobs.Hasten(ctx, lanes)
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	for _, id := range lanes {
+		if q := e.queues[id.Queue]; q != nil {
+			q.hasten(id)
+		}
+	}
+	return n, err
+}
 
 // Enqueue makes a job, and returns its number once it is safe. A second one with the same idempotency key within a day is not made; the
 // number of the first is returned. Errors: ErrBad, ErrFull, store.ErrUnknown.

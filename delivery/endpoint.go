@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,45 @@ const (
 	breakFor   = 10 * time.Second
 )
 
+type breaker = circuitbreaker.CircuitBreaker[any]
+
+func newBreaker() breaker {
+	return circuitbreaker.NewBuilder[any]().WithFailureThreshold(breakAfter).WithSuccessThreshold(1).WithDelay(breakFor).Build()
+}
+
+// hosts are the breakers of the places that jobs with a URL of their own go to.
+type hosts struct {
+	mu       sync.Mutex // guards breakers
+	breakers map[string]breaker
+}
+
+// maxHosts bounds them; those that have nothing to tell are forgotten first.
+const maxHosts = 4096
+
+// breaker returns that of the host of a URL.
+func (h *hosts) breaker(place string) breaker {
+	if u, err := url.Parse(place); err == nil {
+		place = u.Host
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.breakers[place]
+	if b == nil {
+		if len(h.breakers) >= maxHosts {
+			maps.DeleteFunc(h.breakers, func(_ string, b breaker) bool { return b.IsClosed() })
+		}
+		if h.breakers == nil || len(h.breakers) >= maxHosts {
+			h.breakers = make(map[string]breaker)
+		}
+		b = newBreaker()
+		h.breakers[place] = b
+	}
+	return b
+}
+
+// restingText says why a job waits although nothing came of it.
+const restingText = "deliveries to its host failed several times in a row, and are tried again later"
+
 // endpoint is an endpoint at work. It lives as long as its settings do.
 type endpoint struct {
 	store.Endpoint
@@ -30,7 +70,7 @@ type endpoint struct {
 	err     error
 	timeout time.Duration
 	batch   int
-	breaker circuitbreaker.CircuitBreaker[any] // nil where one endpoint stands for many places
+	breaker breaker // nil where one endpoint stands for many places, see hosts
 
 	counts *endpointCounts
 
@@ -90,7 +130,7 @@ func (e *Engine) newEndpoint(ep store.Endpoint, counts *endpointCounts) *endpoin
 		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", ep.Name, "error", out.err)
 	}
 	out.timeout, out.batch = c.timeout(), c.batch()
-	out.breaker = circuitbreaker.NewBuilder[any]().WithFailureThreshold(breakAfter).WithSuccessThreshold(1).WithDelay(breakFor).Build()
+	out.breaker = newBreaker()
 	return out
 }
 
@@ -108,11 +148,15 @@ func (p *endpoint) same(other *store.Endpoint) bool {
 		p.Name == other.Name && p.Note == other.Note
 }
 
-// record tells the breaker how a delivery went. An answer that is about the message only shows that the endpoint is there.
-func (p *endpoint) record(results []Result) {
+// record tells the breaker how a delivery went. An answer that is about the message only shows that the endpoint is there. Of one that we have
+// ended nothing is known.
+func (p *endpoint) record(b breaker, results []Result, ended bool) {
 	failed := false
 	for i := range results {
 		r := &results[i]
+		if r.Err != nil && ended {
+			return
+		}
 		if r.Err != nil {
 			p.counts.failed.Add(1)
 			failed = failed || !r.Permanent
@@ -120,12 +164,10 @@ func (p *endpoint) record(results []Result) {
 			p.counts.delivered.Add(1)
 		}
 	}
-	switch {
-	case p.breaker == nil:
-	case failed:
-		p.breaker.RecordFailure()
-	default:
-		p.breaker.RecordSuccess()
+	if failed {
+		b.RecordFailure()
+	} else {
+		b.RecordSuccess()
 	}
 }
 

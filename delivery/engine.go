@@ -23,15 +23,17 @@ type Engine struct {
 	web    *web
 
 	enqueuing groupcommit.Group[enqueued]
+	hosts     hosts
 
-	admin sync.Mutex // held while settings are changed; taken before all others
+	admin sync.Mutex // held while settings are changed, and never while a delivery is waited for; taken before all others
+	stale bool       // guarded by admin: what is in the database may be newer than what counts
 
 	mu        sync.RWMutex // guards the fields below
 	settings  store.Settings
 	endpoints map[uint32]*endpoint // 0 is that of jobs with a URL of their own
 	counts    map[uint32]*endpointCounts
 	queues    map[uint32]*queue
-	running   map[uint32]func() // ends a queue's goroutine and waits for it
+	running   map[uint32]func() // ends a queue's goroutine
 	begin     func(*queue) func()
 	retired   sync.WaitGroup // of endpoints that are replaced
 }
@@ -68,6 +70,7 @@ func (e *Engine) Load(ctx context.Context) error {
 
 // reload makes what is in the database count. Call it with admin held.
 func (e *Engine) reload(ctx context.Context) error {
+	e.stale = true
 	settings, err := e.jobs.Settings(ctx)
 	if err != nil {
 		return fmt.Errorf("load queues, endpoints and routes: %w", err)
@@ -87,16 +90,14 @@ func (e *Engine) reload(ctx context.Context) error {
 			t.routes = append(t.routes, to)
 		}
 	}
-	stop := e.apply(settings)
+	e.apply(settings)
 	e.router.table.Store(t)
-	for _, end := range stop {
-		end()
-	}
+	e.stale = false
 	return nil
 }
 
-// apply gives queues and lanes their settings, and returns what ends the queues that are gone.
-func (e *Engine) apply(settings store.Settings) (stop []func()) {
+// apply gives queues and lanes their settings, and ends the queues that are gone.
+func (e *Engine) apply(settings store.Settings) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.settings = settings
@@ -112,7 +113,9 @@ func (e *Engine) apply(settings store.Settings) (stop []func()) {
 		q.mu.Lock()
 		q.configureLocked(conf)
 		for _, l := range q.order {
-			l.endpoint = e.endpoints[l.id.Endpoint]
+			if p := e.endpoints[l.id.Endpoint]; p != l.endpoint {
+				l.endpoint, l.hold = p, time.Time{}
+			}
 			l.maybe = true
 		}
 		q.mu.Unlock()
@@ -125,7 +128,7 @@ func (e *Engine) apply(settings store.Settings) (stop []func()) {
 	for num := range e.queues {
 		if !there[num] {
 			if end := e.running[num]; end != nil {
-				stop = append(stop, end)
+				end()
 			}
 			delete(e.queues, num)
 			delete(e.running, num)
@@ -134,7 +137,6 @@ func (e *Engine) apply(settings store.Settings) (stop []func()) {
 	for _, p := range replaced { // no lane has them any more
 		e.retired.Go(func() { e.retire(p) })
 	}
-	return stop
 }
 
 // applyEndpointsLocked makes endpoints of settings, and returns those that others have replaced. One with jobs is never taken away.
@@ -231,17 +233,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.begin = func(q *queue) func() {
 		own, end := context.WithCancel(ctx)
-		done := make(chan struct{})
 		queues.Go(func() error {
-			defer close(done)
 			defer end()
 			q.run(own, hard)
 			return nil
 		})
-		return func() {
-			end()
-			<-done
-		}
+		return end
 	}
 	for _, q := range e.queues {
 		e.startLocked(q)
@@ -285,8 +282,21 @@ func (e *Engine) sweep(ctx context.Context) {
 		if n > 0 {
 			e.config.Logger.InfoContext(ctx, "old dead letters were removed", "number", n)
 		}
+		if err := e.refresh(ctx); err != nil && ctx.Err() == nil {
+			e.config.Logger.WarnContext(ctx, "queues, endpoints and routes may have been changed, and cannot be read", "error", err)
+		}
 		e.look()
 	}
+}
+
+// refresh makes what is in the database count if that may be something else.
+func (e *Engine) refresh(ctx context.Context) error {
+	e.admin.Lock()
+	defer e.admin.Unlock()
+	if !e.stale {
+		return nil
+	}
+	return e.reload(ctx)
 }
 
 // close closes all sinks.

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 // Pause returns the pause after the n-th failed attempt.
 func Pause(q store.Queue, n int, asked time.Duration, random float64) time.Duration {
 	p := policyOf(&q)
-	return p.pause(n, asked, random)
+	return p.pause(n, asked, math.MaxInt64, random)
 }
 
 // Judge says what becomes of a job after an attempt.

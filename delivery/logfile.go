@@ -65,19 +65,33 @@ func logKind(dir string) Kind {
 
 // Deliver appends a line for each message, and returns once they are on the disk.
 func (f *logFile) Deliver(_ context.Context, messages []Message) []Result {
+	results := make([]Result, 0, len(messages))
+	for len(messages) > 0 {
+		n := together(messages)
+		results, messages = append(results, f.append(messages[:n])...), messages[n:]
+	}
+	return results
+}
+
+func (f *logFile) append(messages []Message) []Result {
+	results := make([]Result, len(messages))
 	var lines bytes.Buffer
 	for i := range messages {
 		if err := json.Compact(&lines, messages[i].Data); err != nil { // a line must not have line ends
-			return all(len(messages), Result{Err: fmt.Errorf("message %s is not JSON: %w", messages[i].ID, err), Permanent: true})
+			results[i] = Result{Err: fmt.Errorf("message %s is not JSON: %w", messages[i].ID, err), Permanent: true}
+			continue
 		}
 		lines.WriteByte('\n')
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.writeLocked(lines.Bytes()); err != nil {
-		return all(len(messages), Result{Err: err})
+	err := f.writeLocked(lines.Bytes())
+	for i := range results {
+		if results[i].Err == nil {
+			results[i].Err = err
+		}
 	}
-	return all(len(messages), Result{})
+	return results
 }
 
 // writeLocked appends lines, all or none. Opening makes the directory.

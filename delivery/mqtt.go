@@ -44,6 +44,7 @@ type mqttSink struct {
 	settings mqttSettings
 	qos      byte
 	options  *mqtt.ClientOptions
+	dialer   net.Dialer
 	turn     chan struct{} // capacity 1: held while connecting; never closed
 
 	client mqtt.Client // guarded by turn; nil before the first delivery
@@ -53,7 +54,7 @@ type mqttSink struct {
 func mqttKind(guard *Guard) Kind {
 	return func(target string, settings json.RawMessage) (Sink, error) {
 		u, err := url.Parse(target)
-		if err != nil || !slices.Contains([]string{"tcp", "mqtt", "tls", "ssl", "mqtts"}, u.Scheme) || u.Hostname() == "" || u.User != nil || len(target) > maxURL {
+		if err != nil || !slices.Contains([]string{"tcp", "mqtt"}, u.Scheme) && !overTLS(u) || u.Hostname() == "" || u.User != nil || len(target) > maxURL {
 			return nil, fmt.Errorf("target: %.200q is no MQTT broker; want tcp://HOST:1883 or tls://HOST:8883, and user and password in the settings", target)
 		}
 		var s mqttSettings
@@ -64,7 +65,7 @@ func mqttKind(guard *Guard) Kind {
 		if len(s.Topic) > maxTopic || !utf8.ValidString(s.Topic) || strings.ContainsAny(s.Topic, "+#\x00") {
 			return nil, errors.New("settings: topic is too long, or has + or # or NUL")
 		}
-		out := &mqttSink{settings: s, qos: 1, turn: make(chan struct{}, 1)}
+		out := &mqttSink{settings: s, qos: 1, dialer: net.Dialer{Timeout: defaultTimeout, Control: guard.Control}, turn: make(chan struct{}, 1)}
 		if s.QoS != nil {
 			out.qos = *s.QoS
 		}
@@ -73,10 +74,24 @@ func mqttKind(guard *Guard) Kind {
 		}
 		out.options = mqtt.NewClientOptions().AddBroker(target).SetClientID(cmp.Or(s.ClientID, "holter-"+rand.Text()[:12])).
 			SetUsername(s.Username).SetPassword(s.Password).SetTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}).
-			SetDialer(&net.Dialer{Timeout: defaultTimeout, Control: guard.Control}).SetConnectTimeout(defaultTimeout).
-			SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(false).SetMessageChannelDepth(0)
+			SetConnectTimeout(defaultTimeout).SetAutoReconnect(false).SetConnectRetry(false).
+			SetOrderMatters(false).SetMessageChannelDepth(0)
 		return out, nil
 	}
+}
+
+func overTLS(broker *url.URL) bool {
+	return slices.Contains([]string{"tls", "ssl", "mqtts"}, broker.Scheme)
+}
+
+// dial connects to the broker itself. The library would ask the proxy of the environment, and for TLS with a dialer of its own; both go
+// where the guard does not look.
+func (s *mqttSink) dial(ctx context.Context, broker *url.URL) (net.Conn, error) {
+	if overTLS(broker) {
+		secure := tls.Dialer{NetDialer: &s.dialer, Config: s.options.TLSConfig}
+		return secure.DialContext(ctx, "tcp", broker.Host)
+	}
+	return s.dialer.DialContext(ctx, "tcp", broker.Host)
 }
 
 // Deliver publishes messages and waits for the broker's answers.
@@ -87,11 +102,17 @@ func (s *mqttSink) Deliver(ctx context.Context, messages []Message) []Result {
 	}
 	tokens := make([]mqtt.Token, len(messages))
 	for i := range messages {
-		tokens[i] = client.Publish(s.topic(&messages[i]), s.qos, s.settings.Retain, messages[i].Data)
+		if ctx.Err() == nil { // a broker that takes no bytes holds up who publishes
+			tokens[i] = client.Publish(s.topic(&messages[i]), s.qos, s.settings.Retain, messages[i].Data)
+		}
 	}
 	results := make([]Result, len(messages))
 	for i, token := range tokens {
-		results[i].Err = waitFor(ctx, token)
+		if token == nil {
+			results[i].Err = late(ctx)
+		} else {
+			results[i].Err = waitFor(ctx, token)
+		}
 	}
 	return results
 }
@@ -117,8 +138,13 @@ func waitFor(ctx context.Context, token mqtt.Token) error {
 	case <-token.Done():
 		return token.Error()
 	case <-ctx.Done():
-		return fmt.Errorf("the broker did not answer in time: %w", ctx.Err())
+		return late(ctx)
 	}
+}
+
+// late says that the time is up.
+func late(ctx context.Context) error {
+	return fmt.Errorf("the broker did not answer in time: %w", ctx.Err())
 }
 
 // connected returns a client that is connected.
@@ -126,14 +152,17 @@ func (s *mqttSink) connected(ctx context.Context) (mqtt.Client, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("the broker did not answer in time: %w", ctx.Err())
+		return nil, late(ctx)
 	}
 	defer func() { <-s.turn }()
 	if s.client != nil && s.client.IsConnectionOpen() {
 		return s.client, nil
 	}
 	s.disconnect()
-	client := mqtt.NewClient(s.options)
+	options := *s.options
+	client := mqtt.NewClient(options.SetCustomOpenConnectionFn(func(broker *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
+		return s.dial(ctx, broker)
+	}))
 	if err := waitFor(ctx, client.Connect()); err != nil {
 		client.Disconnect(0)
 		return nil, err

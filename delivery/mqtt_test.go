@@ -1,9 +1,15 @@
 package delivery_test
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
-	"net/netip"
-	"strings"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -75,13 +81,37 @@ func TestMQTT(t *testing.T) {
 	}
 }
 
-// A private broker is refused, as all private addresses are.
+// A private broker is refused, as all private addresses are, and no proxy of the environment is asked instead.
 func TestMQTTPrivate(t *testing.T) {
-	r := newRig(t, delivery.Config{Private: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
-	r.endpoint("broker", "mqtt", "tcp://127.0.0.1:1", "")
-	r.append("dev-1")
-	r.until("it is refused", func() bool {
-		views, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
-		return err == nil && len(views) == 1 && strings.Contains(views[0].Error, "private address")
-	})
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, proxy := range []string{"", "http://proxy.invalid:3128", "socks5://" + l.Addr().String()} {
+		for _, scheme := range []string{"tcp", "mqtt", "tls", "ssl", "mqtts"} {
+			t.Run(scheme+" "+proxy, func(t *testing.T) {
+				t.Setenv("all_proxy", proxy)
+				s := sink(t, delivery.MQTTKind(delivery.NewGuard(nil)), scheme+"://"+l.Addr().String(), "")
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				if r := s.Deliver(ctx, []delivery.Message{message("a", "{}")}); !errors.Is(r[0].Err, delivery.ErrPrivate) {
+					t.Errorf("%v, want ErrPrivate", r[0].Err)
+				}
+			})
+		}
+	}
+}
+
+// A broker whose certificate nobody trusts gets no password.
+func TestMQTTCertificate(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	s := sink(t, delivery.MQTTKind(delivery.NewGuard(loopback())), "tls://"+server.Listener.Addr().String(), `{"username":"u","password":"p"}`)
+	var untrusted *tls.CertificateVerificationError
+	if r := s.Deliver(t.Context(), []delivery.Message{message("a", "{}")}); !errors.As(r[0].Err, &untrusted) {
+		t.Errorf("%v, want one about the certificate", r[0].Err)
+	}
 }

@@ -36,7 +36,7 @@ func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time
 		return m, a, &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(notRead), Error: err.Error()}
 	}
 	m.Job = it.job.ID
-	if it.event != nil {
+	if it.job.Body == nil {
 		a.created = it.event.Time
 	} else {
 		a.created, a.deadline = it.job.Body.Created, it.job.Body.Deadline
@@ -61,7 +61,10 @@ func (e *Engine) message(ctx context.Context, it *item) (Message, error) {
 			it.job.Body = body
 		}
 		b := it.job.Body
-		return Message{ID: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data}, nil
+		if it.event == nil && b.ContentType == cloudevent.ContentType { // it was a dead letter
+			it.event, _ = cloudevent.Parse(b.Data) // without it, what is sent is still whole
+		}
+		return Message{Event: it.event, ID: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data}, nil
 	}
 	if it.event == nil {
 		events, err := e.store.EventsAt(ctx, []uint64{it.job.Event})

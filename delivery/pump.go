@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
@@ -101,6 +102,9 @@ func (q *queue) plan(now time.Time) plan {
 	if len(q.items) > 0 {
 		soon(q.looked.Add(q.engine.config.Lease / 6))
 	}
+	if d := q.rateLocked(now); d > 0 && slices.ContainsFunc(q.order, func(l *lane) bool { return len(l.ready) > 0 }) {
+		soon(now.Add(d))
+	}
 	room := maxItems - len(q.items)
 	for _, l := range q.order {
 		n, at := q.wantLocked(l, now)
@@ -192,7 +196,7 @@ func (q *queue) settle(ctx context.Context, items []*item) error {
 	for i, it := range items {
 		outcomes[i] = *it.outcome
 		outcomes[i].Job = it.job
-		if it.outcome.Verdict == store.Dead {
+		if it.outcome.Verdict == store.Dead && it.sent {
 			outcomes[i].Job.Attempts++
 		}
 	}
@@ -308,7 +312,6 @@ func (q *queue) stop(ctx context.Context) {
 	q.stopping = true
 	q.returnLocked()
 	q.mu.Unlock()
-	close(q.stopped)
 	q.delivering.Wait() // it ends with the context of the deliveries, at the latest
 	q.mu.Lock()
 	q.returnLocked()

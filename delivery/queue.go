@@ -19,6 +19,7 @@ type item struct {
 	job     store.Job
 	event   *liveness.Event // nil for a job with a body of its own
 	leased  time.Time       // end of the lease
+	sent    bool            // to its endpoint, whatever came of it
 	outcome *store.Outcome  // nil while it is not known
 }
 
@@ -40,8 +41,6 @@ type queue struct {
 	engine *Engine
 	num    uint32
 	wake   chan struct{} // capacity 1: says that there is something to do; never closed
-	// stopped is closed when no delivery is to begin any more.
-	stopped chan struct{}
 
 	mu       sync.Mutex // guards the fields below; never held during I/O; taken after Engine.mu
 	conf     store.Queue
@@ -67,7 +66,7 @@ type queue struct {
 
 func newQueue(e *Engine, conf store.Queue) *queue {
 	q := &queue{
-		engine: e, num: conf.Num, wake: make(chan struct{}, 1), stopped: make(chan struct{}), lanes: make(map[store.Lane]*lane), items: make(map[uint64]*item),
+		engine: e, num: conf.Num, wake: make(chan struct{}, 1), lanes: make(map[store.Lane]*lane), items: make(map[uint64]*item),
 		blocked: make(map[int64]int),
 	}
 	q.configureLocked(conf) // nobody else has it yet
@@ -153,7 +152,7 @@ func (q *queue) startLocked(ctx context.Context) {
 
 // nextLocked takes what is to be delivered next: of one lane, which take turns.
 func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
-	if q.conf.Paused || q.stopping {
+	if q.conf.Paused || q.stopping || q.rateLocked(now) > 0 {
 		return nil, nil
 	}
 	for i := range q.order {
@@ -168,9 +167,35 @@ func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 		if l.ready = l.ready[n:]; len(l.ready) == 0 {
 			l.ready = nil
 		}
+		q.limiter.AllowN(now, 1)
 		return l, batch
 	}
 	return nil, nil
+}
+
+// rateLocked returns for how long no delivery may begin by the queue's rate.
+func (q *queue) rateLocked(now time.Time) time.Duration {
+	if q.conf.Rate == 0 {
+		return 0
+	}
+	missing := 1 - q.limiter.TokensAt(now)
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing/q.conf.Rate*float64(time.Second)) + time.Microsecond // it may be rounded
+}
+
+// hasten forgets what the endpoint of a lane has asked for, and that it failed.
+func (q *queue) hasten(id store.Lane) {
+	q.mu.Lock()
+	if l := q.lanes[id]; l != nil {
+		l.hold, l.maybe = time.Time{}, true
+		if b := l.endpoint.breaker; b != nil {
+			b.Close()
+		}
+	}
+	q.mu.Unlock()
+	q.signal()
 }
 
 // work delivers until nothing is left to do. The endpoint is that of the first batch.
@@ -181,7 +206,7 @@ func (q *queue) work(ctx context.Context, l *lane, p *endpoint, batch []*item) {
 		q.mu.Lock()
 		now := time.Now()
 		if after > 0 {
-			l.hold = now.Add(min(after, q.policy.maxBackoff))
+			l.hold = now.Add(after)
 		}
 		for i, it := range batch {
 			q.finishLocked(l, it, outcomes[i], now)
@@ -255,16 +280,22 @@ func waits(it *item) bool {
 func (q *queue) returnLocked() {
 	now := time.Now()
 	for _, l := range q.order {
+		first := make(map[int64]bool, len(l.ready)) // keys whose first job is not being delivered
 		ready := l.ready
 		l.ready = nil
 		for _, it := range ready {
-			line := []*item{it}
-			if key := it.job.Key; key != 0 {
-				line = l.lines[key]
-				delete(l.lines, key)
+			if first[it.job.Key] = true; it.job.Key == 0 {
+				q.outcomeLocked(l, it, &store.Outcome{Verdict: store.Return}, now)
 			}
-			for _, each := range line {
-				q.outcomeLocked(l, each, &store.Outcome{Verdict: store.Return}, now)
+		}
+		for key, line := range l.lines {
+			if first[key] {
+				delete(l.lines, key)
+			} else {
+				l.lines[key], line = line[:1:1], line[1:]
+			}
+			for _, it := range line {
+				q.outcomeLocked(l, it, &store.Outcome{Verdict: store.Return}, now)
 			}
 		}
 		l.maybe = true
@@ -275,7 +306,7 @@ func (q *queue) returnLocked() {
 func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*item) (outcomes []*store.Outcome, after time.Duration) {
 	outcomes = make([]*store.Outcome, len(batch))
 	q.mu.Lock()
-	policy, limiter := q.policy, q.limiter
+	policy := q.policy
 	q.mu.Unlock()
 	var messages []Message
 	var attempts []attempt
@@ -291,22 +322,31 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 		p.skip()
 		return outcomes, 0
 	}
-	if !q.mayStart(limiter) {
-		for _, i := range places {
-			outcomes[i] = &store.Outcome{Verdict: store.Return}
+	breaker := p.breaker
+	if p.Num == 0 { // messages is one
+		if breaker = e.hosts.breaker(messages[0].URL); !breaker.TryAcquirePermit() {
+			outcomes[places[0]] = &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(max(breaker.RemainingDelay(), time.Second)), Error: restingText}
+			return outcomes, 0
 		}
-		return outcomes, 0
 	}
 	results := e.send(ctx, p, messages)
-	p.record(results)
+	ended := ctx.Err() != nil
+	p.record(breaker, results, ended)
 	now = time.Now()
 	for k, i := range places {
 		r := &results[k]
+		if r.Err != nil && ended { // that was us
+			outcomes[i] = &store.Outcome{Verdict: store.Return}
+			continue
+		}
+		batch[i].sent = true
 		attempts[k].result = *r
-		after = max(after, r.After)
+		if p.Num != 0 { // it is one place
+			after = max(after, r.After)
+		}
 		o := &store.Outcome{Status: r.Status, Response: r.Response}
 		o.Verdict, o.RunAt, o.Error = policy.judge(attempts[k], now, rand.Float64())
-		if r.Gone {
+		if r.Gone && p.Num != 0 {
 			e.gone(ctx, p, o.Error)
 		}
 		if o.Verdict == store.Dead {
@@ -315,24 +355,6 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 		outcomes[i] = o
 	}
 	return outcomes, after
-}
-
-// mayStart waits until the queue's rate allows one delivery more. It says false if no delivery is to begin any more.
-func (q *queue) mayStart(limiter *rate.Limiter) bool {
-	r := limiter.Reserve()
-	d := r.Delay()
-	if d == 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-q.stopped:
-		r.Cancel()
-		return false
-	}
 }
 
 // bodyOf returns what a dead letter keeps.

@@ -19,14 +19,15 @@ func policyOf(q *store.Queue) policy {
 }
 
 // pause returns how long to wait after the n-th failed attempt, from 1: full jitter (random is in [0, 1)) below a bound that doubles each
-// time, as of https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/, but not less than what the receiver asked for,
-// as far as that is below the longest pause.
-func (p *policy) pause(n int, asked time.Duration, random float64) time.Duration {
+// time, as of https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/, but not less than what the receiver asked for. It is
+// drawn so that it ends within most of what is left, if anything is left.
+func (p *policy) pause(n int, asked, left time.Duration, random float64) time.Duration {
 	bound := p.maxBackoff
 	if shift := n - 1; shift < 62 && p.backoff < p.maxBackoff>>shift {
 		bound = p.backoff << shift
 	}
-	return max(time.Duration(random*float64(bound)), min(asked, p.maxBackoff), time.Millisecond)
+	bound = min(bound, max(left-left/8, 0))
+	return max(time.Duration(random*float64(bound)), asked, time.Millisecond)
 }
 
 // attempt is what is known when a delivery has ended.
@@ -44,13 +45,14 @@ func (p *policy) judge(a attempt, now time.Time, random float64) (verdict store.
 		return store.Postpone, a.result.Again, ""
 	case a.result.Err == nil:
 		return store.Done, time.Time{}, ""
-	case a.result.Permanent || a.result.Gone:
+	case a.result.Permanent:
 		return store.Dead, time.Time{}, a.result.Err.Error()
 	case a.before+1 >= p.attempts:
 		return store.Dead, time.Time{}, fmt.Sprintf("%v (the last of %d attempts)", a.result.Err, p.attempts)
 	}
-	at := now.Add(p.pause(a.before+1, a.result.After, random))
-	if end := p.end(a); at.After(end) {
+	end := p.end(a)
+	at := now.Add(p.pause(a.before+1, a.result.After, end.Sub(now), random))
+	if at.After(end) {
 		return store.Dead, time.Time{}, fmt.Sprintf("%v (no attempt follows before %s, when it is too old)", a.result.Err, end.UTC().Format(time.RFC3339))
 	}
 	return store.Retry, at, a.result.Err.Error()

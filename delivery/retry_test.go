@@ -30,7 +30,7 @@ func TestPause(t *testing.T) {
 		{"hundredth", 100, 0, 0.5, 30 * time.Second},
 		{"asked for more", 1, 20 * time.Second, 0.5, 20 * time.Second},
 		{"asked for less", 6, time.Second, 0.5, 16 * time.Second},
-		{"asked for too much", 1, time.Hour, 0.5, time.Minute},
+		{"asked for more than the longest", 1, time.Hour, 0.5, time.Hour},
 	} {
 		if got := delivery.Pause(q, c.n, c.asked, c.random); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -69,9 +69,10 @@ func TestJudge(t *testing.T) {
 		{"failure", 0, 0, time.Time{}, failed, store.Retry, "refused"},
 		{"the last attempt", 4, 0, time.Time{}, failed, store.Dead, "the last of 5 attempts"},
 		{"never", 0, 0, time.Time{}, delivery.Result{Err: errors.New("bad"), Permanent: true}, store.Dead, "bad"},
-		{"gone", 0, 0, time.Time{}, delivery.Result{Err: errors.New("410"), Gone: true}, store.Dead, "410"},
-		{"too old by then", 0, 24*time.Hour - time.Millisecond, time.Time{}, failed, store.Dead, "no attempt follows"},
-		{"beyond its deadline by then", 0, 0, now.Add(time.Millisecond), failed, store.Dead, "no attempt follows"},
+		{"gone", 0, 0, time.Time{}, delivery.Result{Err: errors.New("410"), Gone: true}, store.Retry, "410"},
+		{"too old by then", 0, 24*time.Hour - time.Microsecond, time.Time{}, failed, store.Dead, "no attempt follows"},
+		{"beyond its deadline by then", 0, 0, now.Add(time.Microsecond), failed, store.Dead, "no attempt follows"},
+		{"asked for more than is left", 0, 0, now.Add(time.Minute), delivery.Result{Err: errors.New("503"), After: time.Hour}, store.Dead, "no attempt follows"},
 		{"within its deadline", 0, 0, now.Add(time.Minute), failed, store.Retry, "refused"},
 	} {
 		verdict, at, why := delivery.Judge(q, c.before, now.Add(-c.age), c.deadline, c.result, now, 0.5)

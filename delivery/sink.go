@@ -40,7 +40,7 @@ type Result struct {
 // Sink delivers messages.
 type Sink interface {
 	// Deliver delivers messages that may arrive in any order, at most as many at once as the endpoint's batch says, and returns a result for
-	// each. It is called concurrently, ends soon after ctx is done, and owns the messages.
+	// each. It is called concurrently, ends soon after ctx is done, with errors that wrap that of ctx, and owns the messages.
 	Deliver(ctx context.Context, messages []Message) []Result
 	// Close lets go of what the sink holds. It is called once, when no delivery is going on.
 	Close() error

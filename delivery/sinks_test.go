@@ -56,8 +56,8 @@ func TestLogFile(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "events.jsonl.3")); err == nil {
 		t.Error("there is a third old file")
 	}
-	if r := s.Deliver(t.Context(), []delivery.Message{message("a", "{")}); !r[0].Permanent {
-		t.Errorf("what is no JSON: %+v", r)
+	if r := s.Deliver(t.Context(), []delivery.Message{message("a", "{}"), message("b", "{"), message("c", "{}")}); fates(r) != "dxd" {
+		t.Errorf("what is no JSON, between what is: %+v", r)
 	}
 	for _, target := range []string{"", "a/b", "..", ".x", "../x", `a\b`, "a\x00"} {
 		if _, err := delivery.LogKind(dir)(target, nil); err == nil {

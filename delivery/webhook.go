@@ -147,8 +147,52 @@ func checkHeader(name, value string) error {
 // Close does nothing: the connections are shared.
 func (h *webhook) Close() error { return nil }
 
-// Deliver POSTs one message, or an array of several.
+// maxArray is how many bytes the messages of an array have at most. One that is longer is sent alone.
+const maxArray = 1 << 20
+
+// together returns how many of some messages, from the first on, may be sent together.
+func together(messages []Message) int {
+	size := 0
+	for i := range messages {
+		if size += len(messages[i].Data); i > 0 && size > maxArray {
+			return i
+		}
+	}
+	return len(messages)
+}
+
+// Deliver POSTs one message, or arrays of several, one after the other. An answer that says that an array will never be taken may be about
+// one of its messages only: then the first goes alone, and after each success twice as many. What was not sent, because another request
+// failed or too little time was left, is to be delivered again, and has not failed.
 func (h *webhook) Deliver(ctx context.Context, messages []Message) []Result {
+	results := make([]Result, 0, len(messages))
+	begun := time.Now()
+	for limit := len(messages); len(messages) > 0; {
+		n := min(limit, together(messages))
+		r := h.send(ctx, messages[:n])
+		if r.Permanent && n > 1 {
+			limit = 1
+			continue
+		}
+		results, messages = append(results, all(n, r)...), messages[n:]
+		switch {
+		case r.Err != nil && !r.Permanent || hasty(ctx, begun):
+			return append(results, all(len(messages), Result{Again: time.Now()})...)
+		case r.Err == nil:
+			limit = min(2*limit, len(messages))
+		}
+	}
+	return results
+}
+
+// hasty says whether less time is left than has gone by.
+func hasty(ctx context.Context, begun time.Time) bool {
+	end, ok := ctx.Deadline()
+	return ok && time.Until(end) < time.Since(begun)
+}
+
+// send POSTs one message, or an array of several.
+func (h *webhook) send(ctx context.Context, messages []Message) Result {
 	target := h.target
 	if target == "" {
 		target = messages[0].URL
@@ -157,7 +201,7 @@ func (h *webhook) Deliver(ctx context.Context, messages []Message) []Result {
 	if len(messages) > 1 {
 		id, kind, body = joined(messages)
 	}
-	return all(len(messages), h.post(ctx, target, id, kind, body))
+	return h.post(ctx, target, id, kind, body)
 }
 
 // joined makes one message of several: an array, as of the batched content mode of CloudEvents. Its id is the same whenever the
@@ -238,7 +282,7 @@ func resultOf(answer *http.Response, text string, now time.Time) Result {
 	return r
 }
 
-// maxRetryAfter bounds what is believed of a Retry-After; the queue bounds it further.
+// maxRetryAfter bounds what is believed of a Retry-After.
 const maxRetryAfter = 24 * time.Hour
 
 // retryAfter reads a Retry-After, RFC 9110 section 10.2.3: seconds or a date. What makes no sense is none.

@@ -23,8 +23,11 @@ func (a *API) front(next http.Handler) http.Handler {
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			most := int64(maxBody)
-			if r.URL.Path == beatsPath {
+			switch r.URL.Path {
+			case beatsPath:
 				most = maxBatchBody
+			case jobsPath:
+				most = maxJobBody
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, most)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"time"
@@ -42,7 +43,8 @@ type Job struct {
 	Job      uint64    `json:"job" doc:"Its number."`
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for one with a URL of its own."`
-	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits; claimed: it is being delivered."`
+	URL      string    `json:"url,omitempty" doc:"Where to; left out for one of an endpoint."`
+	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits; claimed: taken into memory, it is being delivered or is about to be."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it tells of."`
 	Attempts int       `json:"attempts" doc:"That failed."`
 	RunAt    time.Time `json:"run_at,omitzero"`
@@ -92,14 +94,21 @@ func describe(id, method, path, summary, description string, problems ...int) hu
 	}
 }
 
+const (
+	jobsPath   = "/v1/jobs"
+	maxJobBody = delivery.MaxBody + 64<<10 // of a request: what is delivered, and what is said of it
+)
+
 func (a *API) registerJobs(api huma.API) {
-	huma.Register(api, describe("enqueue-job", http.MethodPost, "/v1/jobs", "Enqueue a job",
-		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered.",
-		http.StatusNotFound), a.enqueue)
-	huma.Register(api, describe("list-jobs", http.MethodGet, "/v1/jobs", "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	add := describe("enqueue-job", http.MethodPost, jobsPath, "Enqueue a job",
+		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered. "+
+			"What is delivered may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
+	add.MaxBodyBytes = maxJobBody
+	huma.Register(api, add, a.enqueue)
+	huma.Register(api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
 	huma.Register(api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
 		"If it is being delivered, it may arrive nevertheless.", http.StatusNotFound), a.removeJob)
-	huma.Register(api, describe("remove-jobs", http.MethodDelete, "/v1/jobs", "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
+	huma.Register(api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
 	huma.Register(api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
 		"Those that wait for another attempt do not wait any longer.", http.StatusNotFound), a.hasten)
 }
@@ -132,7 +141,7 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (*jobsOutput, error) 
 	for i := range views {
 		v := &views[i]
 		out.Body.Jobs[i] = Job{
-			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], State: string(v.State), Event: v.Event,
+			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
 			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
 		}
 	}
@@ -143,12 +152,12 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (*jobsOutput, error) 
 }
 
 func (a *API) removeJob(ctx context.Context, in *oneJobInput) (*struct{}, error) {
-	n, err := a.config.Delivery.Jobs().Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
+	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
 	if n == 0 {
-		return nil, huma.Error404NotFound("there is no such job; it may be done, or be a dead letter")
+		return nil, huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
 	}
 	a.changedDelivery(ctx, "job removed", "job", in.Job)
 	return nil, nil
@@ -162,7 +171,7 @@ func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (*numberOutpu
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
-	n, err := a.config.Delivery.Jobs().Remove(ctx, store.JobFilter{Lanes: lanes})
+	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{Lanes: lanes})
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
@@ -175,7 +184,7 @@ func (a *API) hasten(ctx context.Context, in *nameInput) (*numberOutput, error) 
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
-	n, err := a.config.Delivery.Jobs().Hasten(ctx, lanes)
+	n, err := a.config.Delivery.Hasten(ctx, lanes)
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
@@ -215,8 +224,11 @@ func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 			}
 		}
 	}
-	if !foundQueue || !foundEndpoint {
-		return nil, errkind.Errorf(store.ErrUnknown, "there is no queue %.80q, or no endpoint %.80q", queue, endpoint)
+	switch {
+	case !foundQueue:
+		return nil, errkind.Errorf(store.ErrUnknown, "there is no queue %.80q", queue)
+	case !foundEndpoint:
+		return nil, errkind.Errorf(store.ErrUnknown, "there is no endpoint %.80q", endpoint)
 	}
 	return lanes, nil
 }

@@ -3,7 +3,10 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,7 +25,7 @@ type DeadLetter struct {
 	Created  time.Time       `json:"created,omitzero"`
 	Died     time.Time       `json:"died"`
 	Attempts int             `json:"attempts" doc:"That were made."`
-	Error    string          `json:"error" doc:"Of the last one."`
+	Error    string          `json:"error" doc:"Of the last one; of a job that became too old while it waited, that, and the error of the last one."`
 	Status   int             `json:"status,omitempty" doc:"Of the last answer."`
 	Response string          `json:"response,omitempty" doc:"The beginning of the last answer."`
 	Body     json.RawMessage `json:"body,omitempty" doc:"What was to be delivered; only if it was asked for."`
@@ -33,7 +36,7 @@ type deadInput struct {
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
 	After    uint64 `query:"after" doc:"Only with a greater number: next of the page before."`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most dead letters of the page."`
-	Bodies   bool   `query:"bodies" doc:"With what was to be delivered; then the page has 100 at most."`
+	Bodies   bool   `query:"bodies" doc:"With what was to be delivered; then the page ends after 100 dead letters, or some MiB."`
 }
 
 type deadOutput struct {
@@ -59,13 +62,18 @@ func (a *API) registerDead(api huma.API) {
 	huma.Register(api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
 	huma.Register(api, describe("replay-dead-letters", http.MethodPost, "/v1/dead-letters/replay", "Deliver dead letters anew",
-		"Each becomes a new job, with the id that its receiver knows.", http.StatusNotFound), a.replayDead)
-	huma.Register(api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Remove dead letters for good", "",
+		"Each becomes a new job, with the id that its receiver knows. If one of the numbers is not there, nothing is changed.", http.StatusNotFound), a.replayDead)
+	huma.Register(api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Remove dead letters for good",
+		"If one of the numbers is not there, nothing is changed.",
 		http.StatusNotFound), a.discardDead)
 }
 
-// deadBodies is how many dead letters a page has at most if it is to have their bodies, which may have a megabyte each.
-const deadBodies = 100
+// A page of dead letters with their bodies, which may have a megabyte each, has deadBodies of them at most, and ends with the one that makes it
+// longer than deadBytes.
+const (
+	deadBodies = 100
+	deadBytes  = 3 << 20
+)
 
 func (a *API) listDead(ctx context.Context, in *deadInput) (*deadOutput, error) {
 	names := namesOf(a.config.Delivery)
@@ -77,9 +85,17 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (*deadOutput, error) 
 	if in.Bodies {
 		limit = min(limit, deadBodies)
 	}
-	dead, err := a.config.Delivery.Jobs().Dead(ctx, store.DeadFilter{Lanes: lanes, After: in.After}, limit)
+	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{Lanes: lanes, After: in.After}, limit)
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
+	}
+	more := len(dead) == limit
+	if in.Bodies {
+		heads := len(dead)
+		if dead, err = a.withBodies(ctx, dead); err != nil {
+			return nil, a.deliveryError(ctx, err)
+		}
+		more = more || len(dead) < heads
 	}
 	out := &deadOutput{}
 	out.Body.DeadLetters = make([]DeadLetter, len(dead))
@@ -93,10 +109,28 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (*deadOutput, error) 
 			out.Body.DeadLetters[i].Body = d.Data
 		}
 	}
-	if len(dead) == limit {
+	if more {
 		out.Body.Next = dead[len(dead)-1].ID
 	}
 	return out, nil
+}
+
+// withBodies returns dead letters with what was to be delivered, and leaves out the last ones of what would be a long answer.
+func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.DeadJob, error) {
+	size := 0
+	for i := range dead {
+		full, err := a.config.Delivery.Jobs().Dead(ctx, store.DeadFilter{IDs: []uint64{dead[i].ID}}, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(full) == 1 { // else it was removed a moment ago
+			dead[i] = full[0]
+		}
+		if size += len(dead[i].Data); size > deadBytes {
+			return dead[:i+1], nil
+		}
+	}
+	return dead, nil
 }
 
 func (a *API) replayDead(ctx context.Context, in *deadChoiceInput) (*numberOutput, error) {
@@ -118,10 +152,42 @@ func (a *API) eachDead(
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
+	if err := a.checkDead(ctx, choice.Jobs, lanes); err != nil {
+		return nil, err
+	}
 	n, err := do(ctx, store.DeadFilter{IDs: choice.Jobs, Lanes: lanes})
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}
 	a.changedDelivery(ctx, what, "number", n)
 	return numbered(n), nil
+}
+
+// checkDead returns a problem if there is not a dead letter with each of some numbers.
+func (a *API) checkDead(ctx context.Context, ids []uint64, lanes []store.Lane) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{IDs: ids, Lanes: lanes}, len(ids))
+	if err != nil {
+		return a.deliveryError(ctx, err)
+	}
+	there := make(map[uint64]bool, len(dead))
+	for i := range dead {
+		there[dead[i].ID] = true
+	}
+	var missing []string
+	for _, id := range ids {
+		if !there[id] {
+			missing = append(missing, strconv.FormatUint(id, 10))
+		}
+	}
+	const most = 20
+	if n := len(missing) - most; n > 0 {
+		missing = append(missing[:most], fmt.Sprintf("%d more", n))
+	}
+	if len(missing) > 0 {
+		return huma.Error404NotFound("no dead letter has the number " + strings.Join(missing, ", ") + "; nothing was changed")
+	}
+	return nil
 }

@@ -21,9 +21,9 @@ type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
 	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
 	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"After which a job is a dead letter. Default: 100."`
-	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"0" doc:"Bound of the random pause before the first retry, which doubles with each. Default: 1 s."`
-	MaxBackoff  float64 `json:"max_backoff_ms,omitempty" minimum:"0" doc:"Longest pause. Default: 1 h."`
-	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"0" doc:"Of a job, after which it is a dead letter. Default: 72 h."`
+	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"1" doc:"Bound of the random pause before the first retry, which doubles with each. Default: 1 s."`
+	MaxBackoff  float64 `json:"max_backoff_ms,omitempty" minimum:"1" doc:"Longest pause. Default: 1 h."`
+	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"1000" doc:"Of a job, after which it is a dead letter. Default: 72 h."`
 	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Beyond which it takes no more. Default: 10,000,000."`
 	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
 }
@@ -86,7 +86,7 @@ func (s *QueueSettings) queue(name string) store.Queue {
 type EndpointSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server was told to allow it."`
 	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of a broker, the name of a log file or of a playbook, a program."`
-	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is, unless kind or target's scheme, host or port change."`
 }
 
 // Endpoint is an endpoint, and what it does.
@@ -94,7 +94,7 @@ type Endpoint struct {
 	EndpointSettings
 
 	Name      string `json:"name"`
-	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: it is delivered to; open: it failed again and again and is left alone for a while; half-open: it is tried; disabled: nothing is delivered, and events make no jobs for it; broken: its settings cannot be used."`
+	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: it is delivered to; open: it failed again and again and is left alone for a while; half-open: it is tried; disabled: nothing is delivered, its jobs wait, and events make no jobs for it; broken: its settings cannot be used."`
 	Note      string `json:"note,omitempty" doc:"Why it is disabled or broken."`
 	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
 	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
@@ -162,7 +162,8 @@ func (a *API) registerDelivery(api huma.API) {
 	huma.Register(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteEndpoint)
 	huma.Register(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
-		"Its jobs wait, and events make no new ones.", missing), a.disableEndpoint)
+		"Jobs that are there wait. Events make none for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
+		missing), a.disableEndpoint)
 	huma.Register(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), a.enableEndpoint)
 
 	huma.Register(api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",

@@ -105,10 +105,14 @@ func TestDeliverySettings(t *testing.T) {
 		{"PUT", "/v1/queues/none/pause", "", 404, `no queue "none"`},
 		{"PUT", "/v1/queues/x", `{"rate":-1}`, 422, "body.rate"},
 		{"PUT", "/v1/queues/x", `{"backoff_ms":1e12}`, 422, "backoff is"},
+		{"PUT", "/v1/queues/x", `{"concurrency":0}`, 422, "body.concurrency"},
+		{"PUT", "/v1/queues/x", `{"backoff_ms":0}`, 422, "body.backoff_ms"},
+		{"PUT", "/v1/queues/x", `{"max_backoff_ms":0}`, 422, "body.max_backoff_ms"},
+		{"PUT", "/v1/queues/x", `{"max_age_ms":0}`, 422, "body.max_age_ms"},
 		{"PUT", "/v1/endpoints/x", `{"kind":"fax","target":"1"}`, 422, `kind "fax"`},
 		{"PUT", "/v1/endpoints/x", `{"kind":"command","target":"/bin/true"}`, 422, "not configured to run commands"},
 		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"ftp://x"}`, 422, "is no URL"},
-		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"https://x","settings":{"secret":"(hidden)"}}`, 422, "base64"},
+		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"https://x","settings":{"secret":"(hidden)"}}`, 422, "secret"},
 		{"PUT", "/v1/endpoints/x", `{"kind":"webhook","target":"https://x","settings":[1]}`, 422, "settings"},
 		{"PUT", "/v1/routes/x", `{"endpoint":"none"}`, 404, `no endpoint "none"`},
 		{"PUT", "/v1/routes/x", `{"endpoint":"ops","types":["device.gone"]}`, 422, `no type of event "device.gone"`},
@@ -149,7 +153,8 @@ func TestJobs(t *testing.T) {
 		t.Errorf("page %+v", page)
 	}
 	page.Jobs = getJSON[struct{ Jobs []httpapi.Job }](t, h, "/v1/jobs?after=1").Jobs
-	if len(page.Jobs) != 1 || page.Jobs[0].Job != two || page.Jobs[0].State != "waiting" || page.Jobs[0].Endpoint != "" {
+	if len(page.Jobs) != 1 || page.Jobs[0].Job != two || page.Jobs[0].State != "waiting" || page.Jobs[0].Endpoint != "" ||
+		page.Jobs[0].URL != "https://example.org/x" {
 		t.Errorf("page %+v", page)
 	}
 	for _, c := range []struct {
@@ -164,12 +169,14 @@ func TestJobs(t *testing.T) {
 		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"deadline":"2020-01-01T00:00:00Z"}`, 422, "deadline"},
 		{"POST", "/v1/jobs", `{"endpoint":"none","body":1}`, 404, `no endpoint "none"`},
 		{"POST", "/v1/jobs", `{"endpoint":"ops","body":"` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
-		{"GET", "/v1/jobs?queue=none", "", 404, ""},
+		{"GET", "/v1/jobs?queue=none", "", 404, `there is no queue "none"`},
+		{"POST", "/v1/endpoints/none/hasten", "", 404, `there is no endpoint "none"`},
 		{"GET", "/v1/jobs?limit=0", "", 422, "query.limit"},
-		{"DELETE", "/v1/jobs/99", "", 404, "no such job"},
+		{"DELETE", "/v1/jobs/99", "", 404, "there is no job 99;"},
 		{"DELETE", "/v1/jobs", "", 422, "say of which queue"},
 		{"POST", "/v1/dead-letters/replay", `{}`, 422, "say which dead letters"},
 		{"POST", "/v1/dead-letters/discard", `{"all":true,"jobs":[1]}`, 422, "say which dead letters"},
+		{"POST", "/v1/dead-letters/discard", `{"jobs":[98,99]}`, 404, "no dead letter has the number 98, 99; nothing"},
 	} {
 		wantProblem(t, send(h, c.method, c.target, c.body), c.method+" "+c.target+" "+c.body[:min(len(c.body), 80)], c.code, c.detail)
 	}
@@ -189,11 +196,54 @@ func TestJobs(t *testing.T) {
 	if len(dead) != 1 || dead[0].Job != one || dead[0].Status != 400 || dead[0].Response != "no" || string(dead[0].Body) != `{"a":[1,2]}` || dead[0].Key != "k" {
 		t.Errorf("dead letters %+v", dead)
 	}
+	wantProblem(t, send(h, "POST", "/v1/dead-letters/replay", `{"jobs":[1,7]}`), "replay one and an unknown one", 404, "no dead letter has the number 7; nothing")
 	if w := send(h, "POST", "/v1/dead-letters/replay", `{"jobs":[1]}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":1`) {
 		t.Errorf("replay = %d %s", w.Code, w.Body)
 	}
 	if w := send(h, "DELETE", "/v1/jobs?queue=default", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":2`) {
 		t.Errorf("purge = %d %s", w.Code, w.Body)
+	}
+}
+
+// A job may deliver what it says it may, and a page of dead letters with such bodies ends early.
+func TestLongBodies(t *testing.T) {
+	h, e := delivering(t, httpapi.Config{})
+	long := `"` + strings.Repeat("x", delivery.MaxBody-2) + `"`
+	const n = 5
+	for range n {
+		if w := send(h, "POST", "/v1/jobs", `{"url":"https://example.org/x","body":`+long+`}`); w.Code != http.StatusOK {
+			t.Fatalf("a body of %d bytes: %d %s", len(long), w.Code, w.Body)
+		}
+	}
+	wantProblem(t, send(h, "POST", "/v1/jobs", `{"url":"https://x","body":" `+long[1:]+`}`), "one byte more", 422, "1048577 bytes")
+	claimed, err := e.Jobs().Claim(t.Context(), store.Lane{Queue: 1}, n, time.Now(), time.Minute)
+	if err != nil || len(claimed.Jobs) != n {
+		t.Fatal(claimed, err)
+	}
+	outcomes := make([]store.Outcome, n)
+	for i, job := range claimed.Jobs {
+		outcomes[i] = store.Outcome{Job: job, Verdict: store.Dead, Error: "no", Body: store.JobBody{Data: []byte(long)}}
+	}
+	if _, err := e.Jobs().Settle(t.Context(), outcomes, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		query    string
+		letters  int
+		next     uint64
+		withBody bool
+	}{
+		{"?limit=1000", n, 0, false},
+		{"?bodies=true", 4, 4, true},
+		{"?bodies=true&after=4", 1, 0, true},
+	} {
+		page := getJSON[struct {
+			DeadLetters []httpapi.DeadLetter `json:"dead_letters"`
+			Next        uint64
+		}](t, h, "/v1/dead-letters"+c.query)
+		if len(page.DeadLetters) != c.letters || page.Next != c.next || (string(page.DeadLetters[0].Body) == long) != c.withBody {
+			t.Errorf("%s: %d dead letters, next %d, want %d, %d", c.query, len(page.DeadLetters), page.Next, c.letters, c.next)
+		}
 	}
 }
 

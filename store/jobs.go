@@ -436,7 +436,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 			return nil, err
 		}
 	}
-	for chunk := range slices.Chunk(bodies, 100) { // a body may have a megabyte
+	for chunk := range chunksOf(bodies, func(b bodyRow) int { return len(b.Data) }) {
 		if _, err := tx.NewInsert().Model(&chunk).Exec(ctx); err != nil {
 			return nil, err
 		}

@@ -2,8 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -51,33 +52,70 @@ func (r *deadRow) job() DeadJob {
 	}
 }
 
+// dyingRow is what a row of jobs says of one that becomes a dead letter.
+type dyingRow struct {
+	ID       uint64         `bun:"id"`
+	Claim    int64          `bun:"claim"`
+	Attempts int            `bun:"attempts"`
+	Error    sql.NullString `bun:"error"`
+}
+
+// why returns the error of a dead letter. One that died without another attempt, since it had become too old, says what the last one came to.
+func (r *dyingRow) why(o *Outcome) string {
+	if o.Job.Attempts > r.Attempts || r.Error.String == "" {
+		return o.Error
+	}
+	return o.Error + "; the last attempt: " + r.Error.String
+}
+
+// maxData is how many bytes of bodies a statement has, which are twice as many when written as text: MySQL takes 16 MB by default.
+const maxData = 4 << 20
+
+// chunksOf parts rows for statements of a bounded size. Only a row by itself may have more bytes than maxData.
+func chunksOf[T any](rows []T, size func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		first, sum := 0, 0
+		for i, row := range rows {
+			n := size(row)
+			if i > first && (i-first == 100 || sum+n > maxData) {
+				if !yield(rows[first:i]) {
+					return
+				}
+				first, sum = i, 0
+			}
+			sum += n
+		}
+		if first < len(rows) {
+			yield(rows[first:])
+		}
+	}
+}
+
 // bury writes dead letters for jobs that are still claimed.
 func bury(ctx context.Context, tx bun.Tx, dead []*Outcome, now time.Time) error {
-	for chunk := range slices.Chunk(dead, 100) { // a body may have a megabyte
+	for chunk := range chunksOf(dead, func(o *Outcome) int { return len(o.Body.Data) }) {
 		ids := make([]uint64, len(chunk))
 		for i, o := range chunk {
 			ids[i] = o.Job.ID
 		}
-		claims := make(map[uint64]int64)
-		var rows []struct {
-			ID    uint64 `bun:"id"`
-			Claim int64  `bun:"claim"`
-		}
-		if err := tx.NewRaw("SELECT id, claim FROM jobs WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
+		var rows []dyingRow
+		if err := tx.NewRaw("SELECT id, claim, attempts, error FROM jobs WHERE id IN (?)", bun.List(ids)).Scan(ctx, &rows); err != nil {
 			return err
 		}
-		for _, r := range rows {
-			claims[r.ID] = r.Claim
+		dying := make(map[uint64]*dyingRow)
+		for i := range rows {
+			dying[rows[i].ID] = &rows[i]
 		}
 		var letters []deadRow
 		for _, o := range chunk {
-			if claim, ok := claims[o.Job.ID]; !ok || claim != o.Job.Claim {
+			row := dying[o.Job.ID]
+			if row == nil || row.Claim != o.Job.Claim {
 				continue
 			}
 			body := bodyRowOf(o.Job.ID, &o.Body)
 			letters = append(letters, deadRow{
 				ID: o.Job.ID, Lane: o.Job.Lane.code(), Message: body.Message, Key: body.Key, URL: body.URL, ContentType: body.ContentType, Data: body.Data,
-				Created: body.Created, Deadline: body.Deadline, Attempts: o.Job.Attempts, Error: shortText(o.Error, maxJobError), Status: o.Status,
+				Created: body.Created, Deadline: body.Deadline, Attempts: o.Job.Attempts, Error: shortText(row.why(o), maxJobError), Status: o.Status,
 				Response: shortText(o.Response, maxResponse), Died: nanos(now),
 			})
 		}
@@ -118,12 +156,21 @@ func codes(lanes []Lane) []int64 {
 	return list
 }
 
-// Dead returns up to limit dead letters, by number.
+// Dead returns up to limit dead letters, by number. What was to be delivered may have a megabyte each.
 func (j *Jobs) Dead(ctx context.Context, filter DeadFilter, limit int) ([]DeadJob, error) {
+	return j.dead(ctx, filter, limit)
+}
+
+// DeadHeads is Dead without Data.
+func (j *Jobs) DeadHeads(ctx context.Context, filter DeadFilter, limit int) ([]DeadJob, error) {
+	return j.dead(ctx, filter, limit, "data")
+}
+
+func (j *Jobs) dead(ctx context.Context, filter DeadFilter, limit int, without ...string) ([]DeadJob, error) {
 	var rows []deadRow
 	err := j.read(ctx, "read dead letters", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
-		return filter.where(db.NewSelect().Model(&rows)).Limit(int64(limit)).Scan(ctx)
+		return filter.where(db.NewSelect().Model(&rows).ExcludeColumn(without...)).Limit(int64(limit)).Scan(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -141,13 +188,26 @@ const deadStep = 200
 // Replay makes new jobs of the dead letters that a filter chooses, with the ids that their receivers know, and says how many there were.
 func (j *Jobs) Replay(ctx context.Context, filter DeadFilter) (int, error) {
 	return j.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error) {
-		jobs := make([]NewJob, len(rows))
-		for i := range rows {
-			dead := rows[i].job()
-			jobs[i] = NewJob{Lane: dead.Lane, JobBody: dead.JobBody}
-			jobs[i].Created, jobs[i].Deadline = time.Now(), time.Time{} // they begin anew
+		first, err := takeNumbers(ctx, tx, len(rows))
+		if err != nil {
+			return nil, err
 		}
-		return enqueue(ctx, d, tx, jobs, make([]uint64, len(jobs)))
+		jobs := make([]jobRow, len(rows))
+		counts := make(map[Lane]int64)
+		for i := range rows {
+			lane := laneOf(rows[i].Lane)
+			jobs[i] = jobRow{id: first + uint64(i), lane: rows[i].Lane, okey: orderOf(lane, rows[i].Key)}
+			counts[lane]++
+		}
+		if err := d.insertJobs(ctx, tx.Tx, jobs); err != nil {
+			return nil, err
+		}
+		now := nanos(time.Now()) // they begin anew
+		query := "INSERT INTO job_bodies (id, message, okey, url, content_type, data, created, deadline) SELECT " + d.bindVar(1) +
+			", message, okey, url, content_type, data, " + d.bindVar(2) + ", 0 FROM dead_jobs WHERE id = " + d.bindVar(3)
+		return counts, eachRow(ctx, tx.Tx, query, len(rows), func(args []any, i int) []any {
+			return append(args, int64(jobs[i].id), now, int64(rows[i].ID))
+		})
 	})
 }
 
@@ -158,7 +218,7 @@ func (j *Jobs) Discard(ctx context.Context, filter DeadFilter) (int, error) {
 	})
 }
 
-// eachDead does something with dead letters, piece by piece, and removes them.
+// eachDead does something with the numbers, lanes and keys of dead letters, piece by piece, and removes them.
 func (j *Jobs) eachDead(
 	ctx context.Context, filter DeadFilter, what string,
 	do func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error),
@@ -168,7 +228,7 @@ func (j *Jobs) eachDead(
 		var counts map[Lane]int64
 		err := j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (_ map[Lane]int64, err error) {
 			rows, counts = nil, nil
-			if err := filter.where(tx.NewSelect().Model(&rows)).Limit(deadStep).Scan(ctx); err != nil || len(rows) == 0 {
+			if err := filter.where(tx.NewSelect().Model(&rows).Column("id", "lane", "okey")).Limit(deadStep).Scan(ctx); err != nil || len(rows) == 0 {
 				return nil, err
 			}
 			if counts, err = do(ctx, d, tx, rows); err != nil {

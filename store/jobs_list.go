@@ -22,7 +22,7 @@ const (
 	JobWaiting JobState = "waiting"
 	// JobBehind: for another job with the same key, which waits for an instant.
 	JobBehind JobState = "behind"
-	// JobClaimed: somebody works on it.
+	// JobClaimed: somebody works on it, or is about to.
 	JobClaimed JobState = "claimed"
 )
 
@@ -33,6 +33,7 @@ type JobView struct {
 	State JobState
 	RunAt time.Time // of one that waits; of one that is claimed, the end of its lease
 	Error string    // of its last attempt
+	URL   string    // where to; empty for a job of an endpoint
 }
 
 // JobFilter chooses jobs. The zero one chooses all.
@@ -53,22 +54,53 @@ func (f *JobFilter) where() (string, []any) {
 	return where, args
 }
 
-// List returns up to limit jobs that are not done, by number, without what they deliver.
+// List returns up to limit jobs that are not done, by number, without their bodies.
 func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.Time) ([]JobView, error) {
 	where, args := filter.where()
 	var views []JobView
 	err := j.read(ctx, "read jobs", func(ctx context.Context, db *bun.DB) error {
 		views = nil
-		return each(ctx, db, func(rows *sql.Rows) error {
+		err := each(ctx, db, func(rows *sql.Rows) error {
 			v, err := viewOf(rows, now)
 			views = append(views, v)
 			return err
 		}, "SELECT id, lane, event, okey, claim, attempts, due, error FROM jobs WHERE "+where+" ORDER BY id LIMIT ?", append(args, limit)...)
+		if err != nil {
+			return err
+		}
+		return readURLs(ctx, db, views)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return views, nil
+}
+
+// readURLs reads where the jobs without an endpoint go. One that is done meanwhile stays without.
+func readURLs(ctx context.Context, db *bun.DB, views []JobView) error {
+	at := make(map[uint64]*JobView)
+	var ids []uint64
+	for i := range views {
+		if v := &views[i]; v.Lane.Endpoint == 0 {
+			at[v.ID] = v
+			ids = append(ids, v.ID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, idsPerStatement) {
+		err := each(ctx, db, func(rows *sql.Rows) error {
+			var id uint64
+			var url string
+			if err := rows.Scan(&id, &url); err != nil {
+				return err
+			}
+			at[id].URL = url
+			return nil
+		}, "SELECT id, url FROM job_bodies WHERE id IN (?)", bun.List(chunk))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
@@ -165,11 +197,13 @@ func lanesOf(jobs []Job) func(yield func(Lane) bool) {
 	}
 }
 
-// Hasten lets jobs that wait for an instant be claimed at once, and says how many there were.
+// Hasten lets jobs that wait for another attempt, or were postponed, be claimed at once, and says how many there were. Those that are still to
+// run for the first time are left alone: nobody has settled them, so they have no error, not even an empty one.
 func (j *Jobs) Hasten(ctx context.Context, lanes []Lane) (int, error) {
 	var n int64
 	err := j.write(ctx, "hasten jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0", bun.List(codes(lanes)), int64(behind)).Exec(ctx)
+		res, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0 AND error IS NOT NULL",
+			bun.List(codes(lanes)), int64(behind)).Exec(ctx)
 		if err != nil {
 			return err
 		}

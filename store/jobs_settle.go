@@ -31,7 +31,7 @@ const (
 
 // Outcome is what became of a job that was claimed. Error, Status and Response are kept, but for their ends.
 type Outcome struct {
-	Job      Job
+	Job      Job // of Dead, with the last attempt counted, if there was one after the claim
 	Verdict  Verdict
 	RunAt    time.Time // of Retry and Postpone
 	Error    string    // of Retry, Postpone and Dead

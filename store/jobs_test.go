@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -205,7 +206,7 @@ func TestEnqueue(t *testing.T) {
 			t.Errorf("the second job with a key has number %d, want that of the first, %d", again, first)
 		}
 		later := q.enqueue(store.NewJob{Lane: lane, RunAt: base.Add(time.Minute)})
-		other := q.enqueue(store.NewJob{Lane: store.Lane{Queue: 1}})
+		other := q.enqueue(store.NewJob{Lane: store.Lane{Queue: 1}, JobBody: store.JobBody{URL: "https://example.org/other"}})
 		got := q.claim(10)
 		q.want("at once", got.Jobs, first)
 		if !reflect.DeepEqual(got.Jobs[0].Body, &body) {
@@ -224,7 +225,8 @@ func TestEnqueue(t *testing.T) {
 			t.Errorf("Body of a job that is done: %v", err)
 		}
 		views, err := s.Jobs().List(t.Context(), store.JobFilter{}, 10, q.now)
-		if err != nil || len(views) != 2 || views[0].State != store.JobClaimed || views[1].ID != other || views[1].State != store.JobReady {
+		if err != nil || len(views) != 2 || views[0].State != store.JobClaimed || views[1].ID != other || views[1].State != store.JobReady ||
+			views[0].URL != "" || views[1].URL != "https://example.org/other" {
 			t.Errorf("List = %+v, %v", views, err)
 		}
 	})
@@ -345,13 +347,24 @@ func TestDeadLetters(t *testing.T) {
 			!slices.Equal(dead[0].Data, []byte{0, 1}) || dead[0].Response != "sorry\uFFFD\uFFFD" || dead[0].Attempts != 0 {
 			t.Fatalf("Dead = %+v, %v", dead, err)
 		}
+		heads, err := s.Jobs().DeadHeads(t.Context(), store.DeadFilter{After: 1}, 2)
+		for i := range dead {
+			dead[i].Data = nil
+		}
+		if err != nil || !reflect.DeepEqual(heads, dead) {
+			t.Errorf("DeadHeads = %+v, %v, want %+v", heads, err, dead)
+		}
 		if n, err := s.Jobs().Replay(t.Context(), store.DeadFilter{IDs: []uint64{2, 3, 99}}); err != nil || n != 2 {
 			t.Errorf("Replay = %d, %v, want 2", n, err)
 		}
 		got := q.claim(10).Jobs
 		q.want("replayed", got, 6, 7)
-		if b := got[0].Body; b.Message != "m1" || !slices.Equal(b.Data, []byte{0, 1}) || b.ContentType != "x/y" || got[0].Key == 0 {
+		if b := got[0].Body; b.Message != "m1" || !slices.Equal(b.Data, []byte{0, 1}) || b.ContentType != "x/y" || b.Key != "a" || got[0].Key == 0 ||
+			!b.Created.After(q.now) || !b.Deadline.IsZero() {
 			t.Errorf("body = %+v", b)
+		}
+		if n := s.Jobs().Depths()[lane]; n != 2 {
+			t.Errorf("depth %d, want 2", n)
 		}
 		keep := store.Retention{Dead: 10, DeadAge: 90 * time.Minute, KeyAge: time.Hour}
 		if n, err := s.Jobs().Sweep(t.Context(), keep, q.now); err != nil || n != 2 {
@@ -365,6 +378,75 @@ func TestDeadLetters(t *testing.T) {
 		if n, err := s.Jobs().Discard(t.Context(), store.DeadFilter{}); err != nil || n != 2 {
 			t.Errorf("Discard = %d, %v, want 2", n, err)
 		}
+	})
+}
+
+// Dead letters with long bodies are written piece by piece: a statement has a longest length.
+func TestLongDeadLetters(t *testing.T) {
+	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+		t.Helper()
+		q := newQueue(t, s)
+		const n = 10
+		var outcomes []store.Outcome
+		for i := range n {
+			q.add("")
+			body := store.JobBody{Data: bytes.Repeat([]byte{byte(i)}, 1<<20)}
+			outcomes = append(outcomes, store.Outcome{Job: q.claim(1).Jobs[0], Verdict: store.Dead, Body: body})
+		}
+		q.settle(outcomes...)
+		dead, err := s.Jobs().Dead(t.Context(), store.DeadFilter{}, 100)
+		if err != nil || len(dead) != n {
+			t.Fatalf("%d dead letters, %v, want %d", len(dead), err, n)
+		}
+		for i := range dead {
+			if !bytes.Equal(dead[i].Data, outcomes[i].Body.Data) {
+				t.Errorf("the body of %d is another", dead[i].ID)
+			}
+		}
+	})
+}
+
+// A dead letter for which there was no further attempt says what the last one came to.
+func TestDeadWithoutAttempt(t *testing.T) {
+	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+		t.Helper()
+		q := newQueue(t, s)
+		for range 2 {
+			q.add("")
+			q.settle(store.Outcome{Job: q.claim(1).Jobs[0], Verdict: store.Retry, RunAt: q.now.Add(time.Minute), Error: "503"})
+		}
+		q.add("")
+		q.now = q.now.Add(time.Hour)
+		jobs := q.claim(3).Jobs
+		jobs[1].Attempts++ // it was made, and is the last
+		for _, job := range jobs {
+			q.settle(store.Outcome{Job: job, Verdict: store.Dead, Error: "no"})
+		}
+		dead, err := s.Jobs().Dead(t.Context(), store.DeadFilter{}, 10)
+		if err != nil || len(dead) != 3 || dead[0].Error != "no; the last attempt: 503" || dead[1].Error != "no" || dead[2].Error != "no" {
+			t.Errorf("Dead = %+v, %v", dead, err)
+		}
+	})
+}
+
+// What failed or was postponed is hastened, and what is still to run for the first time is not.
+func TestHasten(t *testing.T) {
+	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+		t.Helper()
+		q := newQueue(t, s)
+		failed, postponed := q.add("a"), q.add("")
+		later := q.enqueue(store.NewJob{Lane: lane, RunAt: q.now.Add(time.Hour)})
+		jobs := q.claim(10).Jobs
+		q.settle(
+			store.Outcome{Job: jobs[0], Verdict: store.Retry, RunAt: q.now.Add(time.Minute), Error: "refused"},
+			store.Outcome{Job: jobs[1], Verdict: store.Postpone, RunAt: q.now.Add(time.Minute)},
+		)
+		if n, err := s.Jobs().Hasten(t.Context(), []store.Lane{lane}); err != nil || n != 2 {
+			t.Errorf("Hasten = %d, %v, want 2", n, err)
+		}
+		q.want("hastened", q.claim(10).Jobs, failed, postponed)
+		q.now = q.now.Add(time.Hour)
+		q.want("an hour later", q.claim(10).Jobs, failed, postponed, later)
 	})
 }
 

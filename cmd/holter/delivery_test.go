@@ -88,6 +88,9 @@ func TestDelivery(t *testing.T) {
 	}
 	holter("queue pager is set", "queues", "set", "pager", "--concurrency", "2")
 	holter("queue pager is set", "queues", "set", "pager", "--max-age", "1h")
+	for _, option := range []string{"--concurrency", "--attempts", "--max-jobs", "--backoff", "--max-backoff", "--max-age"} {
+		holter(option+": it cannot be 0", "queues", "set", "pager", option, "0")
+	}
 	holter("route gone is set", "routes", "set", "gone", "--type", "device.offline", "--reason", "bye", "--endpoint", "ops", "--queue", "pager")
 	holter("device.offline for bye", "routes", "list")
 
@@ -136,6 +139,12 @@ func TestDelivery(t *testing.T) {
 	holter("route gone is deleted", "routes", "delete", "gone")
 	holter("endpoint ops is disabled", "endpoints", "disable", "ops")
 	holter("0 jobs are removed", "jobs", "purge", "--endpoint", "ops")
+	holter("no dead letter has the number 999998, 999999;", "jobs", "replay", "999998", "999999")
+	holter("no dead letter has the number 999999;", "jobs", "discard", "999999")
+	holter("there is no job 999999;", "jobs", "remove", "999999")
+	holter(`there is no endpoint "nope"`, "endpoints", "hasten", "nope")
+	holter("job ", "jobs", "add", "1", "--url", h.URL+"/later", "--in", "1h")
+	holter(h.URL+"/later", "jobs", "list")
 	holter("endpoint ops is deleted", "endpoints", "delete", "ops")
 	holter("there is no queue", "jobs", "add", "1", "--url", h.URL, "--queue", "none")
 	holter("private", "endpoints", "set", "x", "--target", "http://10.0.0.1/", "--settings", `{"private":true}`)

@@ -16,7 +16,7 @@ type endpointsCommand struct {
 	Set     endpointSetCommand     `cmd:"" help:"Make or change an endpoint."`
 	Delete  endpointDeleteCommand  `cmd:"" help:"Delete an endpoint."`
 	Enable  endpointEnableCommand  `cmd:"" help:"Deliver to it again."`
-	Disable endpointDisableCommand `cmd:"" help:"Deliver nothing to it; its jobs wait."`
+	Disable endpointDisableCommand `cmd:"" help:"Deliver nothing to it: its jobs wait, and events make none; to miss nothing, pause the queue instead."`
 	Hasten  endpointHastenCommand  `cmd:"" help:"Try its jobs again at once."`
 }
 
@@ -84,7 +84,7 @@ func (*endpointSetCommand) Help() string {
     log      name of a file                         max_bytes, files
     command  path of a program                      args, shell, dir
 
-All have timeout_ms and batch. A secret that is shown as "(hidden)" stays what it is if it is written so.
+All have timeout_ms and batch. A secret that is shown as "(hidden)" stays what it is if it is written so, unless kind or the target's host changes.
 
 Endpoints in private networks, and commands, have to be allowed where the server is started: HOLTER_DELIVERY_ALLOW_PRIVATE=10.0.0.0/8,127.0.0.1 and HOLTER_DELIVERY_ALLOW_COMMANDS=true.
 

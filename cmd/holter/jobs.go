@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,7 +92,7 @@ func (c *jobsListCommand) Run(ctx context.Context, out output) error {
 	if c.Limit < 0 {
 		return orUsage("--limit: it is negative; write 0 for all")
 	}
-	g := newGrid(screenOf(out.stdout), column{name: "JOB", right: true}, column{name: "QUEUE"}, column{name: "ENDPOINT"}, column{name: "STATE"},
+	g := newGrid(screenOf(out.stdout), column{name: "JOB", right: true}, column{name: "QUEUE"}, column{name: "ENDPOINT", least: 8, inner: true}, column{name: "STATE"},
 		column{name: "FAILED", right: true}, column{name: "AT", spare: true}, column{name: "ERROR", least: 16, spare: true})
 	return asked(&c.apiFlags, func(api *client) error {
 		return listed(ctx, api, "/v1/jobs", c.query(), c.Limit, func(raw json.RawMessage) (int, uint64, error) {
@@ -113,7 +114,7 @@ func (c *jobsListCommand) Run(ctx context.Context, out output) error {
 				if job.State == "waiting" {
 					at = stamp(job.RunAt)
 				}
-				g.add(cell{text: strconv.FormatUint(job.Job, 10)}, cell{text: job.Queue}, cell{text: job.Endpoint}, cell{text: job.State},
+				g.add(cell{text: strconv.FormatUint(job.Job, 10)}, cell{text: job.Queue}, cell{text: cmp.Or(job.Endpoint, job.URL)}, cell{text: job.State},
 					cell{text: strconv.Itoa(job.Attempts)}, cell{text: at}, cell{text: job.Error})
 			}
 			return len(page.Jobs), page.Next, g.flush(out.stdout)
@@ -226,11 +227,7 @@ func (c *deadListCommand) Run(ctx context.Context, out output) error {
 					}
 					continue
 				}
-				to := d.Endpoint
-				if to == "" {
-					to = d.URL
-				}
-				g.add(cell{text: strconv.FormatUint(d.Job, 10)}, cell{text: stamp(d.Died)}, cell{text: d.Queue}, cell{text: to}, cell{text: d.Message},
+				g.add(cell{text: strconv.FormatUint(d.Job, 10)}, cell{text: stamp(d.Died)}, cell{text: d.Queue}, cell{text: cmp.Or(d.Endpoint, d.URL)}, cell{text: d.Message},
 					cell{text: strconv.Itoa(d.Attempts)}, cell{text: d.Error}, cell{text: d.Response})
 			}
 			return len(page.DeadLetters), page.Next, g.flush(out.stdout)

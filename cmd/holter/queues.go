@@ -132,6 +132,9 @@ Example:
 
 // Run makes or changes the queue.
 func (c *queueSetCommand) Run(ctx context.Context, out output) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	return asked(&c.apiFlags, func(api *client) error {
 		var answer struct{ Queues []httpapi.Queue }
 		if err := api.get(ctx, "/v1/queues", nil, &answer); err != nil {
@@ -150,6 +153,26 @@ func (c *queueSetCommand) Run(ctx context.Context, out output) error {
 		_, err := fmt.Fprintf(out.stdout, "queue %s is set\n", printable(c.Name))
 		return err
 	})
+}
+
+// check refuses a zero, which would not be sent: the queue would be as by default.
+func (c *queueSetCommand) check() error {
+	for _, option := range []struct {
+		name string
+		zero bool
+	}{
+		{"concurrency", isZero(c.Concurrency)},
+		{"attempts", isZero(c.Attempts)},
+		{"backoff", isZero(c.Backoff)},
+		{"max-backoff", isZero(c.MaxBackoff)},
+		{"max-age", isZero(c.MaxAge)},
+		{"max-jobs", isZero(c.MaxJobs)},
+	} {
+		if option.zero {
+			return orUsage("--" + option.name + ": it cannot be 0; leave it out to keep what is set, and see --help for the default")
+		}
+	}
+	return nil
 }
 
 // change puts what was given into the settings.
@@ -195,6 +218,12 @@ func orUsage(text string) error {
 		return nil
 	}
 	return usageError{errors.New(text)}
+}
+
+// isZero says whether a zero was given.
+func isZero[T comparable](from *T) bool {
+	var zero T
+	return from != nil && *from == zero
 }
 
 // set sets what was given.

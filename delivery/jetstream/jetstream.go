@@ -215,7 +215,7 @@ func messageOf(template string, m *delivery.Message) *nats.Msg {
 }
 
 // failure says what an error of publishing means.
-func failure(err error, subject string) delivery.Result {
+func failure(ctx context.Context, err error, subject string) delivery.Result {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -224,6 +224,8 @@ func failure(err error, subject string) delivery.Result {
 		return delivery.Result{Err: fmt.Errorf("the message is larger than the stream allows: %w", err), Permanent: true}
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return delivery.Result{Err: fmt.Errorf("no stream takes the subject %.200q; make one that does: %w", subject, err)}
+	case ctx.Err() != nil && !isAPI: // the connection was cut for it
+		return delivery.Result{Err: fmt.Errorf("%w: %w", late(ctx), err)}
 	}
 	return delivery.Result{Err: err}
 }

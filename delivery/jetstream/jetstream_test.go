@@ -1,11 +1,15 @@
 package jetstream_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -360,6 +364,51 @@ func TestGivenUp(t *testing.T) {
 				t.Errorf("%+v", r[0])
 			}
 		})
+	}
+}
+
+// A delivery that we end while the server takes no bytes says so of each message.
+func TestStalled(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s := sink(t, "nats://"+l.Addr().String(), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	end := make(chan struct{})
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	defer close(end)
+	serving.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = fmt.Fprintf(conn, "INFO {\"headers\":true,\"max_payload\":%d}\r\n", 2<<20)
+		lines := bufio.NewScanner(conn)
+		for lines.Scan() {
+			if lines.Text() == "PING" {
+				break
+			}
+		}
+		_, _ = io.WriteString(conn, "PONG\r\n")
+		_, _ = io.CopyN(io.Discard, conn, 1<<20) // it is being published to
+		cancel()
+		<-end
+	})
+	var batch []delivery.Message
+	for i := range 100 {
+		m := message("dev-1", i)
+		m.Data = bytes.Repeat([]byte("a"), 1<<20)
+		batch = append(batch, m)
+	}
+	for i, r := range s.Deliver(ctx, batch) {
+		if !errors.Is(r.Err, context.Canceled) || r.Permanent {
+			t.Errorf("message %d: %+v, want context.Canceled", i, r)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []deliv
 			answers[i], err = l.streams.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		}
 		if err != nil {
-			if results[i] = failure(err, m.Subject); !results[i].Permanent {
+			if results[i] = failure(ctx, err, m.Subject); !results[i].Permanent {
 				broken = err
 			}
 		}
@@ -144,13 +144,13 @@ func (s *sink) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// left returns how much time there is.
+// left returns how much time there is, and a little more: it is ctx that is to end first.
 func left(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return stuck
 	}
-	return max(time.Until(end), time.Millisecond)
+	return max(time.Until(end), 0) + time.Second
 }
 
 // cut ends the connection from below, also while it is being made or somebody writes.
@@ -172,7 +172,7 @@ func (l *link) wait(ctx context.Context, answer jetstream.PubAckFuture) delivery
 	case <-answer.Ok():
 		return delivery.Result{}
 	case err := <-answer.Err():
-		return failure(err, answer.Msg().Subject)
+		return failure(ctx, err, answer.Msg().Subject)
 	case <-l.gone:
 	case <-ctx.Done():
 	}

@@ -307,7 +307,7 @@ func TestGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var delivering sync.WaitGroup
 	delivering.Go(func() {
-		if r := s.Deliver(ctx, []delivery.Message{message("dev-1", 2)}); r[0].Err == nil || r[0].Permanent {
+		if r := s.Deliver(ctx, []delivery.Message{message("dev-1", 2)}); !errors.Is(r[0].Err, context.Canceled) || r[0].Permanent {
 			t.Errorf("%+v", r[0])
 		}
 	})

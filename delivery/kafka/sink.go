@@ -97,10 +97,13 @@ func (s *sink) ask(ctx context.Context, client *kgo.Client) error {
 	})
 	select {
 	case err := <-answer:
-		if err != nil {
-			return fmt.Errorf("no broker can be reached: %w", err)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", late(ctx), err)
 		}
-		return nil
+		return fmt.Errorf("no broker can be reached: %w", err)
 	case <-ctx.Done():
 		return late(ctx)
 	}

@@ -4,7 +4,11 @@
 package cloudevent
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -77,6 +81,52 @@ func New(e *liveness.Event, node string) Event {
 		d.Silence, d.Timeout = new(milliseconds(e.HeardSilence)), new(milliseconds(e.Timeout))
 	}
 	return out
+}
+
+// Parse returns the event that text tells of, without its Record. It is the inverse of writing what [New] returns as JSON, but that durations
+// are those of their milliseconds. Errors: text that is no event of this form.
+func Parse(text []byte) (*liveness.Event, error) {
+	var in Event
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, fmt.Errorf("cloudevent: %w", err)
+	}
+	kind, ok := named[liveness.Type](strings.TrimPrefix(in.Type, "io.holter."))
+	reason, known := named[liveness.Reason](in.Data.Reason)
+	if !ok || !known {
+		return nil, fmt.Errorf("cloudevent: type %.40q, reason %.40q: there is no such event", in.Type, in.Data.Reason)
+	}
+	d := &in.Data
+	return &liveness.Event{
+		Offset: d.Offset, Type: kind, Reason: reason, Subject: in.Subject, Seq: d.Seq, Epoch: d.Epoch, Time: in.Time, Source: d.Source,
+		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: duration(d.Timeout), Policy: d.Policy, Group: d.Group,
+		Message: d.Message, Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
+		Members: value(d.Members), Silent: value(d.Silent), Before: value(d.Before),
+	}, nil
+}
+
+// named returns the value with a name.
+func named[T interface {
+	~uint8
+	String() string
+}](name string,
+) (T, bool) {
+	for v := range T(64) {
+		if v.String() == name && name != "invalid" {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+func duration(ms *float64) time.Duration {
+	return time.Duration(math.Round(value(ms) * float64(time.Millisecond)))
 }
 
 // milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.
