@@ -21,9 +21,9 @@ type ScheduleSettings struct {
 	When     string          `json:"when" doc:"A crontab expression of 5 or 6 fields, @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
 	Zone     string          `json:"zone,omitempty" doc:"The time zone that the expression is meant in, such as Europe/Berlin. Left out: UTC."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind. webhook: endpoint or url, body, queue. command: command, args, shell, dir, timeout_ms. report: endpoint or url, queue, device, group, min_offline_ms, limit. maintenance: for_ms, device, group, silence, endpoint or url, queue."`
-	Overlap  string          `json:"overlap,omitempty" doc:"What becomes of an instant while a run goes on: skip, queue(N) for up to N that wait, or allow. Left out: skip."`
+	Overlap  string          `json:"overlap,omitempty" doc:"What becomes of an instant while a run goes on: skip, queue(N) for up to N that wait, or allow. Left out: skip; of maintenance windows allow, which is all that they know."`
 	Misfire  string          `json:"misfire,omitempty" doc:"What becomes of instants that passed while nothing could run: once, one run stands for all; skip, unless it was within a minute; all(N), the N latest. Left out: once."`
-	Jitter   float64         `json:"jitter_ms,omitempty" minimum:"0" doc:"Each run begins a random time below this after its instant. Left out: 0."`
+	Jitter   float64         `json:"jitter_ms,omitempty" minimum:"0" doc:"Each run begins a random time below this after its instant. Left out: 0, which is all that maintenance windows know."`
 	Once     bool            `json:"at_most_once,omitempty" doc:"A run that a crash ended is lost. Otherwise it is begun again, under the same id."`
 	Paused   bool            `json:"paused,omitempty" doc:"Instants pass without a run."`
 }
@@ -126,7 +126,7 @@ func scheduleOf(sc *store.Schedule) Schedule {
 
 // schedule returns what is to be kept.
 func (s *ScheduleSettings) schedule(name string) (store.Schedule, error) {
-	overlap, err := cron.ParseOverlap(s.Overlap)
+	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
 	jitter := min(s.Jitter, milliseconds(maxDuration))
 	return store.Schedule{

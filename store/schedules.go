@@ -113,11 +113,11 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// never is the due time of a schedule that has no instant left.
+// never is the due time of a schedule that has no instant left, and of one whose next instant is beyond what is kept: in 2262.
 const never = math.MaxInt64
 
 func dueNanos(t time.Time) int64 {
-	if t.IsZero() {
+	if t.IsZero() || t.After(time.Unix(0, never)) {
 		return never
 	}
 	return t.UnixNano()

@@ -69,6 +69,14 @@ func TestSchedules(t *testing.T) {
 			if _, err := s.Put(ctx, daily("a b")); !errors.Is(err, store.ErrBadName) {
 				t.Errorf("a bad name: %v", err)
 			}
+			far := daily("far")
+			far.Due = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC) // beyond what is kept: none
+			if far = putSchedule(t, s, far); !far.Due.IsZero() {
+				t.Errorf("far: kept %+v", far)
+			}
+			if err := s.Delete(ctx, "far"); err != nil {
+				t.Error(err)
+			}
 			changed := kept
 			changed.Spec, changed.Due = "@daily", time.Time{}
 			if ok, err := s.Put(ctx, changed); !ok || err != nil {

@@ -131,7 +131,7 @@ type scheduleSetCommand struct {
 	When     *string        `placeholder:"TEXT" help:"A crontab expression, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
 	Zone     *string        `placeholder:"ZONE" help:"Time zone of the expression, such as Europe/Berlin. Default: UTC."`
 	Settings *string        `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
-	Overlap  *string        `placeholder:"POLICY" help:"While a run goes on: skip, allow, or queue(N). Default: skip."`
+	Overlap  *string        `placeholder:"POLICY" help:"While a run goes on: skip, allow, or queue(N). Default: skip; of maintenance windows allow, and nothing else."`
 	Misfire  *string        `placeholder:"POLICY" help:"Of times that passed while nothing could run: once, skip, or all(N). Default: once."`
 	Jitter   *time.Duration `placeholder:"DURATION" help:"Begin a random time below this later. Default: 0s."`
 	Once     *bool          `name:"at-most-once" negatable:"" help:"A run that a crash ended is lost instead of begun again."`
@@ -186,9 +186,12 @@ func (c *scheduleSetCommand) Run(ctx context.Context, out output) error {
 		if err := api.ask(ctx, http.MethodPut, path, body, &is); err != nil {
 			return err
 		}
-		next := "it is paused"
-		if !is.Next.IsZero() {
-			next = "next at " + stamp(is.Next)
+		next := "next at " + stamp(is.Next)
+		switch {
+		case is.Paused:
+			next = "it is paused"
+		case is.Next.IsZero():
+			next = "it is over: no instant is left"
 		}
 		_, err := fmt.Fprintf(out.stdout, "schedule %s is set; %s\n", printable(c.Name), next)
 		return err
@@ -244,7 +247,7 @@ func (c *schedulesHistory) Run(ctx context.Context, out output) error {
 		return orUsage("--limit: it is negative; write 0 for all")
 	}
 	g := newGrid(screenOf(out.stdout), column{name: "RUN", right: true}, column{name: "SCHEDULE"}, column{name: "STATE"}, column{name: "SCHEDULED"},
-		column{name: "BEGAN", spare: true}, column{name: "TOOK", right: true, spare: true}, column{name: "OUTPUT", least: 16, spare: true}, column{name: "ERROR", least: 16, spare: true})
+		column{name: "BEGAN", spare: true}, column{name: "TOOK", right: true, spare: true}, column{name: "ERROR", least: 16, spare: true}, column{name: "OUTPUT", least: 16, spare: true})
 	query := url.Values{}
 	if c.Name != "" {
 		query.Set("schedule", c.Name)
@@ -286,7 +289,7 @@ func (c *schedulesHistory) show(out output, g *grid, r *httpapi.ScheduleRun) err
 		text = fmt.Sprintf("%d in a row: a run still went on", r.Attempt)
 	}
 	g.add(cell{text: strconv.FormatUint(r.Run, 10)}, cell{text: r.Schedule}, runOutcome(r.State), cell{text: stamp(r.Scheduled)}, cell{text: began},
-		cell{text: took}, cell{text: strings.ReplaceAll(text, "\n", " ↵ ")}, cell{text: r.Error})
+		cell{text: took}, cell{text: r.Error}, cell{text: strings.ReplaceAll(text, "\n", " ↵ ")}) // output is the widest: nothing is to be aligned after it
 	return nil
 }
 

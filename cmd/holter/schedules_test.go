@@ -87,3 +87,29 @@ func TestSchedules(t *testing.T) {
 	holter("no schedule \"none\"", "schedules", "history", "none")
 	holter("no schedule \"none\"", "schedules", "run", "none")
 }
+
+// One that has no instant left is not called paused.
+func TestScheduleSetOver(t *testing.T) {
+	for extra, want := range map[string]string{
+		"":                               "schedule a is set; it is over: no instant is left\n",
+		`,"paused":true`:                 "schedule a is set; it is paused\n",
+		`,"next":"2026-03-02T12:00:00Z"`: "schedule a is set; next at 2026-03-02T12:00:00.000Z\n",
+	} {
+		url := serveTest(t, answer(http.StatusOK, "application/json", `{"name":"a","kind":"webhook","when":"2026-03-02T12:00:00Z","runs":1`+extra+`}`))
+		if got := typeLine(t.Context(), t, "schedules", "set", "a", "--settings", `{"endpoint":"ops"}`, "--api", url); got.stdout != want {
+			t.Errorf("%s: %+v, want %q", extra, got, want)
+		}
+	}
+}
+
+// In a file, what is wide in one line makes no other line wide.
+func TestSchedulesHistoryWidth(t *testing.T) {
+	url := serveTest(t, answer(http.StatusOK, "application/json", `{"runs":[
+		{"run":2,"schedule":"a","state":"failed","scheduled":"2026-03-02T12:00:00Z","error":"exit status 1","output":"`+strings.Repeat("x", 4096)+`"},
+		{"run":1,"schedule":"a","state":"failed","scheduled":"2026-03-02T11:00:00Z","error":"exit status 22"}]}`))
+	got := typeLine(t.Context(), t, "schedules", "history", "--api", url)
+	lines := strings.Split(got.stdout, "\n")
+	if len(lines) != 4 || !strings.HasSuffix(lines[2], " exit status 22") || len(lines[2]) > 80 {
+		t.Errorf("history: %+v", got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,7 +19,7 @@ import (
 type Command struct {
 	Argv  []string // the program, and its arguments; no shell looks at them
 	Dir   string   // to run in; empty: that of this process
-	Env   []string // beside the environment of this process: NAME=VALUE
+	Env   []string // NAME=VALUE, beside what it inherits of the environment of this process: all but HOLTER_…, which holds secrets
 	Input []byte
 	Keep  int // bytes of what it writes that are kept: the first
 }
@@ -48,16 +50,43 @@ func Argv(program string, args []string, shell bool) ([]string, error) {
 	return append([]string{program}, args...), nil
 }
 
+// CheckDir says what is wrong with a directory to run in, if anything.
+func CheckDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("dir: %w", err)
+	}
+	return nil
+}
+
+// inherited is what programs get of the environment of this process.
+func inherited() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "HOLTER_") })
+}
+
 // Run runs the program in a process group of its own, all of which is killed when ctx is done. The error says that it could not be started,
-// did not end in time, or ended with another exit code than 0.
+// did not end in time, or ended with another exit code than 0. On Linux the program, but nothing that it has started, is also killed when this
+// process dies.
 func Run(ctx context.Context, c Command) (Result, error) {
+	if err := CheckDir(c.Dir); err != nil { // the system would say that the program is not there
+		return Result{}, err
+	}
+	// The system kills the program when the thread is gone that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...) //nolint:gosec // who may say what to run is for the caller to know
 	cmd.Dir = c.Dir
 	cmd.Stdin = bytes.NewReader(c.Input)
 	out := beginning{most: c.Keep}
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.Env = append(os.Environ(), c.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = append(inherited(), c.Env...)
+	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		if errors.Is(err, syscall.ESRCH) {

@@ -100,9 +100,13 @@ func (e *Engine) check(sc *store.Schedule) (action, error) {
 	}
 	reject(len(sc.Settings) > maxSettings, bad("settings: they have %d bytes, want %d at most", len(sc.Settings), maxSettings))
 	reject(sc.Jitter < 0 || sc.Jitter > maxJitter, bad("jitter: it is %v, want 0 to %v", sc.Jitter, maxJitter))
+	reject(sc.Jitter != 0 && sc.Kind == kindMaintenance, bad("jitter: it is %v, but a maintenance window opens at its instant; want 0", sc.Jitter))
 	reject(len(sc.Spec) > schedule.MaxExpression, bad("when: it has %d bytes, want %d at most", len(sc.Spec), schedule.MaxExpression))
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
+	}
+	if err := checkZone(sc); err != nil {
+		return nil, err
 	}
 	if _, err := compile(sc); err != nil {
 		return nil, err

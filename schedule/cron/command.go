@@ -42,6 +42,9 @@ func (p *program) check(e *Engine) error {
 	if _, err := command.Argv(p.Command, p.Args, p.Shell); err != nil {
 		return bad("settings: command: %w", err)
 	}
+	if err := command.CheckDir(p.Dir); err != nil {
+		return bad("settings: %w", err)
+	}
 	return nil
 }
 

@@ -122,11 +122,12 @@ func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error
 	if err != nil {
 		return 0, err
 	}
-	if len(agenda.Due) > 0 {
-		return 0, e.fire(ctx, agenda.Due, now)
+	if err := e.fire(ctx, agenda.Due, now); err != nil {
+		return 0, err
 	}
+	// Also when something was due: there may be something each time.
 	claimed, err := e.claim(ctx, hard, agenda.Ready, now)
-	if err != nil || claimed > 0 {
+	if err != nil || claimed > 0 || len(agenda.Due) > 0 {
 		return 0, err
 	}
 	pause = min(e.config.Poll, e.config.Lease/3)

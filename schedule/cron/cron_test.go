@@ -355,7 +355,14 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"a", "webhook", "61 * * * *", "", hook, `minute`},
 		{"a", "webhook", "* * * 13 *", "", hook, `month`},
-		{"a", "webhook", "* * *", "", hook, `when:`},
+		{"a", "webhook", "* * *", "", hook, `the expression has 3 fields`},
+		{"a", "webhook", "2027-01-01T00:00:00", "", hook, `an instant is written 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00, and zone does not count for it`},
+		{"a", "webhook", "2027-01-01 00:00", "Europe/Berlin", hook, `"2027-01-01 00:00" is no instant and no expression of 5 or 6 fields`},
+		{"a", "webhook", "tomorrow", "", hook, `"tomorrow" is no instant`},
+		{"a", "webhook", "@tomorrow", "", hook, `@tomorrow is not known`},
+		{"a", "webhook", "@daily", "Local", hook, `zone: "Local" is another one on each machine`},
+		{"a", "webhook", "CRON_TZ=Local @daily", "", hook, `zone: "Local" is another one on each machine`},
+		{"a", "webhook", "TZ=Asia/Tokyo @daily", "UTC", hook, `zone: it is "UTC", and when names "Asia/Tokyo", too; want one of them`},
 		{"a", "webhook", "", "", hook, `when:`},
 		{"a", "webhook", "0 0 30 2 *", "", hook, `never fires`},
 		{"a", "webhook", "2020-01-01T00:00:00Z", "", hook, `would never run`},
@@ -368,7 +375,15 @@ func TestBadInput(t *testing.T) {
 		{"a", "webhook", "@daily", "", `{"url":"https://x","queue":"none"}`, `no queue "none"`},
 		{"a", "webhook", "@daily", "", `{}`, `needs a URL or the name of an endpoint`},
 		{"a", "webhook", "@daily", "", `{"url":"ftp://x"}`, `is no URL`},
-		{"a", "webhook", "@daily", "", `{"url":"https://x","bogus":1}`, `unknown field "bogus"`},
+		{"a", "webhook", "@daily", "", `{"url":"https://x","bogus":1}`, `there is no field "bogus"; want endpoint, url, queue, body`},
+		{"a", "maintenance", "@daily", "", `{"boddy":1}`, `there is no field "boddy"; want device, group, endpoint, url, queue, for_ms, silence`},
+		{"a", "maintenance", "@daily", "", `{"for_ms":"1h"}`, `settings: for_ms is of the type string; want a number`},
+		{"a", "maintenance", "@daily", "", `{"device":{}}`, `settings: device is of the type object; want a string`},
+		{"a", "report", "@daily", "", `{"limit":1.5}`, `settings: limit is of the type number 1.5; want a whole number`},
+		{"a", "command", "@daily", "", `{"shell":1}`, `settings: shell is of the type number; want true or false`},
+		{"a", "command", "@daily", "", `{"args":"a"}`, `settings: args is of the type string; want a list of strings`},
+		{"a", "command", "@daily", "", `[]`, `settings: they are of the type array; want an object with command, args, shell, dir, timeout_ms`},
+		{"a", "command", "@daily", "", `{"command":"true","dir":"/no/such/dir"}`, `settings: dir: stat /no/such/dir: no such file or directory`},
 		{"a", "webhook", "@daily", "", `{"url":"https://x","body":"` + strings.Repeat("x", 70_000) + `"}`, `want 65536 at most`},
 		{"a", "webhook", "@daily", "", `[`, `settings:`},
 		{"a", "command", "@daily", "", `{"command":"/no/such/program"}`, `no such file`},
@@ -388,6 +403,10 @@ func TestBadInput(t *testing.T) {
 		if err := r.cron.Put(t.Context(), sc, false); !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.100q: %v, want %q", c, err, c.want)
 		}
+	}
+	late := store.Schedule{Name: "a", Kind: "maintenance", Spec: "@daily", Settings: []byte(`{"for_ms":60000,"device":"*"}`), Jitter: time.Minute}
+	if err := r.cron.Put(t.Context(), late, false); !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), "a maintenance window opens at its instant; want 0") {
+		t.Errorf("a window with a jitter: %v", err)
 	}
 	there := store.Schedule{Name: "there", Kind: "webhook", Spec: "@daily", Settings: []byte(hook)}
 	if err := r.cron.Put(t.Context(), there, true); !errors.Is(err, cron.ErrExists) {
@@ -416,9 +435,16 @@ func TestBadInput(t *testing.T) {
 
 func TestParsePolicies(t *testing.T) {
 	for _, o := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapAllow, schedule.OverlapQueue(7)} {
-		if got, err := cron.ParseOverlap(o.String()); err != nil || got != o {
+		if got, err := cron.ParseOverlap("webhook", o.String()); err != nil || got != o {
 			t.Errorf("%v: %v, %v", o, got, err)
 		}
+		got, err := cron.ParseOverlap("maintenance", o.String())
+		if o == schedule.OverlapAllow && (err != nil || got != o) || o != schedule.OverlapAllow && !errors.Is(err, cron.ErrBad) {
+			t.Errorf("%v of a window: %v, %v", o, got, err)
+		}
+	}
+	if got, err := cron.ParseOverlap("maintenance", ""); err != nil || got != schedule.OverlapAllow {
+		t.Errorf("none of a window: %v, %v", got, err)
 	}
 	for _, m := range []schedule.Misfire{schedule.MisfireOnce, schedule.MisfireSkip, schedule.MisfireAll(7)} {
 		if got, err := cron.ParseMisfire(m.String()); err != nil || got != m {
@@ -426,7 +452,7 @@ func TestParsePolicies(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"queue", "queue()", "queue(0)", "queue(1001)", "all", "no"} {
-		if _, err := cron.ParseOverlap(text); !errors.Is(err, cron.ErrBad) {
+		if _, err := cron.ParseOverlap("webhook", text); !errors.Is(err, cron.ErrBad) {
 			t.Errorf("overlap %q: %v", text, err)
 		}
 		if _, err := cron.ParseMisfire("all(" + text); !errors.Is(err, cron.ErrBad) {
@@ -456,4 +482,44 @@ func TestDatabaseFails(t *testing.T) {
 	r.set(time.Minute)
 	close(fails)
 	r.ended("a", 1)
+}
+
+// An instant that cannot be kept is refused, and one that was kept when it was not starves nobody.
+func TestFarInstant(t *testing.T) {
+	r := newRig(t, cron.Config{})
+	far := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	for _, when := range []string{"9999-12-31T00:00:00Z", "2262-01-01T00:00:00Z", "2261-12-31T23:00:00-02:00", "@every 2300000h"} {
+		err := r.cron.Put(t.Context(), store.Schedule{Name: "far", Kind: "webhook", Spec: when, Settings: []byte(hook)}, true)
+		if !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), "too far ahead; want the year 2261 or before") {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	r.put("late", "webhook", "2261-12-31T23:59:59Z", hook, nil)
+	r.put("hourly", "webhook", "0 * * * *", hook, nil)
+	wrapped := time.Unix(0, far.UnixNano()) // in 1816
+	_, err := r.store.Schedules().Put(t.Context(), store.Schedule{
+		Name: "far", Kind: "webhook", Spec: far.Format(time.RFC3339), Settings: []byte(hook), Began: start, Last: start, Due: wrapped, Claim: 1,
+	})
+	r.check(err)
+	r.set(time.Hour)
+	r.ended("hourly", 1)
+	r.idle()
+	r.want("far")
+	if sc, err := r.cron.Schedule(t.Context(), "far"); err != nil || !sc.Due.IsZero() {
+		t.Errorf("schedule %+v, %v", sc, err)
+	}
+}
+
+// Where something is due each time that somebody looks, what was made is run all the same.
+func TestAlwaysDue(t *testing.T) {
+	r := newRig(t, cron.Config{})
+	r.put("often", "webhook", "* * * * * *", hook, nil)
+	r.stop()
+	var err error
+	r.cron, err = cron.New(r.store, r.delivery, r.registry, cron.Config{Node: "x", Now: func(context.Context) (time.Time, error) {
+		return time.Unix(0, r.clock.Add(int64(time.Second))), nil
+	}})
+	r.check(err)
+	r.run()
+	r.until("one is done", func() bool { return r.cron.Stats().Ended[store.ScheduleDone] > 0 })
 }

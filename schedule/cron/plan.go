@@ -16,6 +16,9 @@ import (
 // misfireGrace is how late an instant may be run with the misfire policy skip.
 const misfireGrace = time.Minute
 
+// lastYear is the last one that an instant may be in: the store counts nanoseconds since 1970, which end in 2262.
+const lastYear = 2261
+
 // minDistance is the least time between two instants of a schedule: each run is some transactions.
 const minDistance = time.Second
 
@@ -27,6 +30,25 @@ func (i instant) Next(after time.Time) time.Time {
 		return i.at
 	}
 	return time.Time{}
+}
+
+// checkZone says what is wrong with the time zone of a schedule, by itself and beside one that its spec names. Those that were kept before it
+// was asked go on.
+func checkZone(sc *store.Schedule) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(sc.Spec), " ")
+	named, zoned := strings.CutPrefix(first, "CRON_TZ=")
+	if !zoned {
+		named, zoned = strings.CutPrefix(first, "TZ=")
+	}
+	if zoned && sc.Zone != "" {
+		return bad("zone: it is %.80q, and when names %.80q, too; want one of them", sc.Zone, named)
+	}
+	for _, name := range []string{sc.Zone, named} {
+		if strings.EqualFold(name, "local") || strings.EqualFold(name, "localtime") {
+			return bad("zone: %q is another one on each machine; want the name of one of the IANA database such as Europe/Berlin, or UTC", name)
+		}
+	}
+	return nil
 }
 
 // instantOf reads a spec that is an instant.
@@ -54,6 +76,10 @@ func compile(sc *store.Schedule) (schedule.Schedule, error) {
 		return instant{at}, nil
 	}
 	s, err := schedule.ParseIn(sc.Spec, loc)
+	if words := strings.Fields(sc.Spec); err != nil && 0 < len(words) && len(words) < 3 && !strings.ContainsAny(words[0], "@=") {
+		return nil, bad("when: %.40q is no instant and no expression of 5 or 6 fields; an instant is written 2027-01-01T00:00:00Z or 2027-01-01T00:00:00+01:00, "+
+			"and zone does not count for it", sc.Spec)
+	}
 	if err != nil {
 		return nil, bad("when: %s", strings.TrimPrefix(err.Error(), "schedule: "))
 	}
@@ -74,7 +100,7 @@ func firing(sc *store.Schedule, now time.Time) (store.Firing, error) {
 	f.Last, f.Due = later(now, sc.Last), next
 	for _, at := range instants {
 		run := store.FiringRun{Scheduled: at, Ready: at}
-		if sc.Jitter > 0 {
+		if sc.Jitter > 0 && sc.Kind != kindMaintenance { // whose end stays what it is
 			run.Ready = at.Add(rand.N(sc.Jitter))
 		}
 		f.Runs = append(f.Runs, run)
@@ -82,12 +108,16 @@ func firing(sc *store.Schedule, now time.Time) (store.Firing, error) {
 	return f, nil
 }
 
-// begin returns a firing of n runs to be, which wait for each other if they are many, whatever the overlap policy.
+// begin returns a firing of n runs to be, which wait for each other if they are many, whatever the overlap policy. Maintenance windows never
+// do: one that is left out, or waits for another one to close, is a gap.
 func begin(sc *store.Schedule, n int) store.Firing {
-	overlap := schedule.Overlap(sc.Overlap)
-	f := store.Firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Serial: overlap != schedule.OverlapAllow || n > 1, Admits: overlap.Admits}
-	if n > 1 {
-		f.Admits = func(_, waiting int) bool { return waiting < schedule.MaxWaiting }
+	f := store.Firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Admits: schedule.OverlapAllow.Admits}
+	switch overlap := schedule.Overlap(sc.Overlap); {
+	case sc.Kind == kindMaintenance:
+	case n > 1:
+		f.Serial, f.Admits = true, func(_, waiting int) bool { return waiting < schedule.MaxWaiting }
+	default:
+		f.Serial, f.Admits = overlap != schedule.OverlapAllow, overlap.Admits
 	}
 	return f
 }
@@ -109,15 +139,23 @@ func first(sc *store.Schedule, now time.Time) (time.Time, error) {
 	if next.IsZero() {
 		return time.Time{}, bad("when: %q has no instant after %s: it would never run", sc.Spec, now.UTC().Format(time.RFC3339))
 	}
+	if next.UTC().Year() > lastYear {
+		return time.Time{}, bad("when: %q is first run at %s, which is too far ahead; want the year %d or before", sc.Spec, next.UTC().Format(time.RFC3339), lastYear)
+	}
 	if after := s.Next(next); !after.IsZero() && after.Sub(next) < minDistance {
 		return time.Time{}, bad("when: %q runs every %v; want %v or more", sc.Spec, after.Sub(next), minDistance)
 	}
 	return next, nil
 }
 
-// ParseOverlap reads what [schedule.Overlap] writes: skip, allow or queue(5). The empty text is skip.
-func ParseOverlap(text string) (schedule.Overlap, error) {
+// ParseOverlap reads what [schedule.Overlap] writes: skip, allow or queue(5). The empty text is skip; of a maintenance window, allow, which is
+// all that it may be.
+func ParseOverlap(kind, text string) (schedule.Overlap, error) {
 	switch n, counted := inner(text, "queue"); {
+	case kind == kindMaintenance && (text == "" || text == "allow"):
+		return schedule.OverlapAllow, nil
+	case kind == kindMaintenance:
+		return 0, bad("overlap: it is %.40q, but of maintenance windows none is left out or waits; want allow", text)
 	case text == "" || text == "skip":
 		return schedule.OverlapSkip, nil
 	case text == "allow":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
 )
@@ -208,14 +209,36 @@ func TestWindowChanges(t *testing.T) {
 	r.untilCovered("a")
 	r.put("w", "maintenance", "0 13 * * *", `{"for_ms":7200000,"device":"b"}`, nil)
 	r.untilCovered("b")
-	r.set(61 * time.Minute) // its own instant is left out: it is open
-	r.idle()
-	if runs := r.history("w"); len(runs) != 2 || runs[1].State != store.ScheduleSkipped {
-		t.Errorf("runs %+v", runs)
-	}
 	r.check(r.cron.Delete(t.Context(), "w"))
 	r.untilCovered("")
 	r.until("it has ended", func() bool { return r.cron.Stats().Windows == 0 })
+}
+
+// Windows of one schedule that overlap are all opened, whether asked for or scheduled, and cover until the last one closes.
+func TestWindowsOverlap(t *testing.T) {
+	r := newRig(t, cron.Config{})
+	r.see(false, "a")
+	// The policies are those of a schedule that was kept when they counted.
+	_, err := r.store.Schedules().Put(t.Context(), store.Schedule{
+		Name: "w", Kind: "maintenance", Spec: "0 13 * * *", Settings: []byte(`{"for_ms":3600000,"device":"a"}`), Misfire: int(schedule.MisfireAll(2)),
+		Jitter: 24 * time.Hour, Began: start, Last: start, Due: start.Add(time.Hour), Claim: 1,
+	})
+	r.check(err)
+	r.set(55 * time.Minute)
+	_, err = r.cron.RunNow(t.Context(), "w")
+	r.check(err)
+	r.untilCovered("a")
+	r.set(time.Hour)
+	r.until("both are open", func() bool { return r.cron.Stats().Windows == 2 })
+	r.set(115 * time.Minute)
+	r.ended("w", 1)
+	if got := r.covered(); got != "a" {
+		t.Errorf("in maintenance: %q", got)
+	}
+	r.set(2 * time.Hour)
+	r.ended("w", 2)
+	r.untilCovered("")
+	r.want("w", "1 done 55m0s", "2 done 1h0m0s")
 }
 
 // What a crash left is put right at the start.
