@@ -75,7 +75,7 @@ func (g *Gateway) closeListeners() {
 func (g *Gateway) accept(ctx context.Context, d *door) error {
 	l := d.listener
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
-	results := make(chan (<-chan gnet.RegisteredResult), enrolling) // closed below; what is in it is on its way into a loop
+	results := make(chan enrolled, enrolling) // closed below; what is in it is on its way into a loop
 	var settled sync.WaitGroup
 	settled.Go(func() { g.settle(d, results) })
 	defer settled.Wait()
@@ -108,8 +108,15 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 	}
 }
 
+// enrolled is a connection on its way into an event loop; the zero one was refused, or is served by none.
+type enrolled struct {
+	talk    *talk
+	address netip.Addr
+	result  <-chan gnet.RegisteredResult
+}
+
 // admit hands a connection to an event loop, or refuses it.
-func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) <-chan gnet.RegisteredResult {
+func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) enrolled {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := d.trusts(addr)
@@ -117,16 +124,16 @@ func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) <-chan gne
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
 		g.refuse(d, c, "the gateway holds as many connections as it may; try again later")
-		return nil
+		return enrolled{}
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
 		g.refuse(d, c, "your address holds as many connections as it may")
-		return nil
+		return enrolled{}
 	}
 	g.keepAlive(c)
 	if d.TLS != nil {
 		g.secure.admit(d, c, proxied)
-		return nil
+		return enrolled{}
 	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
 	served := &conn{loop: l, door: d}
@@ -137,19 +144,18 @@ func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) <-chan gne
 	if err != nil { // the engine stops
 		g.left(&served.talk, addr)
 		_ = c.Close()
-		return nil
+		return enrolled{}
 	}
-	return result
+	return enrolled{&served.talk, addr, result}
 }
 
-// settle waits for the connections to be in an event loop, in their order, and counts those that did not make it. One that was refused
-// has no result.
-func (g *Gateway) settle(d *door, results <-chan (<-chan gnet.RegisteredResult)) {
-	for result := range results {
-		if result != nil {
-			if r := <-result; r.Err != nil {
+// settle waits for the connections to be in an event loop, in their order, and counts those that did not make it.
+func (g *Gateway) settle(d *door, results <-chan enrolled) {
+	for e := range results {
+		if e.result != nil {
+			if r := <-e.result; r.Err != nil {
 				g.counts.enrollErrors.Add(1)
-				g.connections.Add(-1)
+				g.left(e.talk, e.address)
 				g.warnAccept(r.Err)
 			}
 		}

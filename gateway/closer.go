@@ -11,13 +11,15 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// closer closes connections on the gateway's part, at a bounded rate. Each verdict on a connected device,
-// takeover and missed deadline adds one to the queue.
+// closer closes connections on the gateway's part. Each verdict on a connected device, takeover and idle timeout adds one to the queue,
+// from which they are closed at a bounded rate. Those that never said who they are do not wait in it: they come as fast as connections are
+// accepted, so behind a lower rate they would fill the gateway.
 type closer struct {
 	perTick int
 
-	mu    sync.Mutex // guards queue
-	queue []ending
+	mu        sync.Mutex // guards the queues
+	queue     []ending
+	strangers []ending // who have not said hello in time
 
 	some chan struct{} // room for one; never closed; receives when there is something to close
 }
@@ -35,8 +37,8 @@ type ending struct {
 	carrier carrier
 	why     string       // is said to it,
 	err     *codec.Error // or this
-	// spare leaves it alone if its device is not, or no longer, judged.
-	spare bool
+	// spare leaves it alone if its device is not, or no longer, judged; stranger, if it has said hello meanwhile.
+	spare, stranger bool
 }
 
 const closeTick = 10 * time.Millisecond
@@ -48,35 +50,40 @@ func (cl *closer) init(perSecond int) {
 
 // add queues a connection, with a reason for it to be told. It does not block.
 func (cl *closer) add(c carrier, why string) {
-	cl.put(ending{carrier: c, why: why, spare: why == whySilence})
+	cl.put(&cl.queue, ending{carrier: c, why: why, spare: why == whySilence})
 }
 
-func (cl *closer) addError(c carrier, e *codec.Error) { cl.put(ending{carrier: c, err: e}) }
+// addError queues a connection that has not said hello in time, with what it is told. It does not block.
+func (cl *closer) addError(c carrier, e *codec.Error) {
+	cl.put(&cl.strangers, ending{carrier: c, err: e, stranger: true})
+}
 
-func (cl *closer) put(e ending) {
+func (cl *closer) put(queue *[]ending, e ending) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	cl.queue = append(cl.queue, e)
+	*queue = append(*queue, e)
 	select {
 	case cl.some <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the next few.
-func (cl *closer) take() []ending {
+// take returns the next few, and all strangers.
+func (cl *closer) take() (taken, strangers []ending) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	n := min(cl.perTick, len(cl.queue))
-	taken := cl.queue[:n:n]
+	taken = cl.queue[:n:n]
 	cl.queue = cl.queue[n:]
 	if len(cl.queue) == 0 {
 		cl.queue = nil
 	}
-	return taken
+	strangers, cl.strangers = cl.strangers, nil
+	return taken, strangers
 }
 
-// run closes until ctx is done. Pacing is done here, outside of the event loops: a task that puts itself off does not let I/O through.
+// run closes until ctx is done. Pacing is done here, outside of the event loops: a task that puts itself off does not let I/O through. Each
+// stranger is a task of his own: of those a loop does some hundreds, and then lets I/O through.
 func (cl *closer) run(ctx context.Context) error {
 	tick := time.NewTicker(closeTick)
 	defer tick.Stop()
@@ -86,17 +93,15 @@ func (cl *closer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for taken := cl.take(); len(taken) > 0; taken = cl.take() {
+		for taken, strangers := cl.take(); len(taken)+len(strangers) > 0; taken, strangers = cl.take() {
+			for _, e := range strangers {
+				if err := finish(ctx, e.carrier.where(), e); err != nil {
+					return err
+				}
+			}
 			for l, endings := range byLoop(taken) {
-				finish := runnable(func() {
-					for _, e := range endings {
-						e.carrier.finish(e)
-					}
-				})
-				if l == nil {
-					finish()
-				} else if err := l.events.Execute(ctx, finish); err != nil {
-					return fmt.Errorf("gateway: close connections: %w", err)
+				if err := finish(ctx, l, endings...); err != nil {
+					return err
 				}
 			}
 			select {
@@ -106,6 +111,21 @@ func (cl *closer) run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// finish ends connections of one loop, or of none.
+func finish(ctx context.Context, l *loop, endings ...ending) error {
+	all := runnable(func() {
+		for _, e := range endings {
+			e.carrier.finish(e)
+		}
+	})
+	if l == nil {
+		all()
+	} else if err := l.events.Execute(ctx, all); err != nil && ctx.Err() == nil { // else the loops may have ended before this
+		return fmt.Errorf("gateway: close connections: %w", err)
+	}
+	return nil
 }
 
 func byLoop(endings []ending) map[*loop][]ending {

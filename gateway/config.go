@@ -45,8 +45,8 @@ type Config struct {
 	IdleTimeout time.Duration
 	// MaxOutbound bounds what a connection may leave unread, in bytes; it is closed when there is more. Default: 64 KiB.
 	MaxOutbound int
-	// CloseRate is how many connections are closed per second on the gateway's part, so that a mass verdict does not disturb the
-	// living. Default: 2,000.
+	// CloseRate is how many connections are closed per second after a verdict, a takeover or IdleTimeout, so that a mass verdict does not
+	// disturb the living. Those that never said who they are do not wait for it. Default: 2,000.
 	CloseRate int
 	// MaxBeatRate is how many heartbeats per second the gateway means to carry. When there are more than 80 % of it, devices that can be
 	// told are told to send fewer, and their policies follow, unless they are configured ones. Default 0: off.

@@ -34,9 +34,7 @@ type conn struct {
 
 // Replaced implements [liveness.Peer].
 func (c *conn) Replaced() {
-	if g := c.loop.gateway; !g.udp.opens(c.session.ID()) {
-		g.twins.replaced(c.session.ID())
-	}
+	c.loop.gateway.twins.replaced(c.session.ID())
 	c.loop.gateway.closer.add(c, "replaced: the device came back on another connection")
 }
 
@@ -158,7 +156,7 @@ func (c *conn) where() *loop { return c.loop }
 
 // finish implements carrier.
 func (c *conn) finish(e ending) {
-	if c.gnet == nil || e.spare && !c.session.Judged() {
+	if c.gnet == nil || e.spare && !c.session.Judged() || e.stranger && c.greeted {
 		return
 	}
 	c.loop.gateway.counts.closedByGateway.Add(1)

@@ -17,9 +17,12 @@ import (
 type Guard interface {
 	// Admit says whether a device may come in with a token, which is nil if it showed none.
 	Admit(id string, token []byte) bool
+	// Knows says whether a device may come in that has proved by a certificate who it is.
+	Knows(id string) bool
 	// Prove says whether proof is the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
 	Prove(id string, nonce, proof []byte) bool
-	// Issue returns the token for a device that registers, with which it will be admitted; ok is false if it may not come in.
+	// Issue returns the token for a device that registers, with which it will be admitted; ok is false if it may not come in. To show it
+	// proves nothing: whoever registers with an id is given it.
 	Issue(id string) (token []byte, ok bool)
 }
 
@@ -31,6 +34,9 @@ func (p Password) Admit(_ string, token []byte) bool {
 	return p == "" || subtle.ConstantTimeCompare(token, []byte(p)) == 1
 }
 
+// Knows implements [Guard]: there is no list.
+func (Password) Knows(string) bool { return true }
+
 // Prove implements [Guard].
 func (p Password) Prove(_ string, nonce, proof []byte) bool {
 	return p == "" || codec.Proves([]byte(p), nonce, proof)
@@ -41,21 +47,39 @@ func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), 
 
 // admit says why a device may not come in; nil if it may.
 func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
-	g := d.gateway
 	if d.admitted {
 		return t.duplicate(d, id)
 	}
+	return t.vet(d, id, d.gateway.config.Guard.Admit(id, token), len(token) > 0, wrongToken)
+}
+
+// vet says why a device may not come in; nil if it may. right says whether what it has shown suffices, secret whether that was meant to be
+// a secret: who shows none guesses none. A certificate counts more than both.
+func (t *talk) vet(d *desk, id string, right, secret bool, wrong string) *codec.Error {
+	g := d.gateway
 	if err := t.named(d, id); err != nil {
 		return err
 	}
-	if !t.greeted && !g.failures.allow(d.wall, d.address()) {
+	switch {
+	case t.certified() && !g.config.Guard.Knows(id):
+		return t.turnedAway(d, id, notListed, "the device may not come in")
+	case t.certified():
+	case secret && !t.greeted && g.throttles(d, id):
 		g.counts.throttled.Add(1)
-		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}
+		t.tellRefused(d, id, throttled)
+		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
+	case !right:
+		if secret {
+			g.failures.fail(d.wall, d.address(), id)
+		}
+		return t.turnedAway(d, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
 	}
-	if t.certified() || g.config.Guard.Admit(id, token) {
-		return t.duplicate(d, id)
-	}
-	return t.turnedAway(d, "wrong or missing token")
+	return t.duplicate(d, id)
+}
+
+// throttles says whether what a device shows is not looked at, because of wrong tokens before. One that needs no token has none to guess.
+func (g *Gateway) throttles(d *desk, id string) bool {
+	return !g.failures.allow(d.wall, d.address(), id) && !g.config.Guard.Admit(id, nil)
 }
 
 // certified says whether a certificate has proved who the device is.
@@ -64,23 +88,27 @@ func (t *talk) certified() bool { return t.details != nil && t.details.name != "
 // named compares the id with the name that a certificate has proved.
 func (t *talk) named(d *desk, id string) *codec.Error {
 	if t.certified() && t.details.name != id {
-		d.gateway.counts.unauthorized.Add(1)
-		return &codec.Error{Code: codec.Unauthorized, Text: fmt.Sprintf("your certificate is that of %q", t.details.name)}
+		return t.turnedAway(d, id, otherName, fmt.Sprintf("your certificate is that of %q", t.details.name))
 	}
 	return nil
 }
 
-func (t *talk) turnedAway(d *desk, why string) *codec.Error {
+// turnedAway is what a device is told that may not come in. The reason is for the log.
+func (t *talk) turnedAway(d *desk, id, reason, text string) *codec.Error {
 	d.gateway.counts.unauthorized.Add(1)
-	d.gateway.failures.fail(d.wall, d.address())
-	return &codec.Error{Code: codec.Unauthorized, Text: why + "; in the line protocol: HELLO <id> <token> ttl=60s"}
+	t.tellRefused(d, id, reason)
+	return &codec.Error{Code: codec.Unauthorized, Text: text}
 }
 
-// duplicate refuses a device of which there are two.
+// duplicate refuses a device of which there are two, and a datagram that proves nothing if the device has a connection.
 func (t *talk) duplicate(d *desk, id string) *codec.Error {
 	g := d.gateway
-	if t.greeted || !g.twins.contested(d.wall, id) || !g.held(id) {
+	forged := d.visitor != nil && !d.visitor.provenLocked() // or may be
+	if t.greeted || !forged && !g.twins.contested(d.wall, id) || !g.held(id) {
 		return nil
+	}
+	if forged { // what anybody can send does not make twins of a device, which would keep itself out then
+		return &codec.Error{Code: codec.Duplicate, Text: "the device is connected, which a datagram without a token does not end"}
 	}
 	g.counts.duplicates.Add(1)
 	if holder, first := g.twins.refused(d.wall, id); first {
@@ -89,9 +117,14 @@ func (t *talk) duplicate(d *desk, id string) *codec.Error {
 	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
 }
 
-// held says whether a device has a session that lives: it was heard in the first half of its timeout, and within longHold. A device that
-// comes back because its old connection is dead gets in as long as there is time, however often it came.
+// held says whether a device has a connection that lives: it was heard in the first half of its timeout, and within longHold. A device that
+// comes back because its old connection is dead gets in as long as there is time, however often it came. Datagrams, which may be forged,
+// keep no connection out.
 func (g *Gateway) held(id string) bool {
+	peer, _ := g.registry.Peer(id)
+	if _, packets := peer.(*visitor); packets {
+		return false
+	}
 	v, err := g.registry.Device(id)
 	return err == nil && v.Connected && v.HeardSilence < min(v.Policy.Timeout/2, longHold)
 }
@@ -111,14 +144,9 @@ func (t *talk) register(d *desk) {
 	if d.outcome.Err = t.named(d, id); d.outcome.Err != nil {
 		return
 	}
-	if !d.gateway.failures.allow(d.wall, d.address()) {
-		d.gateway.counts.throttled.Add(1)
-		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens from your address; try again in a minute"}
-		return
-	}
 	token, ok := d.gateway.config.Guard.Issue(id)
 	if !ok {
-		d.outcome.Err = t.turnedAway(d, "the device may not come in")
+		d.outcome.Err = t.turnedAway(d, id, registers, "the device may not come in by registering")
 		return
 	}
 	d.outcome.Token = token
@@ -145,26 +173,21 @@ func (t *talk) proof(d *desk) {
 	}
 	nonce, id := t.details.nonce, t.details.id
 	t.details.nonce = nil
-	switch {
-	case !d.gateway.failures.allow(d.wall, d.address()):
-		d.gateway.counts.throttled.Add(1)
-		d.outcome.Err = &codec.Error{Code: codec.Unauthorized, Text: "too many wrong proofs from your address; try again in a minute"}
-	case !d.gateway.config.Guard.Prove(id, nonce, d.message.Token):
-		d.outcome.Err = t.turnedAway(d, "wrong proof")
-	default:
-		if d.outcome.Err = t.named(d, id); d.outcome.Err == nil {
-			d.outcome.Err = t.duplicate(d, id)
-		}
-	}
+	right := d.gateway.config.Guard.Prove(id, nonce, d.message.Token)
+	d.outcome.Err = t.vet(d, id, right, true, wrongProof)
 	if d.outcome.Err == nil {
 		t.open(d, strings.Clone(id), &t.details.hello)
 	}
 }
 
 const (
-	// maxFailures is how many wrong tokens a minute an address may try: then none of it is looked at until the minute is over. Devices that
-	// are connected are not concerned.
+	// maxFailures is how many wrong tokens a minute an address may try for one device: then none for it is looked at until those are
+	// forgotten, which takes two minutes at most. Devices that are connected are not concerned.
 	maxFailures = 60
+	// maxFromAddress is how many it may try for all devices. Behind one address there may be a site, or the customers of a mobile network:
+	// of those, 30 may show a wrong token all the time, and the others still come in. A token of 40 random bits stands a thousand years of
+	// such guessing.
+	maxFromAddress = 30 * maxFailures
 	// maxTakeovers is how many times a minute a device may be replaced by another connection of the same id before the one that is
 	// connected is left alone, until nobody has tried for a minute.
 	maxTakeovers = 6

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/gt06"
 	"github.com/holter-iot/holter/gateway/guard"
 	"github.com/holter-iot/holter/gateway/jt808"
 	"github.com/holter-iot/holter/gateway/line"
@@ -320,10 +323,11 @@ func TestRegistration(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLimited: who tries tokens is not listened to for a while; others are, and so are devices that are connected.
+// TestFailuresAreLimited: who tries tokens for a device is not listened to for a while; its neighbours are, and so are devices that need none
+// and those that are connected.
 func TestFailuresAreLimited(t *testing.T) {
 	const limit = 60
-	r := startRig(t, liveness.Config{}, guarded(t, "a secret:right", "b secret:right", "12345678901"))
+	r := startRig(t, liveness.Config{}, guarded(t, "a secret:right", "b secret:right", "c secret:right", "listed", "12345678901"))
 	connected := r.dial()
 	connected.say("HELLO a right\n")
 	connected.expect("OK …")
@@ -335,24 +339,135 @@ func TestFailuresAreLimited(t *testing.T) {
 	}
 	refused := r.dial()
 	refused.say("HELLO b right\n")
-	refused.expect("ERR unauthorized too many wrong tokens from your address; try again in a minute")
+	refused.expect("ERR unauthorized too many wrong tokens; try again in two minutes")
 	refused.expect("EOF")
 	challenged := r.dial()
 	challenged.say("PROOF " + prove(t, "right", challenged.challenge("HELLO b")) + "\n")
-	challenged.expect("ERR unauthorized too many wrong proofs from your address…")
-	registering := &terminal{r.dial(), "12345678901"}
-	if result, token := registering.register(); result == 0 {
-		t.Errorf("registration gives the token %q", token)
-	}
+	challenged.expect("ERR unauthorized too many wrong tokens…")
 	connected.say("PING 1\nHELLO a right\n")
 	connected.expect("PONG 1")
 	connected.expect("OK …")
+	for _, hello := range []string{"HELLO c right\n", "HELLO listed whatever\n"} {
+		d := r.dial()
+		d.say(hello)
+		d.expect("OK …")
+	}
 	other := r.dialFrom("127.0.0.2")
 	other.say("HELLO b right\n")
 	other.expect("OK …")
-	if st := r.gateway.Stats(); st.Unauthorized != limit || st.Throttled != 3 {
-		t.Errorf("unauthorized = %d, throttled = %d, want %d and 3", st.Unauthorized, st.Throttled, limit)
+	if st := r.gateway.Stats(); st.Unauthorized != limit || st.Throttled != 2 {
+		t.Errorf("unauthorized = %d, throttled = %d, want %d and 2", st.Unauthorized, st.Throttled, limit)
 	}
+}
+
+// TestFailuresOfAddress: an address where nearly all tokens are wrong is not listened to for any device that needs one; who shows none has
+// guessed none.
+func TestFailuresOfAddress(t *testing.T) {
+	const limit, devices = 60 * 30, 40
+	r := startRig(t, liveness.Config{}, guarded(t, "listed", "12345678901", "last secret:right"))
+	for range limit {
+		d := r.dial()
+		d.say("HELLO stranger\n")
+		d.expect("ERR unauthorized wrong or missing token…")
+		_ = d.conn.Close()
+	}
+	d := r.dial()
+	d.say("HELLO last right\n")
+	d.expect("OK …")
+	for i := range limit {
+		d := r.dial()
+		d.say(fmt.Sprintf("HELLO d-%d wrong\n", i%devices))
+		d.expect("ERR unauthorized wrong or missing token…")
+		_ = d.conn.Close()
+	}
+	d = r.dial()
+	d.say("HELLO last right\n")
+	d.expect("ERR unauthorized too many wrong tokens…")
+	d = r.dial()
+	d.say("HELLO listed whatever\n")
+	d.expect("OK …")
+	terminal := &terminal{r.dial(), "12345678901"}
+	if result, token := terminal.register(); result != 0 || terminal.auth(token) != 0 {
+		t.Errorf("registration: %d, token %q", result, token)
+	}
+}
+
+// TestCertificateStandsInTheFile: the file of devices says which certificates are still good for something.
+func TestCertificateStandsInTheFile(t *testing.T) {
+	k := newKeys(t).asking(tls.RequireAndVerifyClientCert)
+	cfg := guarded(t, "listed", "plain secret:correct-horse")
+	cfg.Listen = append(cfg.Listen, k.listener(), proxied())
+	r := startRig(t, liveness.Config{}, cfg)
+	secure, behind := &rig{t: t, addr: r.gateway.Addrs()[1].String()}, &rig{t: t, addr: r.gateway.Addrs()[2].String()}
+	for id, want := range map[string]string{"listed": "OK …", "plain": "OK …", "stolen": "ERR unauthorized the device may not come in"} {
+		d := secure.dialTLS(k, k.device(t, id))
+		d.say("HELLO " + id + "\n")
+		d.expect(want)
+		d = behind.through(header(t, "198.51.100.7:5000", certificate(t, id, withCert, 0)))
+		d.say("HELLO " + id + "\n")
+		d.expect(want)
+		d = secure.dialTLS(k, k.device(t, id))
+		d.challenge("HELLO " + id)
+		d.say("PROOF 00\n")
+		d.expect(want)
+	}
+	if st := r.gateway.Stats(); st.Unauthorized != 3 || st.Throttled != 0 {
+		t.Errorf("unauthorized = %d, throttled = %d, want 3 and 0", st.Unauthorized, st.Throttled)
+	}
+}
+
+// TestRefusalsAreTold: the log names who was refused, and why, and no token.
+func TestRefusalsAreTold(t *testing.T) {
+	k := newKeys(t).asking(tls.RequireAndVerifyClientCert)
+	cfg := guarded(t, "plain secret:right", "12345678901 secret:right")
+	cfg.Listen[0].Protocols = slices.Insert(cfg.Listen[0].Protocols, 1, codec.Protocol(gt06.Protocol{}))
+	cfg.Listen = append(cfg.Listen, k.listener())
+	var said lockedBuffer
+	cfg.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := startRig(t, liveness.Config{}, cfg)
+	secure := &rig{t: t, addr: r.gateway.Addrs()[1].String()}
+	gt06Login := "\x78\x78\x0d\x01\x08\x64\x71\x70\x03\x28\x35\x81\x00\x09\x3f\x04\x0d\x0a"
+	tests := []struct {
+		name   string
+		say    string
+		secure bool
+		want   string
+	}{
+		{"wrong token", "HELLO plain hunter2\n", false, `device=plain address=127.0.0.1 protocol=line reason="wrong or missing token" times=1`},
+		{"the second", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=2`},
+		{"the third", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=3`},
+		{"unknown IMEI", gt06Login, false, `device=864717003283581 address=127.0.0.1 protocol=gt06 reason="it is not among the devices that may come in" times=1`},
+		{"registration", registering(t), false, `device=12345678901 address=127.0.0.1 protocol=jt808 reason="it asks for a token by registering, and must know its own" times=1`},
+		{"long id", "HELLO " + strings.Repeat("x", 500) + " hunter2\n", false, "device=" + strings.Repeat("x", 128) + ` address=127.0.0.1 protocol=line reason="it is not among`},
+		{"another's name", "HELLO 00plain\n", true, `device=00plain address=127.0.0.1 protocol=line reason="its certificate is that of another device" times=1`},
+	}
+	for _, tt := range tests {
+		d := r.dial()
+		if tt.secure {
+			d = secure.dialTLS(k, k.device(t, "plain"))
+		}
+		d.say(tt.say)
+		_, _ = io.Copy(io.Discard, d.in) // the gateway ends it
+		if !strings.Contains(said.String(), tt.want) {
+			t.Errorf("%s: the log lacks %s:\n%s", tt.name, tt.want, said.String())
+		}
+	}
+	if n := strings.Count(said.String(), "level=WARN"); n != len(tests)-1 { // but for the third time
+		t.Errorf("%d warnings, want %d:\n%s", n, len(tests)-1, said.String())
+	}
+	if !strings.Contains(said.String(), "certificate=plain") || strings.Contains(said.String(), "hunter2") {
+		t.Errorf("the log lacks the certificate's name, or shows a token:\n%s", said.String())
+	}
+}
+
+// registering is what a terminal says to register.
+func registering(t *testing.T) string {
+	t.Helper()
+	b, err := hex.DecodeString(registerOf12345678901)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 // twinRig is a gateway whose log is kept.

@@ -26,7 +26,7 @@ func TestConversations(t *testing.T) {
 		{"half lines", []string{"HEL", "", "LO a2 tt", "", "l=5s\nPI", "OK 1 ttl=5", "NG\n", "PONG"}},
 		{"pipelined", []string{"HELLO a3\nPING 1\nPING 2\n\nPING 3\n", "OK 1 ttl=90", "", "PONG 1", "", "PONG 2", "", "PONG 3"}},
 		{"epochs", []string{"HELLO a4 epoch=7\n", "OK 7 ttl=90", "HELLO a4 epoch=7\n", "OK 7 ttl=90", "HELLO a4 epoch=6\n", "ERR stale-epoch …", "", "EOF"}},
-		{"ttl", []string{"HELLO a5 ttl=1m\n", "OK 1 ttl=60", "TTL 2.5\n", "TTL 2.5s", "TTL never\n", "ERR bad-ttl …", "PING\n", "PONG"}},
+		{"ttl", []string{"HELLO a5 ttl=1m\n", "OK 1 ttl=60", "TTL 2.5\n", "TTL 2.5", "TTL never\n", "ERR bad-ttl …", "PING\n", "PONG"}},
 		{"sleep", []string{"HELLO a6\n", "OK 1 ttl=90", "SLEEP 3600\n", "OK sleep=3600", "SLEEP 1000h\n", "OK sleep=86400", "SLEEP x\n", "ERR bad-sleep …", "PING\n", "PONG"}},
 		{"fail", []string{"HELLO a7\n", "OK 1 ttl=90", "FAIL disk full\n", "OK"}},
 		{"bye", []string{"HELLO a8\n", "OK 1 ttl=90", "BYE\n", "BYE", "", "EOF"}},

@@ -29,11 +29,15 @@ const (
 	paceTick     = time.Second
 )
 
-// halves returns the factors, times two.
-func halves() [7]int64 { return [...]int64{2, 3, 4, 6, 8, 12, 16} }
+// halves returns the factors, times two. The last is that of outgrown.
+func halves() [8]int64 { return [...]int64{2, 3, 4, 6, 8, 12, 16, 16} }
 
-// lastStep is that of the largest factor.
-const lastStep = 6
+const (
+	// lastStep is that of the largest factor.
+	lastStep = 6
+	// outgrown is no step of the fleet's: a device that follows it was told an interval when the fleet's policy was a longer one.
+	outgrown = 7
+)
 
 func factor(step uint8) float64 { return float64(halves()[step]) / 2 }
 
@@ -230,6 +234,10 @@ func (t *talk) repace(d *desk, step uint8) {
 	base := announced
 	base.Interval = shrunk(cmp.Or(announced.Interval, holds.Interval), held)
 	base.Timeout = shrunk(cmp.Or(announced.Timeout, holds.Timeout), held)
+	if held == outgrown {
+		fleet := d.gateway.registry.Policy()
+		base.Interval, base.Timeout = fleet.Interval, fleet.Timeout
+	}
 	goal := min(step, d.gateway.furthest(base))
 	if t.pace.told() != step {
 		switch {
@@ -326,18 +334,29 @@ func (t *talk) announce(d *desk, p liveness.Policy) (liveness.Policy, error) {
 }
 
 // resumed returns what a device announces that opens a session. One that says nothing may go on with what it was told in an earlier
-// session: then that is announced for it again.
+// session, if only until it is told otherwise: then that is announced for it again.
 func (t *talk) resumed(d *desk, id string, said liveness.Policy) (liveness.Policy, pace) {
 	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || d.visitor != nil {
 		return said, 0
 	}
 	before, _, _ := d.gateway.registry.Announced(id)
-	fleet := d.gateway.registry.Policy()
-	for step := uint8(lastStep); step > 0; step-- {
-		if before.Timeout == stretched(fleet.Timeout, step) && before.Interval == stretched(fleet.Interval, step) {
-			said.Timeout, said.Interval = before.Timeout, before.Interval
-			return said, paceOf(step, step)
+	if before.Interval == 0 { // it was told nothing
+		return said, 0
+	}
+	return resumption(before, d.gateway.registry.Policy())
+}
+
+// resumption returns what is announced for a device that was told a policy before, and the pace that goes with it: the fleet's, stretched no
+// less than that. The fleet's may have been another one when the device was told.
+func resumption(before, fleet liveness.Policy) (liveness.Policy, pace) {
+	if before.Timeout <= fleet.Timeout {
+		return liveness.Policy{}, 0
+	}
+	for step := uint8(1); step <= lastStep; step++ {
+		p := liveness.Policy{Interval: stretched(fleet.Interval, step), Timeout: stretched(fleet.Timeout, step)}
+		if p.Timeout >= before.Timeout && p.Timeout < liveness.Never {
+			return p, paceOf(step, step)
 		}
 	}
-	return said, 0
+	return liveness.Policy{Interval: before.Interval, Timeout: before.Timeout}, paceOf(outgrown, outgrown)
 }

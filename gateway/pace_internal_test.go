@@ -168,6 +168,33 @@ func TestFurthest(t *testing.T) {
 	}
 }
 
+// A device that was told an interval goes on with it, whatever the fleet's policy is now, and is told that one.
+func TestResumption(t *testing.T) {
+	policy := func(interval, timeout int64) liveness.Policy {
+		return liveness.Policy{Interval: time.Duration(interval) * time.Second, Timeout: time.Duration(timeout) * time.Second}
+	}
+	tests := []struct {
+		name                string
+		before, fleet, want liveness.Policy
+		pace                pace
+	}{
+		{"told a step", policy(90, 270), policy(30, 90), policy(90, 270), paceOf(3, 3)},
+		{"told the last", policy(240, 720), policy(30, 90), policy(240, 720), paceOf(lastStep, lastStep)},
+		{"told the fleet's", policy(30, 90), policy(30, 90), policy(0, 0), 0},
+		{"the fleet's is longer now", policy(90, 270), policy(100, 300), policy(0, 0), 0},
+		{"shorter", policy(90, 270), policy(20, 60), policy(120, 360), paceOf(5, 5)},
+		{"far shorter", policy(80, 240), policy(5, 15), policy(80, 240), paceOf(outgrown, outgrown)},
+		{"never", policy(80, 240), liveness.Policy{Interval: 30 * time.Second, Timeout: liveness.Never}, policy(0, 0), 0},
+		{"nearly never", policy(80, 366*24*3600-1), policy(30, 366*24*3600-2), policy(80, 366*24*3600-1), paceOf(outgrown, outgrown)},
+	}
+	for _, tt := range tests {
+		got, pace := resumption(tt.before, tt.fleet)
+		if got != tt.want || pace != tt.pace || pace&leftAlone != 0 {
+			t.Errorf("%s: %+v, %b, want %+v, %b", tt.name, got, pace, tt.want, tt.pace)
+		}
+	}
+}
+
 // The load is that of the last ten seconds.
 func TestPaceTally(t *testing.T) {
 	at := time.Unix(1, 0)

@@ -173,6 +173,53 @@ func TestPaceOfATerminal(t *testing.T) {
 	check("heard")
 }
 
+// A terminal that was told an interval under a policy that has changed since is not judged by the new one before it was told that, and was
+// heard again.
+func TestPaceAfterThePolicyChanged(t *testing.T) {
+	const phone = "13800000000"
+	tests := []struct {
+		name            string
+		told, meanwhile time.Duration // timeouts; each interval is a twelfth
+	}{
+		{"a little", 100 * time.Second, 144 * time.Second}, // six times the new one
+		{"much", 480 * time.Second, 480 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, gateway.Config{
+				Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}},
+			})
+			source := r.gateway.Source()
+			told := liveness.Hello{Announced: liveness.Policy{Timeout: tt.told, Interval: tt.told / 12}}
+			if _, err := source.Open(new(liveness.Session), phone, told, nil, source.Time(time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			check := func(what string, timeout time.Duration) {
+				t.Helper()
+				if p := r.device(phone).Policy; p.Timeout != timeout || p.Interval != timeout/12 {
+					t.Errorf("%s: the policy is %+v, want a timeout of %v", what, p, timeout)
+				}
+			}
+			var client jt808.Client
+			d := r.dial()
+			d.say(string(client.AppendHello(nil, phone, "", 0)))
+			d.answer(codec.Welcome)
+			check("back", tt.meanwhile)
+			d.say(string(client.AppendBeat(nil, phone, 7)))
+			if raw, want := d.any(), []byte{1, 0, 0, 0, 1, 4, 0, 0, 0, 2}; !bytes.Contains(raw, want) {
+				t.Errorf("the request is %x, want %x in it", raw, want)
+			}
+			d.answer(codec.Heard)
+			check("told", tt.meanwhile)
+			for range 2 {
+				d.say(string(client.AppendBeat(nil, phone, 8)))
+				d.answer(codec.Heard)
+				check("heard", 24*time.Second)
+			}
+		})
+	}
+}
+
 // any reads an answer to a terminal, of whatever kind.
 func (d *device) any() []byte {
 	d.t.Helper()
@@ -209,12 +256,12 @@ func TestPaceAndTTL(t *testing.T) {
 	}
 	for range 3 {
 		d.say("TTL 48\n")
-		d.expect("TTL 48s")
+		d.expect("TTL 48")
 		d.say("PING\n")
 		d.expect("PONG")
 	}
 	d.say("TTL 10\n")
-	d.expect("TTL 10s")
+	d.expect("TTL 10")
 	for told = ""; told == ""; {
 		d.say("PING\n")
 		if text := d.hear(); text != "PONG" {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/liveness"
 )
 
 // tally counts what keys did in the current minute and the one before, with a note on each. It holds a bounded number of keys.
@@ -99,24 +101,42 @@ func (t *tally[K, N]) turnLocked(now time.Time) {
 	switch age := now.Sub(t.minute); {
 	case age < counted:
 		return
-	case age < 2*counted:
-		t.before = t.current
+	case age < 2*counted: // the next minute began when that one ended, whenever it is asked for
+		t.before, t.minute = t.current, t.minute.Add(counted)
 	default:
-		t.before = nil
+		t.before, t.minute = nil, now
 	}
-	t.minute, t.current = now, nil
+	t.current = nil
 }
 
-// failures are the wrong tokens of each address.
+// failures are the wrong tokens of each address, altogether and for each device, and why devices were refused.
 type failures struct {
-	tally[netip.Addr, struct{}]
+	addresses tally[netip.Addr, struct{}]
+	devices   tally[guess, struct{}]
+	reasons   reasons
 }
 
-func (f *failures) allow(now time.Time, a netip.Addr) bool {
-	return f.count(now, household(a)) < maxFailures
+// guess is where a wrong token came from, and which device it was to be.
+type guess struct {
+	address netip.Addr
+	id      string
 }
 
-func (f *failures) fail(now time.Time, a netip.Addr) { f.add(now, household(a)) }
+// allow says whether a token is to be looked at.
+func (f *failures) allow(now time.Time, a netip.Addr, id string) bool {
+	a = household(a)
+	return f.addresses.count(now, a) < maxFromAddress && f.devices.count(now, guess{a, clipped(id)}) < maxFailures
+}
+
+// fail counts a wrong token. It does not keep id.
+func (f *failures) fail(now time.Time, a netip.Addr, id string) {
+	a = household(a)
+	f.addresses.add(now, a)
+	f.devices.add(now, guess{a, strings.Clone(clipped(id))})
+}
+
+// clipped is an id, which nobody has checked, with no more bytes than one may have.
+func clipped(id string) string { return id[:min(len(id), liveness.MaxID)] }
 
 // household is an address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177).
 func household(a netip.Addr) netip.Addr {

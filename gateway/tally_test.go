@@ -3,8 +3,11 @@ package gateway
 import (
 	"net/netip"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/liveness"
 )
 
 func TestTally(t *testing.T) {
@@ -26,6 +29,9 @@ func TestTally(t *testing.T) {
 		{180 * time.Second, 0, 0, 0},                 // forgotten
 		{181 * time.Second, 1, 1, 0},                 // anew
 		{181*time.Second + 119*time.Second, 0, 0, 0}, // nothing was asked for a while
+		{300 * time.Second, 2, 2, 0},
+		{419 * time.Second, 0, 2, 0}, // asked late in a minute, which began at 360 s
+		{420 * time.Second, 0, 0, 0}, // forgotten, two minutes after
 	}
 	for _, s := range steps {
 		now := start.Add(s.at)
@@ -99,26 +105,41 @@ func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(1_000_000, 0)
 	for i := range maxFailures {
-		f.fail(now, netip.MustParseAddr("192.0.2.1"))
-		f.fail(now, netip.MustParseAddr("2001:db8:1:2::"+strconv.Itoa(i)))
+		f.fail(now, netip.MustParseAddr("192.0.2.1"), "a")
+		f.fail(now, netip.MustParseAddr("2001:db8:1:2::"+strconv.Itoa(i)), "a")
+	}
+	for i := range maxFromAddress {
+		f.fail(now, netip.MustParseAddr("192.0.2.9"), strconv.Itoa(i))
+	}
+	for range maxFailures {
+		f.fail(now, netip.MustParseAddr("192.0.2.3"), strings.Repeat("x", 4000))
 	}
 	tests := []struct {
-		address string
-		want    bool
+		address, id string
+		want        bool
 	}{
-		{"192.0.2.1", false},
-		{"192.0.2.2", true},
-		{"2001:db8:1:2:ffff::1", false}, // the same network of 64 bits
-		{"2001:db8:1:3::1", true},
-		{"fe80::1%eth0", true},
+		{"192.0.2.1", "a", false},
+		{"192.0.2.1", "b", true}, // its neighbour
+		{"192.0.2.2", "a", true},
+		{"2001:db8:1:2:ffff::1", "a", false}, // the same network of 64 bits
+		{"2001:db8:1:2:ffff::1", "b", true},
+		{"2001:db8:1:3::1", "a", true},
+		{"fe80::1%eth0", "a", true},
+		{"192.0.2.9", "b", false}, // one after the other tried
+		{"192.0.2.3", strings.Repeat("x", 4001), false},
 	}
 	for _, tt := range tests {
-		if got := f.allow(now, netip.MustParseAddr(tt.address)); got != tt.want {
-			t.Errorf("allow(%s) = %v, want %v", tt.address, got, tt.want)
+		if got := f.allow(now, netip.MustParseAddr(tt.address), tt.id); got != tt.want {
+			t.Errorf("allow(%s, %.10s) = %v, want %v", tt.address, tt.id, got, tt.want)
 		}
 	}
-	if !f.allow(now.Add(2*time.Minute), netip.MustParseAddr("192.0.2.1")) {
+	if later := now.Add(2 * time.Minute); !f.allow(later, netip.MustParseAddr("192.0.2.1"), "a") || !f.allow(later, netip.MustParseAddr("192.0.2.9"), "b") {
 		t.Error("it is not forgiven")
+	}
+	for key := range f.devices.before {
+		if len(key.id) > liveness.MaxID {
+			t.Errorf("an id of %d bytes is kept", len(key.id))
+		}
 	}
 }
 

@@ -102,7 +102,11 @@ func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
 	g := s.gateway
 	raw, err := tcp.SyscallConn()
 	if err != nil { // it is closed already
-		g.connections.Add(-1)
+		if proxied { // its address is not counted
+			g.connections.Add(-1)
+		} else {
+			g.leave(remoteAddr(tcp.RemoteAddr()))
+		}
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {

@@ -48,9 +48,7 @@ func (c *tlsConn) address() netip.Addr { return c.from(c.remote) }
 
 // Replaced implements [liveness.Peer].
 func (c *tlsConn) Replaced() {
-	if g := c.secure.gateway; !g.udp.opens(c.session.ID()) {
-		g.twins.replaced(c.session.ID())
-	}
+	c.secure.gateway.twins.replaced(c.session.ID())
 	c.secure.gateway.closer.add(c, "replaced: the device came back on another connection")
 }
 
@@ -64,7 +62,7 @@ func (c *tlsConn) where() *loop { return nil }
 func (c *tlsConn) finish(e ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || e.spare && !c.session.Judged() {
+	if c.over || e.spare && !c.session.Judged() || e.stranger && c.greeted {
 		return
 	}
 	c.over = true
@@ -178,11 +176,27 @@ func (c *tlsConn) shake() bool {
 	if c.over {
 		return false
 	}
-	if len(state.VerifiedChains) > 0 {
-		c.certify(nameOf(state.VerifiedChains[0][0]))
-	}
 	c.tls = tc
+	if len(state.VerifiedChains) > 0 {
+		name := nameOf(state.VerifiedChains[0][0])
+		if name == "" {
+			c.nameless()
+			return false
+		}
+		c.certify(name)
+	}
 	return true
+}
+
+// nameless refuses who shows a certificate that is good, but does not say which device it is: he could say that he is any.
+func (c *tlsConn) nameless() {
+	g := c.secure.gateway
+	g.counts.unauthorized.Add(1)
+	g.tell(refusal{address: c.address(), protocol: c.door.names(), reason: noName})
+	err := &codec.Error{Code: codec.Unauthorized, Text: "your certificate names no device; it must have a common name, a DNS name or a URI"}
+	if out := c.door.goodbye(nil, "", err); len(out) > 0 {
+		_, _ = c.tls.Write(out)
+	}
 }
 
 // certify notes the name that a certificate has proved.

@@ -198,8 +198,7 @@ func TestTLSNames(t *testing.T) {
 		{"URI", issue(testcert.Ask{URI: []string{"urn:pump-4", "urn:pump-5"}}), "HELLO urn:pump-4\n", "OK …"},
 		{"another's name", issue(testcert.Ask{Name: "pump-1"}), "HELLO pump-2 s3cret\n", `ERR unauthorized your certificate is that of "pump-1"`},
 		{"second DNS name", issue(testcert.Ask{DNS: []string{"pump-2", "pump-3"}}), "HELLO pump-3 s3cret\n", "ERR unauthorized your …"},
-		{"no name", issue(testcert.Ask{}), "HELLO pump-6\n", "ERR unauthorized wrong …"},
-		{"no name, but a token", issue(testcert.Ask{}), "HELLO pump-6 s3cret\n", "OK …"},
+		{"no name, but a token", issue(testcert.Ask{}), "HELLO pump-6 s3cret\n", "ERR unauthorized your certificate names no device…"},
 		{"no certificate", nil, "HELLO pump-1\n", "ERR unauthorized wrong …"},
 		{"no certificate, but a token", nil, "HELLO pump-7 s3cret\n", "OK …"},
 	}
@@ -209,6 +208,30 @@ func TestTLSNames(t *testing.T) {
 			d.say(tt.say)
 			d.expect(tt.want)
 		})
+	}
+}
+
+// A certificate that is good and says no name is not that of any device.
+func TestTLSNameless(t *testing.T) {
+	k := newKeys(t).asking(tls.RequireAndVerifyClientCert)
+	var said lockedBuffer
+	cfg := k.config()
+	cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	r := startRig(t, liveness.Config{}, cfg)
+	for range 3 {
+		d := r.dialTLS(k, k.ca.Issue(t, testcert.Ask{}))
+		d.say("HELLO pump-1\n")
+		d.expect("ERR unauthorized your certificate names no device; it must have a common name, a DNS name or a URI")
+		d.expect("EOF")
+	}
+	if _, err := r.registry.Device("pump-1"); err == nil {
+		t.Error("who has a certificate without a name became a device")
+	}
+	if n := r.gateway.Stats().Unauthorized; n != 3 {
+		t.Errorf("unauthorized = %d, want 3", n)
+	}
+	if n := strings.Count(said.String(), "its certificate names no device"); n != 2 || !strings.Contains(said.String(), "a common name, a DNS name or a URI") {
+		t.Errorf("said %d times that a certificate has no name, want 2, and which names are looked for:\n%s", n, said.String())
 	}
 }
 
@@ -652,7 +675,7 @@ func TestTLSBehindAMessage(t *testing.T) {
 			<-slow.met
 			<-time.After(2 * time.Second) // its deadline is long over
 			close(slow.gate)
-			d.expect("TTL 20s")
+			d.expect("TTL 20")
 			if got := offline(r.events(3)); got != nil {
 				t.Errorf("false verdicts: %v", got)
 			}

@@ -139,16 +139,6 @@ func (u *udp) run(ctx context.Context) error {
 	return nil
 }
 
-// opens says whether a device's session is being opened by a datagram.
-func (u *udp) opens(id string) bool {
-	for _, r := range u.readers {
-		if opening := r.opening.Load(); opening != nil && *opening == id {
-			return true
-		}
-	}
-	return false
-}
-
 const (
 	// maxErrors is how many errors a second an address, or the first half of one of IPv6, is answered that has not proved anything.
 	maxErrors = 10

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -33,8 +34,7 @@ type reader struct {
 	failed    error // of the latest system call
 	current   int   // the datagram of the batch that is handled
 
-	asked   atomic.Int64           // listening time that is to be reached; written by the clock
-	opening atomic.Pointer[string] // the device whose session is being opened; read by all
+	asked atomic.Int64 // listening time that is to be reached; written by the clock
 
 	// A socket is a queue, so whoever has read as many datagrams as it can hold has read all that were in it before.
 	reached int64  // listening time
@@ -172,6 +172,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	guard := r.udp.gateway.config.Guard
 	if !guard.Admit(id, m.Token) {
 		r.udp.gateway.counts.unauthorized.Add(1)
+		r.udp.gateway.tell(refusal{id: strings.Clone(clipped(id)), address: r.address(), protocol: r.door.Protocols[spoken].Name(), reason: wrongToken})
 		r.refuse(c, &codec.Error{Code: codec.Unauthorized, Text: "wrong or missing token; in the line protocol: HELLO <id> <token> ttl=60s"}, true)
 		return false
 	}
@@ -198,29 +199,45 @@ func (r *reader) datagram(input []byte) (proven bool) {
 }
 
 // first finds out which protocol a datagram is of, and takes its first message. Of several protocols it is the one in which that names a
-// device; if there is none, the first that may be meant has the word. After an error n is above 0 if there is a message that can be
-// answered, and the codec may be nil.
+// device; if there is none, the first that is meant has the word, or else the first that may be. After an error n is above 0 if there is a
+// message that can be answered, and the codec may be nil.
 func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *codec.Error) {
 	m := &r.desk.message
+	likely, meant := codec.No, 0
 	for i, p := range r.protocols {
-		c, spoken, *m = p.PacketCodec(), uint8(i), codec.Message{}
+		c, *m = p.PacketCodec(), codec.Message{}
 		taken, failed := c.Next(input, m)
 		if failed == nil && taken > 0 && len(m.ID) > 0 {
-			return c, spoken, taken, r.allowed(m)
+			return c, uint8(i), taken, r.allowed(m)
 		}
-		if len(r.protocols) > 1 && (len(input) == 0 || r.door.Protocols[i].Sniff(input) == codec.No) {
-			continue
+		if guess := r.guess(i, input); guess > likely {
+			likely, meant = guess, i
 		}
-		switch {
-		case failed != nil:
-			return c, spoken, 0, errorOf(failed)
-		case taken == 0:
-			return c, spoken, 0, &codec.Error{Code: codec.BadMessage, Text: "the datagram ends within its first message"}
-		}
-		return c, spoken, taken, &codec.Error{Code: codec.HelloFirst, Text: "each datagram must say first of which device it is"}
 	}
 	*m = codec.Message{}
-	return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.door.names()}
+	if likely == codec.No {
+		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.door.names()}
+	}
+	c, spoken = r.protocols[meant].PacketCodec(), uint8(meant)
+	switch n, failed := c.Next(input, m); {
+	case failed != nil:
+		return c, spoken, 0, errorOf(failed)
+	case n == 0:
+		return c, spoken, 0, &codec.Error{Code: codec.BadMessage, Text: "the datagram ends within its first message"}
+	default:
+		return c, spoken, n, &codec.Error{Code: codec.HelloFirst, Text: "each datagram must say first of which device it is"}
+	}
+}
+
+// guess says whether a datagram is of the door's i-th protocol.
+func (r *reader) guess(i int, input []byte) codec.Guess {
+	switch {
+	case len(r.protocols) == 1:
+		return codec.Yes
+	case len(input) == 0:
+		return codec.No
+	}
+	return r.door.Protocols[i].Sniff(input)
 }
 
 // allowed refuses the first messages that make sense only if the next datagram comes from the same device, which nobody knows.
@@ -276,7 +293,6 @@ func (r *reader) converse(v *visitor, rest []byte) {
 	d.peer, d.visitor, d.admitted = v, v, true
 	left := true
 	defer func() { // also if a codec panics
-		r.opening.Store(nil)
 		if left {
 			v.leaveLocked()
 		}
@@ -284,7 +300,6 @@ func (r *reader) converse(v *visitor, rest []byte) {
 	if !v.open() {
 		v.greetLocked()
 		v.said.Timeout, v.said.Interval = d.message.Timeout, d.message.Interval
-		r.opening.Store(&v.id)
 	}
 	end := t.message(d)
 	if !end && t.greeted && len(rest) > 0 {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -31,7 +32,7 @@ type visitor struct {
 	gone   bool            // from the table
 }
 
-// Replaced implements [liveness.Peer]. Devices that speak now in datagrams, now on connections, are no twins.
+// Replaced implements [liveness.Peer]. A device that comes back on a connection is no twin.
 func (v *visitor) Replaced() {
 	v.replaced.Store(true)
 	v.udp.leaving.add(v)
@@ -42,6 +43,9 @@ func (v *visitor) Judged() { v.udp.leaving.add(v) }
 
 // open says whether the device's session is that of its datagrams.
 func (v *visitor) open() bool { return v.talk.greeted && !v.replaced.Load() }
+
+// provenLocked says whether the latest datagram has proved whose it is.
+func (v *visitor) provenLocked() bool { return v.home != nil }
 
 // greetLocked is called before a message that may open the session.
 func (v *visitor) greetLocked() {
@@ -94,8 +98,9 @@ func (v *visitor) settle(now time.Duration) {
 	v.leaveLocked()
 }
 
-// errNoHome is returned for a device none of whose datagrams has proved where it is.
-var errNoHome = fmt.Errorf("%w: none of its datagrams has shown a token, so its address may be forged", ErrNotConnected)
+// errNoHome is an ErrNotConnected: it is returned for a device whose latest datagram has not proved where it is.
+var errNoHome = errkind.Errorf(ErrNotConnected,
+	"gateway: the device was heard in datagrams that prove nothing, for it needs no token: their address may be forged, so there is none to send to")
 
 // sender returns how to reach the device: a reader with the socket to write to, and a copy of where to.
 func (v *visitor) sender() (*reader, endpoint, error) {

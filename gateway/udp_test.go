@@ -147,7 +147,7 @@ func TestPacketConversations(t *testing.T) {
 	}{
 		{"hello", []string{"HELLO a1 s3cret", "OK 1 ttl=90\n", "hello a1 s3cret\r\n", "OK 1 ttl=90\n"}},
 		{"ttl follows", []string{"HELLO a2 s3cret ttl=60", "OK 1 ttl=60\n", "HELLO a2 s3cret ttl=30", "OK 1 ttl=30\n", "HELLO a2 s3cret", "OK 1 ttl=30\n"}},
-		{"several", []string{"HELLO a3 s3cret\nPING 1\nTTL 5\nFAIL oil\n", "OK 1 ttl=90\nPONG 1\nTTL 5s\nOK\n"}},
+		{"several", []string{"HELLO a3 s3cret\nPING 1\nTTL 5\nFAIL oil\n", "OK 1 ttl=90\nPONG 1\nTTL 5\nOK\n"}},
 		{"epochs", []string{
 			"HELLO a4 s3cret", "OK 1 ttl=90\n", "HELLO a4 s3cret epoch=7", "OK 7 ttl=90\n", "HELLO a4 s3cret", "OK 7 ttl=90\n",
 			"HELLO a4 s3cret epoch=6\nBYE\n", "ERR stale-epoch …", "HELLO a4 s3cret epoch=7", "OK 7 ttl=90\n",
@@ -274,6 +274,23 @@ func TestPacketsOfSeveralProtocols(t *testing.T) {
 	}
 }
 
+// shy is a protocol that is never sure.
+type shy struct{ frame.Protocol }
+
+func (shy) Sniff([]byte) codec.Guess { return codec.Maybe }
+
+// An error is answered in the protocol that is sure, whatever others may think before.
+func TestPacketErrorsOfSeveralProtocols(t *testing.T) {
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0", shy{}, line.Protocol{})})
+	s := r.sender()
+	s.say("what is this\n" + strings.Repeat(" ", 200))
+	s.expect("ERR hello-first …")
+	s.say("\xa5" + strings.Repeat("\xff", 200)) // only the shy one may know it
+	if answer := s.hear(); answer[0] != 0xa5 {
+		t.Errorf("answered %q, want a frame", answer)
+	}
+}
+
 // guardOf knows the tokens of devices; one with an empty token needs none.
 type guardOf map[string]string
 
@@ -281,6 +298,8 @@ func (g guardOf) Admit(id string, token []byte) bool {
 	want, known := g[id]
 	return known && (want == "" || want == string(token))
 }
+
+func (g guardOf) Knows(id string) bool { _, known := g[id]; return known }
 
 func (g guardOf) Prove(string, []byte, []byte) bool { return false }
 
@@ -451,31 +470,86 @@ func TestPacketsWhileSinkBlocks(t *testing.T) {
 	s.expect("OK 1 ttl=7\n")
 }
 
-// A device that speaks now in datagrams, now on a connection, is no pair of twins.
+// mixedRig listens for connections, and for datagrams.
+func mixedRig(t *testing.T, fleet liveness.Config, guard gateway.Guard) (*rig, *sender) {
+	t.Helper()
+	r := startRig(t, fleet, gateway.Config{Listen: append(gateway.At("127.0.0.1:0"), packets("127.0.0.1:0")...), Guard: guard})
+	return r, senderTo(t, r.gateway.Addrs()[1].String(), "")
+}
+
+// The newest wins between connections and datagrams, too; one that is connected is not replaced again and again, but one that comes back
+// on a connection always gets in.
 func TestPacketsAndConnections(t *testing.T) {
-	listen := append(gateway.At("127.0.0.1:0"), packets("127.0.0.1:0")...)
-	r := startRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Millisecond}}, gateway.Config{Listen: listen, Guard: secret})
-	s := senderTo(t, r.gateway.Addrs()[1].String(), "")
-	const rounds = 20
-	for i := range rounds {
+	const maxTakeovers = 6
+	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Millisecond}}, secret)
+	connect := func(epoch int) *device {
+		t.Helper()
 		d := r.dial()
 		d.say("HELLO pump-1 s3cret\n")
-		d.expect(fmt.Sprintf("OK %d ttl=90", 2*i+1))
-		d.say("PING\n")
-		d.expect("PONG")
+		d.expect(fmt.Sprintf("OK %d ttl=90", epoch))
 		r.holds(0)
+		return d
+	}
+	for i := range maxTakeovers {
+		d := connect(2*i + 1)
 		s.say("HELLO pump-1 s3cret")
 		s.expect(fmt.Sprintf("OK %d ttl=90\n", 2*i+2))
 		d.expect("BYE replaced…")
 	}
-	events := r.events(2 * rounds)
-	for i, e := range events {
+	d := connect(2*maxTakeovers + 1)
+	for range 3 {
+		s.say("HELLO pump-1 s3cret")
+		s.expect("ERR duplicate two connections say…")
+		d.say("PING\n")
+		d.expect("PONG")
+	}
+	for i, e := range r.events(2*maxTakeovers + 1) {
 		if want := liveness.DeviceSessionReplaced; i > 0 && e.Type != want {
 			t.Errorf("event %d is %v, want %v", i, e.Type, want)
 		}
 	}
-	if st := r.gateway.Stats(); st.Duplicates != 0 {
-		t.Errorf("%d times the device was taken for its own twin", st.Duplicates)
+	if st := r.gateway.Stats(); st.Duplicates != 3 || st.Twins != 1 {
+		t.Errorf("%d duplicates, %d twins, want 3 and 1", st.Duplicates, st.Twins)
+	}
+}
+
+// Anybody can send a datagram with the name of a device that needs no token: it ends no connection that lives, and does not make twins of
+// the device.
+func TestForgedPacketsAndConnections(t *testing.T) {
+	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Minute}}, nil)
+	d := r.dial()
+	d.say("HELLO pump-1\n")
+	d.expect("OK 1 …")
+	for range 9 {
+		s.say("HELLO pump-1" + strings.Repeat(" ", 100))
+		s.expect("ERR duplicate the device is connected…")
+	}
+	r.holds(0)
+	d.say("PING\n")
+	d.expect("PONG")
+	again := r.dial()
+	again.say("HELLO pump-1\n")
+	again.expect("OK 2 …")
+	d.expect("BYE replaced…")
+	_ = again.conn.Close()
+	until(t, "the connection is gone", func() bool { return !r.device("pump-1").Connected })
+	s.say("HELLO pump-1 ttl=90s")
+	s.expect("OK 3 ttl=90\n")
+}
+
+// A connection over which nothing was heard for half of the timeout may be dead, also if the gateway has not noticed.
+func TestPacketsAfterADeadConnection(t *testing.T) {
+	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second}}, nil)
+	d := r.dial()
+	d.say("HELLO pump-1\n")
+	d.expect("OK 1 …")
+	until(t, "the device gets in", func() bool {
+		s.say("HELLO pump-1")
+		return r.device("pump-1").Source == "gateway-udp"
+	})
+	d.expect("BYE replaced…")
+	if got := offline(r.events(2)); got != nil {
+		t.Errorf("verdicts: %v", got)
 	}
 }
 

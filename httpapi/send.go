@@ -235,7 +235,7 @@ type absentError struct {
 	huma.ErrorModel
 
 	State     string    `json:"state" doc:"Of the device."`
-	Connected bool      `json:"connected" doc:"It is connected, but elsewhere."`
+	Connected bool      `json:"connected" doc:"It has an open session, but elsewhere, or where nothing can be sent to it."`
 	Source    string    `json:"source,omitempty" doc:"Where it was heard last."`
 	LastSeen  time.Time `json:"last_seen,omitzero" doc:"When it was heard last."`
 }
@@ -248,7 +248,7 @@ func (a *API) absent(id, why string) error {
 	}
 	switch seen := a.now().Sub(v.LastSeen).Truncate(time.Second); {
 	case v.Connected:
-		why += fmt.Sprintf("; it is connected at %q now", v.Source)
+		why += fmt.Sprintf("; its session is open at %q", v.Source)
 	case v.Source == "":
 		why += "; it was never heard"
 	default:

@@ -129,7 +129,7 @@ func TestSendProblems(t *testing.T) {
 		{"slow", "a", `{"text": "x"}`, httpapi.ErrTooMany, 429, "too much waits to be read by the device", "too_many"},
 		{"late", "a", `{"text": "x", "timeout": "0.5"}`, nil, 504, "the message was not written in time; nothing was written", "late"},
 		{"failed", "a", `{"text": "x"}`, errors.New("secret"), 503, "the message could not be sent; the server's log says why", "failed"},
-		{"cut off", "a", `{"text": "x"}`, fmt.Errorf("%w: cut off", httpapi.ErrNotConnected), 409, `the device is not connected: cut off; it is connected at "line" now`, "not_connected"},
+		{"cut off", "a", `{"text": "x"}`, fmt.Errorf("%w: cut off", httpapi.ErrNotConnected), 409, `the device is not connected: cut off; its session is open at "line"`, "not_connected"},
 		{"gone", "gone", `{"text": "x"}`, httpapi.ErrNotConnected, 409, `the device is not connected; it was heard last at "line", 1m30s ago; nothing is kept for it`, "not_connected"},
 		{"never", "never", `{"text": "x"}`, httpapi.ErrNotConnected, 409, "the device is not connected; it was never heard", "not_connected"},
 	}
@@ -186,7 +186,7 @@ func TestSendWithoutASender(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
 		h := f.api(httpapi.Config{}).Handler()
 		f.open("a")
-		wantProblem(t, send(h, "POST", "/v1/devices/a/send", `{"text": "x"}`), "a", 409, `it is connected at "line" now`)
+		wantProblem(t, send(h, "POST", "/v1/devices/a/send", `{"text": "x"}`), "a", 409, `its session is open at "line"`)
 	})
 }
 

@@ -90,7 +90,7 @@ func TestServeListeners(t *testing.T) {
 	ca := testcert.New(t)
 	certPEM, keyPEM := testcert.PEM(t, ca.Issue(t, testcert.Ask{Name: "gateway", DNS: []string{"localhost"}}))
 	caFile, certFile, keyFile := testcert.Write(t, dir, "ca.pem", ca.PEM()), testcert.Write(t, dir, "cert.pem", certPEM), testcert.Write(t, dir, "key.pem", keyPEM)
-	devices := tempFile(t, "12345678901\n355837089512343\npump-1 secret:t0ken\npump-2 secret:t0ken\n")
+	devices := tempFile(t, "12345678901\n355837089512343\npump-1 secret:t0ken\npump-2 secret:t0ken\npump-3\n")
 	file := tempFile(t, fmt.Sprintf(`
 devices_file: %s
 broker: {listen: off}

@@ -15,13 +15,16 @@
 // reads the file then learns no token. That is so only for tokens that nobody can guess; "holter device-token" makes such.
 //
 // A device without a secret may come in whatever token it shows: allow it so if its protocol has none (GT06, Teltonika, DTU), on networks
-// that you trust.
+// that you trust. One that has proved by a certificate who it is must stand in the file, too; what else stands in its line does not matter.
 //
 // # Registration
 //
 // A device of JT/T 808 registers, is given a token, and shows that from then on. The token of a device is the HMAC-SHA256 (RFC 2104) of its
 // id under a key that is kept in a file, so that it is the same after a restart; 32 hexadecimal digits of it. Only a device without a secret
 // is given one: registration asks nobody who he is, and would be a way around the secret of the others. These have to know their token.
+//
+// A token that was so given proves nothing, as anybody can ask for it, and is not compared: devices that come from another platform show
+// the one that they have from there, and not all of them register anew when it is refused.
 //
 // # Cost
 //

@@ -169,6 +169,12 @@ func (f *File) Admit(id string, token []byte) bool {
 	return right && known && len(token) > 0
 }
 
+// Knows implements gateway.Guard: the device stands in the file. What else stands in its line does not matter.
+func (f *File) Knows(id string) bool {
+	_, _, known := f.table.Load().find(bytesOf(id))
+	return known
+}
+
 // Prove implements gateway.Guard. A device of whose token only the SHA-256 is known cannot prove anything; one without a secret need not.
 func (f *File) Prove(id string, nonce, proof []byte) bool {
 	what, secret, known := f.table.Load().find(bytesOf(id))
@@ -179,7 +185,7 @@ func (f *File) Prove(id string, nonce, proof []byte) bool {
 	return right && known && what == plain
 }
 
-// Issue implements gateway.Guard: a token for a device without a secret. The others have to know theirs.
+// Issue implements gateway.Guard: a token for a device without a secret, which may come in with any. The others have to know theirs.
 func (f *File) Issue(id string) (token []byte, ok bool) {
 	what, _, known := f.table.Load().find(bytesOf(id))
 	if !known || what != free {

@@ -101,6 +101,11 @@ func TestAdmit(t *testing.T) {
 			}
 		}
 	}
+	for id, want := range map[string]bool{"listed": true, "hashed": true, "plain": true, "ü-1": true, "unknown": false, "": false, "#": false} {
+		if got := f.Knows(id); got != want {
+			t.Errorf("Knows(%q) = %v, want %v", id, got, want)
+		}
+	}
 	if got := f.Devices(); got != 8 {
 		t.Errorf("Devices() = %d, want 8", got)
 	}
@@ -189,7 +194,7 @@ func TestKeyFile(t *testing.T) {
 	write(t, devices, "a\n")
 	blocked := filepath.Join(devices, "key")
 	for name, tt := range map[string]struct{ file, text, want string }{
-		"empty":         {"empty", "", "does not hold a key, which has 64 hexadecimal digits; put the file back"},
+		"empty":         {"empty", "", "does not hold a key, which has 64 hexadecimal digits; remove it"},
 		"half":          {"half", "0b0b", "does not hold a key"},
 		"no digits":     {"text", strings.Repeat("xy", 32), "does not hold a key"},
 		"no directory":  {blocked, "-", "key of devices that register"},

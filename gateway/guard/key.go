@@ -33,7 +33,7 @@ func readKey(name string, log *slog.Logger) ([]byte, error) {
 	key, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(key) != keySize {
 		return nil, fmt.Errorf("guard: %s does not hold a key, which has %d hexadecimal digits; "+
-			"put the file back from a backup, or remove it: then a new one is made, and devices register again", name, 2*keySize)
+			"remove it: then a new one is made", name, 2*keySize)
 	}
 	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
 		log.Warn("others on this machine may read the key that the tokens of devices are made with", "file", name, "help", "chmod 600 "+name)

@@ -75,7 +75,7 @@ func (t talk) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	case codec.Challenge:
 		return append(append(append(dst, "CHALLENGE "...), o.Nonce...), '\n')
 	case codec.Repace:
-		return append(appendSeconds(append(dst, "TTL "...), o.Timeout), "s\n"...)
+		return append(appendSeconds(append(dst, "TTL "...), o.Timeout), '\n')
 	case codec.Sleep:
 		return append(appendSeconds(append(dst, "OK sleep="...), o.Granted), '\n')
 	case codec.Fail:

@@ -7,14 +7,14 @@
 //	HELLO <id> auth=hmac [ttl=60s] [epoch=n]                 CHALLENGE <nonce>
 //	PROOF <hex of HMAC-SHA256(secret, nonce)>                OK <epoch> ttl=<seconds>
 //	PING [seq]                                               PONG [seq]
-//	TTL <duration>                                           TTL <duration>
+//	TTL <duration>                                           TTL <seconds>
 //	SLEEP <duration>                                         OK sleep=<seconds>
 //	FAIL <text>                                              OK
 //	BYE                                                      BYE
 //	anything else, also an empty line                        (nothing)
 //
-// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit: 90, 90s, 1.5m, 1h30m. The nonce is
-// text, and it is this text that the proof signs: printf %s NONCE | openssl dgst -sha256 -hmac SECRET.
+// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit: 90, 90s, 1.5m, 1h30m; it is
+// from 1 ms to 366 days. The nonce is text, and it is this text that the proof signs: printf %s NONCE | openssl dgst -sha256 -hmac SECRET.
 //
 // What is wrong is answered by "ERR <code> <explanation>"; the codes are those of package codec. The gateway may also say, at any time,
 //

@@ -12,8 +12,11 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// MaxDuration is the longest duration that is understood.
-const MaxDuration = 366 * 24 * time.Hour
+// MaxDuration is the longest duration that is understood, minDuration the shortest.
+const (
+	MaxDuration = 366 * 24 * time.Hour
+	minDuration = time.Millisecond
+)
 
 // parse understands a line, given without its end.
 func parse(text []byte, m *codec.Message) {
@@ -67,13 +70,15 @@ func parseHello(rest []byte, m *codec.Message) {
 	}
 }
 
+const bounds = "from 1 ms to 366 days (8784h)"
+
 const usage = "write HELLO <id> [token] [ttl=60s] [epoch=n]"
 
 func parseOption(w []byte, m *codec.Message) *codec.Error {
 	if value, ok := bytes.CutPrefix(w, []byte("ttl=")); ok {
 		d, ok := duration(value)
 		if !ok {
-			return &codec.Error{Code: codec.BadTTL, Text: fmt.Sprintf("ttl=%s is no duration above 0; write ttl=60s", quote(value))}
+			return &codec.Error{Code: codec.BadTTL, Text: fmt.Sprintf("ttl=%s is no duration %s; write ttl=60s", quote(value), bounds)}
 		}
 		m.Timeout = d
 		return nil
@@ -119,7 +124,7 @@ func parseDuration(m *codec.Message, code codec.Code, name string, rest []byte) 
 	w, rest := word(rest)
 	d, ok := duration(w)
 	if !ok || len(bytes.TrimSpace(rest)) > 0 {
-		m.Err = &codec.Error{Code: code, Text: "write " + name + " and a duration above 0, for instance " + name + " 90s"}
+		m.Err = &codec.Error{Code: code, Text: "write " + name + " and a duration " + bounds + ", for instance " + name + " 90s"}
 		return 0
 	}
 	return d
@@ -135,7 +140,7 @@ func duration(w []byte) (time.Duration, bool) {
 		}
 		d = time.Duration(s * float64(time.Second))
 	}
-	return d, d > 0 && d <= MaxDuration
+	return d, d >= minDuration && d <= MaxDuration
 }
 
 // word cuts the first word off.

@@ -39,6 +39,10 @@ func TestParse(t *testing.T) {
 		{text: "HELLO a ttl=NaN", err: codec.BadTTL},
 		{text: "HELLO a ttl=1e300", err: codec.BadTTL},
 		{text: "HELLO a ttl=9000h", err: codec.BadTTL},
+		{text: "HELLO a ttl=8784h", want: codec.Message{Kind: codec.Hello, ID: []byte("a"), Timeout: 366 * 24 * time.Hour}},
+		{text: "HELLO a ttl=1ns", err: codec.BadTTL},
+		{text: "HELLO a ttl=0.0009", err: codec.BadTTL},
+		{text: "HELLO a ttl=1ms", want: codec.Message{Kind: codec.Hello, ID: []byte("a"), Timeout: time.Millisecond}},
 		{text: "HELLO a epoch=0", err: codec.BadEpoch},
 		{text: "HELLO a epoch=-1", err: codec.BadEpoch},
 		{text: "HELLO a epoch=18446744073709551616", err: codec.BadEpoch},
@@ -49,6 +53,7 @@ func TestParse(t *testing.T) {
 		{text: "SLEEP 1h", want: codec.Message{Kind: codec.Sleep, Duration: time.Hour}},
 		{text: "SLEEP long", err: codec.BadSleep},
 		{text: "SLEEP", err: codec.BadSleep},
+		{text: "SLEEP 9999999h", err: codec.BadSleep},
 		{text: "FAIL  disk full ", want: codec.Message{Kind: codec.Fail, Text: []byte("disk full")}},
 		{text: "FAIL \xff", want: codec.Message{Kind: codec.Fail, Text: []byte("\uFFFD")}},
 		{text: "FAIL", want: codec.Message{Kind: codec.Fail}},
@@ -95,6 +100,16 @@ func TestKit(t *testing.T) {
 	})
 }
 
+// Who asks for too long a time, or too short a one, is told what is allowed.
+func TestBounds(t *testing.T) {
+	for _, text := range []string{"HELLO a ttl=9000h\n", "HELLO a ttl=1ns\n", "SLEEP 9999999h\n", "TTL 1us\n"} {
+		var m codec.Message
+		if _, err := (line.Protocol{}).Codec().Next([]byte(text), &m); err != nil || m.Err == nil || !strings.Contains(m.Err.Text, "from 1 ms to 366 days") {
+			t.Errorf("%q: %v, %v", text, err, m.Err)
+		}
+	}
+}
+
 func FuzzNext(f *testing.F) {
 	codectest.Fuzz(f, line.Protocol{}, []byte(stream), []byte("HELLO a auth=hmac\nPROOF 00ff\n"))
 }
@@ -112,7 +127,7 @@ func TestTooLong(t *testing.T) {
 func TestReplies(t *testing.T) {
 	minute := codec.Outcome{Epoch: 3, Timeout: 90 * time.Second, Granted: time.Hour, Nonce: []byte("abc")}
 	for text, want := range map[string]string{
-		"HELLO a": "OK 3 ttl=90\n", "PING": "PONG\n", "PING 7": "PONG 7\n", "TTL 90": "TTL 90s\n", "SLEEP 1h": "OK sleep=3600\n",
+		"HELLO a": "OK 3 ttl=90\n", "PING": "PONG\n", "PING 7": "PONG 7\n", "TTL 90": "TTL 90\n", "SLEEP 1h": "OK sleep=3600\n",
 		"FAIL x": "OK\n", "BYE": "BYE\n", "x": "", "HELLO a auth=hmac": "CHALLENGE abc\n", "PROOF 00": "OK 3 ttl=90\n",
 	} {
 		c := line.Protocol{}.PacketCodec()

@@ -92,6 +92,18 @@ func (l Listener) Certified() bool {
 	return l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.ClientNames == ClientNamesRequired
 }
 
+// reach says that, and how, other machines reach the port; "" if they do not. What a proxy passes on comes from others, also if the proxy is
+// on this machine.
+func (l Listener) reach() string {
+	switch {
+	case !Loopback(l.Address):
+		return "other machines reach " + l.Address
+	case len(l.Proxies) > 0 && !l.Packets:
+		return "other machines reach " + l.Address + " through its proxies"
+	}
+	return ""
+}
+
 // Mistake returns the error for a mistake in a device port, with the place where it was written.
 func (l Listener) Mistake(message string) error { return l.at.Mistake(message) }
 

@@ -97,7 +97,7 @@ func checkListenersUsable(t *testing.T, cfg config.Config) {
 		if l.Packets && (l.TLS != nil || len(l.Proxies) > 0) {
 			t.Errorf("listener %+v: %+v %v", l, l.TLS, l.Proxies)
 		}
-		if !config.Loopback(l.Address) && !cfg.Open && !cfg.Token.IsSet() && cfg.DevicesFile == "" && !l.Certified() {
+		if (!config.Loopback(l.Address) || len(l.Proxies) > 0) && !cfg.Open && !cfg.Token.IsSet() && cfg.DevicesFile == "" && !l.Certified() {
 			t.Errorf("listener %+v lets everybody in", l)
 		}
 	}

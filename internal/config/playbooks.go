@@ -149,7 +149,7 @@ func actions() []string {
 
 func step(d *strictyaml.Reader, path string, n ast.Node) Step {
 	var s Step
-	some := span{min: time.Millisecond, max: aYear}
+	some := span{min: time.Millisecond, max: 5 * time.Minute}
 	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
 		{Key: "name", Set: strictyaml.Value(d, &s.Name, parseName)},
@@ -165,7 +165,7 @@ func step(d *strictyaml.Reader, path string, n ast.Node) Step {
 		{Key: "webhook", Set: deliver(d, &s, "webhook")},
 		{Key: "mqtt", Set: deliver(d, &s, "mqtt")},
 		{Key: "deliver", Set: deliver(d, &s, "")},
-		{Key: "wait", Set: strictyaml.Value(d, &s.Wait, span{min: time.Second, max: aYear}.parse)},
+		{Key: "wait", Set: strictyaml.Value(d, &s.Wait, span{min: time.Second, max: 30 * 24 * time.Hour}.parse)},
 		{Key: "condition", Set: texts(d, &s.Condition, "condition")},
 		{Key: "command", Set: stepCommand(d, &s)},
 		{Key: "note", Set: strictyaml.Value(d, &s.Note, parseNote)},

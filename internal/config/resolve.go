@@ -227,9 +227,9 @@ func (r *resolver) fillDefaults() {
 }
 
 // checkAddresses rejects an address that is used twice, a device port that
-// other machines reach although nobody said that they may, and half of a
-// certificate. (The API asks for a token where other machines reach it.)
-// Ports of UDP and TCP have nothing to do with each other.
+// other machines reach, also through a proxy, although nobody said that they
+// may, and half of a certificate. (The API asks for a token where other
+// machines reach it.) Ports of UDP and TCP have nothing to do with each other.
 func (r *resolver) checkAddresses() {
 	if r.broken {
 		return
@@ -279,9 +279,9 @@ func (r *resolver) checkListener(l *Listener, once func(address string, at place
 				"which are those of the API, too, or in the file tls: {cert: FILE, key: FILE} beside the address"))
 		}
 	}
-	if !Loopback(l.Address) && !c.Open && !c.Token.IsSet() && c.DevicesFile == "" && !l.Certified() && !r.unsure {
-		r.errs = append(r.errs, l.Mistake(fmt.Sprintf("other machines reach %s, and there is no token: "+
+	if reach := l.reach(); reach != "" && !c.Open && !c.Token.IsSet() && c.DevicesFile == "" && !l.Certified() && !r.unsure {
+		r.errs = append(r.errs, l.Mistake(reach+", and there is no token: "+
 			"add --token SECRET (HOLTER_TOKEN, or token: in the file), --devices-file FILE with the devices that may come in, "+
-			"or --open to let every device in", l.Address)))
+			"or --open to let every device in"))
 	}
 }
