@@ -23,7 +23,8 @@
 // A node that waits for something outside of the run, such as an hour or an answer, returns [ErrWaiting]. The run goes on with
 // what does not come after it, and ends; nothing holds a goroutine meanwhile. When the time has come, the graph is run again, with an
 // interceptor that knows what was done: it returns nil, or ErrSkipped, for a node that has settled so before, and stores the
-// outcome of every other one. The example of [Interceptor] does that.
+// outcome of every other one. The example of [Interceptor] does that. A node that would rather be done in time than last, while others are at
+// work that may take long, asks [Pause] first.
 //
 // # Concurrency
 //

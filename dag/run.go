@@ -29,6 +29,7 @@ type run[T any] struct {
 	working  int  // workers that have a node or look for one
 	coming   bool // a helper is on its way
 	parked   bool // the caller waits for wake
+	idle     idle
 
 	wake chan struct{} // a signal for each time that parked went from true to false, so one at most
 }
@@ -56,7 +57,7 @@ func (g *Graph[T]) Run(ctx context.Context, state *T) (Report, error) {
 		wake:     make(chan struct{}, 1),
 	}
 	r.request.help = r.help
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	r.ctx, r.cancel = context.WithCancelCause(context.WithValue(ctx, runKey{}, sleeper(r)))
 	defer r.cancel(nil)
 	if g.cfg.Pool != nil {
 		defer g.cfg.Pool.withdraw(&r.request)
@@ -182,6 +183,7 @@ func (r *run[T]) next(done int32, o Outcome, err error, caller bool) int32 {
 			r.working--
 			r.parked = true
 		}
+		r.wakeIdleLocked()
 		r.mu.Unlock()
 		r.send(send)
 		if end {

@@ -47,12 +47,12 @@ type Run struct {
 	Playbook string    `json:"playbook"`
 	Subject  string    `json:"subject" doc:"The device, group or source that it is about."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that began it; left out if somebody did."`
-	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake; failed: a step failed; recovered: what it was about is over."`
+	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake, or for its turn; failed: a step failed; recovered: what it was about is over."`
 	Diverted bool      `json:"diverted,omitempty" doc:"Since a recovery its other steps are run."`
-	Started  time.Time `json:"started"`
+	Started  time.Time `json:"started,omitzero" doc:"Left out if it waits for its turn; such a run is not in lists."`
 	Ended    time.Time `json:"ended,omitzero"`
 	Wake     time.Time `json:"wake,omitzero"`
-	Error    string    `json:"error,omitempty"`
+	Error    string    `json:"error,omitempty" doc:"Why it is not done."`
 }
 
 // RunStep is how far a step of a run is.
@@ -220,7 +220,7 @@ func viewRun(r *store.Run) Run {
 }
 
 func (a *API) getRun(ctx context.Context, in *oneRunInput) (*runOutput, error) {
-	run, steps, err := a.config.Playbooks.Runs().Get(ctx, in.Run)
+	run, steps, err := a.config.Playbooks.Show(ctx, in.Run)
 	if err != nil {
 		return nil, a.deliveryError(ctx, err)
 	}

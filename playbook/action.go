@@ -2,9 +2,11 @@ package playbook
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +47,8 @@ type Probe struct {
 	Wait  time.Duration // from one question to the next, and to the end; default 5 s
 }
 
+const defaultProbeWait = 5 * time.Second
+
 // Kind implements Action.
 func (Probe) Kind() string { return "probe" }
 
@@ -65,7 +69,7 @@ func (p Probe) do(_ context.Context, r *run, _ *Step, before store.RunStep) outc
 		times = 2
 	}
 	if wait == 0 {
-		wait = 5 * time.Second
+		wait = defaultProbeWait
 	}
 	fleet := r.engine.config.Fleet
 	view, err := fleet.Device(r.Subject)
@@ -88,7 +92,7 @@ func (p Probe) do(_ context.Context, r *run, _ *Step, before store.RunStep) outc
 	return outcome{again: r.engine.config.Now().Add(wait), asked: asked + 1, output: fmt.Sprintf("asked %d times", asked+1)}
 }
 
-// Wait lets time pass. It takes no goroutine.
+// Wait lets time pass. It takes no goroutine but while other steps of the run are at work.
 type Wait struct {
 	For time.Duration // from the first time that it is its turn; a restart does not begin it anew
 }
@@ -205,29 +209,28 @@ func (d Deliver) check() error {
 	if (d.Endpoint == "") == (d.URL == "") {
 		errs = append(errs, errors.New("want either an endpoint or a url"))
 	}
-	if d.URL != "" && d.As != "" && d.As != "webhook" {
+	u, err := url.Parse(d.URL)
+	switch {
+	case d.URL == "":
+	case d.As != "" && d.As != "webhook":
 		errs = append(errs, fmt.Errorf("a url is for webhooks; %s needs an endpoint", d.As))
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		errs = append(errs, fmt.Errorf("%.200q is no URL to deliver to; want http://HOST/PATH or https://HOST/PATH", d.URL))
 	}
 	return errors.Join(append(errs, checkBody(d.Body))...)
 }
 
 func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
 	out := r.engine.outbox
-	if d.As != "" && d.Endpoint != "" {
-		p, err := out.Endpoint(d.Endpoint)
-		if err != nil {
-			return outcome{err: err}
-		}
-		if p.Kind != d.As {
-			return outcome{err: permanent{fmt.Errorf("endpoint %q is of kind %s, not %s", d.Endpoint, p.Kind, d.As)}}
-		}
+	if err := d.checkKind(out); err != nil {
+		return outcome{err: err}
 	}
 	body, err := r.body(s, d.Body)
 	if err != nil {
 		return outcome{err: permanent{err}}
 	}
 	id, err := out.Enqueue(ctx, delivery.Request{
-		Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: body, Key: r.Subject, Unique: fmt.Sprintf("run:%d:%s", r.ID, s.Name),
+		Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: body, Key: d.key(r.Subject), Unique: fmt.Sprintf("run:%d:%s", r.ID, s.Name),
 	})
 	if errors.Is(err, delivery.ErrBad) {
 		return outcome{err: permanent{err}}
@@ -236,6 +239,28 @@ func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outco
 		return outcome{err: err}
 	}
 	return outcome{output: fmt.Sprintf("job %d", id)}
+}
+
+// checkKind says whether the endpoint is what it has to be.
+func (d Deliver) checkKind(out *delivery.Engine) error {
+	if d.As == "" || d.Endpoint == "" {
+		return nil
+	}
+	p, err := out.Endpoint(d.Endpoint)
+	if err == nil && p.Kind != d.As {
+		err = permanent{fmt.Errorf("endpoint %q is of kind %s, not %s", d.Endpoint, p.Kind, d.As)}
+	}
+	return err
+}
+
+// key returns the ordering key of what is told about a subject. All URLs share a lane, and what one of them does not take is not to keep the
+// others from hearing.
+func (d Deliver) key(subject string) string {
+	if d.URL == "" {
+		return subject
+	}
+	sum := sha256.Sum256([]byte(d.URL))
+	return fmt.Sprintf("%s %x", subject, sum[:8])
 }
 
 // Command runs a program: it is done when that ends with exit code 0. It gets what Deliver would deliver as its input, and HOLTER_DEVICE and

@@ -75,6 +75,10 @@ func TestCheck(t *testing.T) {
 			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "mqtt", URL: "mqtt://x"}}}},
 		},
 		{
+			name: "URL of another kind", step: "a", key: "webhook", error: `"ftp://x/y" is no URL to deliver to`,
+			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "webhook", URL: "ftp://x/y"}}}},
+		},
+		{
 			name: "body that is no JSON", step: "a", key: "webhook", error: "no JSON value",
 			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "webhook", Endpoint: "x", Body: []byte("{} {}")}}}},
 		},

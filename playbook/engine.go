@@ -154,8 +154,26 @@ func (e *Engine) Load(ctx context.Context) error {
 		if err := e.install(ctx, &p); err != nil {
 			return fmt.Errorf("route events to playbook %q: %w", p.Name, err)
 		}
+		e.warn(ctx, &p)
 	}
 	return nil
+}
+
+// warn tells of steps that would fail, as what they tell is not there. It may be made while the process runs.
+func (e *Engine) warn(ctx context.Context, p *Playbook) {
+	for _, s := range slices.Concat(p.Steps, p.Recovered) {
+		d, ok := s.Do.(Deliver)
+		if !ok {
+			continue
+		}
+		err := d.checkKind(e.outbox)
+		if err == nil {
+			err = e.outbox.Check(delivery.Request{Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: []byte("{}")})
+		}
+		if err != nil {
+			e.config.Logger.WarnContext(ctx, "a step of a playbook would fail now", "playbook", p.Name, "step", s.Name, "error", err)
+		}
+	}
 }
 
 func cut(name string) (playbook string, ours bool) {
@@ -202,14 +220,6 @@ func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error)
 		return 0, errkind.Errorf(store.ErrUnknown, "there is no device %.80q", device)
 	}
 	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: prefix + name, Key: device, Body: []byte("{}")})
-}
-
-// Cancel ends an open run. A step that is being worked on may end nevertheless. Errors: store.ErrUnknown, store.ErrInUse if it has ended.
-func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
-	if r := e.activeRun(id); r != nil {
-		r.ended.Store(true)
-	}
-	return e.runs.Cancel(ctx, id, why, e.config.Now())
 }
 
 func (e *Engine) activeRun(id uint64) *run {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -114,6 +115,8 @@ type rig struct {
 	t      *testing.T
 	url    string
 	books  []playbook.Playbook
+	logger *slog.Logger
+	poll   time.Duration
 	fleet  *fleet
 	memo   *memo
 	ahead  atomic.Int64 // of the clock
@@ -127,7 +130,7 @@ type rig struct {
 func newRig(t *testing.T, books ...playbook.Playbook) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, url: "sqlite:" + filepath.Join(t.TempDir(), "holter.db"), books: books, memo: &memo{}, seqs: make(map[string]uint64),
+		t: t, poll: 50 * time.Millisecond, url: "sqlite:" + filepath.Join(t.TempDir(), "holter.db"), books: books, memo: &memo{}, seqs: make(map[string]uint64),
 		fleet: &fleet{views: make(map[string]liveness.View), peers: make(map[string]*peer)},
 	}
 	r.start()
@@ -157,13 +160,13 @@ func (r *rig) start() {
 	end()
 	r.check(registry.Run(ended)) // the test says what there is
 	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Now: now})
+	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Logger: r.logger, Now: now})
 	r.check(err)
 	kinds := map[string]delivery.Kind{
 		playbook.EndpointKind: e.Kind,
 		"memo":                func(string, json.RawMessage) (delivery.Sink, error) { return r.memo, nil },
 	}
-	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds, Poll: 50 * time.Millisecond})
+	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds, Poll: r.poll})
 	r.check(err)
 	e.Attach(jobs)
 	r.check(jobs.Load(r.t.Context()))

@@ -1,14 +1,19 @@
 package playbook_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
@@ -294,7 +299,7 @@ func TestFailure(t *testing.T) {
 		{name: "command that does not end", do: playbook.Command{Shell: "sleep 1000 & sleep 1000"}, tell: "did not end in time"},
 		{name: "unknown endpoint", do: playbook.Deliver{Endpoint: "nobody"}, tell: `there is no endpoint "nobody"`},
 		{name: "endpoint of another kind", do: playbook.Deliver{As: "mqtt", Endpoint: "ops"}, tell: `endpoint "ops" is of kind memo, not mqtt`, once: true},
-		{name: "address that is none", do: playbook.Deliver{URL: "ftp://127.0.0.1/"}, tell: "ftp", once: true},
+		{name: "address that is none", do: playbook.Deliver{URL: "http://a:b@127.0.0.1/"}, tell: "must not have a user", once: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -379,4 +384,179 @@ func TestDefinitionChanged(t *testing.T) {
 	r.restart()
 	r.later(11 * time.Minute)
 	r.state("b", store.RunDone)
+}
+
+// A run that was diverted when the steps for it went from the configuration is over.
+func TestRecoveryRemoved(t *testing.T) {
+	p := playbook.Playbook{
+		Name: "p", On: offline(), Recovery: playbook.Divert,
+		Steps: []playbook.Step{tell("alarm"), wait("patience")}, Recovered: []playbook.Step{tell("calm"), wait("rest"), tell("end")},
+	}
+	r := newRig(t, p)
+	r.event("a", liveness.DeviceOffline)
+	r.state("a", store.RunWaiting)
+	r.event("a", liveness.DeviceOnline)
+	r.until("it was diverted", func() bool { run, _ := r.state("a", store.RunWaiting); return run.Diverted })
+	p.Recovery, p.Recovered = playbook.Cancel, nil
+	r.books = []playbook.Playbook{p}
+	r.restart()
+	r.later(11 * time.Minute)
+	r.state("a", store.RunRecovered)
+	r.told("alarm a", "calm a")
+}
+
+// A URL that does not answer keeps nobody else from hearing.
+func TestDeadURL(t *testing.T) {
+	url := func(name, address string) playbook.Step {
+		return playbook.Step{Name: name, Do: playbook.Deliver{URL: address}}
+	}
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{
+		url("one", "http://127.0.0.1:1/"), url("two", "http://127.0.0.1:2/"), url("again", "http://127.0.0.1:1/"),
+	}})
+	r.check(r.jobs.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.event("a", liveness.DeviceOffline)
+	r.state("a", store.RunDone)
+	jobs, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
+	r.check(err)
+	if len(jobs) != 3 || jobs[0].Key == jobs[1].Key || jobs[0].Key != jobs[2].Key {
+		t.Errorf("the jobs are %+v; want another key for another URL", jobs)
+	}
+}
+
+// A window may end while the operator's maintenance goes on.
+func TestMaintenance(t *testing.T) {
+	r := newRig(t, playbook.Playbook{
+		Name: "p", On: &playbook.Trigger{Types: []string{"device.maintenance.started"}, All: true}, Steps: []playbook.Step{wait("patience"), tell("end")},
+	})
+	maintenance := func(kind liveness.Type, goesOn bool) {
+		r.seqs["a"]++
+		r.fleet.set("a", func(v *liveness.View) {
+			v.ID, v.State, v.Since, v.Maintenance = "a", liveness.Online, time.Now(), goesOn
+		})
+		r.check(r.store.Append(t.Context(), []liveness.Event{{
+			Type: kind, Subject: "a", Seq: r.seqs["a"], Time: time.Now(), Maintenance: goesOn,
+			Source: "line", Record: &liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "line", Seq: r.seqs["a"], Maintenance: goesOn},
+		}}))
+	}
+	maintenance(liveness.DeviceMaintenanceStarted, true)
+	r.state("a", store.RunWaiting)
+	maintenance(liveness.DeviceMaintenanceStopped, true)
+	r.later(11 * time.Minute)
+	r.state("a", store.RunDone)
+	r.told("end a")
+	maintenance(liveness.DeviceMaintenanceStarted, true)
+	r.state("a", store.RunWaiting)
+	maintenance(liveness.DeviceMaintenanceStopped, false)
+	r.state("a", store.RunRecovered)
+	r.told("end a")
+}
+
+// Who cancels a run while one of its steps is at work has the last word.
+func TestCancelAtWork(t *testing.T) {
+	dir := t.TempDir()
+	step := playbook.Step{Name: "run", Do: playbook.Command{Shell: "touch begun; while [ ! -e go ]; do sleep 0.01; done; echo over", Dir: dir}}
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after")}})
+	r.event("a", liveness.DeviceOffline)
+	r.until("the command runs", func() bool { _, err := os.Stat(filepath.Join(dir, "begun")); return err == nil })
+	id := r.runs()[0].ID
+	r.check(r.engine.Cancel(t.Context(), id, "by a test"))
+	r.check(os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	r.until("the command has ended", func() bool {
+		_, steps, err := r.store.Runs().Get(t.Context(), id)
+		r.check(err)
+		return len(steps) == 1 && steps[0].State == store.StepDone
+	})
+	if run, _ := r.state("a", store.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
+		t.Errorf("the run is %+v", run)
+	}
+	r.told()
+}
+
+// A clock that was ahead, and is set right, makes no wait longer.
+func TestClockSetBack(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) {
+			ask := playbook.Step{Name: "ask", After: []string{}, Do: playbook.Wait{For: 5 * time.Hour}}
+			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{wait("patience"), ask, tell("end")}})
+			r.ahead.Store(int64(time.Hour))
+			r.event("a", liveness.DeviceOffline)
+			r.state("a", store.RunWaiting)
+			if restart {
+				r.end()
+				r.ahead.Store(0)
+				r.start()
+			}
+			r.ahead.Store(0)
+			r.until("the wait is as long as it was to be", func() bool {
+				run, steps := r.state("a", store.RunWaiting)
+				limit := time.Now().Add(10 * time.Minute)
+				return !steps["patience"].Wake.After(limit) && !run.Wake.After(limit) && !steps["patience"].Started.After(time.Now())
+			})
+		})
+	}
+}
+
+// A run behind another one is there, and can be canceled.
+func TestTurn(t *testing.T) {
+	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Ignore, Steps: []playbook.Step{wait("patience"), tell("end")}})
+	r.event("a", liveness.DeviceOffline)
+	first, _ := r.state("a", store.RunWaiting)
+	byHand, err := r.engine.Start(t.Context(), "p", "a")
+	r.check(err)
+	r.event("a", liveness.DeviceOffline)
+	byEvent := byHand + 1
+	for id, event := range map[uint64]uint64{byHand: 0, byEvent: 2} {
+		run, steps, err := r.engine.Show(t.Context(), id)
+		if err != nil || len(steps) != 0 || run.Playbook != "p" || run.Subject != "a" || run.Event != event || run.State != store.RunWaiting ||
+			!run.Started.IsZero() || !strings.Contains(run.Error, "waits for its turn") {
+			t.Errorf("Show(%d): %+v, %+v, %v", id, run, steps, err)
+		}
+	}
+	if run, _, err := r.engine.Show(t.Context(), first.ID); err != nil || !reflect.DeepEqual(run, first) {
+		t.Errorf("the first run is %+v, %v, want %+v", run, err, first)
+	}
+	r.check(r.engine.Cancel(t.Context(), byHand, "by a test"))
+	if run, _, err := r.engine.Show(t.Context(), byHand); err != nil || run.State != store.RunCanceled || run.Error != "by a test" || run.Subject != "a" {
+		t.Errorf("the canceled run is %+v, %v", run, err)
+	}
+	r.later(11 * time.Minute)
+	r.state("a", store.RunWaiting)
+	r.later(11 * time.Minute)
+	if run, _ := r.state("a", store.RunDone); run.ID != byEvent {
+		t.Errorf("the last run is %+v", run)
+	}
+	r.told("end a", "end a")
+	other, err := r.jobs.Enqueue(t.Context(), delivery.Request{Endpoint: "ops", Body: []byte("{}"), RunAt: time.Now().Add(time.Hour)})
+	r.check(err)
+	if _, _, err := r.engine.Show(t.Context(), other); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("a job that is no run: %v", err)
+	}
+	if err := r.engine.Cancel(t.Context(), other, ""); !errors.Is(err, store.ErrUnknown) || len(r.store.Jobs().Depths()) != 1 {
+		t.Errorf("a job that is no run is canceled: %v", err)
+	}
+}
+
+// What steps tell and is not there is said at once, not at the first alarm.
+func TestLoadWarns(t *testing.T) {
+	queue := tell("queue")
+	queue.Do = playbook.Deliver{Endpoint: "ops", Queue: "nowhere"}
+	p := playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Divert, Recovered: []playbook.Step{queue}, Steps: []playbook.Step{
+		tell("good"),
+		{Name: "nobody", Do: playbook.Deliver{Endpoint: "nobody"}},
+		{Name: "kind", Do: playbook.Deliver{As: "webhook", Endpoint: "ops"}},
+		{Name: "url", Do: playbook.Deliver{URL: "https://203.0.113.1/"}},
+	}}
+	r := newRig(t, p)
+	var text bytes.Buffer
+	r.logger = slog.New(slog.NewTextHandler(&text, nil))
+	r.restart()
+	r.end()
+	if n := strings.Count(text.String(), "would fail now"); n != 3 {
+		t.Errorf("%d warnings, want 3, in\n%s", n, text.String())
+	}
+	for _, want := range []string{"step=nobody error=\"there is no endpoint", "step=kind error=\"endpoint", "step=queue error=\"there is no queue"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, text.String())
+		}
+	}
 }

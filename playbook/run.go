@@ -29,8 +29,10 @@ type run struct {
 	engine *Engine
 	book   *book
 	event  *liveness.Event // that began it; nil if none did
+	begun  time.Time       // when it was last taken up
 	over   atomic.Bool     // a recovery came meanwhile
 	ended  atomic.Bool     // somebody canceled it
+	spent  atomic.Bool     // others have their turn before its next step
 
 	mu    sync.Mutex                // guards the field below
 	steps map[string]*store.RunStep // that have begun
@@ -76,9 +78,23 @@ func (r *run) keep(ctx context.Context, s store.RunStep) error {
 	return nil
 }
 
-// run does a step unless it is done, and stores what came of it. It is the dag.Func of a step.
+// run does a step unless it is done, and stores what came of it. It is the dag.Func of a step. A step that waits is gone on with in time while
+// others are at work; when all that is left to do is to wait, the run does.
 func (s *Step) run(ctx context.Context, r *run) error {
-	before := r.known(s.Name)
+	for {
+		err := s.try(ctx, r)
+		if !errors.Is(err, dag.ErrWaiting) || r.spent.Load() {
+			return err
+		}
+		if err := dag.Pause(ctx, r.known(s.Name).Wake.Sub(r.engine.config.Now())); err != nil {
+			return err
+		}
+	}
+}
+
+// try does a step if it is its time.
+func (s *Step) try(ctx context.Context, r *run) error {
+	before, timeout := r.known(s.Name), cmp.Or(s.Timeout, defaultTimeout)
 	switch now := r.engine.config.Now(); {
 	case before.State == store.StepDone:
 		return nil
@@ -86,12 +102,15 @@ func (s *Step) run(ctx context.Context, r *run) error {
 		return errors.New(before.Error)
 	case r.over.Load() && !r.Diverted || r.ended.Load():
 		return errOver
-	case before.State == store.StepWaiting && now.Before(before.Wake):
+	case before.State == store.StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
 		return dag.ErrWaiting
-	case before.Started.IsZero():
+	case now.Sub(r.begun)+timeout > stretch: // it would be killed at the end of it, and begun again
+		r.spent.Store(true)
+		return dag.ErrWaiting
+	case before.Started.IsZero() || before.Started.After(now): // the clock was ahead
 		before.Started = now
 	}
-	limited, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, defaultTimeout))
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	o := s.Do.do(limited, r, s, before)
 	cancel()
 	if o.err != nil && ctx.Err() != nil { // the process ends, or another step has failed
@@ -127,6 +146,18 @@ func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunS
 	return after, dag.ErrWaiting
 }
 
+// tooFar says whether an instant is further ahead than the step would wait: the clock that it comes from was ahead.
+func (s *Step) tooFar(wake, now time.Time) bool {
+	longest := maxPause
+	switch do := s.Do.(type) {
+	case Wait:
+		longest = do.For
+	case Probe:
+		longest = max(do.Wait, defaultProbeWait)
+	}
+	return wake.Sub(now) > longest
+}
+
 // advance does what can be done of a run now, and stores how far it is then.
 func (r *run) advance(ctx context.Context) error {
 	for {
@@ -135,7 +166,9 @@ func (r *run) advance(ctx context.Context) error {
 		}
 		graph := r.book.steps
 		if r.Diverted {
-			graph = r.book.recovered
+			if graph = r.book.recovered; graph == nil { // the configuration has no such steps any more
+				return r.finish(ctx, store.RunRecovered, "")
+			}
 		}
 		_, err := graph.Run(ctx, r)
 		switch {
@@ -188,7 +221,7 @@ func (r *run) finish(ctx context.Context, state store.RunState, why string) erro
 	return r.store(ctx)
 }
 
-// wait stores that the run waits, until the first of its steps does not.
+// wait stores that the run waits, until the first of its steps does not, or for its turn.
 func (r *run) wait(ctx context.Context) error {
 	steps := r.book.Steps
 	if r.Diverted {
@@ -199,6 +232,9 @@ func (r *run) wait(ctx context.Context) error {
 		if s := r.known(steps[i].Name); s.State == store.StepWaiting && (wake.IsZero() || s.Wake.Before(wake)) {
 			wake = s.Wake
 		}
+	}
+	if r.spent.Load() {
+		wake = r.engine.config.Now()
 	}
 	r.State, r.Wake = store.RunWaiting, wake
 	return r.store(ctx)

@@ -21,9 +21,13 @@ func (e *Engine) Kind(target string, _ json.RawMessage) (delivery.Sink, error) {
 	return &sink{engine: e, book: b}, nil
 }
 
-// segment are the settings of an endpoint: how long a run is worked on before others have their turn.
+// stretch is how long a run is worked on before others have their turn: no step begins that might take longer. What the last one came to is
+// stored after that.
+const stretch = 2*maxTimeout - patience
+
+// segment are the settings of an endpoint, by which a run is given up that does not come to an end.
 func segment() json.RawMessage {
-	return json.RawMessage(fmt.Sprintf(`{"timeout_ms":%d}`, (2 * maxTimeout).Milliseconds()))
+	return json.RawMessage(fmt.Sprintf(`{"timeout_ms":%d}`, (stretch + patience).Milliseconds()))
 }
 
 // sink works on the runs of a playbook.
@@ -73,7 +77,7 @@ func (s *sink) work(ctx context.Context, m *delivery.Message) delivery.Result {
 
 // open returns a run with what was stored of it.
 func (s *sink) open(ctx context.Context, m *delivery.Message) (*run, error) {
-	r := &run{engine: s.engine, book: s.book, event: m.Event, steps: make(map[string]*store.RunStep)}
+	r := &run{engine: s.engine, book: s.book, event: m.Event, begun: s.engine.config.Now(), steps: make(map[string]*store.RunStep)}
 	stored, steps, err := s.engine.runs.Get(ctx, m.Job)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
@@ -130,7 +134,8 @@ func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
 		return false, err
 	}
 	for i := range events {
-		if events[i].Type == ends || events[i].Type == liveness.DeviceForgotten {
+		goesOn := ends == liveness.DeviceMaintenanceStopped && events[i].Maintenance // a window ended, or the operator's, and not the other one
+		if events[i].Type == ends && !goesOn || events[i].Type == liveness.DeviceForgotten {
 			return true, nil
 		}
 	}

@@ -3,6 +3,7 @@ package playbook
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -33,14 +34,20 @@ func (e *Engine) watch(ctx context.Context) error {
 type watcher struct {
 	engine  *Engine
 	after   uint64          // offset up to which they were looked at
-	behind  bool            // events were missed: all open runs are to be looked at
+	behind  bool            // events were missed, or the clock was set back: all open runs are to be looked at
 	claimed map[uint64]bool // runs to be woken, which are worked on just now
 	buffer  []liveness.Event
 	failing bool
+	seen    time.Time // what the clock last showed
 }
 
 // step waits for events, for a while, and wakes the runs that they end.
 func (w *watcher) step(ctx context.Context) error {
+	now := w.engine.config.Now().Round(0) // as set by people, not as it runs
+	if w.seen.Sub(now) > time.Second {
+		w.behind = true // it was set back
+	}
+	w.seen = now
 	if w.behind {
 		_, w.after = w.engine.config.Store.Bounds()
 		if err := w.all(ctx); err != nil {
@@ -146,14 +153,17 @@ func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 	return nil
 }
 
-// all looks at all open runs whose devices have changed since they began.
+// all looks at all open runs whose devices have changed since they began, or that wait until too far an instant.
 func (w *watcher) all(ctx context.Context) error {
 	for after := uint64(0); ; {
 		runs, err := w.engine.runs.AllOpen(ctx, after, openAtOnce)
 		if err != nil || len(runs) == 0 {
 			return err
 		}
-		var ids []uint64
+		ids, err := w.engine.tooFar(ctx, runs)
+		if err != nil {
+			return err
+		}
 		for i := range runs {
 			if !w.engine.mayRecover(&runs[i]) {
 				continue
@@ -168,4 +178,34 @@ func (w *watcher) all(ctx context.Context) error {
 		}
 		after = runs[len(runs)-1].ID
 	}
+}
+
+// tooFar returns which runs have steps that wait longer than they would by the clock as it is now.
+func (e *Engine) tooFar(ctx context.Context, runs []store.Run) ([]uint64, error) {
+	now := e.config.Now()
+	var may []uint64
+	steps := make(map[uint64][]Step)
+	for i := range runs {
+		r := &runs[i]
+		b := e.books[r.Playbook]
+		if b == nil || r.State != store.RunWaiting {
+			continue
+		}
+		steps[r.ID] = slices.Concat(b.Steps, b.Recovered)
+		if slices.ContainsFunc(steps[r.ID], func(s Step) bool { return s.tooFar(r.Wake, now) }) {
+			may = append(may, r.ID)
+		}
+	}
+	if len(may) == 0 {
+		return nil, nil
+	}
+	waiting, err := e.config.Store.Runs().Waiting(ctx, may)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(may, func(id uint64) bool {
+		return !slices.ContainsFunc(waiting[id], func(w store.RunStep) bool {
+			return slices.ContainsFunc(steps[id], func(s Step) bool { return s.Name == w.Step && s.tooFar(w.Wake, now) })
+		})
+	}), nil
 }

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -227,6 +229,20 @@ func (r *Runs) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, err
 	return valuesOf(rows), err
 }
 
+// Waiting returns the steps that wait, of some runs, at most 1000 of them at a time.
+func (r *Runs) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
+	var rows []stepRow
+	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+		rows = nil
+		return db.NewSelect().Model(&rows).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), int(StepWaiting)).Scan(ctx)
+	})
+	steps := make(map[uint64][]RunStep)
+	for i := range rows {
+		steps[rows[i].Run] = append(steps[rows[i].Run], rows[i].value())
+	}
+	return steps, err
+}
+
 func valuesOf(rows []runRow) []Run {
 	runs := make([]Run, len(rows))
 	for i := range rows {
@@ -237,16 +253,17 @@ func valuesOf(rows []runRow) []Run {
 
 const maxOutput = 4096
 
-// Save writes down how far runs are, all or none: what was known of a run and of each of the steps is overwritten.
+// Save writes down how far runs are, all or none: what was known of a run and of each of the steps is overwritten. A run that has ended stays
+// as it ended, whatever who worked on it meanwhile makes of it.
 func (r *Runs) Save(ctx context.Context, changes []*RunChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
 	return r.jobs.write(ctx, "write runs of playbooks", func(ctx context.Context, d *database, tx bun.Tx) error {
 		putRun := "INSERT INTO runs (id, playbook, subject, event, state, diverted, started, ended, wake, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			d.upsert("id", "state", "diverted", "ended", "wake", "error")
+			unlessEnded(d, "diverted", "ended", "wake", "error", "state")
 		putStep := "INSERT INTO run_steps (run, step, state, attempts, started, ended, wake, holds, output, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			d.upsert("run, step", "state", "attempts", "ended", "wake", "holds", "output", "error")
+			d.upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
 		for i := range changes {
 			run := &changes[i].Run
 			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, int(run.State), flag(run.Diverted, 1), nanos(run.Started),
@@ -264,6 +281,17 @@ func (r *Runs) Save(ctx context.Context, changes []*RunChange) error {
 		}
 		return nil
 	})
+}
+
+// unlessEnded returns the end of an INSERT that overwrites columns of a run if it is open. The state has to be the last of them: MariaDB and
+// MySQL look at what was set before it.
+func unlessEnded(d *database, columns ...string) string {
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		_, value, _ := strings.Cut(d.upsert("id", c), c+" = ")
+		sets[i] = fmt.Sprintf("%[1]s = CASE WHEN runs.state < 2 THEN %[2]s ELSE runs.%[1]s END", c, value)
+	}
+	return d.upsert("id") + strings.Join(sets, ", ")
 }
 
 // Cancel ends an open run for good: its job is removed. A step that is being worked on may end nevertheless. Errors: ErrUnknown, ErrInUse

@@ -32,8 +32,12 @@ func TestRuns(t *testing.T) {
 		run := store.Run{ID: q.add("a"), Playbook: "p", Subject: "a", Event: 7, Started: base}
 		step := store.RunStep{Step: "wait", State: store.StepWaiting, Started: base, Wake: base.Add(time.Minute)}
 		check(runs.Save(ctx, []*store.RunChange{{Run: run, Steps: []store.RunStep{step}}}))
+		if waiting, err := runs.Waiting(ctx, []uint64{run.ID, 999}); err != nil || len(waiting) != 1 || !reflect.DeepEqual(waiting[run.ID], []store.RunStep{step}) {
+			t.Errorf("Waiting: %+v, %v, want %+v", waiting, err, step)
+		}
 		run.State, run.Wake, run.Diverted = store.RunWaiting, base.Add(time.Minute), true
 		step.State, step.Ended, step.Wake, step.Attempts = store.StepDone, base.Add(time.Minute), time.Time{}, 2
+		step.Started = base.Add(-time.Hour) // the clock was ahead
 		step.Holds, step.Output, step.Error = true, "öut\xffput", strings.Repeat("x", 2000)
 		second := store.RunStep{Step: "tell", State: store.StepFailed, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
 		check(runs.Save(ctx, []*store.RunChange{{Run: run}, {Run: run, Steps: []store.RunStep{second, step}}}))
@@ -94,6 +98,16 @@ func TestRunsEnd(t *testing.T) {
 		}
 		if got, _, err := runs.Get(ctx, ids[0]); err != nil || got.State != store.RunCanceled || got.Error != "enough" || s.Jobs().Depths()[lane] != 4 {
 			t.Errorf("canceled: %+v, %v; jobs %v", got, err, s.Jobs().Depths())
+		}
+		late := store.Run{ID: ids[0], Playbook: "p", Subject: "a", State: store.RunWaiting, Diverted: true, Started: base, Wake: base.Add(time.Hour)}
+		if err := runs.Save(ctx, []*store.RunChange{{Run: late, Steps: []store.RunStep{{Step: "s", State: store.StepDone, Started: base}}}}); err != nil {
+			t.Fatal(err)
+		}
+		want := store.Run{
+			ID: ids[0], Playbook: "p", Subject: "a", State: store.RunCanceled, Started: base, Ended: base.Add(10 * time.Hour), Error: "enough",
+		}
+		if got, steps, err := runs.Get(ctx, ids[0]); err != nil || !reflect.DeepEqual(got, want) || steps[0].State != store.StepDone {
+			t.Errorf("saved after it was canceled: %+v with %+v, %v, want %+v", got, steps, err, want)
 		}
 		if err := runs.Cancel(ctx, ids[0], "", base); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("canceled twice: %v", err)

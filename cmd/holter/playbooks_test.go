@@ -18,6 +18,9 @@ const escalation = `playbooks:
       - {name: tell, webhook: {url: "HOOKS/gone"}}
       - {name: patience, wait: 1h}
       - {name: page, command: {argv: [false]}}
+  - name: slow
+    steps:
+      - {name: patience, wait: 1h}
   - name: by-hand
     steps:
       - {name: fails, attempts: 1, command: {argv: [sh, -c, "echo no such luck; exit 3"]}}
@@ -83,8 +86,14 @@ func TestPlaybooks(t *testing.T) {
 	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_playbook_runs_total{playbook="escalate",state="recovered"} 1`) {
 		t.Error("the metrics do not say that a run has recovered")
 	}
+	holter("run ", "playbooks", "run", "slow", "a")
+	until("waiting", "runs", "list", "--playbook", "slow")
+	second := strings.TrimSuffix(strings.Fields(holter("run ", "playbooks", "run", "slow", "a"))[1], ";")
+	holter("of playbook slow about a: waiting\nit waits for its turn", "runs", "show", second)
+	holter("is canceled", "runs", "cancel", second)
+	holter(": canceled, from", "runs", "show", second)
 	p.do(http.MethodPost, "/v1/beat/a/bye", "")
-	out = until("waiting", "runs", "list", "--state", "waiting", "--json")
+	out = until("waiting", "runs", "list", "--playbook", "escalate", "--state", "waiting", "--json")
 	holter("is canceled", "runs", "cancel", strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(out, ",", 2)[0], `{"run":`), "\n"))
 }
 

@@ -218,7 +218,7 @@ func (c *runShowCommand) Run(ctx context.Context, out output) error {
 			text += ", from " + stamp(r.Started) + " to " + stamp(r.Ended)
 		case !r.Wake.IsZero():
 			text += " until " + stamp(r.Wake) + ", begun " + stamp(r.Started)
-		default:
+		case !r.Started.IsZero():
 			text += ", begun " + stamp(r.Started)
 		}
 		if r.Error != "" {

@@ -1,0 +1,77 @@
+package playbook
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/holter-iot/holter/store"
+)
+
+// turn is why a run has not begun.
+const turn = "it waits for its turn: runs of a playbook about one device come one after the other"
+
+// Show returns a run and its steps. One that nobody has worked on yet waits, and has no start. Errors: store.ErrUnknown.
+func (e *Engine) Show(ctx context.Context, id uint64) (store.Run, []store.RunStep, error) {
+	run, steps, err := e.runs.Get(ctx, id)
+	if !errors.Is(err, store.ErrUnknown) {
+		return run, steps, err
+	}
+	run, there, failed := e.queued(ctx, id)
+	if failed != nil || !there {
+		return run, nil, cmp.Or(failed, err)
+	}
+	run.Error = turn
+	return run, nil, nil
+}
+
+// queued returns what is known of a run of which there is only the job.
+func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bool, err error) {
+	jobs, err := e.outbox.Jobs().List(ctx, store.JobFilter{IDs: []uint64{id}}, 1, e.config.Now())
+	if err != nil || len(jobs) == 0 {
+		return run, false, err
+	}
+	endpoints := e.outbox.Settings().Endpoints
+	i := slices.IndexFunc(endpoints, func(p store.Endpoint) bool { return p.Num == jobs[0].Lane.Endpoint && p.Kind == EndpointKind })
+	if i < 0 {
+		return run, false, nil
+	}
+	run = store.Run{ID: id, Playbook: endpoints[i].Target, Event: jobs[0].Event, State: store.RunWaiting}
+	if run.Event != 0 {
+		events, err := e.config.Store.EventsAt(ctx, []uint64{run.Event})
+		if err == nil && len(events) > 0 {
+			run.Subject = events[0].Subject
+		}
+		return run, true, err
+	}
+	body, err := e.outbox.Jobs().Body(ctx, id)
+	if err == nil && body != nil {
+		run.Subject = body.Key
+	}
+	return run, true, err
+}
+
+// Cancel ends an open run. A step that is being worked on may end nevertheless. Errors: store.ErrUnknown, store.ErrInUse if it has ended.
+func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
+	err := e.cancel(ctx, id, why)
+	if !errors.Is(err, store.ErrUnknown) {
+		return err
+	}
+	run, there, failed := e.queued(ctx, id)
+	if failed != nil || !there {
+		return cmp.Or(failed, err)
+	}
+	run.Started = e.config.Now()
+	if err := e.runs.Save(ctx, []*store.RunChange{{Run: run}}); err != nil {
+		return err
+	}
+	return e.cancel(ctx, id, why)
+}
+
+func (e *Engine) cancel(ctx context.Context, id uint64, why string) error {
+	if r := e.activeRun(id); r != nil {
+		r.ended.Store(true)
+	}
+	return e.runs.Cancel(ctx, id, why, e.config.Now())
+}
