@@ -126,8 +126,7 @@ func TestRepeatChanged(t *testing.T) {
 				[]time.Duration{1500 * time.Millisecond, 2 * second, 2500 * time.Millisecond},
 			},
 			{
-				"once more", func(e *fixture, id timer.ID) bool { return e.Reset(id, second, 0) && e.TouchTo(id, 5*second) },
-				[]time.Duration{5 * second},
+				"once more", func(e *fixture, id timer.ID) bool { return e.Reset(id, 5*second, 0) }, []time.Duration{5 * second},
 			},
 			{"cancelled", func(e *fixture, id timer.ID) bool { return e.Cancel(id) }, nil},
 		} {

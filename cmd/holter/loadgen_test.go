@@ -104,7 +104,7 @@ func TestLoadgenVerifiesTheRightServer(t *testing.T) {
 // Against a stranger's broker: the states that devices keep there with their last wills.
 func TestLoadgenMQTT(t *testing.T) {
 	t.Parallel()
-	server := testmqtt.Mosquitto(t, testmqtt.Options{})
+	server, other := testmqtt.Mosquitto(t, testmqtt.Options{}), testmqtt.Mosquitto(t, testmqtt.Options{}) // both fleets have the same ids
 	p := startServe(t)
 	tests := []struct {
 		name  string
@@ -112,7 +112,7 @@ func TestLoadgenMQTT(t *testing.T) {
 		args  []string
 	}{
 		{"mosquitto", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", server.URL(), "--verify", strings.Replace(server.URL(), "tcp:", "mqtt:", 1), "--will-topic", "devices/{device}/state"}},
-		{"mosquitto that is published to", 0, []string{"--duration", "3s", "--target", server.URL(), "--publish", "devices/{device}/beat"}},
+		{"mosquitto that is published to", 0, []string{"--duration", "3s", "--target", other.URL(), "--publish", "devices/{device}/beat"}},
 		{"holter", 20, []string{"--scenario", "silent-10pct", "--duration", "12s", "--target", "mqtt://" + p.mqtt, "--verify", p.api}},
 	}
 	for _, tt := range tests {
