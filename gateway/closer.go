@@ -13,7 +13,7 @@ import (
 
 // closer closes connections on the gateway's part. Each verdict on a connected device, takeover and idle timeout adds one to the queue,
 // from which they are closed at a bounded rate. Those that never said who they are do not wait in it: they come as fast as connections are
-// accepted, so behind a lower rate they would fill the gateway.
+// accepted, so behind a lower rate they would fill the gateway. They are closed the faster, the more there are: none waits for long.
 type closer struct {
 	perTick int
 
@@ -68,7 +68,10 @@ func (cl *closer) put(queue *[]ending, e ending) {
 	}
 }
 
-// take returns the next few, and all strangers.
+// strangersFor is how many ticks strangers wait, about, when there are many.
+const strangersFor = 100
+
+// take returns the next few, and some strangers.
 func (cl *closer) take() (taken, strangers []ending) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -78,7 +81,12 @@ func (cl *closer) take() (taken, strangers []ending) {
 	if len(cl.queue) == 0 {
 		cl.queue = nil
 	}
-	strangers, cl.strangers = cl.strangers, nil
+	n = min(max(cl.perTick, len(cl.strangers)/strangersFor), len(cl.strangers))
+	strangers = cl.strangers[:n:n]
+	cl.strangers = cl.strangers[n:]
+	if len(cl.strangers) == 0 {
+		cl.strangers = nil
+	}
 	return taken, strangers
 }
 
