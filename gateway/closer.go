@@ -36,9 +36,9 @@ type carrier interface {
 type ending struct {
 	carrier carrier
 	why     string       // is said to it,
-	err     *codec.Error // or this
-	// spare leaves it alone if its device is not, or no longer, judged; stranger, if it has said hello meanwhile.
-	spare, stranger bool
+	err     *codec.Error // or this, if it has not said hello by now
+	// spare leaves it alone if its device is not, or no longer, judged.
+	spare bool
 }
 
 const closeTick = 10 * time.Millisecond
@@ -55,7 +55,7 @@ func (cl *closer) add(c carrier, why string) {
 
 // addError queues a connection that has not said hello in time, with what it is told. It does not block.
 func (cl *closer) addError(c carrier, e *codec.Error) {
-	cl.put(&cl.strangers, ending{carrier: c, err: e, stranger: true})
+	cl.put(&cl.strangers, ending{carrier: c, err: e})
 }
 
 func (cl *closer) put(queue *[]ending, e ending) {
@@ -71,27 +71,25 @@ func (cl *closer) put(queue *[]ending, e ending) {
 // strangersFor is how many ticks strangers wait, about, when there are many.
 const strangersFor = 100
 
-// take returns the next few, and some strangers.
-func (cl *closer) take() (taken, strangers []ending) {
+// take returns the next few.
+func (cl *closer) take() []ending {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	n := min(cl.perTick, len(cl.queue))
-	taken = cl.queue[:n:n]
-	cl.queue = cl.queue[n:]
-	if len(cl.queue) == 0 {
-		cl.queue = nil
-	}
-	n = min(max(cl.perTick, len(cl.strangers)/strangersFor), len(cl.strangers))
-	strangers = cl.strangers[:n:n]
-	cl.strangers = cl.strangers[n:]
-	if len(cl.strangers) == 0 {
-		cl.strangers = nil
-	}
-	return taken, strangers
+	taken := first(&cl.queue, cl.perTick)
+	return append(taken, first(&cl.strangers, max(cl.perTick, len(cl.strangers)/strangersFor))...)
 }
 
-// run closes until ctx is done. Pacing is done here, outside of the event loops: a task that puts itself off does not let I/O through. Each
-// stranger is a task of his own: of those a loop does some hundreds, and then lets I/O through.
+// first takes up to n off a queue.
+func first(queue *[]ending, n int) []ending {
+	n = min(n, len(*queue))
+	taken := (*queue)[:n:n]
+	if *queue = (*queue)[n:]; len(*queue) == 0 {
+		*queue = nil
+	}
+	return taken
+}
+
+// run closes until ctx is done. Pacing is done here, outside of the event loops: a task that puts itself off does not let I/O through.
 func (cl *closer) run(ctx context.Context) error {
 	tick := time.NewTicker(closeTick)
 	defer tick.Stop()
@@ -101,15 +99,17 @@ func (cl *closer) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		for taken, strangers := cl.take(); len(taken)+len(strangers) > 0; taken, strangers = cl.take() {
-			for _, e := range strangers {
-				if err := finish(ctx, e.carrier.where(), e); err != nil {
-					return err
-				}
-			}
+		for taken := cl.take(); len(taken) > 0; taken = cl.take() {
 			for l, endings := range byLoop(taken) {
-				if err := finish(ctx, l, endings...); err != nil {
-					return err
+				finish := runnable(func() {
+					for _, e := range endings {
+						e.carrier.finish(e)
+					}
+				})
+				if l == nil {
+					finish()
+				} else if err := l.events.Execute(ctx, finish); err != nil && ctx.Err() == nil { // else the loops may have ended before this
+					return fmt.Errorf("gateway: close connections: %w", err)
 				}
 			}
 			select {
@@ -119,21 +119,6 @@ func (cl *closer) run(ctx context.Context) error {
 			}
 		}
 	}
-}
-
-// finish ends connections of one loop, or of none.
-func finish(ctx context.Context, l *loop, endings ...ending) error {
-	all := runnable(func() {
-		for _, e := range endings {
-			e.carrier.finish(e)
-		}
-	})
-	if l == nil {
-		all()
-	} else if err := l.events.Execute(ctx, all); err != nil && ctx.Err() == nil { // else the loops may have ended before this
-		return fmt.Errorf("gateway: close connections: %w", err)
-	}
-	return nil
 }
 
 func byLoop(endings []ending) map[*loop][]ending {

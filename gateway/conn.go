@@ -156,7 +156,7 @@ func (c *conn) where() *loop { return c.loop }
 
 // finish implements carrier.
 func (c *conn) finish(e ending) {
-	if c.gnet == nil || e.spare && !c.session.Judged() || e.stranger && c.greeted {
+	if c.gnet == nil || e.spare && !c.session.Judged() || e.err != nil && c.greeted {
 		return
 	}
 	c.loop.gateway.counts.closedByGateway.Add(1)

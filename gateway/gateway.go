@@ -34,8 +34,8 @@ type Gateway struct {
 	failures  failures
 	twins     twins
 	waiting   waiting
-	odd       oddities
-	loops     []*loop // one for each event loop; made before the first connection is let in
+	odd       counter[Oddity] // what was unusual and tolerated
+	loops     []*loop         // one for each event loop; made before the first connection is let in
 	spare     spareFile
 	secure    *secure // nil without TLS
 	udp       udp

@@ -50,12 +50,12 @@ func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
 	if d.admitted {
 		return t.duplicate(d, id)
 	}
-	return t.vet(d, id, d.gateway.config.Guard.Admit(id, token), len(token) > 0, wrongToken)
+	return t.vet(d, id, func() bool { return d.gateway.config.Guard.Admit(id, token) }, len(token) > 0, wrongToken)
 }
 
 // vet says why a device may not come in; nil if it may. right says whether what it has shown suffices, secret whether that was meant to be
 // a secret: who shows none guesses none. A certificate counts more than both.
-func (t *talk) vet(d *desk, id string, right, secret bool, wrong string) *codec.Error {
+func (t *talk) vet(d *desk, id string, right func() bool, secret bool, wrong string) *codec.Error {
 	g := d.gateway
 	if err := t.named(d, id); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (t *talk) vet(d *desk, id string, right, secret bool, wrong string) *codec.
 		g.counts.throttled.Add(1)
 		t.tellRefused(d, id, throttled)
 		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
-	case !right:
+	case !right():
 		if secret {
 			g.failures.fail(d.wall, d.address(), id)
 		}
@@ -173,7 +173,7 @@ func (t *talk) proof(d *desk) {
 	}
 	nonce, id := t.details.nonce, t.details.id
 	t.details.nonce = nil
-	right := d.gateway.config.Guard.Prove(id, nonce, d.message.Token)
+	right := func() bool { return d.gateway.config.Guard.Prove(id, nonce, d.message.Token) }
 	d.outcome.Err = t.vet(d, id, right, true, wrongProof)
 	if d.outcome.Err == nil {
 		t.open(d, strings.Clone(id), &t.details.hello)

@@ -1,9 +1,9 @@
 package gateway
 
 import (
+	"log/slog"
 	"net/netip"
 	"strings"
-	"sync"
 )
 
 // Why devices are refused, as it is logged. They themselves are not told which of the first two it is.
@@ -24,6 +24,7 @@ type refusal struct {
 	address     netip.Addr
 	protocol    string
 	reason      string
+	times       uint64 // that this was the reason
 }
 
 // tellRefused logs that a device was refused. It does not keep id.
@@ -40,16 +41,24 @@ func (g *Gateway) tell(r refusal) {
 	if (r.reason == wrongToken || r.reason == wrongProof || r.reason == registers) && !g.config.Guard.Knows(r.id) {
 		r.reason = notListed
 	}
-	n := g.failures.reasons.count(r.reason)
+	r.times = g.failures.reasons.count(r.reason)
 	log := g.log.Debug
-	if n&(n-1) == 0 {
+	if r.times&(r.times-1) == 0 {
 		log = g.log.Warn
 	}
-	attributes := []any{"device", r.id, "address", r.address, "protocol", r.protocol, "reason", r.reason, "times", n, "help", r.help()}
-	if r.certificate != "" {
-		attributes = append(attributes, "certificate", r.certificate)
+	log("a device was refused", "", r)
+}
+
+// LogValue implements [slog.LogValuer]: it is put together only if it is logged.
+func (r refusal) LogValue() slog.Value {
+	all := []slog.Attr{
+		slog.String("device", r.id), slog.Any("address", r.address), slog.String("protocol", r.protocol), slog.String("reason", r.reason),
+		slog.Uint64("times", r.times), slog.String("help", r.help()),
 	}
-	log("a device was refused", attributes...)
+	if r.certificate != "" {
+		all = append(all, slog.String("certificate", r.certificate))
+	}
+	return slog.GroupValue(all...)
 }
 
 // help says what an operator can do.
@@ -66,21 +75,4 @@ func (r refusal) help() string {
 	default:
 		return "compare the token in the device with the one that is configured here"
 	}
-}
-
-// reasons counts refusals by reason.
-type reasons struct {
-	mu    sync.Mutex // guards times
-	times map[string]uint64
-}
-
-// count counts one, and returns how many there are of the reason.
-func (r *reasons) count(reason string) uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.times == nil {
-		r.times = make(map[string]uint64)
-	}
-	r.times[reason]++
-	return r.times[reason]
 }

@@ -102,7 +102,7 @@ func (t *talk) message(d *desk) (end bool) {
 	m := &d.message
 	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
-		d.gateway.odd.count(t.protocol(d.door), m.Odd)
+		d.gateway.odd.count(Oddity{t.protocol(d.door), m.Odd})
 	}
 	if m.Kind != codec.None {
 		t.noise = 0

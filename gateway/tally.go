@@ -113,7 +113,7 @@ func (t *tally[K, N]) turnLocked(now time.Time) {
 type failures struct {
 	addresses tally[netip.Addr, struct{}]
 	devices   tally[guess, struct{}]
-	reasons   reasons
+	reasons   counter[string]
 }
 
 // guess is where a wrong token came from, and which device it was to be.
@@ -183,28 +183,30 @@ func (t *twins) refused(now time.Time, id string) (holder netip.Addr, first bool
 	return before.holder, !before.told
 }
 
-// oddities count what was unusual and tolerated, by protocol.
-type oddities struct {
+// counter counts what there are few different ones of.
+type counter[K comparable] struct {
 	mu     sync.Mutex // guards counts
-	counts map[Oddity]uint64
+	counts map[K]uint64
+}
+
+// count counts one, and returns how many of them there are.
+func (c *counter[K]) count(what K) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = make(map[K]uint64)
+	}
+	c.counts[what]++
+	return c.counts[what]
+}
+
+func (c *counter[K]) all() map[K]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
 }
 
 // Oddity is something unusual that was tolerated.
 type Oddity struct {
 	Protocol, What string
-}
-
-func (o *oddities) count(protocol, what string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.counts == nil {
-		o.counts = make(map[Oddity]uint64)
-	}
-	o.counts[Oddity{protocol, what}]++
-}
-
-func (o *oddities) all() map[Oddity]uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.counts)
 }

@@ -62,7 +62,7 @@ func (c *tlsConn) where() *loop { return nil }
 func (c *tlsConn) finish(e ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || e.spare && !c.session.Judged() || e.stranger && c.greeted {
+	if c.over || e.spare && !c.session.Judged() || e.err != nil && c.greeted {
 		return
 	}
 	c.over = true
