@@ -192,7 +192,7 @@ func TestBadRequests(t *testing.T) {
 		{"another scheme", endpoint("webhook", "file:///etc/passwd", ""), "is no URL"},
 		{"a password", endpoint("webhook", "https://a:b@example.org", ""), "user or password"},
 		{"settings that are no JSON", endpoint("webhook", "https://example.org", "{"), "settings"},
-		{"an unknown setting", endpoint("webhook", "https://example.org", `{"secrt":"x"}`), `unknown field "secrt"`},
+		{"an unknown setting", endpoint("webhook", "https://example.org", `{"secrt":"x"}`), `there is no field "secrt"; want timeout_ms, batch, secret`},
 		{"a short secret", endpoint("webhook", "https://example.org", `{"secret":"whsec_YWJj"}`), "3 bytes"},
 		{"a bad secret", endpoint("webhook", "https://example.org", `{"secret":"whsec_!"}`), "base64"},
 		{"only the old secret", endpoint("webhook", "https://example.org", `{"previous_secret":"`+secret+`"}`), "without secret"},

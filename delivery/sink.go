@@ -1,13 +1,13 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holter-iot/holter/internal/strictjson"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -86,12 +86,7 @@ func (c Common) check() error {
 
 // DecodeSettings reads the settings of a kind into a struct that embeds [Common]. What is not known is a mistake.
 func DecodeSettings(text json.RawMessage, into any) error {
-	if len(text) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := strictjson.Decode(text, into); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	return nil

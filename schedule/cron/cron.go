@@ -11,7 +11,8 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Engine runs the schedules of a store. Make one with [New], then call [Engine.Restore] and [Engine.Run] once the store is open and its devices are loaded.
+// Engine runs the schedules of a store. Make one with [New], then call [Engine.Restore] and [Engine.Run] once the store is open and its
+// devices are loaded.
 type Engine struct {
 	config    Config
 	owner     string

@@ -1,15 +1,13 @@
 package cron
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/internal/strictjson"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -47,51 +45,10 @@ func actionOf(kind string, settings json.RawMessage) (action, error) {
 	default:
 		return nil, bad("kind: there is no kind %.40q; want webhook, command, report or maintenance", kind)
 	}
-	if len(settings) == 0 {
-		settings = json.RawMessage("{}")
-	}
-	d := json.NewDecoder(bytes.NewReader(settings))
-	d.DisallowUnknownFields()
-	if err := d.Decode(a); err != nil {
-		return nil, bad("settings: %s", mistake(err, a))
+	if err := strictjson.Decode(settings, a); err != nil {
+		return nil, bad("settings: %w", err)
 	}
 	return a, nil
-}
-
-// mistake says in the words of who wrote the settings what was wrong with them.
-func mistake(err error, a action) string {
-	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		return fmt.Sprintf("there is no field %.80s; want %s", name, strings.Join(fieldsOf(a), ", "))
-	}
-	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok {
-		return "this is not JSON: " + err.Error()
-	}
-	want := "true or false"
-	switch wrong.Type.Kind() { //nolint:exhaustive // no field is of another kind
-	case reflect.String:
-		want = "a string"
-	case reflect.Float64:
-		want = "a number"
-	case reflect.Int:
-		want = "a whole number"
-	case reflect.Slice:
-		want = "a list of strings"
-	case reflect.Struct:
-		return fmt.Sprintf("they are of the type %s; want an object with %s", wrong.Value, strings.Join(fieldsOf(a), ", "))
-	}
-	field := wrong.Field[strings.LastIndex(wrong.Field, ".")+1:] // those of structs that are embedded have their names before them
-	return fmt.Sprintf("%s is of the type %s; want %s", field, wrong.Value, want)
-}
-
-// fieldsOf returns the names of the settings that an action has.
-func fieldsOf(a action) (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(a).Elem()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 func failed(format string, args ...any) store.ScheduleOutcome {
