@@ -351,7 +351,7 @@ func (r *Request) check(now time.Time) error {
 		}
 	}
 	if r.URL != "" {
-		if err := checkURL(r.URL); err != nil {
+		if err := CheckURL(r.URL); err != nil {
 			return bad("%w", err)
 		}
 	}

@@ -32,9 +32,6 @@ func RetryAfter(text string, now time.Time) time.Duration { return retryAfter(te
 // HeaderID writes an id as a header.
 func HeaderID(id string) string { return headerID(id) }
 
-// CheckURL says what is wrong with a URL.
-func CheckURL(target string) error { return checkURL(target) }
-
 // Sign signs a message.
 func Sign(header http.Header, id string, now time.Time, body []byte, secrets ...string) error {
 	s, err := newSigner(secrets...)

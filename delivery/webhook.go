@@ -83,7 +83,7 @@ func (w *web) sink(target string) *webhook {
 
 // kind makes a webhook of an endpoint's settings.
 func (w *web) kind(target string, settings json.RawMessage) (Sink, error) {
-	if err := checkURL(target); err != nil {
+	if err := CheckURL(target); err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	var s webhookSettings
@@ -113,8 +113,8 @@ func (w *web) kind(target string, settings json.RawMessage) (Sink, error) {
 // maxURL is how many bytes a URL may have.
 const maxURL = 2048
 
-// checkURL says what is wrong with a URL to deliver to.
-func checkURL(target string) error {
+// CheckURL says what is wrong with a URL to deliver to.
+func CheckURL(target string) error {
 	u, err := url.Parse(target)
 	switch {
 	case len(target) > maxURL:

@@ -118,8 +118,13 @@ func (r *Registry) excuseLocked(sh *deviceShard, d *device, left time.Duration) 
 	default:
 		sh.excuse(d, end)
 	}
-	if f, known := d.factsLocked(); known && d.expected() { // else the verdict that is on its way looks at it
-		r.setLocked(sh, d, f, max(now, d.lastLocked()))
+	r.rearmLocked(sh, d)
+}
+
+// rearmLocked arms the device's next step anew. If the verdict is on its way, that looks at the excuse.
+func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
+	if f, known := d.factsLocked(); known && d.expected() {
+		r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
 	}
 }
 
@@ -151,9 +156,7 @@ func (r *Registry) Excuse(by func(id, group string, timeout time.Duration) (end 
 				continue
 			}
 			sh.excuse(d, d.source.Now()+min(end, maxSpan))
-			if f, known := d.factsLocked(); known && d.expected() {
-				r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
-			}
+			r.rearmLocked(sh, d)
 		}
 		sh.mu.Unlock()
 	}

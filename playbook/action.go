@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -209,13 +208,12 @@ func (d Deliver) check() error {
 	if (d.Endpoint == "") == (d.URL == "") {
 		errs = append(errs, errors.New("want either an endpoint or a url"))
 	}
-	u, err := url.Parse(d.URL)
 	switch {
 	case d.URL == "":
 	case d.As != "" && d.As != "webhook":
 		errs = append(errs, fmt.Errorf("a url is for webhooks; %s needs an endpoint", d.As))
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		errs = append(errs, fmt.Errorf("%.200q is no URL to deliver to; want http://HOST/PATH or https://HOST/PATH", d.URL))
+	default:
+		errs = append(errs, delivery.CheckURL(d.URL))
 	}
 	return errors.Join(append(errs, checkBody(d.Body))...)
 }

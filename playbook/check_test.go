@@ -79,6 +79,10 @@ func TestCheck(t *testing.T) {
 			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "webhook", URL: "ftp://x/y"}}}},
 		},
 		{
+			name: "URL with a password", step: "a", key: "webhook", error: "must not have a user or password",
+			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "webhook", URL: "http://a:b@127.0.0.1/"}}}},
+		},
+		{
 			name: "body that is no JSON", step: "a", key: "webhook", error: "no JSON value",
 			book: playbook.Playbook{Name: "p", Steps: []playbook.Step{{Name: "a", Do: playbook.Deliver{As: "webhook", Endpoint: "x", Body: []byte("{} {}")}}}},
 		},
