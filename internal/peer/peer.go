@@ -32,7 +32,7 @@ func Addresses(list string, port uint16) ([]string, error) {
 		}
 		if inner, ok := strings.CutPrefix(host, "["); ok {
 			inner, closed := strings.CutSuffix(inner, "]")
-			if ip, err := netip.ParseAddr(inner); !closed || err != nil || !ip.Is6() {
+			if ip, err := netip.ParseAddr(inner); !closed || err != nil || !ip.Is6() || ip.Zone() != "" && !isHost(ip.Zone()) {
 				return nil, fmt.Errorf("%.100q has no IPv6 address in its brackets", part)
 			}
 			host = inner

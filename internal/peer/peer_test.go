@@ -19,6 +19,7 @@ func TestAddresses(t *testing.T) {
 		{"port", "nats:1", []string{"nats:1"}},
 		{"several", "a.example,10.0.0.1:7,[::1],[fe80::1]:9", []string{"a.example:4222", "10.0.0.1:7", "[::1]:4222", "[fe80::1]:9"}},
 		{"nothing", "", nil},
+		{"a zone with a bracket", "[::1%l[::o]:1", nil},
 		{"nothing between commas", "a,,b", nil},
 		{"IPv6 without brackets", "::1", nil},
 		{"brackets around a name", "[a]:1", nil},
@@ -53,7 +54,7 @@ func TestTLS(t *testing.T) {
 
 // What is read can be connected to: a host and a port.
 func FuzzAddresses(f *testing.F) {
-	for _, list := range []string{"a", "a:1,b:2", "[::1]:1", "[::1%lo]:1", "a:00001", ",", "a:b:c"} {
+	for _, list := range []string{"a", "a:1,b:2", "[::1]:1", "[::1%lo]:1", "[::1%l[::o]:1", "a:00001", ",", "a:b:c"} {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
