@@ -61,8 +61,8 @@ type Config struct {
 	UserTimeout time.Duration
 	// ProbeInterval is the least time between two probes of the event loops; a verdict waits so long for one at most. Default: 10 ms.
 	ProbeInterval time.Duration
-	// MaxGap and Allowance are those of [liveness.SourceConfig].
-	MaxGap, Allowance time.Duration
+	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
+	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
 }

@@ -38,8 +38,17 @@ func (c *conn) Replaced() {
 	c.loop.gateway.closer.add(c, "replaced: the device came back on another connection")
 }
 
+// Dismissed implements [liveness.Peer].
+func (c *conn) Dismissed() { c.loop.gateway.closer.add(c, whyDismissed) }
+
 // Judged implements [liveness.Peer].
 func (c *conn) Judged() { c.loop.gateway.closer.add(c, whySilence) }
+
+// Committed implements [liveness.Peer].
+func (c *conn) Committed() {}
+
+// whyDismissed is said to a device whose session was ended by an operator.
+const whyDismissed = "admin: an operator ended the session"
 
 // whySilence is said to a device that was judged; it stays connected if it speaks up before its turn to be closed comes.
 const whySilence = "silence"

@@ -64,7 +64,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	}
 	g.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
 		Name: cfg.Name, Note: "device connections over TCP; its clock follows a probe through each event loop",
-		Parts: cfg.Loops, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
+		Parts: cfg.Loops, MaxGap: cfg.MaxGap, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax,
 	})
 	if err != nil {
 		g.udp.close()

@@ -58,7 +58,7 @@ func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 			var err error
 			s.source, err = registry.AddSource(liveness.SourceConfig{
 				Name: g.config.Name + "-tls", Note: "device connections over TLS; its clock follows what the kernel says of their sockets",
-				MaxGap: g.config.MaxGap, Allowance: g.config.Allowance,
+				MaxGap: g.config.MaxGap, ReconnectGrace: g.config.ReconnectGrace, ReconnectGraceMax: g.config.ReconnectGraceMax,
 			})
 			if err != nil {
 				return nil, fmt.Errorf("gateway: %w", err)

@@ -52,8 +52,14 @@ func (c *tlsConn) Replaced() {
 	c.secure.gateway.closer.add(c, "replaced: the device came back on another connection")
 }
 
+// Dismissed implements [liveness.Peer].
+func (c *tlsConn) Dismissed() { c.secure.gateway.closer.add(c, whyDismissed) }
+
 // Judged implements [liveness.Peer].
 func (c *tlsConn) Judged() { c.secure.gateway.closer.add(c, whySilence) }
+
+// Committed implements [liveness.Peer].
+func (c *tlsConn) Committed() {}
 
 // where implements carrier.
 func (c *tlsConn) where() *loop { return nil }

@@ -91,7 +91,7 @@ func (u *udp) start(registry *liveness.Registry) (err error) {
 	u.leaving.some = make(chan struct{}, 1)
 	u.source, err = registry.AddSource(liveness.SourceConfig{
 		Name: c.Name + "-udp", Note: "devices over UDP; its clock follows the reading of the sockets, and it is deaf when they overflow",
-		Parts: len(u.readers), MaxGap: c.MaxGap, Allowance: c.Allowance,
+		Parts: len(u.readers), MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
 	})
 	if err != nil {
 		return err

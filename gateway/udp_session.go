@@ -38,8 +38,14 @@ func (v *visitor) Replaced() {
 	v.udp.leaving.add(v)
 }
 
+// Dismissed implements [liveness.Peer].
+func (v *visitor) Dismissed() { v.Replaced() }
+
 // Judged implements [liveness.Peer].
 func (v *visitor) Judged() { v.udp.leaving.add(v) }
+
+// Committed implements [liveness.Peer].
+func (v *visitor) Committed() {}
 
 // open says whether the device's session is that of its datagrams.
 func (v *visitor) open() bool { return v.talk.greeted && !v.replaced.Load() }

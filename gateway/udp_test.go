@@ -593,7 +593,7 @@ func sourceOf(r *rig, name string) *liveness.Source {
 
 // What was dropped because the socket was full may have been heartbeats: the source was deaf, and who was not heard since has time for it.
 func TestPacketsOverflow(t *testing.T) {
-	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Allowance: 3 * time.Second})
+	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), ReconnectGrace: 3 * time.Second})
 	s := r.sender()
 	s.say("HELLO pump-1 ttl=1500ms")
 	s.expect("OK 1 ttl=1.5\n")

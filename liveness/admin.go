@@ -40,10 +40,10 @@ func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 // silence is no outage of its group. Maintenance windows are beside it: neither ends the other, see [Registry.Cover]. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) SetMaintenance(id string, on bool) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
-		if on == (d.maintenance&byOperator != 0) {
+		if on == (d.marks&byOperator != 0) {
 			return
 		}
-		d.maintenance ^= byOperator
+		d.marks ^= byOperator
 		kind := DeviceMaintenanceStopped
 		if on {
 			kind = DeviceMaintenanceStarted
@@ -52,12 +52,29 @@ func (r *Registry) SetMaintenance(id string, on bool) error {
 	})
 }
 
-// Forget removes a device. Its session, if it has one, is replaced by none. A configured device comes back when the process starts
+// Disconnect ends the session of a device, whose far end is told by [Peer.Dismissed]. The device is offline, for the reason [Admin],
+// unless it is back within the policy's CloseGrace. It reports whether there was a session. Errors: ErrUnknownDevice.
+func (r *Registry) Disconnect(id string) (bool, error) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return false, err
+	}
+	defer sh.mu.Unlock()
+	if d.session == nil {
+		return false, nil
+	}
+	s := d.source
+	d.cutLocked(Peer.Dismissed)
+	now := s.Time(time.Now())
+	return true, s.applyLocked(sh, d, signal{kind: hangup, now: now, why: Admin}, nil)
+}
+
+// Forget removes a device. Its session, if it has one, is ended. A configured device comes back when the process starts
 // again. The device's last event is [DeviceForgotten]; when it is heard later, it is a new device. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) Forget(id string) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
 		if d.session != nil {
-			d.cutLocked()
+			d.cutLocked(Peer.Dismissed)
 		}
 		r.stopLocked(d)
 		d.gone = true

@@ -106,7 +106,7 @@ func TestForget(t *testing.T) {
 			"b:3 device.forgotten silence at 30 seen 0 due 30 silent 30",
 			"group/g:2 group.outage.ended at 30 0 of 1",
 		)
-		if *p != (peer{replaced: 1, judged: 1}) || session.Beat(r.now()) || session.Close(r.now(), liveness.Closed) || session.Judged() {
+		if *p != (peer{dismissed: 1, judged: 1}) || session.Beat(r.now()) || session.Close(r.now(), liveness.Closed) || session.Judged() {
 			r.Errorf("the session goes on: %+v", *p)
 		}
 		if g, st := r.registry.Groups()[0], r.registry.Stats(); g.Members != 0 || g.Silent != 0 || st.Devices != 0 || st.States[liveness.Offline] != 0 {

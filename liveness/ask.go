@@ -52,11 +52,15 @@ func (f facts) questioned(now time.Duration) facts {
 	return f
 }
 
-// policyLocked returns the policy by which the device's next step is found: one that cannot be asked has no probes.
+// policyLocked returns the policy by which the device is judged: one that cannot be asked has no probes, and nobody vouches for one whose
+// source is retired.
 func (d *device) policyLocked() Policy {
 	p := d.rule.Value().Policy
 	if !d.askable {
 		p.Probes = 0
+	}
+	if p.Timeout == Never && d.source != nil && d.source.retired.Load() {
+		p.Timeout = d.source.registry.fleetTimeout()
 	}
 	return p
 }
@@ -71,5 +75,8 @@ func (d *device) askLocked() bool {
 
 // shownLocked is the state as it is counted.
 func (d *device) shownLocked() State {
+	if d.marks&uncommitted != 0 {
+		return Pending
+	}
 	return facts{state: d.state, reason: d.reason, asked: d.asked}.shown()
 }

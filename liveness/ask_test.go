@@ -112,19 +112,19 @@ func TestSuspicionEnds(t *testing.T) {
 	})
 }
 
-// Nothing is asked while the source is deaf; afterwards the rounds are counted back from the verdict that was put off.
+// Nothing is asked while the source is cut off; afterwards the rounds are counted back from the verdict that was put off.
 func TestProbesAfterDeafness(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit, Interval: unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
 		r.openAs("a", liveness.Hello{}, p)
 		r.listen(27 * unit) // asked at 22 and 26
-		r.deafen(100 * unit)
+		r.cut(100 * unit)
 		if p.asked != 2 {
-			r.Fatalf("asked %d times before the allowance", p.asked)
+			r.Fatalf("asked %d times before the grace", p.asked)
 		}
 		r.wantState("a", liveness.Unknown)
-		r.listen(time.Duration(1.75 * float64(unit))) // the listening time is 28 after the deafness; judged at 38, asked at 30 and 34
+		r.listen(time.Duration(2.75 * float64(unit))) // the listening time was 27 at the cut; judged at 38, asked at 30 and 34
 		if p.asked != 2 {
 			r.Errorf("asked %d times", p.asked)
 		}
@@ -157,7 +157,7 @@ func TestProbesOfTheDeaf(t *testing.T) {
 		}
 		time.Sleep(50 * unit)
 		r.pulse()
-		r.listen(11 * unit)
+		r.listen(21 * unit)
 		if p.asked != 2 {
 			r.Errorf("asked %d times", p.asked)
 		}

@@ -2,98 +2,93 @@ package liveness
 
 import "time"
 
-// change is what happens to a device between its greeting and its end.
-type change struct {
-	now time.Duration
-	to  func(facts, Policy) facts
-	// late is what happens instead if to would cause an event and no more of them can be held: it keeps the state. Without one the change
-	// is refused.
-	late      func(facts) facts
-	announced *Policy // the protocol announced it
-	epoch     uint64  // of the session that it was in, if that is not one of the registry's
-	quick     bool    // it is no more than a heartbeat
-	end       bool    // the session ends
-	failed    bool    // the device told of a failure
-	message   string
-	then      func(*device) // looks at the outcome
+// signal is what happened to a device.
+type signal struct {
+	kind      kind
+	now       time.Duration // on the clock of the source that it goes by
+	length    time.Duration // of a sleep
+	why       Reason        // of a hangup
+	message   string        // of a failure
+	announced *Policy       // the protocol announced it
+	epoch     uint64        // of the session that it was in, if that is not one of the registry's
+	end       bool          // the session ends
 }
 
-func beat(now time.Duration) change {
-	return change{
-		now:  now,
-		to:   func(f facts, _ Policy) facts { return f.heard(now) },
-		late: func(f facts) facts { return f.touched(now) },
+// kind is what a signal says. What it does to a device is in facts.after and facts.deferred.
+type kind uint8
 
-		quick: true,
-	}
-}
+const (
+	heartbeat kind = iota
+	asleep         // it announced a sleep
+	failure        // it told of a failure of its own
+	goodbye        // it goes offline
+	hangup         // its connection ended
+	retained       // a word from before that it was online
+)
 
-func sleep(now, length time.Duration, granted *time.Duration) change {
-	return change{now: now, to: func(f facts, p Policy) facts {
-		f = f.slept(now, max(length, 0), p)
-		*granted = f.until - f.last
-		return f
-	}}
-}
-
-func fail(now time.Duration, message string) change {
-	return change{now: now, to: func(f facts, _ Policy) facts { return f.heard(now) }, failed: true, message: message}
-}
-
-func bye(now time.Duration) change {
-	return change{
-		now:  now,
-		to:   func(f facts, _ Policy) facts { return f.left(now) },
-		late: func(f facts) facts { return f.leaving(now) },
-	}
-}
-
-// applyLocked applies a change.
-func (r *Registry) applyLocked(sh *deviceShard, d *device, c change) error {
-	if c.quick && c.epoch <= d.epoch && d.touched && d.source.engine.Touch(d.timer, c.now) {
-		c.outcome(d)
+// applyLocked applies a signal to a device that goes by the clock of a source, which it comes over to if it had another. look, unless it is
+// nil, sees the device afterwards. Errors: [ErrBusy]; then nothing has changed.
+func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*device)) error {
+	r := s.registry
+	if sig.kind == heartbeat && sig.announced == nil && !sig.end && d.source == s && sig.epoch <= d.epoch && d.touched &&
+		s.engine.Touch(d.timer, sig.now) {
+		d.show(look)
 		return nil
 	}
+	sig.now = heardAt(sig.now)
 	rule := d.rule
-	if c.announced != nil {
-		rule = r.resolveLocked(sh, d.id, *c.announced)
+	if sig.announced != nil {
+		rule = r.resolveLocked(sh, d.id, *sig.announced)
 	}
 	f, known := d.factsLocked()
-	next := c.to(f, rule.Value().Policy)
-	if (next.news(f) || c.failed || rule != d.rule || c.epoch > d.epoch) && r.outbox.busy() {
-		if c.late == nil {
+	moved := d.source != s
+	if moved && d.source != nil {
+		f, known = f.shifted(sig.now-max(d.source.Now(), f.last)), true
+	}
+	next := f.after(sig, rule.Value().Policy)
+	told := sig.epoch > d.epoch
+	notable := next.news(f) || sig.kind == failure || rule != d.rule || told || moved
+	if notable && d.state != NeverSeen && r.outbox.busy() { // room for one that is new was asked for when it was made
+		deferred, ok := f.deferred(sig)
+		if !ok || moved {
 			return ErrBusy
 		}
-		next, c.epoch = c.late(f), 0
+		next, told = deferred, false
 	}
-	if c.end && d.session != nil {
+	if sig.end && d.session != nil {
 		d.session.timer.Store(0)
 		d.session = nil
 	}
-	changed, seq := rule.Value().announced != d.rule.Value().announced, d.seq
-	told := c.epoch > d.epoch
+	if moved {
+		r.stopLocked(d)
+		d.source = s
+	}
+	changed, seq := rule.Value().announced != d.rule.Value().announced || moved, d.seq
 	replaced := told && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !next.ending()
-	d.epoch = max(d.epoch, c.epoch)
+	if told {
+		d.epoch = sig.epoch
+	}
 	if d.rule = rule; !known && next.state == f.state && next.last == f.last {
 		d.reason, d.until = next.reason, next.until // the verdict that is on its way takes it into account
 	} else {
-		r.setLocked(sh, d, next, c.now)
+		r.setLocked(sh, d, next, sig.now)
 	}
-	if c.failed {
-		r.emitLocked(sh, d, DeviceFailed, c.message, c.now)
+	if sig.kind == failure {
+		r.emitLocked(sh, d, DeviceFailed, sig.message, sig.now)
 	}
 	if replaced && d.seq == seq {
-		r.emitLocked(sh, d, DeviceSessionReplaced, "", c.now)
+		r.emitLocked(sh, d, DeviceSessionReplaced, "", sig.now)
 	}
 	if (changed || told) && d.seq == seq {
-		r.emitLocked(sh, d, DeviceChanged, "", c.now)
+		r.emitLocked(sh, d, DeviceChanged, "", sig.now)
 	}
-	c.outcome(d)
+	d.show(look)
 	return nil
 }
 
-func (c *change) outcome(d *device) {
-	if c.then != nil {
-		c.then(d)
+// show lets a caller look at the device.
+func (d *device) show(look func(*device)) {
+	if look != nil {
+		look(d)
 	}
 }

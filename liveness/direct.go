@@ -10,21 +10,19 @@ import (
 // another source counts there. Errors: ErrInvalidID, ErrFull, ErrBusy, a bad policy; then nothing has changed. It takes a lock.
 func (s *Source) Beat(id string, announced Policy, now time.Duration) (Welcome, error) {
 	var welcome Welcome
-	c := beat(now)
-	c.then = func(d *device) { welcome = d.welcomeLocked() }
-	err := s.sign(id, announced, c)
+	err := s.apply(id, announced, signal{now: now}, func(d *device) { welcome = d.welcomeLocked() })
 	return welcome, err
 }
 
 // Sleep is like [Source.Beat] and [Session.Sleep].
 func (s *Source) Sleep(id string, now, length time.Duration) (granted time.Duration, err error) {
-	err = s.sign(id, Policy{}, sleep(now, length, &granted))
+	err = s.apply(id, Policy{}, signal{kind: asleep, now: now, length: length}, func(d *device) { granted = d.until - d.last })
 	return granted, err
 }
 
 // Fail is like [Source.Beat] and [Session.Fail].
 func (s *Source) Fail(id string, now time.Duration, message string) error {
-	return s.sign(id, Policy{}, fail(now, message))
+	return s.apply(id, Policy{}, signal{kind: failure, now: now, message: message}, nil)
 }
 
 // Bye says that the device goes offline at once. One that is offline already, or was never seen, stays so. Errors:
@@ -38,46 +36,41 @@ func (s *Source) Bye(id string, now time.Duration) error {
 	if d.state == Offline || d.state == NeverSeen {
 		return nil
 	}
-	return s.signLocked(sh, d, bye(now))
+	return s.signLocked(sh, d, signal{kind: goodbye, now: now}, nil)
 }
 
-// sign applies a sign of life of the device with an id.
-func (s *Source) sign(id string, announced Policy, c change) error {
-	r := s.registry
-	sh, d, err := r.meet(id, announced)
+// apply applies a signal of the device with an id, which is made if it is new.
+func (s *Source) apply(id string, announced Policy, sig signal, look func(*device)) error {
+	sh, d, err := s.registry.meet(id, announced)
 	if err != nil {
 		return err
 	}
 	defer sh.mu.Unlock()
-	if announced != (Policy{}) && announced != d.rule.Value().announced {
-		c.announced, c.late, c.quick = &announced, nil, false
-	}
-	return s.signLocked(sh, d, c)
+	sig.announce(d, announced)
+	return s.signLocked(sh, d, sig, look)
 }
 
-// signLocked applies a sign of life of a device.
-func (s *Source) signLocked(sh *deviceShard, d *device, c change) error {
-	r := s.registry
+// announce lets the signal carry a policy, unless there is none or the device has it already.
+func (sig *signal) announce(d *device, p Policy) {
+	if p != (Policy{}) && p != d.rule.Value().announced {
+		sig.announced = &p
+	}
+}
+
+// signLocked applies a signal of a device. What is heard here of one that has a session at another source counts there.
+func (s *Source) signLocked(sh *deviceShard, d *device, sig signal, look func(*device)) error {
 	if d.session != nil {
-		c.epoch = 0 // its sessions are numbered by another
+		sig.epoch = 0 // its sessions are numbered by another
 	}
-	if c.epoch != 0 && c.epoch < d.epoch {
-		return fmt.Errorf("%w: %d, the device has %d", ErrStaleEpoch, c.epoch, d.epoch)
+	if sig.epoch != 0 && sig.epoch < d.epoch {
+		return fmt.Errorf("%w: %d, the device has %d", ErrStaleEpoch, sig.epoch, d.epoch)
 	}
-	if d.source != s && d.session == nil { // it comes over
-		rule := d.rule
-		if c.announced != nil {
-			rule = r.resolveLocked(sh, d.id, *c.announced)
-		}
-		if d.state != NeverSeen && r.outbox.busy() {
-			return ErrBusy
-		}
-		d.epoch = max(d.epoch, c.epoch)
-		s.attachLocked(sh, d, nil, rule, c.now)
-	} else if d.source != s {
-		c.now = d.source.Time(time.Now())
+	by := s
+	if d.session != nil && d.source != s {
+		by = d.source
+		sig.now = by.Time(time.Now())
 	}
-	return r.applyLocked(sh, d, c)
+	return by.applyLocked(sh, d, sig, look)
 }
 
 // find returns the device with an id, and locks its shard unless it fails.

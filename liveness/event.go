@@ -118,6 +118,8 @@ type Event struct {
 
 	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what a [Log] gives. Not to be changed.
 	Record *Record
+
+	handle uint32 // of the device, if there is a Record
 }
 
 // ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject and a slash before it

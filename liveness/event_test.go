@@ -48,10 +48,10 @@ func TestNames(t *testing.T) {
 	for i := liveness.DeviceOnline; i <= liveness.GroupOutageEnded+1; i++ {
 		check(i.String(), i <= liveness.GroupOutageEnded)
 	}
-	for i := liveness.NeverSeen; i <= liveness.Suspect+1; i++ {
-		check(i.String(), i <= liveness.Suspect)
+	for i := liveness.NeverSeen; i <= liveness.Pending+1; i++ {
+		check(i.String(), i <= liveness.Pending)
 	}
-	for i := liveness.NoReason; i <= liveness.Will+1; i++ {
-		check(i.String(), i <= liveness.Will)
+	for i := liveness.NoReason; i <= liveness.Admin+1; i++ {
+		check(i.String(), i <= liveness.Admin)
 	}
 }

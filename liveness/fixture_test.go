@@ -33,7 +33,7 @@ type rig struct {
 	sessions map[string]*liveness.Session
 }
 
-// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and an Allowance of ten, unless cfg says otherwise.
+// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and a ReconnectGrace of ten, unless cfg says otherwise.
 func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,8 +77,8 @@ func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
 	if cfg.MaxGap == 0 {
 		cfg.MaxGap = unit
 	}
-	if cfg.Allowance == 0 {
-		cfg.Allowance = 10 * unit
+	if cfg.ReconnectGrace == 0 {
+		cfg.ReconnectGrace = 10 * unit
 	}
 	s, err := r.registry.AddSource(cfg)
 	if err != nil {
@@ -102,7 +102,14 @@ func (r *rig) listen(d time.Duration) {
 	}
 }
 
-// deafen lets time pass in which the source is deaf; MaxGap more passes of which the source has listened.
+// cut lets time pass in which the source is deaf and has lost its connections.
+func (r *rig) cut(d time.Duration) {
+	r.source.Deafen(time.Now())
+	time.Sleep(d)
+	r.pulse()
+}
+
+// deafen lets time pass in which the source is stalled; MaxGap more passes of which the source has listened.
 func (r *rig) deafen(d time.Duration) {
 	time.Sleep(unit + d)
 	r.pulse()
@@ -129,6 +136,7 @@ func (r *rig) openAs(id string, h liveness.Hello, peer liveness.Peer) *liveness.
 
 func (r *rig) device(id string) liveness.View {
 	r.Helper()
+	synctest.Wait() // what is decided is committed then
 	v, err := r.registry.Device(id)
 	if err != nil {
 		r.Fatalf("Device(%q) = %v", id, err)

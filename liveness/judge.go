@@ -32,9 +32,12 @@ func (r *Registry) stopLocked(d *device) {
 func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
 	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
 	r.stopLocked(d)
+	sh.counts[d.shownLocked()]--
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
-	sh.counts[before.shown()]--
-	sh.counts[next.shown()]++
+	if before.state != next.state {
+		d.marks |= uncommitted
+	}
+	sh.counts[d.shownLocked()]++
 	if before.state != next.state {
 		since := d.since
 		d.since = time.Now().UnixNano()
@@ -50,9 +53,9 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	d.askable = d.session != nil && d.session.peer != nil
 	p := d.policyLocked()
-	next, ok := f.next(p, d.source.notBefore(f.last, p))
-	if d.maintenance&excused != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
-		next, ok = f.next(p, d.notBeforeLocked(f.last, p))
+	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
+	if d.marks&excused != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
+		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
 	if ok && d.source.unheard(f.last) {
 		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
@@ -112,9 +115,10 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Flapping:    d.changes != nil && d.changes.flapping,
 		Maintenance: d.maintained(),
 		Record:      d.recordLocked(sh),
+		handle:      d.handle,
 	}
 	if d.source != nil {
-		d.tellLocked(&e, rule.Policy, now)
+		d.tellLocked(&e, d.policyLocked(), now)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -122,6 +126,9 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	if rule.group != nil {
 		e.Group = rule.group.Name
 		e.Outage = rule.group.inOutage()
+	}
+	if d.session != nil {
+		d.session.pending.Store(true)
 	}
 	r.outbox.put(e)
 }
@@ -140,7 +147,7 @@ func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
 	if !f.awaited(p) {
 		return
 	}
-	due, _ := f.verdict(p, d.notBeforeLocked(f.last, p))
+	due, _ := f.verdict(p, d.notBeforeLocked(f, p))
 	e.Deadline = s.wallLocked(due)
 	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
 		e.Time = e.Deadline
@@ -153,7 +160,7 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
 		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
 		Announced: d.rule.Value().announced, Own: sh.own[d.id],
-		Maintenance: d.maintenance&byOperator != 0, Window: d.maintenance&byWindow != 0, Forgotten: d.gone,
+		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
 	}
 	if d.state != Offline {
 		rec.Reason = NoReason // a connection that ended is not kept: the device is waited for as any other
@@ -200,16 +207,12 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	p := d.policyLocked()
-	next := f.passed(now, p, d.notBeforeLocked(f.last, p))
+	next := f.passed(now, p, d.notBeforeLocked(f, p))
 	if next.suspect() && next.until != f.until && !d.askLocked() {
 		next.asked = f.asked
 	}
 	r.setLocked(sh, d, next, now)
-	if d.state != Offline {
-		return
-	}
-	r.lag.add(now - d.until)
-	if d.session != nil && d.session.peer != nil {
-		d.session.peer.Judged()
+	if d.state == Offline {
+		r.lag.add(now - d.until)
 	}
 }

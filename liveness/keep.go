@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/timer"
 )
 
 // Record is what must be kept of a device so that a registry can go on from there: its durable state as of its event Seq. It changes
@@ -40,6 +42,10 @@ type SourceRecord struct {
 	At        time.Time      // when it did; zero if the source never listened
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
+	Missed    time.Duration // for how long the process listened without the source, which was configured no more
+	// Blank says that it is not known what was heard in the end: each device counts as heard at Listened, within the bounds of what gaps
+	// may put a verdict off. A Snapshot leaves it false.
+	Blank bool
 	// Seq is that of the source's latest event that was kept. A Snapshot, which may be ahead of the sink, leaves it 0.
 	Seq uint64
 }
@@ -59,14 +65,17 @@ const (
 	maxNum = 1 << 26
 )
 
-// heardTick is the unit in which a Heard gives listening time.
-const heardTick = 1 << 20
+// heardTick is the unit of the instants at which devices were heard, that of the timers.
+const heardTick = timer.Resolution
 
-// Heard is a device's last sign of life: a source and its listening time, rounded up to 2^20 ns. The zero Heard is none.
+// heardAt returns an instant as it is kept as that of a heartbeat: it reads the same from a timer, an event and a snapshot.
+func heardAt(now time.Duration) time.Duration { return (now + heardTick - 1).Truncate(heardTick) }
+
+// Heard is a device's last sign of life: a source and its listening time in [timer.Resolution]. The zero Heard is none.
 type Heard uint64
 
 func newHeard(source int, last time.Duration) Heard {
-	return Heard(uint64(source)<<48 | uint64(last+heardTick-1)/heardTick)
+	return Heard(uint64(source)<<48 | uint64(heardAt(last)/heardTick))
 }
 
 // Source returns the source's place among those of the same Snapshot.
@@ -89,25 +98,17 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	heard = slices.Grow(into[:0], devices)[:devices]
 	clear(heard)
 	for i := range r.shards {
-		sh := &r.shards[i]
-		for from, more := 0, true; more; from += snapshotStride {
-			sh.mu.Lock()
-			to := min(from+snapshotStride, sh.len)
-			for at := from; at < to; at++ {
-				d := sh.at(handleOf(at, i))
-				if d != nil && d.expected() && int(d.num) < len(heard) {
-					heard[d.num] = newHeard(d.source.index, d.lastLocked())
-				}
+		r.eachLocked(i, func(_ *deviceShard, d *device) {
+			if d.expected() && int(d.num) < len(heard) {
+				heard[d.num] = newHeard(d.source.index, d.lastLocked())
 			}
-			more = to < sh.len
-			sh.mu.Unlock()
-		}
+		})
 	}
 	return sources, heard
 }
 
 // expected says whether the device is to be heard.
-func (d *device) expected() bool { return d.state != NeverSeen && d.state != Offline && !d.gone }
+func (d *device) expected() bool { return facts{state: d.state}.expected() && !d.gone }
 
 // lastLocked returns when the device was heard last, or, if its timer has just expired, a later instant at which it was not.
 func (d *device) lastLocked() time.Duration {
@@ -153,7 +154,13 @@ func (s *Source) restore(rec SourceRecord) error {
 	s.deafTotal = rec.DeafTotal
 	listened := max(rec.Listened, 1) // so that all was heard before, even if there never was a checkpoint
 	s.clock.Set(listened)
-	s.resumed.Store(int64(listened))
+	if rec.Blank {
+		s.gaps.addBlank(listened)
+	} else {
+		s.gaps.addCut(listened)
+	}
+	s.course.restore(s.deaf, listened, rec.At)
+	s.missed.Store(int64(rec.Missed))
 	for i := range s.marks {
 		s.marks[i] = listened
 	}
@@ -171,6 +178,7 @@ func (s *Source) record() SourceRecord {
 	}
 	rec.Deaf = slices.Clone(s.deaf)
 	rec.DeafTotal = s.deafTotal
+	rec.Missed = time.Duration(s.missed.Load())
 	return rec
 }
 
@@ -196,7 +204,7 @@ const (
 )
 
 // Restore makes a device that was kept, as it was; one that is not offline is unknown until it is heard or judged, for which it has the
-// source's allowance. Last is to be that of the latest [Registry.Snapshot], if it is of the same source and later. The source must have
+// reconnect grace. Last is to be that of the latest [Registry.Snapshot], if it is of the same source and later. The source must have
 // been restored, and not listen yet. May be called concurrently. Errors: a record that cannot be, an id or a number that is taken,
 // [ErrFull].
 func (r *Registry) Restore(rec Record) error {
@@ -252,7 +260,7 @@ func (rec *Record) validate() error {
 // reviveLocked gives a new device its past.
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
-	d.source, d.since, d.maintenance = source, rec.Since.UnixNano(), upkeepOf(rec)
+	d.source, d.since, d.marks = source, rec.Since.UnixNano(), marksOf(rec)
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {
@@ -272,11 +280,11 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 		return
 	}
 	f, _ := d.factsLocked()
-	p := d.rule.Value().Policy
-	notBefore := source.notBefore(f.last, p)
+	p := d.policyLocked()
+	notBefore := d.notBeforeLocked(f, p)
 	spread := time.Duration(0)
 	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {
-		spread = time.Duration((r.due.Add(1)-1)/dueBatch) * dueEvery
+		spread = time.Duration((r.due.Add(1)-1)/dueBatch)*dueEvery + max(source.Now()-at, 0)
 	}
 	r.armLocked(d, f, spread)
 }

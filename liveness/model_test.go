@@ -21,9 +21,10 @@ import (
 // The model holds what the documentation says of a few devices, as plainly as it can: all instants are counted in steps.
 
 const (
-	modelDevices   = 3
-	modelMaxGap    = 4
-	modelAllowance = 10
+	modelDevices = 3
+	modelMaxGap  = 4
+	modelGrace   = 10
+	modelGraces  = 3 // that all gaps together cost at most
 )
 
 // modelOp is something that happens.
@@ -86,11 +87,15 @@ type modelDevice struct {
 	questions     []int // all of them
 }
 
+// modelStall is a gap that ended no connection.
+type modelStall struct{ at, length int }
+
 type model struct {
 	listened int   // listening time
 	pulsed   int   // instant of the last pulse
 	at       []int // instant at which each listening time was listened
-	resumed  int   // listening time at the end of the last deaf interval
+	cut      int   // listening time at the last restart
+	stalls   []modelStall
 	devices  [modelDevices]modelDevice
 }
 
@@ -103,10 +108,21 @@ func (m *model) wall(listened int) int {
 }
 
 func (m *model) notBefore(d *modelDevice) int {
-	if !m.unheard(d) {
-		return 0
+	p := modelPolicies[d.policy]
+	grace, at := p.interval+modelGrace, 0
+	if m.unheard(d) {
+		at = m.cut + grace
 	}
-	return m.resumed + max(modelPolicies[d.policy].interval, modelAllowance)
+	for _, st := range m.stalls {
+		if d.last < st.at {
+			at = max(at, st.at+min(grace, st.length))
+		}
+	}
+	from := d.last
+	if d.state == "sleeping" {
+		from = max(d.last, d.until)
+	}
+	return min(at, from+p.timeout+modelGraces*grace)
 }
 
 func (m *model) verdict(d *modelDevice) (at int, why string) {
@@ -171,7 +187,7 @@ func (m *model) pulse(clock int) {
 	m.pulsed = clock
 	m.at[m.listened] = clock
 	if gap > modelMaxGap {
-		m.resumed = m.listened
+		m.stalls = append(m.stalls, modelStall{m.listened, gap - modelMaxGap})
 	}
 	for i := range m.devices {
 		m.pass(&m.devices[i], clock)
@@ -231,13 +247,13 @@ func (m *model) restart(clock int) {
 			d.until = 0
 		}
 	}
-	m.pulsed, m.resumed = clock, m.listened
+	m.pulsed, m.cut, m.stalls = clock, m.listened, nil
 	m.at[m.listened] = clock
 }
 
-// unheard says whether the source was deaf since the device was heard. What was heard just before a restart was heard before it.
+// unheard reports whether there was a restart since the device was heard. What was heard just before one was heard before it.
 func (m *model) unheard(d *modelDevice) bool {
-	return d.last < m.resumed || d.last == m.resumed && d.restored
+	return d.last < m.cut || d.last == m.cut && d.restored
 }
 
 // apply does what an operation does, at an instant and the listening time with which it is stamped.
@@ -357,7 +373,9 @@ type modelPeer struct {
 
 func (*modelPeer) Replaced() {}
 
-func (*modelPeer) Judged() {}
+func (*modelPeer) Judged()    {}
+func (*modelPeer) Dismissed() {}
+func (*modelPeer) Committed() {}
 
 func (p *modelPeer) Probe() bool {
 	if !p.mute {
@@ -520,7 +538,7 @@ func (r *modelRun) begin() error {
 		return err
 	}
 	r.source, err = r.registry.AddSource(liveness.SourceConfig{
-		Name: "edge", MaxGap: modelMaxGap * step, Allowance: modelAllowance * step,
+		Name: "edge", MaxGap: modelMaxGap * step, ReconnectGrace: modelGrace * step,
 	})
 	if err != nil {
 		return err
@@ -547,6 +565,29 @@ func (r *modelRun) end() error {
 	return r.stop()
 }
 
+// modelBounds checks that no silence is judged before its timeout, or after what gaps may cost.
+type modelBounds struct {
+	before map[string]liveness.Type // the device's event before
+	broken string
+}
+
+func (b *modelBounds) see(e *liveness.Event) {
+	before := b.before[e.Subject]
+	b.before[e.Subject] = e.Type
+	if e.Type != liveness.DeviceOffline || e.Reason != liveness.Silence || before == liveness.DeviceSleeping {
+		return
+	}
+	var most time.Duration
+	for _, p := range modelPolicies {
+		if timeout := time.Duration(p.timeout) * step; timeout == e.Timeout {
+			most = max(most, timeout+time.Duration(modelGraces*(p.interval+modelGrace)+modelMaxGap)*step)
+		}
+	}
+	if e.HeardSilence < e.Timeout || e.HeardSilence > most {
+		b.broken = fmt.Sprintf("%s is judged after %v of heard silence, want %v to %v", e.ID(), e.HeardSilence, e.Timeout, most)
+	}
+}
+
 // sameLine compares an event with that of the model, which may leave open when the device was seen.
 func sameLine(got, want string) bool {
 	if strings.Contains(want, " seen - ") {
@@ -564,8 +605,13 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 		return err
 	}
 	got := make(map[string][]string)
+	bounds := modelBounds{before: make(map[string]liveness.Type)}
 	for _, e := range events {
 		got[e.Subject] = append(got[e.Subject], r.line(&e))
+		bounds.see(&e)
+	}
+	if bounds.broken != "" {
+		return errors.New(bounds.broken)
 	}
 	for i := range m.devices {
 		d := &m.devices[i]
@@ -596,7 +642,7 @@ func (r *modelRun) compare(m *model, log *liveness.Log) error {
 }
 
 func newModel() *model {
-	m := &model{at: []int{0}, resumed: -1}
+	m := &model{at: []int{0}, cut: -1}
 	for i := range m.devices {
 		m.devices[i].id, m.devices[i].askedAt = fmt.Sprint("d", i), -1
 	}

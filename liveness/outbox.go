@@ -22,14 +22,17 @@ type outbox struct {
 	queued atomic.Int64 // events that the sink has not taken
 	moved  atomic.Int64 // when it took some, or there was none: ns after origin
 
-	mu     sync.Mutex // guards the fields below; the last lock to be taken
-	room   sync.Cond  // signalled when the sink has taken events, or the outbox was closed
-	events []Event
-	closed bool // nobody waits for room
-	ended  bool // nothing is handed over any more
-	waits  uint64
-	fails  uint64
-	lost   uint64
+	mu      sync.Mutex // guards the fields below; the last lock to be taken
+	room    sync.Cond  // signalled when the sink has taken events, or the outbox was closed
+	events  []Event
+	came    uint64   // events that were put in, ever
+	took    uint64   // of them, those that the sink has taken
+	waiting []waiter // for the sink to take what was put in before them, oldest first
+	closed  bool     // nobody waits for room
+	ended   bool     // nothing is handed over any more
+	waits   uint64
+	fails   uint64
+	lost    uint64
 
 	some chan struct{} // room for one; never closed; receives when there are events
 }
@@ -40,18 +43,39 @@ func newOutbox(limit int) *outbox {
 	return o
 }
 
+// waiter is called when the sink has taken the first so many events; false if it never will.
+type waiter struct {
+	came uint64
+	done func(committed bool)
+}
+
+// after calls done once the sink has taken all events that were put in, at once if it has.
+func (o *outbox) after(done func(committed bool)) {
+	o.mu.Lock()
+	if o.took < o.came && !o.ended {
+		o.waiting = append(o.waiting, waiter{o.came, done})
+		o.mu.Unlock()
+		return
+	}
+	committed := o.took == o.came
+	o.mu.Unlock()
+	done(committed)
+}
+
 // put adds events.
 func (o *outbox) put(events ...Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
 		o.lost += uint64(len(events))
+		o.came += uint64(len(events))
 		return
 	}
 	if o.queued.Add(int64(len(events))) == int64(len(events)) {
 		o.moved.Store(int64(time.Since(o.origin)))
 	}
 	o.events = append(o.events, events...)
+	o.came += uint64(len(events))
 	select {
 	case o.some <- struct{}{}:
 	default:
@@ -101,10 +125,31 @@ func (o *outbox) take(buffer []Event) []Event {
 // taken notes that the sink has taken n events.
 func (o *outbox) taken(n int) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.moved.Store(int64(time.Since(o.origin)))
 	o.queued.Add(-int64(n))
+	o.took += uint64(n)
+	done := 0
+	for done < len(o.waiting) && o.waiting[done].came <= o.took {
+		done++
+	}
+	satisfied := o.waiting[:done:done]
+	o.waiting = o.waiting[done:]
 	o.room.Broadcast()
+	o.mu.Unlock()
+	for _, w := range satisfied {
+		w.done(true)
+	}
+}
+
+// desert tells those who still wait that they do so in vain.
+func (o *outbox) desert() {
+	o.mu.Lock()
+	waiting := o.waiting
+	o.waiting = nil
+	o.mu.Unlock()
+	for _, w := range waiting {
+		w.done(false)
+	}
 }
 
 // end is take for the last time.
@@ -126,18 +171,19 @@ func (o *outbox) close() {
 	o.room.Broadcast()
 }
 
-// drain appends what comes to a sink until ctx is done and then what is left. It fails if the sink refuses that; then whatever comes
-// after what was refused is dropped, so that the sink has no gap but the end.
-func (o *outbox) drain(ctx context.Context, sink Sink) error {
+// drain appends what comes to a sink until ctx is done and then what is left. It calls committed with what the sink has taken. It fails if
+// the sink refuses what is left; then whatever comes after what was refused is dropped, so that the sink has no gap but the end.
+func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) error {
+	defer o.desert()
 	var buffer []Event
 	for {
 		select {
 		case <-o.some:
 		case <-ctx.Done():
-			return o.append(ctx, sink, o.end())
+			return o.append(ctx, sink, o.end(), committed)
 		}
 		events := o.take(buffer)
-		if err := o.append(ctx, sink, events); err != nil {
+		if err := o.append(ctx, sink, events, committed); err != nil {
 			o.lose(len(o.end()))
 			return err
 		}
@@ -147,13 +193,14 @@ func (o *outbox) drain(ctx context.Context, sink Sink) error {
 }
 
 // append offers events to the sink, some at a time, until it takes them; once ctx is done it does so a last time.
-func (o *outbox) append(ctx context.Context, sink Sink, events []Event) error {
+func (o *outbox) append(ctx context.Context, sink Sink, events []Event, committed func([]Event)) error {
 	for len(events) > 0 {
 		batch := events[:min(handover, len(events))]
 		if err := o.offer(ctx, sink, batch); err != nil {
 			o.lose(len(events))
 			return err
 		}
+		committed(batch)
 		o.taken(len(batch))
 		events = events[len(batch):]
 	}

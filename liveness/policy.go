@@ -105,9 +105,6 @@ func (p Policy) filled() Policy {
 	})
 }
 
-// allowance is how long the device is given to be heard once its source listens again.
-func (p Policy) allowance(least time.Duration) time.Duration { return max(p.Interval, least) }
-
 // rule is the policy that holds for a device, and where its timeout is from. Rules are interned: a fleet has few.
 type rule struct {
 	Policy

@@ -43,6 +43,9 @@ type Config struct {
 	Flapping FlappingConfig
 	// MaxDevices is the most devices that are held. Default: 2,000,000.
 	MaxDevices int
+	// RetireAfter is for how long the process listens, anywhere, until it retires a source that was restored and is not added any more,
+	// see [Registry.Retire]. Default: 10 min.
+	RetireAfter time.Duration
 	// Outbox is how many events wait for the sink before verdicts wait, too; while as many do and the sink takes nothing for 5 s, the
 	// sources' clocks stand still. At twice as many, what would cause an event is refused with [ErrBusy], and a heartbeat of a device that
 	// is not online counts, but brings it online only once there is room. Default: 65,536, some 30 MB.
@@ -62,6 +65,7 @@ type Registry struct {
 	own      map[string]Policy
 	groups   []*group
 	flapping FlappingConfig
+	patience time.Duration // Config.RetireAfter
 	capacity int64
 
 	sink    Sink
@@ -110,14 +114,14 @@ type device struct {
 	handle  uint32
 	num     uint32 // 0 before the first event
 
-	state       State
-	reason      Reason
-	touched     bool // heartbeats move the timer alone: it knows the last one, and last does not
-	counted     bool // among its group's silent members
-	maintenance upkeep
-	gone        bool // forgotten
-	askable     bool // as of the last arming: it has a session open
-	asked       uint8
+	state   State
+	reason  Reason
+	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
+	counted bool // among its group's silent members
+	marks   marks
+	gone    bool // forgotten
+	askable bool // as of the last arming: it has a session open
+	asked   uint8
 
 	until   time.Duration
 	seq     uint64
@@ -134,11 +138,15 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	if cfg.Outbox == 0 {
 		cfg.Outbox = 65_536
 	}
+	if cfg.RetireAfter == 0 {
+		cfg.RetireAfter = 10 * time.Minute
+	}
 	cfg.Flapping = cfg.Flapping.withDefaults()
 	r := &Registry{
 		fleet:    cfg.Policy,
 		own:      maps.Clone(cfg.Devices),
 		flapping: cfg.Flapping,
+		patience: cfg.RetireAfter,
 		capacity: int64(cfg.MaxDevices),
 		sink:     sink,
 		outbox:   newOutbox(cfg.Outbox),
@@ -182,8 +190,8 @@ func (c Config) validate() error {
 	for id, p := range c.Devices {
 		reject("device "+id, errors.Join(ValidateID(id), p.validate()))
 	}
-	if c.MaxDevices < 0 || c.Outbox < 0 {
-		errs = append(errs, errors.New("liveness: MaxDevices and Outbox must not be negative"))
+	if c.MaxDevices < 0 || c.Outbox < 0 || c.RetireAfter < 0 {
+		errs = append(errs, errors.New("liveness: MaxDevices, Outbox and RetireAfter must not be negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -193,6 +201,7 @@ func (c Config) validate() error {
 func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
+	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -202,7 +211,7 @@ func (r *Registry) Run(ctx context.Context) error {
 		housekeeping.Wait()
 		drained()
 	}()
-	err := r.outbox.drain(drainCtx, r.sink)
+	err := r.outbox.drain(drainCtx, r.sink, r.committed)
 	<-timersDone
 	if err != nil {
 		return fmt.Errorf("liveness: hand over the last events: %w", err)

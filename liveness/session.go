@@ -14,8 +14,12 @@ import (
 type Peer interface {
 	// Replaced is called when the device came back on another session.
 	Replaced()
-	// Judged is called when the device was judged offline while the session was open.
+	// Dismissed is called when an operator ended the session, see [Registry.Disconnect] and [Registry.Forget].
+	Dismissed()
+	// Judged is called when the device was judged offline while the session was open, and that is committed. It may be called again.
 	Judged()
+	// Committed is called when what [Session.Pending] told of is committed, and the device is not offline.
+	Committed()
 	// Probe is called when the device is to be asked for a sign of life, see [Policy.Probes]. It returns false if it cannot be; then the
 	// device does not become [Suspect].
 	Probe() bool
@@ -25,11 +29,12 @@ type Peer interface {
 // another source; the other methods, and opening the same Session again, by one goroutine at a time. The zero Session is ready to be
 // opened. One that is open for a device can be opened for that device only; once closed or replaced, for any.
 type Session struct {
-	timer  atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they have to take the long way
-	source *Source       // next to it: a heartbeat reads these two
-	device *device
-	peer   Peer
-	epoch  uint64
+	timer   atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they have to take the long way
+	source  *Source       // next to it: a heartbeat reads these two
+	device  *device
+	peer    Peer
+	epoch   uint64
+	pending atomic.Bool
 }
 
 // Hello is what a device says of itself when it opens a session.
@@ -69,7 +74,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, ErrBusy
 	}
 	d.epoch, session.epoch, session.peer = epoch, epoch, peer
-	s.attachLocked(sh, d, session, rule, now)
+	s.attachLocked(sh, d, session, rule, heardAt(now))
 	return d.welcomeLocked(), nil
 }
 
@@ -129,7 +134,7 @@ func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule
 	before, _ := d.factsLocked()
 	replaced := d.session != nil && d.session != session
 	if replaced {
-		d.cutLocked()
+		d.cutLocked(Peer.Replaced)
 	}
 	if session != nil && (session.device != d || session.source != s) { // else a heartbeat may be reading them
 		session.device, session.source = d, s
@@ -139,6 +144,9 @@ func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule
 		before.last = now
 	}
 	seq, moved := d.seq, d.source != s || d.rule.Value().announced != rule.Value().announced
+	if session != nil && session != d.session {
+		session.pending.Store(d.marks&uncommitted != 0)
+	}
 	d.source, d.session, d.rule = s, session, rule
 	r.setLocked(sh, d, before.heard(now), now)
 	if replaced {
@@ -149,11 +157,11 @@ func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule
 	}
 }
 
-// cutLocked ends the device's session for the sake of another one, or for good.
-func (d *device) cutLocked() {
+// cutLocked ends the device's session, and tells the far end.
+func (d *device) cutLocked(tell func(Peer)) {
 	d.session.timer.Store(0)
 	if d.session.peer != nil {
-		d.session.peer.Replaced()
+		tell(d.session.peer)
 	}
 	d.session = nil
 }
@@ -170,19 +178,25 @@ func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
-	return s.apply(beat(now)) == nil
+	return s.apply(signal{now: now}, nil) == nil
 }
+
+// Pending reports whether something about the device waits to be committed by the sink: whoever is to be told that it holds is told after
+// [Peer.Committed]. It takes no lock.
+func (s *Session) Pending() bool { return s.pending.Load() }
 
 // Sleep says that the device will be silent for a while, which does not count against it; the policy's SleepLimit bounds it.
 // It returns the time that was granted. Errors: ErrReplaced, ErrBusy.
 func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, err error) {
-	err = s.apply(sleep(now, length, &granted))
+	err = s.apply(signal{kind: asleep, now: now, length: length}, func(d *device) { granted = d.until - d.last })
 	return granted, err
 }
 
 // Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message. Errors: ErrReplaced,
 // ErrBusy.
-func (s *Session) Fail(now time.Duration, message string) error { return s.apply(fail(now, message)) }
+func (s *Session) Fail(now time.Duration, message string) error {
+	return s.apply(signal{kind: failure, now: now, message: message}, nil)
+}
 
 // Bye ends the session: the device said goodbye and is offline at once. If it was offline already, it came back to say so. It returns
 // false if the session was replaced.
@@ -190,15 +204,13 @@ func (s *Session) Bye(now time.Duration) bool {
 	if s.Judged() {
 		s.Beat(now)
 	}
-	c := bye(now)
-	c.end = true
-	return s.apply(c) == nil
+	return s.apply(signal{kind: goodbye, now: now, end: true}, nil) == nil
 }
 
 // Close ends the session without a goodbye. The device is offline, for the reason why (Closed or Protocol), unless it is back within the
 // policy's CloseGrace. On a session that was replaced or has ended it does nothing, and returns false.
 func (s *Session) Close(now time.Duration, why Reason) bool {
-	return s.apply(change{now: now, to: func(f facts, p Policy) facts { return f.closed(now, why, p) }, end: true}) == nil
+	return s.apply(signal{kind: hangup, now: now, why: why, end: true}, nil) == nil
 }
 
 // Repace announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is a sign of life.
@@ -208,9 +220,7 @@ func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
 		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
 	}
 	var p Policy
-	c := beat(now)
-	c.announced, c.late, c.quick, c.then = &announced, nil, false, func(d *device) { p = d.rule.Value().Policy }
-	err := s.apply(c)
+	err := s.apply(signal{now: now, announced: &announced}, func(d *device) { p = d.rule.Value().Policy })
 	return p, err
 }
 
@@ -238,8 +248,8 @@ func (s *Session) lock() *deviceShard {
 	return sh
 }
 
-// apply applies what happened to the device, unless the device has gone over to another session.
-func (s *Session) apply(c change) error {
+// apply applies a signal, unless the device has gone over to another session.
+func (s *Session) apply(sig signal, look func(*device)) error {
 	if s.device == nil {
 		return ErrReplaced
 	}
@@ -248,5 +258,5 @@ func (s *Session) apply(c change) error {
 	if s.device.session != s {
 		return ErrReplaced
 	}
-	return s.source.registry.applyLocked(sh, s.device, c)
+	return s.source.applyLocked(sh, s.device, sig, look)
 }

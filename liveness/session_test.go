@@ -14,12 +14,14 @@ import (
 
 // peer counts what it is told.
 type peer struct {
-	replaced, judged, asked int
-	mute                    bool // it cannot be asked
+	replaced, dismissed, judged, asked int
+	mute                               bool // it cannot be asked
 }
 
-func (p *peer) Replaced() { p.replaced++ }
-func (p *peer) Judged()   { p.judged++ }
+func (p *peer) Replaced()  { p.replaced++ }
+func (p *peer) Dismissed() { p.dismissed++ }
+func (p *peer) Judged()    { p.judged++ }
+func (p *peer) Committed() {}
 
 func (p *peer) Probe() bool {
 	if !p.mute {
@@ -180,19 +182,19 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-// A device sleeps on while its source is deaf, and has its allowance when it should have woken up meanwhile.
+// A device sleeps on while its source is cut off, and has its grace when it should have woken up meanwhile.
 func TestSleepAndDeaf(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a").Sleep(r.now(), 5*unit)
 		r.events()
-		r.listen(33 * unit)
-		r.deafen(100 * unit)
+		r.listen(34 * unit)
+		r.cut(100 * unit)
 		r.events()
 		r.wantState("a", liveness.Sleeping)
-		r.listen(10*unit - step)
+		r.listen(20*unit - step)
 		r.want()
 		r.listen(step)
-		r.want("a:3 device.offline silence at 144 seen 0 due 144 silent 44")
+		r.want("a:3 device.offline silence at 154 seen 0 due 154 silent 54")
 	})
 }
 

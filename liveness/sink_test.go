@@ -246,8 +246,8 @@ func TestSinkHoldsVerdicts(t *testing.T) {
 		}
 		block = true
 		listen(91)
-		if n := r.Stats().States[liveness.Offline]; n < 100 || n > 200 {
-			t.Errorf("%d devices are offline, the outbox holds 100", n)
+		if n := r.Stats().States[liveness.Pending]; n < 100 || n > 200 {
+			t.Errorf("%d devices are pending, the outbox holds 100", n)
 		}
 		for i := dead; i < devices; i++ {
 			if !sessions[i].Beat(s.Time(time.Now())) {
@@ -335,7 +335,7 @@ func TestRunEndsWithVerdicts(t *testing.T) {
 		if !session.Beat(s.Time(time.Now())+time.Second) || !session.Close(s.Time(time.Now())+time.Second, liveness.Closed) {
 			t.Error("a session after the end does not work")
 		}
-		if v, err := r.Device("0"); err != nil || v.State != liveness.Online || v.Last != s.Time(time.Now())+time.Second {
+		if v, err := r.Device("0"); err != nil || v.State != liveness.Pending || v.Decided != liveness.Online || v.Last < s.Time(time.Now())+time.Second {
 			t.Errorf("Device after the end = %+v, %v", v, err)
 		}
 	})

@@ -22,20 +22,12 @@ type SourceConfig struct {
 	Parts int
 	// MaxGap is the longest time between two pulses that counts as listening; what exceeds it is deaf time. Default: 1 s.
 	MaxGap time.Duration
-	// Allowance is the least time that a device is given to be heard once the source listens again; a device's own interval
-	// counts if it is longer. Default: 10 s.
-	Allowance time.Duration
+	// ReconnectGrace is what a device is given, beside its own interval, to be heard once the source listens again after its
+	// connections had to be made anew. Default: 10 s.
+	ReconnectGrace time.Duration
+	// ReconnectGraceMax bounds the sum of both. Default: 5 min.
+	ReconnectGraceMax time.Duration
 }
-
-// DeafInterval is a time in which a source heard nothing.
-type DeafInterval struct {
-	From, To time.Time
-	// Listened is the source's listening time, which stood still.
-	Listened time.Duration
-}
-
-// deafKept is how many deaf intervals a source remembers one by one.
-const deafKept = 64
 
 // Source is where heartbeats come from. Its listening clock counts the time for which it was listening.
 //
@@ -48,22 +40,25 @@ type Source struct {
 	registry *Registry
 	index    int // among the registry's
 	name     string
-	config   SourceConfig
-	clock    timer.Manual // the listening clock: the least watermark
+	config   atomic.Pointer[SourceConfig] // replaced under mu
+	clock    timer.Manual                 // the listening clock: the least watermark
 	engine   *timer.Engine
 	group    *timer.Group
 
-	latest  atomic.Pointer[pulse]
-	resumed atomic.Int64 // listening time at the end of the last deaf interval, -1 if there was none
+	latest atomic.Pointer[pulse]
+	gaps   gaps
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
 	marks     []time.Duration
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
+	course    course
 	seq       uint64
 	past      time.Time // of one that was restored: until when it listened
 
-	absent atomic.Bool // restored, but not added; changed under the registry's mu
+	absent  atomic.Bool  // restored, but not added; changed under the registry's mu
+	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
+	missed  atomic.Int64 // for how long the process has listened without it, in ns
 }
 
 // pulse ties an instant to the listening time at it.
@@ -96,24 +91,29 @@ func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.sourceLocked(cfg.Name); s != nil && s.absent.Load() {
-		s.adopt(cfg)
+		s.reclaim(cfg)
 		return s, nil
 	}
 	return r.addSourceLocked(cfg)
 }
 
-// adopt makes a source that was restored one that listens.
-func (s *Source) adopt(cfg SourceConfig) {
-	s.absent.Store(false)
+// reclaim makes a source that was restored one that listens.
+func (s *Source) reclaim(cfg SourceConfig) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.config = cfg
+	s.missed.Store(0)
+	s.absent.Store(false)
+	if s.retired.Swap(false) {
+		s.gaps.addCut(s.clock.Now())
+	}
+	s.config.Store(&cfg)
 	s.marks = slices.Repeat(s.marks[:1], cfg.Parts)
 }
 
 func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
-	s := &Source{registry: r, index: len(r.sources), name: cfg.Name, config: cfg, marks: make([]time.Duration, cfg.Parts)}
-	s.resumed.Store(-1)
+	s := &Source{registry: r, index: len(r.sources), name: cfg.Name, marks: make([]time.Duration, cfg.Parts)}
+	s.config.Store(&cfg)
+	s.gaps.init()
 	if r.closed {
 		return nil, ErrClosed
 	}
@@ -138,8 +138,11 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	if c.MaxGap == 0 {
 		c.MaxGap = time.Second
 	}
-	if c.Allowance == 0 {
-		c.Allowance = 10 * time.Second
+	if c.ReconnectGrace == 0 {
+		c.ReconnectGrace = 10 * time.Second
+	}
+	if c.ReconnectGraceMax == 0 {
+		c.ReconnectGraceMax = 5 * time.Minute
 	}
 	var errs []error
 	if err := ValidateID(c.Name); err != nil {
@@ -148,12 +151,14 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	if c.Parts < 0 {
 		errs = append(errs, fmt.Errorf("liveness: Parts is %d, want 1 or more", c.Parts))
 	}
-	if c.MaxGap < 0 || c.MaxGap > maxSpan {
-		errs = append(errs, fmt.Errorf("liveness: MaxGap is %v, want up to %v", c.MaxGap, maxSpan))
+	span := func(name string, d time.Duration) {
+		if d < 0 || d > maxSpan {
+			errs = append(errs, fmt.Errorf("liveness: %s is %v, want up to %v", name, d, maxSpan))
+		}
 	}
-	if c.Allowance < 0 || c.Allowance > maxSpan {
-		errs = append(errs, fmt.Errorf("liveness: Allowance is %v, want up to %v", c.Allowance, maxSpan))
-	}
+	span("MaxGap", c.MaxGap)
+	span("ReconnectGrace", c.ReconnectGrace)
+	span("ReconnectGraceMax", c.ReconnectGraceMax)
 	return c, errors.Join(errs...)
 }
 
@@ -161,7 +166,9 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 func (s *Source) SetNote(note string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.config.Note = note
+	cfg := *s.config.Load()
+	cfg.Note = note
+	s.config.Store(&cfg)
 }
 
 // Name returns the source's name.
@@ -190,87 +197,17 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		s.hearLocked(last, now)
 		return last.listened
 	}
-	counts := min(gap, s.config.MaxGap)
+	maxGap := s.config.Load().MaxGap
+	counts := min(gap, maxGap)
 	next := &pulse{at: now, wall: last.wallAt(now), listened: last.listened + counts}
-	if gap = max(gap, next.wall.Sub(last.wall)); gap > s.config.MaxGap {
+	if gap = max(gap, next.wall.Sub(last.wall)); gap > maxGap {
+		s.gaps.addStall(next.listened, gap-counts, s.Now())
 		s.deafLocked(DeafInterval{From: next.wall.Add(counts - gap), To: next.wall, Listened: next.listened})
+	} else {
+		s.course.keepUp(next.listened, next.wall)
 	}
 	s.latest.Store(next)
 	return next.listened
-}
-
-// beginLocked is the first pulse. All that passed since the source listened last, before a restart, was deaf.
-func (s *Source) beginLocked(now time.Time) time.Duration {
-	listened, wall := max(time.Duration(s.resumed.Load()), 0), now.Round(0)
-	if from := s.past; !from.IsZero() {
-		to := wall
-		if to.Before(from) {
-			to = from // the wall clock was set back
-		}
-		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
-	}
-	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
-	return listened
-}
-
-// endLocked reports the deaf interval before a restart's first pulse. Events take turns: after an odd number of them it was told that the
-// source is deaf.
-func (s *Source) endLocked(d DeafInterval) {
-	if s.seq%2 == 1 {
-		s.heardLocked(d)
-		return
-	}
-	s.deafLocked(d)
-}
-
-// deafLocked reports a deaf interval that has come to its end.
-func (s *Source) deafLocked(d DeafInterval) {
-	s.emitLocked(SourceDeaf, d.From, d.To.Sub(d.From))
-	s.heardLocked(d)
-}
-
-// heardLocked reports the end of a deaf interval.
-func (s *Source) heardLocked(d DeafInterval) {
-	if len(s.deaf) == deafKept {
-		s.deaf = append(s.deaf[:0], s.deaf[1:]...)
-	}
-	s.deaf = append(s.deaf, d)
-	s.deafTotal += d.To.Sub(d.From)
-	s.resumed.Store(int64(d.Listened))
-	s.emitLocked(SourceHeard, d.To, d.To.Sub(d.From))
-}
-
-func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
-	s.seq++
-	s.registry.outbox.put(Event{Type: t, Subject: s.name, Source: s.name, Seq: s.seq, Time: at, Deaf: deaf})
-}
-
-// Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is
-// lost. The source is deaf from there, or up to 2^21 ns later, to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices
-// that it heard last are unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or
-// never listened it does nothing.
-func (s *Source) Deafen(at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.latest.Load()
-	if last == nil || last.deaf {
-		return
-	}
-	listened := last.listened + min(at.Sub(last.at), s.config.MaxGap)
-	listened = max(listened, s.clock.Now())
-	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, which are rounded up
-	on := listened - last.listened
-	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
-	s.latest.Store(next)
-	s.emitLocked(SourceDeaf, next.wall, 0)
-}
-
-// hearLocked is the first pulse after the source was deaf.
-func (s *Source) hearLocked(last *pulse, now time.Time) {
-	to := last.wallAt(now)
-	deaf := max(now.Sub(last.at), to.Sub(last.wall))
-	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
-	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
 }
 
 // Watermark says that all that had reached a part of the source (0 to Parts-1) before the instant of a pulse is processed; the pulse
@@ -292,12 +229,12 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 func (s *Source) Time(now time.Time) time.Duration {
 	p := s.latest.Load()
 	if p == nil {
-		return max(time.Duration(s.resumed.Load()), 0)
+		return s.restarted()
 	}
 	if p.deaf {
 		return p.listened
 	}
-	return p.listened + min(max(now.Sub(p.at), 0), s.config.MaxGap)
+	return p.listened + min(max(now.Sub(p.at), 0), s.config.Load().MaxGap)
 }
 
 // Now reads the listening clock: the time up to which everything that reached the source is processed.
@@ -309,40 +246,6 @@ func (s *Source) Next() (time.Duration, bool) { return s.clock.Next() }
 // Sooner returns a channel that receives when Next has become an earlier instant.
 func (s *Source) Sooner() <-chan struct{} { return s.clock.Sooner() }
 
-// notBefore returns the listening time before which a device that was heard last is not to be judged.
-func (s *Source) notBefore(last time.Duration, p Policy) time.Duration {
-	resumed := time.Duration(s.resumed.Load())
-	if last >= resumed {
-		return 0
-	}
-	return resumed + p.allowance(s.config.Allowance)
-}
-
-// unheard says whether the source was deaf after a device was heard last.
-func (s *Source) unheard(last time.Duration) bool {
-	p := s.latest.Load()
-	return p != nil && p.deaf || last < time.Duration(s.resumed.Load())
-}
-
-// wallLocked returns the instant at which the source's listening time was listened, as far as its deaf intervals are remembered, by the
-// wall clock as it is set now: one that was set back since makes it earlier. Of two listening times that are converted under one lock, the
-// instants are at least as far apart as they are.
-func (s *Source) wallLocked(listened time.Duration) time.Time {
-	p := s.latest.Load()
-	if p == nil {
-		return time.Time{}
-	}
-	at, then := p.wall, p.listened
-	for i := len(s.deaf) - 1; i >= 0 && s.deaf[i].Listened > listened; i-- {
-		d := &s.deaf[i]
-		if at = at.Add(d.Listened - then); d.From.Before(at) {
-			at = d.From
-		}
-		then = d.Listened
-	}
-	return at.Add(listened - then)
-}
-
 // SourceView is a picture of a source.
 type SourceView struct {
 	Name      string
@@ -352,6 +255,8 @@ type SourceView struct {
 	Held      bool           // the clock stands still because the sink is stalled
 	DeafSince time.Time      // when the source stopped listening; zero while it listens
 	Absent    bool           // the source was kept from before a restart and was not added since
+	Retired   bool           // it has been absent for so long that its devices are judged by the clock of others
+	Missed    time.Duration  // of an absent one: for how long the process has listened without it
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Timers    timer.Stats
@@ -359,7 +264,8 @@ type SourceView struct {
 
 // View returns a picture of the source.
 func (s *Source) View() SourceView {
-	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0, Absent: s.absent.Load()}
+	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0}
+	v.Absent, v.Retired, v.Missed = s.absent.Load(), s.retired.Load(), time.Duration(s.missed.Load())
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)
 		if p.deaf {
@@ -370,7 +276,7 @@ func (s *Source) View() SourceView {
 	defer s.mu.Unlock()
 	v.Deaf = append(v.Deaf, s.deaf...)
 	v.DeafTotal = s.deafTotal
-	v.Note = s.config.Note
+	v.Note = s.config.Load().Note
 	return v
 }
 

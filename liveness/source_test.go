@@ -64,25 +64,27 @@ func TestDeaf(t *testing.T) {
 		r.listen(25 * unit)
 		fresh.Beat(r.now())
 		r.events()
-		r.deafen(100 * unit) // from 26 to 126; listened: 26
+		r.listen(unit)
+		r.cut(100 * unit) // from 26 to 126; listened: 26
 		r.want(
-			"source/edge:1 source.deaf at 26 deaf 100",
+			"source/edge:1 source.deaf at 26 deaf 0",
 			"source/edge:2 source.heard at 126 deaf 100",
 		)
 		for _, id := range []string{"dead", "alive", "fresh"} {
 			r.wantState(id, liveness.Unknown)
 		}
-		r.listen(5 * unit) // the 30 s of the first two have passed, their allowance has not
+		r.listen(5 * unit) // the 30 s of the first two have passed, their grace has not
 		r.want()
 		alive.Beat(r.now())
 		r.wantState("alive", liveness.Online)
 		r.wantState("dead", liveness.Unknown)
-		r.listen(5*unit - step)
+		r.listen(15*unit - step)
 		r.want()
 		r.listen(step)
-		r.want("dead:2 device.offline silence at 136 seen 0 due 136 silent 36")
+		r.want("dead:2 device.offline silence at 146 seen 0 due 146 silent 46")
 		r.wantState("fresh", liveness.Unknown)
-		r.listen(19 * unit)
+		alive.Beat(r.now())
+		r.listen(9 * unit)
 		r.want("fresh:2 device.offline silence at 155 seen 25 due 155 silent 30")
 		alive.Beat(r.now())
 		r.listen(29 * unit)
@@ -95,57 +97,120 @@ func TestDeaf(t *testing.T) {
 	})
 }
 
-// The allowance is the device's own interval if that is longer.
-func TestAllowance(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Interval: 20 * unit}}
-	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+// After a cut a device has its own interval and ReconnectGrace, at most ReconnectGraceMax.
+func TestReconnectGrace(t *testing.T) {
+	for _, tt := range []struct{ interval, most, want time.Duration }{
+		{20 * unit, 0, 30 * unit},
+		{unit, 0, 11 * unit},
+		{20 * unit, 25 * unit, 25 * unit},
+	} {
+		fleet := liveness.Config{Policy: liveness.Policy{Interval: tt.interval}}
+		inRig(t, fleet, liveness.SourceConfig{ReconnectGraceMax: tt.most}, func(r *rig) {
+			r.open("a")
+			r.listen(29 * unit)
+			r.cut(unit)
+			v := r.device("a")
+			if inUnits(v.NotBefore) != inUnits(29*unit+tt.want) || r.units(v.Deadline) != inUnits(30*unit+tt.want) || v.Grace != tt.want || v.GraceMax != 3*tt.want {
+				r.Errorf("NotBefore %g, Deadline %g, Grace %v of %v", inUnits(v.NotBefore), r.units(v.Deadline), v.Grace, v.GraceMax)
+			}
+			r.events()
+			r.listen(tt.want - step)
+			r.want()
+			r.listen(step)
+			if e := r.events(); len(e) != 1 || e[0].Type != liveness.DeviceOffline {
+				r.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// A stall puts a verdict off by its own length at most, and leaves nobody unknown.
+func TestStall(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
 		r.listen(28 * unit)
-		r.deafen(unit)
-		v := r.device("a")
-		if v.NotBefore != 49*unit || r.units(v.Deadline) != 50 {
-			r.Errorf("NotBefore %g, Deadline %g, want 49, 50", inUnits(v.NotBefore), r.units(v.Deadline))
-		}
+		r.deafen(3 * unit) // the clock reads 29
+		r.wantState("a", liveness.Online)
 		r.events()
-		r.listen(20*unit - step)
+		r.listen(3*unit - step)
 		r.want()
 		r.listen(step)
-		r.want("a:2 device.offline silence at 50 seen 0 due 50 silent 49")
+		r.want("a:2 device.offline silence at 35 seen 0 due 35 silent 32")
+		r.open("b")
+		r.listen(10 * unit)
+		r.deafen(3 * unit)
+		r.events()
+		r.listen(20 * unit) // it costs nothing where the timeout lies far enough behind it
+		r.want("b:2 device.offline silence at 68 seen 35 due 68 silent 30")
 	})
 }
 
-// Late, too, waits for the allowance: a whole fleet is not late because nobody listened.
+// No sequence of gaps keeps a dead device from being judged.
+func TestGapsAreBounded(t *testing.T) {
+	const timeout, most = 30 * unit, 30*unit + 3*20*unit
+	for name, gap := range map[string]func(*rig){
+		"cuts":         func(r *rig) { r.cut(100 * unit) },
+		"long stalls":  func(r *rig) { r.deafen(100 * unit) },
+		"short stalls": func(r *rig) { r.deafen(step) },
+	} {
+		for _, every := range []time.Duration{0, step, unit, 9 * unit, 18 * unit} {
+			inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+				r.open("a")
+				for range int(most / (every + step)) {
+					r.listen(every)
+					gap(r)
+					if every == 0 && name == "cuts" {
+						r.listen(step) // else the clock stands still
+					}
+				}
+				r.listen(step)
+				v := r.device("a")
+				heard := v.Now - v.Last
+				if want := most; v.State != liveness.Offline && heard > want {
+					r.Errorf("%s every %v: %v after %v of heard silence, want offline after %v", name, every, v.State, heard, want)
+				}
+				for _, e := range r.events() {
+					if e.Type == liveness.DeviceOffline && (e.HeardSilence < timeout || e.HeardSilence > most+unit) {
+						r.Errorf("%s every %v: judged after %v of heard silence, want %v to %v", name, every, e.HeardSilence, timeout, most)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Late, too, waits for the grace: a whole fleet is not late because nobody listened.
 func TestDeafAndLate(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 20 * unit, Interval: 5 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
 		alive := r.open("alive")
-		r.listen(18 * unit)
-		r.deafen(1000 * unit)
+		r.listen(19 * unit)
+		r.cut(1000 * unit)
 		r.events()
 		r.listen(5 * unit)
 		alive.Beat(r.now())
-		r.listen(5*unit - step)
+		r.listen(10*unit - step)
 		r.want()
 		r.listen(step)
-		r.want("dead:2 device.late at 1029 seen 0 due 1060 silent 29")
+		r.want("dead:2 device.late at 1034 seen 0 due 1060 silent 34")
 		alive.Beat(r.now())
 		r.listen(20*unit - step)
 		r.want()
 	})
 }
 
-// A LateAfter beyond the timeout is off, also while an allowance keeps the device from being judged.
+// A LateAfter beyond the timeout is off, also while its grace keeps the device from being judged.
 func TestDeafAndLateOff(t *testing.T) {
-	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 15 * unit}}
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 15 * unit, Interval: 2 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
-		r.listen(7 * unit)
-		r.deafen(unit)
+		r.listen(8 * unit)
+		r.cut(unit)
 		r.events()
 		fired := r.source.View().Timers.Fired
-		r.listen(10 * unit)
-		r.want("a:2 device.offline silence at 19 seen 0 due 19 silent 18")
+		r.listen(12 * unit)
+		r.want("a:2 device.offline silence at 21 seen 0 due 21 silent 20")
 		if n := r.source.View().Timers.Fired - fired; n > 2 {
 			r.Errorf("the timer came due %d times, want 2", n)
 		}
@@ -172,7 +237,7 @@ func TestRounding(t *testing.T) {
 			if n := len(r.events()); n != 1 {
 				t.Errorf("opened at %v, timeout %v: %d events before the timeout", tt.opened, tt.timeout, n)
 			}
-			time.Sleep(timer.Resolution)
+			time.Sleep(2 * timer.Resolution)
 			r.pulse()
 			events := r.events()
 			if len(events) != 1 || events[0].HeardSilence < tt.timeout ||
@@ -184,21 +249,21 @@ func TestRounding(t *testing.T) {
 }
 
 // A device whose heartbeat happened to fit a policy's LateAfter that is off keeps its timeout.
-func TestTouchAfterAllowance(t *testing.T) {
+func TestTouchAfterStall(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 18 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		s := r.open("a")
 		r.listen(7 * unit)
-		r.deafen(unit) // not to be judged before 18
+		r.deafen(10 * unit) // not to be judged before 18
 		r.listen(3 * unit)
 		s.Beat(r.now())
 		r.events()
 		r.listen(10 * unit)
-		r.want("a:2 device.offline silence at 22 seen 12 due 22 silent 10")
+		r.want("a:2 device.offline silence at 31 seen 21 due 31 silent 10")
 	})
 }
 
-// However often a source is deaf, a dead device is judged once the source listens for longer than the allowance.
+// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are remembered.
 func TestDeafAgainAndAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -206,16 +271,20 @@ func TestDeafAgainAndAgain(t *testing.T) {
 			r.deafen(unit)
 			r.listen(2 * unit)
 		}
-		if n := len(r.events()); n != 201 {
-			r.Errorf("%d events, want one online and 100 pairs of deaf and heard", n)
+		events := r.events()
+		if len(events) != 202 {
+			r.Errorf("%d events, want one online, one offline and 100 pairs of deaf and heard", len(events))
 		}
-		r.wantState("a", liveness.Unknown)
+		for _, e := range events {
+			if e.Type == liveness.DeviceOffline && e.HeardSilence > 31*unit {
+				r.Errorf("judged after %g of heard silence", inUnits(e.HeardSilence))
+			}
+		}
+		r.wantState("a", liveness.Offline)
 		v := r.source.View()
 		if len(v.Deaf) != 64 || v.DeafTotal != 100*unit {
 			r.Errorf("%d intervals, %g in all, want 64, 100", len(v.Deaf), inUnits(v.DeafTotal))
 		}
-		r.listen(8 * unit)
-		r.want("a:2 device.offline silence at 408 seen 36 due 408 silent 308") // 36 intervals are forgotten
 	})
 }
 
@@ -286,14 +355,14 @@ func TestClockSteps(t *testing.T) {
 		lastSeen time.Time
 	}{
 		{"a second later", begin.Add(s), s, nil, begin},
-		{"set forward by less than MaxGap", jump(begin.Add(3*s/2), s), 3 * s / 2, nil, jump(begin, s)},
-		{"slept an hour", jump(begin.Add(2*s), time.Hour), 2 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
-		{"set back", jump(begin.Add(3*s), -time.Hour), 3 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
-		{"no monotonic time has passed", jump(begin.Add(3*s), time.Hour), 3 * s, []time.Duration{time.Hour - s}, jump(begin, s)},
+		{"set forward by less than MaxGap", jump(begin.Add(3*s/2), s), 3 * s / 2, nil, begin},
+		{"slept an hour", jump(begin.Add(2*s), time.Hour), 2 * s, []time.Duration{time.Hour - s}, begin},
+		{"set back", jump(begin.Add(3*s), -time.Hour), 3 * s, []time.Duration{time.Hour - s}, begin},
+		{"no monotonic time has passed", jump(begin.Add(3*s), time.Hour), 3 * s, []time.Duration{time.Hour - s}, begin},
 		{
 			"set back again while deaf", jump(begin.Add(9*s), -2*time.Hour), 5 * s,
 			[]time.Duration{time.Hour - s, 4 * s},
-			jump(begin, -time.Hour), // as the clock was set last; that it was set again shows with the next pulse
+			jump(begin, 4*s-2*time.Hour), // earlier by as much as the clock was set back; that it was set again shows with the next pulse
 		},
 	} {
 		if got := source.Pulse(tt.at); got != tt.listened {
@@ -453,9 +522,9 @@ func TestAddSource(t *testing.T) {
 		{"no name", liveness.SourceConfig{}, false},
 		{"negative parts", liveness.SourceConfig{Name: "b", Parts: -1}, false},
 		{"negative gap", liveness.SourceConfig{Name: "b", MaxGap: -1}, false},
-		{"negative allowance", liveness.SourceConfig{Name: "b", Allowance: -1}, false},
-		{"allowance of two years", liveness.SourceConfig{Name: "b", Allowance: 2 * 366 * 24 * time.Hour}, false},
-		{"another", liveness.SourceConfig{Name: "b", Parts: 4, MaxGap: time.Hour, Allowance: time.Hour}, true},
+		{"negative grace", liveness.SourceConfig{Name: "b", ReconnectGrace: -1}, false},
+		{"grace of two years", liveness.SourceConfig{Name: "b", ReconnectGrace: 2 * 366 * 24 * time.Hour}, false},
+		{"another", liveness.SourceConfig{Name: "b", Parts: 4, MaxGap: time.Hour, ReconnectGrace: time.Hour}, true},
 	} {
 		if err := add(tt.cfg); (err == nil) != tt.ok {
 			t.Errorf("%s: AddSource = %v, want ok %v", tt.name, err, tt.ok)

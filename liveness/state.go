@@ -14,14 +14,16 @@ const (
 	Sleeping
 	// Offline is a device with a verdict.
 	Offline
-	// Unknown is a device that counts as alive, but whose source was deaf since its last heartbeat. It is never stored: a device
-	// leaves it by being heard or judged.
+	// Unknown is a device that was alive when it was heard last, and whose source is deaf or has lost its connections since. It is never
+	// stored: a device leaves it by being heard or judged.
 	Unknown
 	// Suspect is a device that is online or late, and was asked for a sign of life before its verdict, see [Policy.Probes]. It is never
 	// stored, and there is no event of it: a device leaves it by being heard or judged, or by losing its connection.
 	Suspect
+	// Pending is a device whose state was decided, but is not committed by the sink yet. It is never stored.
+	Pending
 
-	states = int(Suspect) + 1
+	states = int(Pending) + 1
 )
 
 func (s State) String() string {
@@ -40,6 +42,8 @@ func (s State) String() string {
 		return "unknown"
 	case Suspect:
 		return "suspect"
+	case Pending:
+		return "pending"
 	}
 	return "invalid"
 }
@@ -61,8 +65,10 @@ const (
 	// Will: a broker published the device's last will, so its connection ended, and the device did not come back within the policy's
 	// CloseGrace.
 	Will
+	// Admin: an operator ended the device's session, and it did not come back within the policy's CloseGrace.
+	Admin
 
-	reasons = int(Will) + 1
+	reasons = int(Admin) + 1
 )
 
 func (r Reason) String() string {
@@ -79,6 +85,8 @@ func (r Reason) String() string {
 		return "protocol"
 	case Will:
 		return "will"
+	case Admin:
+		return "admin"
 	}
 	return "invalid"
 }

@@ -40,7 +40,9 @@ func (p *stressPeer) Replaced() {
 	}
 }
 
-func (p *stressPeer) Judged() {}
+func (p *stressPeer) Judged()    {}
+func (p *stressPeer) Dismissed() {}
+func (p *stressPeer) Committed() {}
 
 func (p *stressPeer) Probe() bool { return rand.N(4) > 0 }
 
@@ -133,7 +135,7 @@ func TestStress(t *testing.T) {
 	}
 	stop := start(t, registry)
 	s := &stress{registry: registry, timeout: 4 * time.Millisecond}
-	s.source, err = registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, Allowance: time.Millisecond})
+	s.source, err = registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, ReconnectGrace: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

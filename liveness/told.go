@@ -9,9 +9,7 @@ import "time"
 // [Source.Beat]. Errors: those of Open.
 func (s *Source) Greet(id string, h Hello, now time.Duration) (Welcome, error) {
 	var welcome Welcome
-	c := beat(now)
-	c.epoch, c.then = h.Epoch, func(d *device) { welcome = d.welcomeLocked() }
-	err := s.sign(id, h.Announced, c)
+	err := s.apply(id, h.Announced, signal{now: now, epoch: h.Epoch}, func(d *device) { welcome = d.welcomeLocked() })
 	return welcome, err
 }
 
@@ -20,39 +18,22 @@ func (s *Source) Greet(id string, h Hello, now time.Duration) (Welcome, error) {
 // known. It does nothing to a device that is heard by another source. Errors: ErrStaleEpoch if the device has had a newer session since;
 // those of Beat.
 func (s *Source) Lost(id string, epoch uint64, announced Policy, now time.Duration, why Reason) error {
-	r := s.registry
-	sh, d, err := r.meet(id, announced)
+	sh, d, err := s.registry.meet(id, announced)
 	if err != nil {
 		return err
 	}
 	defer sh.mu.Unlock()
-	if s.elsewhereLocked(d) {
+	if s.elsewhereLocked(d) || d.state == Offline && d.source != s {
 		return nil
 	}
-	switch {
-	case d.state == NeverSeen:
-		s.goneLocked(sh, d, epoch, announced, now, why)
-		return nil
-	case d.state == Offline && d.source != s:
-		return nil
-	}
-	c := change{now: now, to: func(f facts, p Policy) facts { return f.closed(now, why, p) }, epoch: epoch}
-	if announced != (Policy{}) {
-		c.announced = &announced
-	}
-	return s.signLocked(sh, d, c)
+	sig := signal{kind: hangup, now: now, why: why, epoch: epoch}
+	sig.announce(d, announced)
+	return s.signLocked(sh, d, sig, nil)
 }
 
-// elsewhereLocked says whether the device is heard by another source.
+// elsewhereLocked reports whether the device is heard by another source.
 func (s *Source) elsewhereLocked(d *device) bool {
 	return d.session != nil || d.source != nil && d.source != s && !d.source.absent.Load()
-}
-
-// goneLocked makes a device that was never seen one that is offline.
-func (s *Source) goneLocked(sh *deviceShard, d *device, epoch uint64, announced Policy, now time.Duration, why Reason) {
-	d.source, d.epoch = s, max(d.epoch, epoch)
-	d.rule = s.registry.resolveLocked(sh, d.id, announced)
-	s.registry.setLocked(sh, d, facts{last: now}.offline(0, why), now)
 }
 
 // Seed says that a device was online when a message was kept that has just been found: that is no heartbeat. A device that is new is taken
@@ -68,9 +49,7 @@ func (s *Source) Seed(id string, announced Policy, now time.Duration) error {
 	if s.elsewhereLocked(d) {
 		return nil
 	}
-	c := change{now: now, to: func(f facts, p Policy) facts { return f.seeded(now, p) }}
-	if announced != (Policy{}) {
-		c.announced = &announced
-	}
-	return s.signLocked(sh, d, c)
+	sig := signal{kind: retained, now: now}
+	sig.announce(d, announced)
+	return s.signLocked(sh, d, sig, nil)
 }

@@ -42,8 +42,8 @@ func (f facts) closed(now time.Duration, why Reason, p Policy) facts {
 	return f
 }
 
-// seeded returns the facts after a word from before that the device was online.
-func (f facts) seeded(now time.Duration, p Policy) facts {
+// retained returns the facts after a word from before that the device was online.
+func (f facts) retained(now time.Duration, p Policy) facts {
 	lost := f.state == Offline && f.reason != Silence && f.reason != Protocol
 	switch {
 	case f.state == NeverSeen || p.Timeout >= Never || lost:
@@ -57,8 +57,12 @@ func (f facts) seeded(now time.Duration, p Policy) facts {
 // touched returns the facts after a sign of life that nobody can be told of now.
 func (f facts) touched(now time.Duration) facts {
 	f.last = max(f.last, now)
-	if (f.state == Online || f.state == Late) && !f.ending() {
-		f.until, f.asked = 0, 0
+	switch f.state {
+	case Online, Late:
+		f.reason, f.until, f.asked = NoReason, 0, 0
+	case Sleeping:
+		f.reason = NoReason
+	case NeverSeen, Offline, Unknown, Suspect, Pending: // there is no verdict to come
 	}
 	return f
 }
@@ -74,10 +78,62 @@ func (f facts) left(now time.Duration) facts {
 // leaving returns the facts after a goodbye that nobody can be told of now: the verdict comes as soon as it can be.
 func (f facts) leaving(now time.Duration) facts {
 	f = f.touched(now)
-	if f.state == Online || f.state == Late {
+	if f.expected() {
 		f.reason, f.until = Bye, now
 	}
 	return f
+}
+
+// expected reports whether the device is to be heard.
+func (f facts) expected() bool { return f.state != NeverSeen && f.state != Offline }
+
+// from is the instant from which a silence counts.
+func (f facts) from() time.Duration {
+	if f.state == Sleeping && !f.ending() {
+		return max(f.until, f.last)
+	}
+	return f.last
+}
+
+// shifted returns the facts as they are on a clock that is ahead.
+func (f facts) shifted(by time.Duration) facts {
+	f.last = max(f.last+by, 0)
+	if f.until != 0 {
+		f.until = max(f.until+by, 1)
+	}
+	return f
+}
+
+// after returns the facts after a signal.
+func (f facts) after(sig signal, p Policy) facts {
+	switch sig.kind {
+	case asleep:
+		return f.slept(sig.now, max(sig.length, 0), p)
+	case goodbye:
+		return f.left(sig.now)
+	case hangup:
+		if f.state == NeverSeen {
+			return facts{last: sig.now}.offline(0, sig.why)
+		}
+		return f.closed(sig.now, sig.why, p)
+	case retained:
+		return f.retained(sig.now, p)
+	case heartbeat, failure:
+	}
+	return f.heard(sig.now)
+}
+
+// deferred returns the facts after a signal of which nobody can be told now: the state stays, and the rest follows as soon as it can. It
+// returns false for a signal that is to be refused instead.
+func (f facts) deferred(sig signal) (facts, bool) {
+	switch {
+	case sig.announced != nil:
+	case sig.kind == heartbeat:
+		return f.touched(sig.now), true
+	case sig.kind == goodbye:
+		return f.leaving(sig.now), true
+	}
+	return f, false
 }
 
 // news says whether somebody is to be told of the way from before to f.
@@ -93,12 +149,10 @@ func (f facts) offline(due time.Duration, why Reason) facts {
 // verdict returns when the device is to be judged offline if nothing is heard of it, and why; of one that is offline, when and why it
 // was. A device that was not heard since its source was deaf is not judged before notBefore.
 func (f facts) verdict(p Policy, notBefore time.Duration) (at time.Duration, why Reason) {
-	at, why = f.last+p.Timeout, Silence
+	at, why = f.from()+p.Timeout, Silence
 	switch {
 	case f.state == Offline && f.until != 0:
 		return f.until, f.reason
-	case f.state == Sleeping:
-		at = max(f.until, f.last) + p.Timeout // it may have been touched after its sleep
 	case f.ending() && f.until < at:
 		at, why = f.until, f.reason
 	}

@@ -9,6 +9,7 @@ import (
 type View struct {
 	ID        string
 	State     State
+	Decided   State  // of a Pending device: what it is once that is committed
 	Reason    Reason // of an offline device
 	Closing   Reason // why it goes offline unless it comes back: its connection ended. NoReason otherwise
 	Connected bool
@@ -35,7 +36,10 @@ type View struct {
 	// NotBefore is the listening time before which the device is not judged, because its source was deaf, or a maintenance window
 	// excuses its silence; 0 if neither is so.
 	NotBefore time.Duration
-	Sleep     time.Time // when its sleep ends, if it sleeps
+	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its verdict off by GraceMax at most, of which
+	// GraceUsed has passed.
+	Grace, GraceMax, GraceUsed time.Duration
+	Sleep                      time.Time // when its sleep ends, if it sleeps
 	// Asked is how often the device was asked for a sign of life since it was heard last, AskedAt when last.
 	Asked   int
 	AskedAt time.Time
@@ -66,15 +70,18 @@ func (d *device) viewLocked() View {
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
-		ID: d.id, State: f.state, Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
+		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
 		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
-		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.maintenance&byWindow != 0, Own: rule.own,
+		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}
 	if rule.group != nil {
 		v.Group = rule.group.Name
 	}
 	if d.source != nil {
-		d.timesLocked(&v, f, rule.Policy)
+		d.timesLocked(&v, f, d.policyLocked())
+	}
+	if v.State == Pending {
+		v.Decided = d.state
 	}
 	return v
 }
@@ -89,23 +96,23 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	defer s.mu.Unlock()
 	v.LastSeen = s.wallLocked(f.last)
 	v.Deaf = s.deafSinceLocked(f.last)
-	switch {
-	case f.state == Offline:
+	switch f.state {
+	case Offline:
 		v.Reason = f.reason
 		return
-	case f.state == Sleeping:
+	case Sleeping:
 		v.Sleep = s.wallLocked(f.until)
-	case s.unheard(f.last):
-		v.State = Unknown
-	default:
-		v.State = f.shown()
+	case NeverSeen, Online, Late, Unknown, Suspect, Pending:
 	}
 	if f.suspect() {
 		v.Asked, v.AskedAt = int(f.asked), s.wallLocked(f.until)
 	}
 	v.Closing = f.reason
 	if f.awaited(p) {
-		v.NotBefore = d.notBeforeLocked(f.last, p)
+		v.NotBefore = d.notBeforeLocked(f, p)
+		v.Grace = p.grace(s.config.Load())
+		v.GraceMax = maxGraces * v.Grace
+		v.GraceUsed = min(max(v.Now-f.from()-p.Timeout, 0), v.GraceMax)
 		at, _ := f.verdict(p, v.NotBefore)
 		v.Deadline = s.wallLocked(at)
 	}
@@ -149,12 +156,12 @@ func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) 
 // Stats is a picture of a registry.
 type Stats struct {
 	Devices int
-	States  map[State]int // devices that are unknown because their source was deaf are counted as what they were
-	Queued  int           // events that wait for the sink
-	Waits   uint64        // times that a verdict was held up because the outbox was full
-	Fails   uint64        // times that the sink failed
-	Lost    uint64        // events that the sink refused when Run ended, or that came afterwards
-	Flaps   int           // devices that are flapping
+	States  map[State]int
+	Queued  int    // events that wait for the sink
+	Waits   uint64 // times that a verdict was held up because the outbox was full
+	Fails   uint64 // times that the sink failed
+	Lost    uint64 // events that the sink refused when Run ended, or that came afterwards
+	Flaps   int    // devices that are flapping
 	// StalledFor is how long the outbox has been full without the sink taking anything: the sources' clocks stand still. 0 if it works.
 	StalledFor time.Duration
 	// Verdicts of deadlines that passed, and how long after, in listening time: Lag[i] counts those within LagBounds()[i], beyond the
@@ -164,10 +171,16 @@ type Stats struct {
 	LagSum   time.Duration
 }
 
-// Stats returns a picture of the registry. It takes each shard's lock for a moment.
+// Stats returns a picture of the registry. It takes each shard's lock for a moment, again and again; once a source has been cut off it
+// costs a cache line or two per device.
 func (r *Registry) Stats() Stats {
 	st := Stats{Devices: int(r.devices.Load()), States: make(map[State]int), Flaps: len(r.flaps.all())}
+	cut := r.anyCut()
 	for i := range r.shards {
+		if cut {
+			r.eachLocked(i, func(_ *deviceShard, d *device) { st.States[d.stateLocked()]++ })
+			continue
+		}
 		sh := &r.shards[i]
 		sh.mu.Lock()
 		for s, n := range sh.counts {
@@ -178,4 +191,39 @@ func (r *Registry) Stats() Stats {
 	r.outbox.stats(&st)
 	r.lag.stats(&st)
 	return st
+}
+
+// anyCut reports whether there may be devices that are unknown.
+func (r *Registry) anyCut() bool {
+	for _, s := range r.Sources() {
+		if s.unheard(-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// stateLocked is the state as it is shown.
+func (d *device) stateLocked() State {
+	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.lastLocked()) {
+		return shown
+	}
+	return Unknown
+}
+
+// eachLocked calls do for each device of a shard, and lets go of its lock from time to time. Devices that are made meanwhile may be left
+// out.
+func (r *Registry) eachLocked(shard int, do func(*deviceShard, *device)) {
+	sh := &r.shards[shard]
+	for from, more := 0, true; more; from += snapshotStride {
+		sh.mu.Lock()
+		to := min(from+snapshotStride, sh.len)
+		for at := from; at < to; at++ {
+			if d := sh.at(handleOf(at, shard)); d != nil && !d.gone {
+				do(sh, d)
+			}
+		}
+		more = to < sh.len
+		sh.mu.Unlock()
+	}
 }

@@ -42,7 +42,7 @@ func TestToldInstants(t *testing.T) {
 		{"torn at the verdict", map[int]time.Duration{14: -10 * time.Millisecond}, 4 * unit, 14 * unit},
 		{"torn by a lot", map[int]time.Duration{14: -time.Minute}, 4 * unit, 14 * unit},
 		{"torn before the verdict", map[int]time.Duration{13: -10 * time.Millisecond}, 4 * unit, 14 * unit},
-		{"set forward", from(9, hour), 4*unit + hour, 14*unit + hour},
+		{"set forward", from(9, hour), 4 * unit, 14*unit + hour},
 		{"set back", from(9, -hour), 4*unit - hour, 14*unit - hour},
 		{"set back at the verdict", from(14, -hour), 4 * unit, 14 * unit},
 	} {

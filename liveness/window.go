@@ -2,27 +2,28 @@ package liveness
 
 import "time"
 
-// upkeep says why a device is in maintenance, and whether a window excuses its silence.
-type upkeep uint8
+// marks are what is known of a device beside its facts.
+type marks uint8
 
 const (
-	byOperator upkeep = 1 << iota
-	byWindow
-	excused
+	byOperator  marks = 1 << iota // in maintenance
+	byWindow                      // a maintenance window covers it
+	excused                       // that window excuses its silence
+	uncommitted                   // its change of state waits for the sink
 )
 
-func upkeepOf(rec *Record) (u upkeep) {
+func marksOf(rec *Record) (m marks) {
 	if rec.Maintenance {
-		u |= byOperator
+		m |= byOperator
 	}
 	if rec.Window {
-		u |= byWindow
+		m |= byWindow
 	}
-	return u
+	return m
 }
 
 // maintained says whether nobody is to be alarmed by the device.
-func (d *device) maintained() bool { return d.maintenance&(byOperator|byWindow) != 0 }
+func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
 
 // excuse says until when a device's silence does not count.
 type excuse struct {
@@ -84,10 +85,10 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 	if d.source != nil {
 		r.excuseLocked(sh, d, w.Excuse)
 	}
-	if covered == (d.maintenance&byWindow != 0) {
+	if covered == (d.marks&byWindow != 0) {
 		return false
 	}
-	d.maintenance ^= byWindow
+	d.marks ^= byWindow
 	kind := DeviceMaintenanceStopped
 	if covered {
 		kind = DeviceMaintenanceStarted
@@ -104,13 +105,13 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 func (r *Registry) excuseLocked(sh *deviceShard, d *device, left time.Duration) {
 	now := d.source.Now()
 	was, end := sh.excuses[d.id], now+min(left, maxSpan)
-	isExcused := d.maintenance&excused != 0 && was.source == d.source
+	isExcused := d.marks&excused != 0 && was.source == d.source
 	switch {
-	case left == 0 && d.maintenance&excused == 0:
+	case left == 0 && d.marks&excused == 0:
 		return
 	case left == 0 && (!isExcused || was.until+d.rule.Value().Timeout <= now): // it is over
 		delete(sh.excuses, d.id)
-		d.maintenance &^= excused
+		d.marks &^= excused
 	case left == 0 && was.until <= now+excuseTolerance: // its timeout begins
 		return
 	case isExcused && (end-was.until).Abs() <= excuseTolerance:
@@ -134,7 +135,7 @@ func (sh *deviceShard) excuse(d *device, until time.Duration) {
 		sh.excuses = make(map[string]excuse)
 	}
 	sh.excuses[d.id] = excuse{d.source, until}
-	d.maintenance |= excused
+	d.marks |= excused
 }
 
 // Excuse excuses the silence of devices for windows that an earlier process knew of, as [Registry.Cover] does. by says how far the end of the
@@ -170,13 +171,12 @@ func (d *device) group() string {
 	return ""
 }
 
-// notBeforeLocked returns the listening time before which the device, heard last at an instant, is not to be judged.
-func (d *device) notBeforeLocked(last time.Duration, p Policy) time.Duration {
-	at := d.source.notBefore(last, p)
-	if d.maintenance&excused != 0 {
+// notBeforeLocked returns the listening time before which the device, with these facts, is not to be judged.
+func (d *device) notBeforeLocked(f facts, p Policy) time.Duration {
+	if d.marks&excused != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].excuses[d.id]; x.source == d.source {
-			at = max(at, x.until+p.Timeout)
+			return max(x.until+p.Timeout, d.source.notBefore(f.last, max(f.from(), x.until), p))
 		}
 	}
-	return at
+	return d.source.notBefore(f.last, f.from(), p)
 }

@@ -200,7 +200,7 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 		for _, step := range []struct {
 			listen int
 			want   string
-		}{{9, ""}, {2, "d-none d-over"}, {8, "d-none d-over"}, {2, "d-none d-over d-past"}, {48, "d-none d-over d-past"}, {2, "d-none d-over d-past d-open"}} {
+		}{{9, "d-none d-over"}, {2, "d-none d-over"}, {8, "d-none d-over"}, {2, "d-none d-over d-past"}, {48, "d-none d-over d-past"}, {2, "d-none d-over d-past d-open"}} {
 			l.listen(time.Duration(step.listen) * unit)
 			var got []string
 			for _, id := range devices {

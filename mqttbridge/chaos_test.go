@@ -159,7 +159,7 @@ func (w *world) post(f fault) *post {
 	p := &post{world: w, fault: f, told: &recorder{}, link: testmqtt.Proxy(w, w.broker.Addr()), grace: time.Second / 2}
 	p.cfg = mqttbridge.Config{
 		Name: "site", URL: p.link.URL(), Conventions: []convention.Convention{plain{timeout: w.timeout}},
-		ProbeTimeout: w.probeTimeout, Allowance: w.allowance, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
+		ProbeTimeout: w.probeTimeout, ReconnectGrace: w.allowance, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		MaxGap: 10 * time.Second, // a machine that is busy is not to look like a fault
 	}
 	w.posts = append(w.posts, p)

@@ -69,7 +69,10 @@ func newClock(registry *liveness.Registry, cfg *Config) (*clock, error) {
 }
 
 func (c *clock) add(name, note string) (*ear, error) {
-	source, err := c.registry.AddSource(liveness.SourceConfig{Name: name, Note: note, MaxGap: c.config.MaxGap, Allowance: c.config.Allowance})
+	source, err := c.registry.AddSource(liveness.SourceConfig{
+		Name: name, Note: note,
+		MaxGap: c.config.MaxGap, ReconnectGrace: c.config.ReconnectGrace, ReconnectGraceMax: c.config.ReconnectGraceMax,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("mqttbridge: %w", err)
 	}

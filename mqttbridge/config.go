@@ -53,8 +53,8 @@ type Config struct {
 	ReconnectMax time.Duration
 	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before the source is deaf. Default: 5 s.
 	ProbeTimeout time.Duration
-	// MaxGap and Allowance are those of liveness.SourceConfig.
-	MaxGap, Allowance time.Duration
+	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of liveness.SourceConfig.
+	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
 	// Logger receives what happens to the connection. Default: nothing is logged.
 	Logger *slog.Logger
 

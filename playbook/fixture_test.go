@@ -34,7 +34,9 @@ type peer struct {
 }
 
 func (p *peer) Replaced() {}
+func (p *peer) Dismissed() {}
 func (p *peer) Judged()   {}
+func (p *peer) Committed() {}
 func (p *peer) Probe() bool {
 	if p.mute {
 		return false

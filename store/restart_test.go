@@ -47,7 +47,7 @@ func begin(t *testing.T, cfg store.Config, now time.Time) *life {
 	if l.loaded, err = l.store.Load(t.Context(), l.registry); err != nil {
 		t.Fatal(err)
 	}
-	if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "gateway", Allowance: 10 * time.Second}); err != nil {
+	if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "gateway", ReconnectGrace: 10 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

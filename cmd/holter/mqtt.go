@@ -38,7 +38,7 @@ func bridgeConfig(c *config.Config, b *config.Bridge) (mqttbridge.Config, error)
 	out := mqttbridge.Config{
 		Name: b.Name, URL: b.URL, ClientID: b.ClientID, Username: b.Username, Password: passwordOf(b), TLS: files, Conventions: conventions,
 		Share: b.Share, QoS: byte(b.QoS), Watermark: b.Watermark, Queue: b.Queue, MaxPayload: b.MaxPayload, ReconnectMax: b.ReconnectMax,
-		MaxGap: c.Source.MaxGap, Allowance: c.Source.ReconnectAllowance, Ignore: ownTopics(c),
+		MaxGap: c.Source.MaxGap, ReconnectGrace: c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax, Ignore: ownTopics(c),
 	}
 	return out, errors.Join(err, filesErr)
 }

@@ -47,7 +47,7 @@ func (s *server) buildBroker(ctx context.Context) error {
 	}
 	s.broker, err = broker.New(ctx, s.registry, broker.Config{
 		Listen: c.Listen, Auth: auth, TLS: certificates, MaxClients: c.MaxClients, MaxPacket: c.MaxPacket,
-		MaxGap: s.config.Source.MaxGap, Allowance: s.config.Source.ReconnectAllowance, Reserved: s.reserved(), Logger: s.log,
+		MaxGap: s.config.Source.MaxGap, ReconnectGrace: s.config.Source.ReconnectGrace, ReconnectGraceMax: s.config.Source.ReconnectGraceMax, Reserved: s.reserved(), Logger: s.log,
 	})
 	if err != nil {
 		return explainBind(err, "--mqtt")

@@ -200,9 +200,10 @@ func storeConfig(c config.Config) store.Config {
 
 func fleetConfig(c config.Config) liveness.Config {
 	out := liveness.Config{
-		Policy:   liveness.Policy(c.Policy),
-		Flapping: liveness.FlappingConfig(c.Flapping),
-		Devices:  make(map[string]liveness.Policy, len(c.Devices)),
+		Policy:      liveness.Policy(c.Policy),
+		Flapping:    liveness.FlappingConfig(c.Flapping),
+		RetireAfter: c.Source.RetireAfter,
+		Devices:     make(map[string]liveness.Policy, len(c.Devices)),
 	}
 	for id, p := range c.Devices {
 		out.Devices[id] = liveness.Policy(p)
@@ -231,7 +232,7 @@ func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
 		KeepAlive:        c.Gateway.KeepAlive,
 		UserTimeout:      c.Gateway.UserTimeout,
 		MaxGap:           c.Source.MaxGap,
-		Allowance:        c.Source.ReconnectAllowance,
-		Logger:           log,
+		ReconnectGrace:   c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax,
+		Logger: log,
 	}
 }

@@ -117,8 +117,10 @@ type Flapping struct {
 
 // Source tunes the listening clock.
 type Source struct {
-	MaxGap             time.Duration // most that the clock advances between two watermarks
-	ReconnectAllowance time.Duration // listening time each device gets after a restart; 0 is by its interval
+	MaxGap            time.Duration // most that the clock advances between two watermarks
+	ReconnectGrace    time.Duration // that each device gets beside its interval once its connection has to be made anew
+	ReconnectGraceMax time.Duration // of both together
+	RetireAfter       time.Duration // of a source that is configured no more
 }
 
 // Gateway bounds the device connections.

@@ -47,7 +47,9 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		})},
 		{Key: "source", Set: strictyaml.Section(d, []strictyaml.Field{
 			{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
-			{Key: "reconnect_allowance", Set: strictyaml.Value(d, &c.Source.ReconnectAllowance, span{min: time.Millisecond, max: aYear}.parse)},
+			{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
+			{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
+			{Key: "retire_after", Set: strictyaml.Value(d, &c.Source.RetireAfter, span{min: time.Second, max: aYear}.parse)},
 		})},
 		{Key: "gateway", Set: gateway(d, &c.Gateway)},
 		{Key: "broker", Set: r.brokerSection(d)},

@@ -65,7 +65,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Broker,
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	b.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
-		Name: cfg.Source, MaxGap: cfg.MaxGap, Allowance: cfg.Allowance,
+		Name: cfg.Source, MaxGap: cfg.MaxGap, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax,
 	})
 	if err != nil {
 		_ = l.Close()

@@ -16,8 +16,8 @@ type Config struct {
 	Listen string
 	// Source is the source's name in events and views. Default: "mqtt".
 	Source string
-	// MaxGap and Allowance are those of liveness.SourceConfig.
-	MaxGap, Allowance time.Duration
+	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of liveness.SourceConfig.
+	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
 	// Auth says who may connect. Default: everybody on this machine, and nobody else, as [Anonymous](true) does.
 	Auth Auth
 	// Reserved is a prefix of topics that only the program publishes under; clients may read them. Default: "holter/". "-": none.

@@ -213,6 +213,12 @@ func (c *conn) full() bool { return c.unsent.Load() > int64(c.broker.config.MaxU
 // Replaced implements liveness.Peer.
 func (c *conn) Replaced() { c.broker.closer.add(c, packets.ErrSessionTakenOver) }
 
+// Dismissed implements liveness.Peer.
+func (c *conn) Dismissed() { c.broker.closer.add(c, packets.ErrAdministrativeAction) }
+
+// Committed implements liveness.Peer.
+func (c *conn) Committed() {}
+
 // Judged implements liveness.Peer.
 func (c *conn) Judged() { c.broker.closer.add(c, packets.ErrKeepAliveTimeout) }
 

@@ -124,7 +124,7 @@ func (c *Config) possible(disk bool) []FaultKind {
 // yaml is the server's configuration file.
 func (c *Config) yaml() string {
 	r := &c.Rules
-	text := fmt.Sprintf("policy:\n  timeout: %v\n  close_grace: %v\n  interval: %v\n  late_after: %v\nsource:\n  reconnect_allowance: %v\n  max_gap: %v\n",
+	text := fmt.Sprintf("policy:\n  timeout: %v\n  close_grace: %v\n  interval: %v\n  late_after: %v\nsource:\n  reconnect_grace: %v\n  max_gap: %v\n",
 		r.Timeout, r.CloseGrace, r.Interval, max(r.Timeout*3/4, r.Interval), r.allowance(), r.MaxGap)
 	if c.Database != Memory {
 		text += fmt.Sprintf("checkpoint: %v\n", r.Checkpoint)

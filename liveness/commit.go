@@ -1,0 +1,66 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what had happened.
+var ErrUncommitted = errors.New("liveness: the registry ended before this was committed")
+
+// AfterCommit calls done once the sink has taken all that happened before the call; with false if the registry's Run ends before. Where
+// nothing waits for the sink it calls it at once, otherwise later from the goroutine of Run: done must return at once, and not wait for
+// anything of the registry.
+func (r *Registry) AfterCommit(done func(committed bool)) { r.outbox.after(done) }
+
+// Commit waits until the sink has taken all that happened before the call. Whoever is told that a change was made should be told
+// afterwards. Errors: [ErrUncommitted], that of ctx.
+func (r *Registry) Commit(ctx context.Context) error {
+	done := make(chan bool, 1)
+	r.outbox.after(func(committed bool) { done <- committed })
+	select {
+	case committed := <-done:
+		if !committed {
+			return ErrUncommitted
+		}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// committed notes that the sink has taken events.
+func (r *Registry) committed(events []Event) {
+	for i := range events {
+		if events[i].Record != nil {
+			r.committedOne(&events[i])
+		}
+	}
+}
+
+// committedOne notes that the sink has taken an event of a device. If it is the device's latest, its state is one that can be shown, and its
+// session is told.
+func (r *Registry) committedOne(e *Event) {
+	sh, d := r.lock(e.handle)
+	defer sh.mu.Unlock()
+	if d == nil || d.gone || d.seq != e.Seq {
+		return
+	}
+	if d.marks&uncommitted != 0 {
+		sh.counts[d.shownLocked()]--
+		d.marks &^= uncommitted
+		sh.counts[d.shownLocked()]++
+	}
+	s := d.session
+	if s == nil {
+		return
+	}
+	s.pending.Store(false)
+	switch {
+	case s.peer == nil:
+	case d.state == Offline:
+		s.peer.Judged()
+	default:
+		s.peer.Committed()
+	}
+}

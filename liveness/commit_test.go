@@ -1,0 +1,122 @@
+package liveness_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// commitPeer notes in which order it is told of what.
+type commitPeer struct {
+	peer
+
+	told []string
+}
+
+func (p *commitPeer) Judged()    { p.told = append(p.told, "judged") }
+func (p *commitPeer) Committed() { p.told = append(p.told, "committed") }
+
+// What is decided is pending, and nobody is told of it, until the sink has taken it.
+func TestPending(t *testing.T) {
+	var gate chan error
+	k := &sink{append: func([]liveness.Event) error { return <-gate }}
+	withSink(t, k, 0, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		gate = make(chan error)
+		var session liveness.Session
+		p := new(commitPeer)
+		state := func(want liveness.State, pending bool) {
+			t.Helper()
+			synctest.Wait()
+			v, err := r.Device("a")
+			if err != nil || v.State != want || session.Pending() != pending || r.Stats().States[want] != 1 {
+				t.Errorf("%v, %v, pending %v, %v; want %v, pending %v", v.State, err, session.Pending(), r.Stats().States, want, pending)
+			}
+		}
+		if _, err := s.Open(&session, "a", liveness.Hello{}, p, s.Time(time.Now())); err != nil {
+			t.Fatal(err)
+		}
+		committed := 0
+		r.AfterCommit(func(ok bool) {
+			if ok {
+				committed++
+			}
+		})
+		state(liveness.Pending, true)
+		gate <- errors.New("not now")
+		time.Sleep(time.Second)
+		state(liveness.Pending, true)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := r.Commit(ctx); !errors.Is(err, context.DeadlineExceeded) || committed != 0 || len(p.told) != 0 {
+			t.Errorf("Commit = %v while the sink refuses; %d told, %v", err, committed, p.told)
+		}
+		gate <- nil
+		state(liveness.Online, false)
+		if err := r.Commit(context.Background()); err != nil || committed != 1 || len(p.told) != 1 || p.told[0] != "committed" {
+			t.Errorf("Commit = %v, %d told, %v", err, committed, p.told)
+		}
+		for range 91 {
+			time.Sleep(time.Second)
+			s.Watermark(0, s.Pulse(time.Now()))
+		}
+		state(liveness.Pending, true)
+		if len(p.told) != 1 {
+			t.Errorf("told %v before the verdict was committed", p.told)
+		}
+		gate <- nil // that the source was deaf
+		gate <- nil
+		state(liveness.Offline, false)
+		if len(p.told) != 2 || p.told[1] != "judged" {
+			t.Errorf("told %v", p.told)
+		}
+		session.Beat(s.Time(time.Now()))
+		r.AfterCommit(func(ok bool) {
+			if ok {
+				t.Error("what the sink never took counts as committed")
+			}
+			committed++
+		})
+		go func() {
+			for range 2 { // the attempt that is under way, and the last one
+				gate <- errors.New("never")
+			}
+		}()
+		time.Sleep(time.Millisecond)
+		if err := stop(); err == nil || committed != 2 {
+			t.Errorf("Run = %v, %d told", err, committed)
+		}
+	})
+}
+
+// An operator ends a session, and the device comes back or does not.
+func TestDisconnect(t *testing.T) {
+	inRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: 4 * unit}}, liveness.SourceConfig{}, func(r *rig) {
+		back, gone := new(peer), new(peer)
+		r.openAs("back", liveness.Hello{}, back)
+		session := r.openAs("gone", liveness.Hello{}, gone)
+		r.listen(unit)
+		r.events()
+		for _, id := range []string{"back", "gone"} {
+			if had, err := r.registry.Disconnect(id); !had || err != nil {
+				r.Errorf("Disconnect(%q) = %v, %v", id, had, err)
+			}
+		}
+		if had, err := r.registry.Disconnect("gone"); had || err != nil {
+			r.Errorf("Disconnect again = %v, %v", had, err)
+		}
+		if _, err := r.registry.Disconnect("nobody"); !errors.Is(err, liveness.ErrUnknownDevice) {
+			r.Errorf("Disconnect of an unknown device = %v", err)
+		}
+		if *back != (peer{dismissed: 1}) || *gone != (peer{dismissed: 1}) || session.Beat(r.now()) {
+			r.Errorf("peers %+v, %+v", *back, *gone)
+		}
+		r.want()
+		r.open("back")
+		r.listen(4 * unit)
+		r.want("gone:2 device.offline admin at 5 seen 0 due 5 silent 5")
+	})
+}

@@ -1,0 +1,75 @@
+package liveness
+
+import "time"
+
+// course is the way of a source's listening time through wall time: where it goes on after each gap. In between both go on alike.
+type course struct {
+	turns []turn // oldest first
+}
+
+// turn is where listening time goes on.
+type turn struct {
+	listened time.Duration
+	wall     time.Time
+}
+
+const (
+	// turnsKept is how many turns are remembered.
+	turnsKept = 2 * deafKept
+	// driftTolerance is by how much the wall clock may leave a course before that takes a turn. Within it, what was read of the clock once
+	// holds, so that one listening time is one instant.
+	driftTolerance = 50 * time.Millisecond
+)
+
+// turn makes listening time go on from an instant. One that lies before what was expected shows that the wall clock was set back: then
+// what was before is made earlier, too.
+func (c *course) turn(listened time.Duration, wall time.Time) {
+	if len(c.turns) > 0 {
+		if back := wall.Sub(c.at(listened)); back < 0 {
+			for i := range c.turns {
+				c.turns[i].wall = c.turns[i].wall.Add(back)
+			}
+		}
+	}
+	if len(c.turns) == turnsKept {
+		c.turns = append(c.turns[:0], c.turns[1:]...)
+	}
+	c.turns = append(c.turns, turn{listened, wall})
+}
+
+// keepUp takes a turn if the wall clock has left the course.
+func (c *course) keepUp(listened time.Duration, wall time.Time) {
+	if wall.Sub(c.at(listened)).Abs() > driftTolerance {
+		c.turn(listened, wall)
+	}
+}
+
+// restore makes a course from what was kept of it.
+func (c *course) restore(deaf []DeafInterval, listened time.Duration, at time.Time) {
+	c.turns = c.turns[:0]
+	for i, d := range deaf {
+		if i == 0 {
+			c.turn(0, d.From.Add(-d.Listened))
+		}
+		c.turn(d.Listened, d.To)
+	}
+	switch {
+	case at.IsZero():
+	case len(c.turns) == 0:
+		c.turn(listened, at)
+	default:
+		c.keepUp(listened, at)
+	}
+}
+
+// at returns the instant of a listening time, zero if there is no course yet.
+func (c *course) at(listened time.Duration) time.Time {
+	if len(c.turns) == 0 {
+		return time.Time{}
+	}
+	i := len(c.turns) - 1
+	for i > 0 && c.turns[i].listened > listened {
+		i--
+	}
+	return c.turns[i].wall.Add(listened - c.turns[i].listened)
+}

@@ -1,0 +1,98 @@
+package liveness
+
+import "time"
+
+// DeafInterval is a time in which a source heard nothing.
+type DeafInterval struct {
+	From, To time.Time
+	// Listened is the source's listening time, which stood still.
+	Listened time.Duration
+}
+
+// deafKept is how many deaf intervals a source remembers one by one.
+const deafKept = 64
+
+// beginLocked is the first pulse. All that passed since the source listened last, before a restart, was deaf.
+func (s *Source) beginLocked(now time.Time) time.Duration {
+	listened, wall := s.restarted(), now.Round(0)
+	if from := s.past; !from.IsZero() {
+		to := wall
+		if to.Before(from) {
+			to = from // the wall clock was set back
+		}
+		s.endLocked(DeafInterval{From: from, To: to, Listened: listened})
+	} else {
+		s.course.turn(listened, wall)
+	}
+	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
+	return listened
+}
+
+// endLocked reports the deaf interval before a restart's first pulse. Events take turns: after an odd number of them it was told that the
+// source is deaf.
+func (s *Source) endLocked(d DeafInterval) {
+	if s.seq%2 == 1 {
+		s.heardLocked(d)
+		return
+	}
+	s.deafLocked(d)
+}
+
+// deafLocked reports a deaf interval that has come to its end.
+func (s *Source) deafLocked(d DeafInterval) {
+	s.emitLocked(SourceDeaf, d.From, d.To.Sub(d.From))
+	s.heardLocked(d)
+}
+
+// heardLocked reports the end of a deaf interval.
+func (s *Source) heardLocked(d DeafInterval) {
+	if len(s.deaf) == deafKept {
+		s.deaf = append(s.deaf[:0], s.deaf[1:]...)
+	}
+	s.deaf = append(s.deaf, d)
+	s.deafTotal += d.To.Sub(d.From)
+	s.course.turn(d.Listened, d.To)
+	s.emitLocked(SourceHeard, d.To, d.To.Sub(d.From))
+}
+
+func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
+	s.seq++
+	s.registry.outbox.put(Event{Type: t, Subject: s.name, Source: s.name, Seq: s.seq, Time: at, Deaf: deaf})
+}
+
+// Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is
+// lost: a cut, as connections have to be made anew. The source is deaf from there, or up to two ticks of the timers later, to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices
+// that it heard last are unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or
+// never listened it does nothing.
+func (s *Source) Deafen(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.latest.Load()
+	if last == nil || last.deaf {
+		return
+	}
+	listened := last.listened + min(at.Sub(last.at), s.config.Load().MaxGap)
+	listened = max(listened, s.clock.Now())
+	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, which are rounded up
+	on := listened - last.listened
+	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
+	s.latest.Store(next)
+	s.emitLocked(SourceDeaf, next.wall, 0)
+}
+
+// hearLocked is the first pulse after the source was deaf.
+func (s *Source) hearLocked(last *pulse, now time.Time) {
+	to := last.wallAt(now)
+	deaf := max(now.Sub(last.at), to.Sub(last.wall))
+	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
+	s.gaps.addCut(last.listened)
+	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
+}
+
+// restarted returns the listening time at which the source goes on after a restart, 0 if it is new.
+func (s *Source) restarted() time.Duration { return max(time.Duration(s.gaps.cut.Load()), 0) }
+
+// wallLocked returns the instant at which the source's listening time was listened, or will be if it listens on; zero if it never
+// listened. It is the same for each call, unless the wall clock is set back in between. Of two listening times that are converted under
+// one lock, the instants are at least as far apart as they are.
+func (s *Source) wallLocked(listened time.Duration) time.Time { return s.course.at(listened) }

@@ -1,0 +1,183 @@
+package liveness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+var (
+	// ErrUnknownSource is returned by [Registry.Retire] for a name that no source has.
+	ErrUnknownSource = errors.New("liveness: unknown source")
+	// ErrSourceInUse is returned by [Registry.Retire] for a source that was added.
+	ErrSourceInUse = errors.New("liveness: the source is in use")
+)
+
+const (
+	// followEvery is how often the clocks of retired sources are moved.
+	followEvery = 500 * time.Millisecond
+	// followGap is the MaxGap of a retired source: nothing is heard by it, so its clock may be coarse.
+	followGap = 5 * time.Second
+)
+
+// Retire says that a source that was restored will not be added again. Its devices keep their silence, and are judged by the clock of the
+// sources of its kind, or of all if there is none of its kind; the kind is what stands before the first colon or slash of a source's name.
+// Devices that nobody but the source vouched for (see [Never]) get the fleet's timeout. The registry does so by itself after
+// Config.RetireAfter. Adding a source of that name ends it. Errors: ErrUnknownSource, ErrSourceInUse.
+func (r *Registry) Retire(name string) error {
+	s := r.source(name)
+	switch {
+	case s == nil:
+		return fmt.Errorf("%w: %q", ErrUnknownSource, name)
+	case !s.absent.Load():
+		return fmt.Errorf("%w: %q", ErrSourceInUse, name)
+	}
+	s.missed.Store(max(s.missed.Load(), int64(r.patience)))
+	r.retire(s)
+	return nil
+}
+
+// retire makes an absent source one that follows the clock of others.
+func (r *Registry) retire(s *Source) {
+	s.mu.Lock()
+	again := !s.absent.Load() || s.retired.Swap(true)
+	cfg := *s.config.Load()
+	cfg.MaxGap = followGap
+	s.config.Store(&cfg)
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	for shard := range r.shards { // those with Never have a timeout now
+		r.eachLocked(shard, func(sh *deviceShard, d *device) {
+			if d.source == s && d.rule.Value().Timeout == Never {
+				r.rearmLocked(sh, d)
+			}
+		})
+	}
+}
+
+// fleetTimeout is the timeout of devices that nobody vouches for any more.
+func (r *Registry) fleetTimeout() time.Duration {
+	if p := r.fleet.filled(); p.Timeout != Never {
+		return p.Timeout
+	}
+	return defaultTimeout
+}
+
+// watchAbsent looks after the sources that were restored and not added, until ctx is done.
+func (r *Registry) watchAbsent(ctx context.Context) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	f := follower{registry: r, last: time.Now(), read: make(map[*Source]time.Duration), sent: make(map[*Source]*mark)}
+	for {
+		select {
+		case now := <-tick.C:
+			f.step(now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follower moves the clocks of retired sources after those of others.
+type follower struct {
+	registry *Registry
+	last     time.Time                 // of the step before
+	read     map[*Source]time.Duration // the clocks of the sources that are there, then
+	sent     map[*Source]*mark         // of retired sources: what waits for others to come so far
+}
+
+// mark is a listening time of a retired source, and what the others have to have read until then.
+type mark struct {
+	listened time.Duration
+	others   map[*Source]time.Duration
+}
+
+// step looks at the clocks once.
+func (f *follower) step(now time.Time) {
+	var present, absent, heard []*Source
+	for _, s := range f.registry.Sources() {
+		if s.absent.Load() {
+			absent = append(absent, s)
+			continue
+		}
+		present = append(present, s)
+		clock := s.Now()
+		if clock > f.read[s] {
+			heard = append(heard, s)
+		}
+		f.read[s] = clock
+	}
+	passed := min(now.Sub(f.last), followGap)
+	f.last = now
+	if len(heard) == 0 {
+		return
+	}
+	for _, s := range absent {
+		if !s.retired.Load() {
+			if time.Duration(s.missed.Add(int64(passed))) < f.registry.patience {
+				continue
+			}
+			f.registry.retire(s)
+		}
+		f.follow(s, now, kin(s, present), heard)
+	}
+}
+
+// kin returns those of the sources that are of the same kind as s, or all if none is.
+func kin(s *Source, sources []*Source) []*Source {
+	var same []*Source
+	for _, other := range sources {
+		if other.kind() == s.kind() {
+			same = append(same, other)
+		}
+	}
+	if len(same) == 0 {
+		return sources
+	}
+	return same
+}
+
+func (s *Source) kind() string {
+	if i := strings.IndexAny(s.name, ":/"); i >= 0 {
+		return s.name[:i]
+	}
+	return s.name
+}
+
+// follow lets a retired source listen while one of the others does. Its clock passes an instant when all that reached those by then is
+// processed: one of its devices may be among it.
+func (f *follower) follow(s *Source, now time.Time, others, heard []*Source) {
+	listening := false
+	for _, other := range others {
+		for _, h := range heard {
+			listening = listening || h == other
+		}
+	}
+	if !listening {
+		return
+	}
+	listened := s.Pulse(now)
+	if m := f.sent[s]; m != nil {
+		for other, want := range m.others {
+			if other.Now() < want && !other.isDeaf() {
+				return
+			}
+		}
+		s.Watermark(0, m.listened)
+	}
+	m := &mark{listened: listened, others: make(map[*Source]time.Duration)}
+	for _, other := range others {
+		m.others[other] = other.Time(now)
+	}
+	f.sent[s] = m
+}
+
+// isDeaf reports whether the source hears nothing at all.
+func (s *Source) isDeaf() bool {
+	p := s.latest.Load()
+	return p == nil || p.deaf
+}
