@@ -64,7 +64,7 @@ func FuzzDualmap(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 0, 2, 2, 0, 3, 3, 0, 4, 4, 0, 5, 5, 2, 1, 1, 2, 3, 3, 0, 6, 6, 0, 7, 7})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		const capacity = 5
-		m, want := dualmap.New(capacity, true), &model{arming: map[uint32]uint16{}, capacity: capacity}
+		m, want := dualmap.New(capacity, true, nil), &model{arming: map[uint32]uint16{}, capacity: capacity}
 		for ; len(script) >= 3; script = script[3:] {
 			play(t, m, want, script[0], int(script[1]), uint64(script[2]))
 			compare(t, m, want)
