@@ -2,7 +2,6 @@ package dualmap
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"sync/atomic"
 	"unsafe"
@@ -40,15 +39,6 @@ const (
 	paramsAt   = leavingsAt + 8*chunkLen
 )
 
-// column returns the part of a block that a column of type T lies in.
-func column[T any](block []byte, at int) *T {
-	part := block[at:]
-	if size := unsafe.Sizeof(*new(T)); size > uintptr(len(part)) {
-		panic(fmt.Sprintf("dualmap: a memory returned %d bytes, want %d", len(block), ChunkBytes))
-	}
-	return (*T)(unsafe.Pointer(unsafe.SliceData(part)))
-}
-
 // newChunk returns a chunk of vacant slots, in the memory if there is one with room.
 func (m *Map) newChunk() chunk {
 	c := chunk{armings: new([chunkLen]uint16)}
@@ -63,13 +53,13 @@ func (m *Map) newChunk() chunk {
 		c.words, c.data, c.params = new([chunkLen]atomic.Uint64), new([chunkLen]uint64), new([chunkLen]atomic.Uint32)
 		return c
 	}
-	if uintptr(unsafe.Pointer(unsafe.SliceData(block)))%8 != 0 {
-		panic("dualmap: a memory returned bytes that are not aligned to eight")
+	if len(block) != ChunkBytes || uintptr(unsafe.Pointer(unsafe.SliceData(block)))%8 != 0 {
+		panic("dualmap: a memory returned a chunk of another size, or one that is not aligned to eight")
 	}
-	c.words = column[[chunkLen]atomic.Uint64](block, wordsAt)
-	c.data = column[[chunkLen]uint64](block, dataAt)
-	c.leavings = column[[chunkLen]atomic.Uint64](block, leavingsAt)
-	c.params = column[[chunkLen]atomic.Uint32](block, paramsAt)
+	c.words = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[wordsAt]))
+	c.data = (*[chunkLen]uint64)(unsafe.Pointer(&block[dataAt]))
+	c.leavings = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[leavingsAt]))
+	c.params = (*[chunkLen]atomic.Uint32)(unsafe.Pointer(&block[paramsAt]))
 	return c
 }
 

@@ -47,7 +47,8 @@ type Config struct {
 	// must not panic. Default: panics are only counted.
 	OnPanic func(recovered any)
 	// Memory, if not nil, holds the timers of the groups, but not those with funcs, so that [Left] can tell of them when the process
-	// was killed. One memory for one engine. Default: they lie in the Go heap.
+	// was killed. One memory for one engine; Close leaves in it what is there. Where it has no room the Go heap serves.
+	// Default: the Go heap.
 	Memory dualmap.Memory
 }
 
