@@ -87,6 +87,9 @@ func (m *Memory) begin(head []byte) error {
 	return nil
 }
 
+// unlocked as a lock takes none.
+const unlocked = 0
+
 // open opens a regular file of ours, and locks it. Errors: ErrInUse.
 func open(path string, flags, lock int) (*os.File, error) {
 	fd, err := unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0o600)
@@ -108,6 +111,9 @@ func check(fd int, path string, lock int) error {
 	}
 	if opened.Mode&unix.S_IFMT != unix.S_IFREG || int(opened.Uid) != os.Geteuid() || opened.Mode&0o077 != 0 || opened.Nlink > 1 {
 		return fmt.Errorf("shm: %s is not a file of this user's alone", path)
+	}
+	if lock == unlocked {
+		return nil
 	}
 	if err := unix.Flock(fd, lock|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("%w: %s", ErrInUse, path)
@@ -267,22 +273,32 @@ func collect(dir, except string) {
 }
 
 func collectOne(path string) {
-	file, err := open(path, unix.O_RDONLY, unix.LOCK_EX)
+	for _, lock := range []int{unlocked, unix.LOCK_EX} { // the lock is for those only that are to go: somebody may be about to read the others
+		file, ok := orphan(path, lock)
+		if !ok {
+			return
+		}
+		defer file.Close()
+	}
+	_ = os.Remove(path) // or it stays until the next time
+}
+
+// orphan opens a file if it belongs to something that does not exist any more.
+func orphan(path string, lock int) (file *os.File, ok bool) {
+	file, err := open(path, unix.O_RDONLY, lock)
 	if err != nil {
-		return
+		return nil, false
 	}
-	defer file.Close()
 	head := make([]byte, headerLen)
-	if _, err := io.ReadFull(file, head); err != nil {
-		return
+	_, err = io.ReadFull(file, head)
+	h, damage := decode(head)
+	if err == nil && damage == nil && h.path != "" && h.space == space() {
+		if _, err := os.Lstat(h.path); errors.Is(err, fs.ErrNotExist) {
+			return file, true
+		}
 	}
-	h, err := decode(head)
-	if err != nil || h.path == "" || h.space != space() {
-		return
-	}
-	if _, err := os.Lstat(h.path); errors.Is(err, fs.ErrNotExist) {
-		_ = os.Remove(path) // or somebody else's turn
-	}
+	_ = file.Close() // nothing was written
+	return nil, false
 }
 
 // bootID names the boot of the machine, "" if the system does not tell.
