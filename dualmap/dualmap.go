@@ -50,7 +50,8 @@ type Map struct {
 	retired   uint32
 	free      freeQueue
 	positions bool
-	memory    Memory // or nil
+	memory    Memory                     // or nil
+	leavings  []*[chunkLen]atomic.Uint64 // by chunk, nil for one that is not in the memory; empty without a memory
 }
 
 // chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and the parameters only,
@@ -60,8 +61,7 @@ type chunk struct {
 	params    *[chunkLen]atomic.Uint32
 	data      *[chunkLen]uint64
 	armings   *[chunkLen]uint16
-	positions *[chunkLen]uint32        // nil unless asked for
-	leavings  *[chunkLen]atomic.Uint64 // last values of those that are removed; nil if the chunk is not in a memory
+	positions *[chunkLen]uint32 // nil unless asked for
 }
 
 // New returns an empty map of at most capacity slots. With positions each slot has a further column that an index can
@@ -109,8 +109,8 @@ func (m *Map) Release(slot uint32) {
 	m.live--
 	c := m.chunkOf(slot)
 	c.armings[slot&chunkMask] = 0
-	if c.leavings != nil {
-		c.leavings[slot&chunkMask].Store(0)
+	if l := m.leaving(slot); l != nil {
+		l.Store(0)
 	}
 	if c.words[slot&chunkMask].Load()>>ValueBits == 0 { // the last generation has lived here
 		m.retired++
@@ -143,20 +143,15 @@ func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
 // Remove ends an entry if its value is still old, 1 to [MaxValue], and says whether it did. Who ended it must [Map.Release] its
 // slot. On a map with a memory, Remove needs the lock.
 func (m *Map) Remove(o Original, old uint64) bool {
-	c := m.find(o)
-	if c == nil {
+	w := m.word(o)
+	if w == nil {
 		return false
 	}
-	i := o.Slot & chunkMask
 	generation := uint64(o.Generation)
-	w, was, next := &c.words[i], generation<<ValueBits|old, (generation+1)<<ValueBits // wraps to 0: retired
-	if c.leavings == nil {
-		return w.CompareAndSwap(was, next)
+	was, next := generation<<ValueBits|old, (generation+1)<<ValueBits // wraps to 0: retired
+	if l := m.leaving(o.Slot); l != nil && w.Load() == was {          // else the slot is not this entry's
+		l.Store(old)
 	}
-	if w.Load() != was {
-		return false // and the slot may have another tenant, or none
-	}
-	c.leavings[i].Store(old)
 	return w.CompareAndSwap(was, next)
 }
 
@@ -202,22 +197,13 @@ func (m *Map) Slots() uint32 { return m.used }
 // Retired returns the number of slots that have used up their generations.
 func (m *Map) Retired() int { return int(m.retired) }
 
-// find returns the chunk that an entry is in, or nil if there can be no such entry.
-func (m *Map) find(o Original) *chunk {
+// word returns where an entry's word is, or nil if there can be no such entry.
+func (m *Map) word(o Original) *atomic.Uint64 {
 	chunks := *m.chunks.Load()
 	if int(o.Slot>>chunkBits) >= len(chunks) || o.Generation > MaxGeneration {
 		return nil
 	}
-	return &chunks[o.Slot>>chunkBits]
-}
-
-// word returns where an entry's word is, or nil if there can be no such entry.
-func (m *Map) word(o Original) *atomic.Uint64 {
-	c := m.find(o)
-	if c == nil {
-		return nil
-	}
-	return &c.words[o.Slot&chunkMask]
+	return &chunks[o.Slot>>chunkBits].words[o.Slot&chunkMask]
 }
 
 func (m *Map) chunkOf(slot uint32) *chunk { return &(*m.chunks.Load())[slot>>chunkBits] }

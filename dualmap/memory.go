@@ -48,6 +48,7 @@ func (m *Map) newChunk() chunk {
 	var block []byte
 	if m.memory != nil {
 		block = m.memory.Chunk(ChunkBytes)
+		m.leavings = append(m.leavings, nil)
 	}
 	if block == nil {
 		c.words, c.data, c.params = new([chunkLen]atomic.Uint64), new([chunkLen]uint64), new([chunkLen]atomic.Uint32)
@@ -58,9 +59,17 @@ func (m *Map) newChunk() chunk {
 	}
 	c.words = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[wordsAt]))
 	c.data = (*[chunkLen]uint64)(unsafe.Pointer(&block[dataAt]))
-	c.leavings = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[leavingsAt]))
+	m.leavings[len(m.leavings)-1] = (*[chunkLen]atomic.Uint64)(unsafe.Pointer(&block[leavingsAt]))
 	c.params = (*[chunkLen]atomic.Uint32)(unsafe.Pointer(&block[paramsAt]))
 	return c
+}
+
+// leaving returns where the last value of a removed entry is noted, or nil if the slot is not in a memory.
+func (m *Map) leaving(slot uint32) *atomic.Uint64 {
+	if len(m.leavings) == 0 || m.leavings[slot>>chunkBits] == nil {
+		return nil
+	}
+	return &m.leavings[slot>>chunkBits][slot&chunkMask]
 }
 
 // Entry is what a block holds of an entry.
