@@ -17,4 +17,11 @@
 //
 // [Map.Load], [Map.CompareAndSwap], [Map.Remove] and [Map.Param] may be called by any goroutine at any time; they take no
 // lock. All other methods change or read the structure of the map, and need the lock that guards it, which is the caller's.
+// [Map.Remove] needs it, too, on a map with a memory.
+//
+// # Memory
+//
+// A map may keep its entries in a [Memory], for instance a shared mapping of a file. When the process is killed, between whatever
+// two of its instructions, [Scan] finds in the blocks of that memory every entry with its latest value, its data and its parameter.
+// Loads and swaps cost the same as in the Go heap.
 package dualmap

@@ -15,7 +15,7 @@ const (
 	// MaxGeneration is the generation of a slot's last tenant. The first has generation 1, so that many tenants a slot has.
 	MaxGeneration = 1<<GenerationBits - 1
 	// SlotBytes is the memory of one slot, without the optional position column. Either that column, or to be vacant again after an
-	// entry, takes four bytes more.
+	// entry, takes four bytes more; to lie in a [Memory] eight.
 	SlotBytes = 8 + 8 + 4 + 2
 
 	chunkBits = 9
@@ -50,6 +50,8 @@ type Map struct {
 	retired   uint32
 	free      freeQueue
 	positions bool
+	memory    Memory                     // or nil
+	leavings  []*[chunkLen]atomic.Uint64 // by chunk, nil for one that is not in the memory; empty without a memory
 }
 
 // chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and the parameters only,
@@ -63,9 +65,9 @@ type chunk struct {
 }
 
 // New returns an empty map of at most capacity slots. With positions each slot has a further column that an index can
-// note its place in, see [Map.SetPosition].
-func New(capacity uint32, positions bool) *Map {
-	m := &Map{capacity: min(capacity, maxSlots), positions: positions}
+// note its place in, see [Map.SetPosition]. With a memory that is not nil its entries outlive the process, see [Scan].
+func New(capacity uint32, positions bool, memory Memory) *Map {
+	m := &Map{capacity: min(capacity, maxSlots), positions: positions, memory: memory}
 	m.chunks.Store(new([]chunk))
 	return m
 }
@@ -98,16 +100,7 @@ func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 
 // grow adds a chunk of vacant slots.
 func (m *Map) grow() {
-	c := chunk{
-		words:   new([chunkLen]atomic.Uint64),
-		params:  new([chunkLen]atomic.Uint32),
-		data:    new([chunkLen]uint64),
-		armings: new([chunkLen]uint16),
-	}
-	if m.positions {
-		c.positions = new([chunkLen]uint32)
-	}
-	chunks := append(*m.chunks.Load(), c) // readers of the old header never look past its length
+	chunks := append(*m.chunks.Load(), m.newChunk()) // readers of the old header never look past its length
 	m.chunks.Store(&chunks)
 }
 
@@ -116,6 +109,9 @@ func (m *Map) Release(slot uint32) {
 	m.live--
 	c := m.chunkOf(slot)
 	c.armings[slot&chunkMask] = 0
+	if l := m.leaving(slot); l != nil {
+		l.Store(0)
+	}
 	if c.words[slot&chunkMask].Load()>>ValueBits == 0 { // the last generation has lived here
 		m.retired++
 		return
@@ -145,14 +141,18 @@ func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
 }
 
 // Remove ends an entry if its value is still old, 1 to [MaxValue], and says whether it did. Who ended it must [Map.Release] its
-// slot.
+// slot. On a map with a memory, Remove needs the lock.
 func (m *Map) Remove(o Original, old uint64) bool {
 	w := m.word(o)
 	if w == nil {
 		return false
 	}
 	generation := uint64(o.Generation)
-	return w.CompareAndSwap(generation<<ValueBits|old, (generation+1)<<ValueBits) // wraps to 0: retired
+	was, next := generation<<ValueBits|old, (generation+1)<<ValueBits // wraps to 0: retired
+	if l := m.leaving(o.Slot); l != nil && w.Load() == was {          // else the slot is not this entry's
+		l.Store(old)
+	}
+	return w.CompareAndSwap(was, next)
 }
 
 // Param returns the parameter of a slot, whoever its tenant is or was last: who reads it without the lock must find the entry

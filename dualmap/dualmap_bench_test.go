@@ -9,7 +9,7 @@ import (
 
 func BenchmarkCompareAndSwap(b *testing.B) {
 	const n = 1_000_000
-	m := dualmap.New(n, false)
+	m := dualmap.New(n, false, nil)
 	ids := make([]dualmap.Original, n)
 	for i := range ids {
 		ids[i], _ = m.Insert(1, uint64(i), 1)

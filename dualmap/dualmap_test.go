@@ -38,7 +38,7 @@ func TestEntry(t *testing.T) {
 		{"large", dualmap.MaxValue, 1<<64 - 1, 1<<32 - 1},
 		{"mixed", 1 << 20, 42, 7},
 	}
-	m := dualmap.New(100, false)
+	m := dualmap.New(100, false, nil)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := insert(t, m, tt.value, tt.data, tt.param)
@@ -66,7 +66,7 @@ func TestEntry(t *testing.T) {
 }
 
 func TestCompareAndSwap(t *testing.T) {
-	m := dualmap.New(1, false)
+	m := dualmap.New(1, false, nil)
 	o := insert(t, m, 5, 0, 0)
 	if m.CompareAndSwap(o, 4, 6) {
 		t.Error("CompareAndSwap with a wrong old value succeeded")
@@ -84,7 +84,7 @@ func TestCompareAndSwap(t *testing.T) {
 
 // What an identifier that is not good any more finds, in a slot that is vacant and in one that has a new tenant.
 func TestStaleOriginal(t *testing.T) {
-	m := dualmap.New(1, false)
+	m := dualmap.New(1, false, nil)
 	stale := insert(t, m, 5, 0, 0)
 	end(t, m, stale)
 	check := func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestStaleOriginal(t *testing.T) {
 }
 
 func TestForeignOriginal(t *testing.T) {
-	m := dualmap.New(1<<20, false)
+	m := dualmap.New(1<<20, false, nil)
 	insert(t, m, 5, 0, 0)
 	for _, o := range []dualmap.Original{
 		{},
@@ -130,7 +130,7 @@ func TestForeignOriginal(t *testing.T) {
 
 // A slot serves MaxGeneration tenants, each under an identifier of its own, and then no more. Other slots are not concerned.
 func TestGenerationsRunOut(t *testing.T) {
-	m := dualmap.New(2, false)
+	m := dualmap.New(2, false, nil)
 	kept := insert(t, m, 1, 0, 0)
 	first := insert(t, m, 9, 0, 0)
 	for want := uint32(1); m.Retired() == 0; want++ {
@@ -164,7 +164,7 @@ func TestGenerationsRunOut(t *testing.T) {
 
 func TestFull(t *testing.T) {
 	for _, capacity := range []uint32{0, 1, 511, 512, 513, 2000} {
-		m := dualmap.New(capacity, false)
+		m := dualmap.New(capacity, false, nil)
 		var last dualmap.Original
 		for range capacity {
 			last = insert(t, m, 1, 0, 0)
@@ -184,7 +184,7 @@ func TestFull(t *testing.T) {
 
 // Released slots are used again before new ones, the one that was released first before the others.
 func TestReleaseOrder(t *testing.T) {
-	m := dualmap.New(1000, false)
+	m := dualmap.New(1000, false, nil)
 	var os []dualmap.Original
 	for range 600 {
 		os = append(os, insert(t, m, 1, 0, 0))
@@ -206,7 +206,7 @@ func TestReleaseOrder(t *testing.T) {
 // The order holds over several pages of the queue of free slots, while it moves on through them.
 func TestReleaseOrderOfMany(t *testing.T) {
 	const n = 5000
-	m := dualmap.New(n, false)
+	m := dualmap.New(n, false, nil)
 	r := rand.New(rand.NewPCG(1, 2))
 	var living []dualmap.Original
 	for range n {
@@ -235,7 +235,7 @@ func TestReleaseOrderOfMany(t *testing.T) {
 }
 
 func TestCurrent(t *testing.T) {
-	m := dualmap.New(1, false)
+	m := dualmap.New(1, false, nil)
 	o := insert(t, m, 1, 0, 0)
 	current := func(arming uint16) bool { return m.IsCurrent(dualmap.Current{Slot: o.Slot, Arming: arming}) }
 	if !current(0) {
@@ -257,7 +257,7 @@ func TestCurrent(t *testing.T) {
 }
 
 func TestPosition(t *testing.T) {
-	m := dualmap.New(1000, true)
+	m := dualmap.New(1000, true, nil)
 	for range 1000 {
 		o := insert(t, m, 1, 0, 0)
 		m.SetPosition(o.Slot, ^o.Slot)
@@ -272,13 +272,13 @@ func TestPosition(t *testing.T) {
 			t.Error("SetPosition without a position column did not panic")
 		}
 	}()
-	without := dualmap.New(1, false)
+	without := dualmap.New(1, false, nil)
 	without.SetPosition(insert(t, without, 1, 0, 0).Slot, 1)
 }
 
 // Of all who would end an entry one succeeds, and no change of the value comes after it.
 func TestRemoveOnce(t *testing.T) {
-	m := dualmap.New(1, false)
+	m := dualmap.New(1, false, nil)
 	for range 500 {
 		o := insert(t, m, 1, 0, 0)
 		var won atomic.Int32
@@ -316,7 +316,7 @@ func TestRemoveOnce(t *testing.T) {
 
 // The methods that need no lock run beside an owner that inserts, ends and grows.
 func TestLockFreeReaders(t *testing.T) {
-	m := dualmap.New(1<<20, false)
+	m := dualmap.New(1<<20, false, nil)
 	var shared atomic.Pointer[dualmap.Original]
 	first := insert(t, m, 1, 0, 1)
 	shared.Store(&first)

@@ -12,7 +12,7 @@ func Example() {
 		current dualmap.Current
 		name    string
 	}
-	m := dualmap.New(100, false)
+	m := dualmap.New(100, false, nil)
 	var line []place
 	arming := uint16(0)
 	queue := func(o dualmap.Original, name string) {
@@ -45,7 +45,7 @@ func Example() {
 
 // An identifier is never taken for a later tenant of its slot.
 func ExampleOriginal() {
-	m := dualmap.New(1, false) // one slot only
+	m := dualmap.New(1, false, nil) // one slot only
 	first, _ := m.Insert(10, 0, 0)
 	m.Remove(first, 10)
 	m.Release(first.Slot)

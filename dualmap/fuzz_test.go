@@ -47,6 +47,16 @@ func (m *model) insert(value, data uint64, param uint32) (slot uint32, ok bool) 
 	return slot, true
 }
 
+// left returns what should be found if the process were killed now.
+func (m *model) left() (all []dualmap.Entry) {
+	for _, e := range m.entries {
+		if e.lives {
+			all = append(all, dualmap.Entry{Value: e.value, Data: e.data, Param: e.param})
+		}
+	}
+	return all
+}
+
 func (m *model) living() (n int) {
 	for _, e := range m.entries {
 		if e.lives {
@@ -56,7 +66,8 @@ func (m *model) living() (n int) {
 	return n
 }
 
-// FuzzDualmap plays three bytes at a time, an operation, an entry and a value, on a map and on the model.
+// FuzzDualmap plays three bytes at a time, an operation, an entry and a value, on a map and on the model; the map's entries lie in the
+// heap, and then in a memory, which must hold what lives.
 func FuzzDualmap(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 1, 0, 0, 2, 2, 0, 1, 0, 0, 3, 1, 2, 9})
@@ -64,10 +75,15 @@ func FuzzDualmap(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 0, 2, 2, 0, 3, 3, 0, 4, 4, 0, 5, 5, 2, 1, 1, 2, 3, 3, 0, 6, 6, 0, 7, 7})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		const capacity = 5
-		m, want := dualmap.New(capacity, true), &model{arming: map[uint32]uint16{}, capacity: capacity}
-		for ; len(script) >= 3; script = script[3:] {
-			play(t, m, want, script[0], int(script[1]), uint64(script[2]))
-			compare(t, m, want)
+		for _, memory := range []*fakeMemory{nil, {}, {full: true}} {
+			m, want := newMap(capacity, true, memory), &model{arming: map[uint32]uint16{}, capacity: capacity}
+			for script := script; len(script) >= 3; script = script[3:] {
+				play(t, m, want, script[0], int(script[1]), uint64(script[2]))
+				compare(t, m, want)
+				if memory != nil && !memory.full {
+					memory.want(t, want.left())
+				}
+			}
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"github.com/panjf2000/ants/v2"
+
+	"github.com/holter-iot/holter/dualmap"
 )
 
 var (
@@ -44,6 +46,10 @@ type Config struct {
 	// OnPanic is told what a callback panicked with, on the worker's goroutine; several may call it at a time, it may block, and
 	// must not panic. Default: panics are only counted.
 	OnPanic func(recovered any)
+	// Memory, if not nil, holds the timers of the groups, but not those with funcs, so that [Left] can tell of them when the process
+	// was killed. One memory for one engine; Close leaves in it what is there. Where it has no room the Go heap serves.
+	// Default: the Go heap.
+	Memory dualmap.Memory
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -29,4 +29,10 @@
 // Touch and Remaining are O(1), Arm is O(log n) in the worst case and O(1) on average, Cancel is O(1) amortised. A timer with
 // a handler takes some 31 bytes, a timer with a func of its own 8 bytes more, beside the closure. There is nothing in it for the
 // garbage collector to scan but the funcs. Memory of ended timers is used again for new ones; only the heap shrinks.
+//
+// # Being killed
+//
+// The slots may lie in memory that outlives the process, see [Config.Memory]: then [Left] tells when each timer was touched last,
+// and no touch that had returned true is missing. A touch costs the same there. Arming, cancelling and expiring cost some tens of
+// nanoseconds more, a timer 8 bytes more.
 package timer

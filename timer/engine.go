@@ -23,6 +23,7 @@ type Engine struct {
 	live    atomic.Int64 // kept only if max is set
 	eager   bool
 	onPanic func(any)
+	memory  dualmap.Memory // or nil
 
 	ready    *readyQueue
 	pool     *ants.PoolWithFuncGeneric[task]
@@ -62,6 +63,7 @@ func newEngine(cfg Config) (*Engine, error) {
 		max:     int64(cfg.MaxTimers),
 		eager:   cfg.Eager,
 		onPanic: cfg.OnPanic,
+		memory:  cfg.Memory,
 		ready:   newReadyQueue(cfg.Queue),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),

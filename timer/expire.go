@@ -113,6 +113,7 @@ type claimed struct {
 	expired   []Expired
 	repeating []dualmap.Original // those of them that go on, to be resumed after the callback
 	releases  []func() bool      // to be called without the lock
+	kept      []uint32           // slots to be released after the callback, see Left
 }
 
 // claim ends, or moves on, the timers of a part of a batch whose deadlines still lie in the past. What was touched meanwhile goes
@@ -165,8 +166,13 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 				continue
 			}
 			s.inBatch--
-			if release := s.releaseLocked(m, r); release != nil {
+			if release := s.endLocked(m, r); release != nil {
 				c.releases = append(c.releases, release)
+			}
+			if s.engine.memory != nil && r.group() != funcGroup {
+				c.kept = append(c.kept, o.Slot)
+			} else {
+				m.Release(o.Slot)
 			}
 		}
 		s.fired++

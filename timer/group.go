@@ -46,8 +46,12 @@ func (e *Engine) Group(h Handler) (*Group, error) {
 		return nil, ErrGroups
 	}
 	g := &Group{engine: e, index: uint8(len(groups)), handler: h}
+	memory := e.memory
+	if g.index == funcGroup {
+		memory = nil // a func ends with its process
+	}
 	for _, s := range e.shards {
-		m := dualmap.New(1<<slotBits, e.eager)
+		m := dualmap.New(1<<slotBits, e.eager, memory)
 		g.maps = append(g.maps, m)
 		s.addSlab(m)
 	}

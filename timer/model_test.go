@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,9 @@ func playModel(t *testing.T, cfg timer.Config, ops []operation) (err error) { //
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{clock: new(timer.Manual), cfg: cfg}
 		m.cfg.Clock, m.cfg.Workers = m.clock, 1
+		if cfg.Memory != nil {
+			m.cfg.Memory = new(fakeMemory)
+		}
 		if m.e, err = timer.Start(m.cfg); err != nil {
 			return
 		}
@@ -298,6 +302,7 @@ func (m *model) compare() {
 			armed++
 		}
 	}
+	m.compareLeft()
 	st := m.e.Stats()
 	if m.e.Len() != armed || st.Armed != armed || st.Hints-st.Dead != armed || st.Queued != 0 {
 		m.errorf("Len = %d, Stats = %+v, want %d armed", m.e.Len(), st, armed)
@@ -307,7 +312,31 @@ func (m *model) compare() {
 	}
 }
 
-var modelConfigs = []timer.Config{{Shards: 1}, {Shards: 4}, {Shards: 1, Eager: true}, {Shards: 4, Eager: true}}
+// compareLeft checks what would be left if the process were killed now.
+func (m *model) compareLeft() {
+	memory, ok := m.cfg.Memory.(*fakeMemory)
+	if !ok {
+		return
+	}
+	want := map[uint64]time.Duration{}
+	for _, x := range m.timers {
+		if x.armed && !x.function && x.period > 0 {
+			want[x.data] = x.deadline - min(roundedPeriod(x.period), x.deadline)
+		}
+	}
+	if got := memory.left(); !maps.Equal(got, want) {
+		m.errorf("left is %v, want %v", got, want)
+	}
+}
+
+var modelConfigs = []timer.Config{
+	{Shards: 1},
+	{Shards: 4},
+	{Shards: 1, Eager: true},
+	{Shards: 4, Eager: true},
+	{Shards: 1, Memory: new(fakeMemory)},
+	{Shards: 4, Eager: true, Memory: new(fakeMemory)},
+}
 
 func TestModel(t *testing.T) {
 	durations := rapid.Custom(func(t *rapid.T) time.Duration {
@@ -320,7 +349,7 @@ func TestModel(t *testing.T) {
 		}
 	}), 1, 150)
 	for _, cfg := range modelConfigs {
-		t.Run(fmt.Sprintf("shards=%d/eager=%v", cfg.Shards, cfg.Eager), func(t *testing.T) {
+		t.Run(fmt.Sprintf("shards=%d/eager=%v/memory=%v", cfg.Shards, cfg.Eager, cfg.Memory != nil), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				ops := operations.Draw(rt, "operations") // all of them first: what is drawn in the bubble cannot be given up
 				if err := playModel(t, cfg, ops); err != nil {

@@ -79,15 +79,19 @@ func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
 	m.SetParam(r.slot(), m.Param(r.slot())|paramExtra)
 }
 
-// resume puts repeating timers whose callback has returned back into the heap, but for those that were cancelled.
-func (s *shard) resume(g *Group, returned []dualmap.Original, now time.Duration) {
+// resume is called when a callback has returned. It puts repeating timers back into the heap, but for those that were cancelled, and
+// releases the slots that were kept.
+func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	m := g.maps[s.index]
+	for _, slot := range returned.kept {
+		m.Release(slot)
+	}
 	if s.closed {
 		return
 	}
-	m := g.maps[s.index]
-	for _, o := range returned {
+	for _, o := range returned.repeating {
 		deadline, ok := m.Load(o)
 		if !ok {
 			continue

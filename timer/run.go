@@ -108,8 +108,8 @@ func (e *Engine) run(t task) {
 	for _, release := range c.releases {
 		release()
 	}
-	if len(c.repeating) > 0 {
-		defer func() { s.resume(g, c.repeating, e.clock.Now()) }() // whatever the callback does
+	if len(c.repeating)+len(c.kept) > 0 {
+		defer func() { s.resume(g, &c, e.clock.Now()) }() // whatever the callback does
 	}
 	if len(c.expired) > 0 {
 		e.call(g, c.expired)

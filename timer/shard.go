@@ -211,7 +211,8 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 	if !batched && s.hints.moved != nil {
 		s.hints.remove(int(m.Position(o.Slot)))
 	}
-	release = s.releaseLocked(m, r)
+	release = s.endLocked(m, r)
+	m.Release(o.Slot)
 	if batched {
 		s.inBatch--
 		s.sweepReadyLocked()
@@ -221,8 +222,8 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 	return release, true
 }
 
-// releaseLocked gives back what an ended timer held. What it returns, if not nil, is to be called without the lock.
-func (s *shard) releaseLocked(m *dualmap.Map, r ref) (release func() bool) {
+// endLocked gives back what an ended timer held, but for its slot. What it returns, if not nil, is to be called without the lock.
+func (s *shard) endLocked(m *dualmap.Map, r ref) (release func() bool) {
 	if x := s.extraLocked(m, r); x != nil {
 		release = x.stop
 		delete(s.extras, r)
@@ -230,7 +231,6 @@ func (s *shard) releaseLocked(m *dualmap.Map, r ref) (release func() bool) {
 	if r.group() == funcGroup {
 		s.setFuncLocked(r.slot(), nil)
 	}
-	m.Release(r.slot())
 	s.armed--
 	s.engine.release()
 	return release
