@@ -27,13 +27,15 @@ import (
 // record is none: the rest of it is still on the way.
 //
 // A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
-// that: early data (RFC 8446, 2.3) is not taken. After it, it is one.
+// that: early data (RFC 8446, 2.3) is not taken. After it, it is one. But a client that is kept waiting says hello later, maybe not before
+// its device's deadline: that time is owed to it, and the clock stays so far behind (see [arrears]).
 type secure struct {
 	gateway *Gateway
 	source  *liveness.Source
 	sockets *ear.Sockets
 	ear     *ear.Ear
 	turns   turnstile
+	arrears *arrears
 	desks   sync.Pool      // of *tlsDesk: one is taken while something is handled
 	leads   sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
 	serving sync.WaitGroup // one for each goroutine of connections
@@ -44,7 +46,7 @@ type secure struct {
 
 // newSecure prepares the listeners that speak TLS, and returns nil if there are none.
 func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
-	s := &secure{gateway: g, sockets: ear.NewSockets(), conns: make(map[*tlsConn]struct{})}
+	s := &secure{gateway: g, sockets: ear.NewSockets(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
 	s.desks.New = func() any {
 		return &tlsDesk{desk: desk{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
@@ -69,7 +71,7 @@ func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 	if s.source == nil {
 		return nil, nil
 	}
-	s.ear = ear.New(s.source, s.sockets, nil)
+	s.ear = ear.New(&tlsClock{Source: s.source, arrears: s.arrears, waiting: knocks{doors: g.doorsOf(true)}}, s.sockets, nil)
 	return s, nil
 }
 
@@ -120,10 +122,10 @@ func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() {
-		g.counts.handshakeTimeouts.Add(1)
-		g.closer.addError(c, noHello(g.config.HandshakeTimeout))
-	})
+	c.socket.debt = s.arrears.begin(c.socket.since()) // it may have waited to be accepted
+	c.mu.Lock()
+	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, c.tooLate)
+	c.mu.Unlock()
 	s.serving.Go(c.greet)
 }
 
