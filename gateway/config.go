@@ -35,7 +35,7 @@ type Config struct {
 	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
 	AcceptRate int
 	// HandshakeTimeout is how long a connection has to say hello. The time for which the gateway itself keeps a TLS handshake waiting does
-	// not count, up to 30 s. Default: 10 s.
+	// not count, up to 2 minutes. Default: 10 s.
 	HandshakeTimeout time.Duration
 	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and the listening clock waits
 	// with them. What a handshake waits for from its client does not count. Default: half of GOMAXPROCS, at least 1, which leaves

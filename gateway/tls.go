@@ -225,12 +225,24 @@ func (s *secure) run(ctx context.Context) error {
 	return nil
 }
 
+// longWait is how long clients wait for the gateway's part of a handshake without a thought of giving up.
+const longWait = 3 * time.Second
+
 // turnstile lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
-// go before those that were not. What is waited for from a client takes up no place.
+// go before those that were not. When the first of these has waited for long, the last goes before it: a client that has waited so long
+// may give up before it has got its answer, and if all are served as late as that, none is served at all. Who is left behind has its turn
+// when there is time for it. What is waited for from a client takes up no place.
 type turnstile struct {
-	mu           sync.Mutex // guards the fields
-	free         int
-	begun, fresh []chan struct{} // each is closed when its turn has come
+	mu    sync.Mutex // guards the fields
+	free  int
+	begun []chan struct{} // each is closed when its turn has come
+	fresh []fresh
+}
+
+// fresh is a handshake that was not begun.
+type fresh struct {
+	turn  chan struct{}
+	since time.Time
 }
 
 // enter waits for a place.
@@ -245,7 +257,7 @@ func (t *turnstile) enter(begun bool) {
 	if begun {
 		t.begun = append(t.begun, turn)
 	} else {
-		t.fresh = append(t.fresh, turn)
+		t.fresh = append(t.fresh, fresh{turn, time.Now()})
 	}
 	t.mu.Unlock()
 	<-turn
@@ -255,12 +267,15 @@ func (t *turnstile) enter(begun bool) {
 func (t *turnstile) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
+	switch n := len(t.fresh); {
 	case len(t.begun) > 0:
 		close(t.begun[0])
 		t.begun = t.begun[1:]
-	case len(t.fresh) > 0:
-		close(t.fresh[0])
+	case n > 0 && time.Since(t.fresh[0].since) > longWait:
+		close(t.fresh[n-1].turn)
+		t.fresh = t.fresh[:n-1]
+	case n > 0:
+		close(t.fresh[0].turn)
 		t.fresh = t.fresh[1:]
 	default:
 		t.free++

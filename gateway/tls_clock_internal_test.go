@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,15 +39,54 @@ func TestArrears(t *testing.T) {
 
 	prompt := a.begin(3000 * ms)
 	a.theirs(prompt, 3000*ms)
-	owed(prompt, 90_000, 0)
-	owed(d, 90_000, 30_000)
-	bound(90_000, 60_000)
-	a.theirs(d, 90_000*ms)
-	bound(100_000, 70_000)
+	owed(prompt, 200_000, 0)
+	owed(d, 200_000, 120_000)
+	bound(200_000, 80_000)
+	a.theirs(d, 200_000*ms)
+	bound(300_000, 180_000)
 	a.settle(d)
-	bound(100_000, 100_000)
+	bound(300_000, 300_000)
 	a.settle(prompt)
 	if len(a.held)+len(a.late) > 0 {
 		t.Errorf("held %v, late %v after all are settled", a.held, a.late)
 	}
+}
+
+// TestTurnstile: those that were begun go first; the others in their order, until they have waited so long that the last may be served
+// better than the first.
+func TestTurnstile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order []string
+		s := turnstile{free: 1}
+		wait := func(name string, begun bool) {
+			go func() {
+				s.enter(begun)
+				order = append(order, name)
+			}()
+			synctest.Wait()
+		}
+		next := func(n int) {
+			for range n {
+				s.leave()
+				synctest.Wait()
+			}
+		}
+		wait("a", false)
+		for _, name := range []string{"b", "c", "d", "e"} {
+			wait(name, false)
+		}
+		wait("begun", true)
+		next(2)
+		time.Sleep(longWait + 1)
+		wait("f", false)
+		wait("begun late", true)
+		next(5)
+		if want := []string{"a", "begun", "b", "begun late", "f", "e", "d", "c"}; !slices.Equal(order, want) {
+			t.Errorf("order = %v, want %v", order, want)
+		}
+		next(1)
+		if s.free != 1 {
+			t.Errorf("free = %d at the end, want 1", s.free)
+		}
+	})
 }
