@@ -49,6 +49,9 @@ type arrears struct {
 	mu   sync.Mutex            // guards the fields, and all debts
 	held map[time.Duration]int // how many the gateway keeps waiting, by the instant which the clock is not to pass
 	late map[time.Duration]int // for how many others the gateway waits, by what they are owed
+
+	behind time.Duration // how far the clock was when it was last asked for,
+	asked  time.Duration // which was at this instant
 }
 
 // debt is what is owed to one connection.
@@ -121,17 +124,19 @@ func (a *arrears) addLocked(d *debt, n int) {
 	}
 }
 
-// bound returns how far the clock may go when listened is as far as it could. That takes as long as there are different debts, of which
-// there are some ten thousand at most, and hardly any while the gateway keeps up.
+// bound returns how far the clock may go when listened is as far as it could. What it was behind it makes up for at twice its pace, and
+// not at once: those who gave up because they were kept waiting, and try again in a while, are not among the arrears meanwhile. It
+// takes as long as there are different debts, of which there are some ten thousand at most, and hardly any while the gateway keeps up.
 func (a *arrears) bound(listened time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	behind := time.Duration(0)
+	a.behind, a.asked = a.behind-max(listened-a.asked, 0), listened
 	for from := range a.held {
-		behind = max(behind, listened-from)
+		a.behind = max(a.behind, listened-from)
 	}
 	for owed := range a.late {
-		behind = max(behind, owed)
+		a.behind = max(a.behind, owed)
 	}
-	return listened - min(behind, mostOwed)
+	a.behind = min(max(a.behind, 0), mostOwed)
+	return listened - a.behind
 }
