@@ -34,10 +34,11 @@ type Config struct {
 	MaxPerAddress int
 	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
 	AcceptRate int
-	// HandshakeTimeout is how long a connection has to say hello. Default: 10 s.
+	// HandshakeTimeout is how long a connection has to say hello. The time for which the gateway itself keeps a TLS handshake waiting does
+	// not count, up to 2 minutes. Default: 10 s.
 	HandshakeTimeout time.Duration
-	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and for no longer than
-	// HandshakeTimeout. What a handshake waits for from its client does not count. Default: half of GOMAXPROCS, at least 1, which leaves
+	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and the listening clock waits
+	// with them. What a handshake waits for from its client does not count. Default: half of GOMAXPROCS, at least 1, which leaves
 	// the other half to devices that are connected.
 	MaxHandshakes int
 	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.

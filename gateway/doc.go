@@ -21,8 +21,9 @@
 // A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and costs some 15 KB while it is idle, 18 KB if
 // its client showed a certificate, where one without TLS costs 1 KB. They are a source of their own, named after [Config.Name] with -tls
 // behind it; its clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time, in the order in which
-// they came, so that a fleet that comes back does not disturb those that are there. Sessions can be resumed. A client's certificate that
-// was verified says who the device is: it needs no token, and can be nobody else.
+// they came, so that a fleet that comes back does not disturb those that are there; as long as the gateway keeps one waiting, the clock
+// is behind, up to 2 minutes. Sessions can be resumed. A client's certificate that was verified says who the device is: it needs no token,
+// and can be nobody else.
 //
 // TLS with pre-shared keys (TLS-PSK, RFC 4279 and RFC 8446, 2.2) is not spoken: crypto/tls does not have it. Devices that can do nothing else
 // need a proxy in front that does.

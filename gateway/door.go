@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ const (
 	// connections holds the listening clock up for no longer.
 	lookAgain   = 2 * time.Millisecond
 	enterWithin = 30 * time.Second
+	// nextKnock is how long after one knock that is still waited for the next may follow.
+	nextKnock = 50 * time.Millisecond
 )
 
 // door is a listener, what is spoken at it, and how many have come in through it.
@@ -27,7 +30,7 @@ type door struct {
 	source   *liveness.Source
 
 	accepted atomic.Uint64
-	settled  atomic.Uint64 // in an event loop, or refused
+	settled  atomic.Uint64 // in an event loop, on the way to a handshake, or refused
 }
 
 // waiting returns how many connections wait to be accepted. The kernel tells it of a listening socket in tcpi_unacked (Linux,
@@ -46,11 +49,9 @@ func (d *door) waiting() uint64 {
 	return n
 }
 
-// asked returns how many will be settled once all are in who wait now, or are on the way into an event loop.
+// asked returns how many will be settled once all are in who wait now, or are on the way into an event loop or, over TLS, to their
+// handshakes.
 func (d *door) asked() uint64 {
-	if d.TLS != nil { // it has a clock of its own
-		return 0
-	}
 	waiting := d.waiting() // first: who is accepted in between is counted twice rather than not at all
 	return d.accepted.Load() + waiting
 }
@@ -61,6 +62,12 @@ func (d *door) entered(asked uint64) bool {
 	return d.settled.Load() >= asked || d.waiting() == 0 && d.settled.Load() >= accepted && accepted == d.accepted.Load()
 }
 
+// knocks are those who waited at doors, in the order of the instants at which they did. One goroutine uses them.
+type knocks struct {
+	doors []*door
+	first []knock // those that are waited for
+}
+
 // knock is an instant, and who waited at the doors then.
 type knock struct {
 	at       time.Time
@@ -68,23 +75,41 @@ type knock struct {
 	asked    []uint64      // of each door
 }
 
-// knock notes who waits at the doors.
-func (g *Gateway) knock(now time.Time, listened time.Duration) knock {
+// note notes who waits at the doors, unless it was done a moment ago and those are waited for still.
+func (ks *knocks) note(now time.Time, listened time.Duration) {
+	if n := len(ks.first); n > 0 && now.Sub(ks.first[n-1].at) < nextKnock {
+		return
+	}
 	k := knock{at: now, listened: listened}
-	for _, d := range g.doors {
+	for _, d := range ks.doors {
 		k.asked = append(k.asked, d.asked())
 	}
-	return k
+	ks.first = append(ks.first, k)
 }
 
-// entered says whether all are in who waited then.
-func (g *Gateway) entered(k knock) bool {
-	for i, d := range g.doors {
+// entered forgets those instants of whom all are in, or whom it is too late to wait for, and returns the listening time of the last of
+// them; it is negative if there is none.
+func (ks *knocks) entered(now time.Time) time.Duration {
+	listened := time.Duration(-1)
+	for len(ks.first) > 0 && (now.Sub(ks.first[0].at) >= enterWithin || ks.in(ks.first[0])) {
+		listened, ks.first = ks.first[0].listened, ks.first[1:]
+	}
+	return listened
+}
+
+// in says whether all are in who waited then.
+func (ks *knocks) in(k knock) bool {
+	for i, d := range ks.doors {
 		if !d.entered(k.asked[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// doorsOf returns the doors that speak TLS, or the others.
+func (g *Gateway) doorsOf(secure bool) []*door {
+	return slices.DeleteFunc(slices.Clone(g.doors), func(d *door) bool { return (d.TLS != nil) != secure })
 }
 
 // sniff finds out which protocol begins with these bytes; nil if more of them are needed.

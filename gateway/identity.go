@@ -24,6 +24,9 @@ type Guard interface {
 	// Issue returns the token for a device that registers, with which it will be admitted; ok is false if it may not come in. To show it
 	// proves nothing: whoever registers with an id is given it.
 	Issue(id string) (token []byte, ok bool)
+	// Guessable says whether the device's secret may have less than 128 bits, so that it could be found by trying. Then wrong tokens from
+	// an address keep the device out from there for a while, also with the right one. It is false for a device that needs no secret.
+	Guessable(id string) bool
 }
 
 // Password is a guard that admits every device that knows one secret; the empty Password admits every device.
@@ -36,6 +39,9 @@ func (p Password) Admit(_ string, token []byte) bool {
 
 // Knows implements [Guard]: there is no list.
 func (Password) Knows(string) bool { return true }
+
+// Guessable implements [Guard].
+func (p Password) Guessable(string) bool { return p != "" && codec.Guessable([]byte(p)) }
 
 // Prove implements [Guard].
 func (p Password) Prove(_ string, nonce, proof []byte) bool {
@@ -54,7 +60,8 @@ func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
 }
 
 // vet says why a device may not come in; nil if it may. right says whether what it has shown suffices, secret whether that was meant to be
-// a secret: who shows none guesses none. A certificate counts more than both.
+// a secret: who shows none guesses none. A certificate counts more than both. Who shows the right secret is let in, however many wrong ones
+// came from his address, unless that secret is one that can be found by trying.
 func (t *talk) vet(d *desk, id string, right func() bool, secret bool, wrong string) *codec.Error {
 	g := d.gateway
 	if err := t.named(d, id); err != nil {
@@ -64,9 +71,9 @@ func (t *talk) vet(d *desk, id string, right func() bool, secret bool, wrong str
 	case t.certified() && !g.config.Guard.Knows(id):
 		return t.turnedAway(d, id, notListed, "the device may not come in")
 	case t.certified():
-	case secret && !t.greeted && g.throttles(d, id):
+	case secret && !t.greeted && !g.failures.allow(d.wall, d.address(), id) && g.config.Guard.Guessable(id):
 		g.counts.throttled.Add(1)
-		t.tellRefused(d, id, throttled)
+		g.warnLockout(d, id)
 		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
 	case !right():
 		if secret {
@@ -77,9 +84,14 @@ func (t *talk) vet(d *desk, id string, right func() bool, secret bool, wrong str
 	return t.duplicate(d, id)
 }
 
-// throttles says whether what a device shows is not looked at, because of wrong tokens before. One that needs no token has none to guess.
-func (g *Gateway) throttles(d *desk, id string) bool {
-	return !g.failures.allow(d.wall, d.address(), id) && !g.config.Guard.Admit(id, nil)
+// warnLockout tells of a device that is kept out without a look at what it shows, the 1st, 2nd, 4th, 8th … time for an address.
+func (g *Gateway) warnLockout(d *desk, id string) {
+	if n, due := g.failures.lockout(d.wall, d.address()); due {
+		g.log.Warn("a device is kept out, whether its token is right or not, because of wrong tokens for it or from its address",
+			"device", strings.Clone(clipped(id)), "address", d.address().String(), "times", n,
+			"help", "two minutes after the last wrong token it can come in; give devices tokens of at least 128 random bits, as holter "+
+				"device-token makes them: these are not kept out")
+	}
 }
 
 // certified says whether a certificate has proved who the device is.
@@ -181,8 +193,8 @@ func (t *talk) proof(d *desk) {
 }
 
 const (
-	// maxFailures is how many wrong tokens a minute an address may try for one device: then none for it is looked at until those are
-	// forgotten, which takes two minutes at most. Devices that are connected are not concerned.
+	// maxFailures is how many wrong tokens a minute an address may try for one device whose token can be guessed: then none for it is
+	// looked at until those are forgotten, which takes two minutes at most. Devices that are connected are not concerned.
 	maxFailures = 60
 	// maxFromAddress is how many it may try for all devices. Behind one address there may be a site, or the customers of a mobile network:
 	// of those, 30 may show a wrong token all the time, and the others still come in. A token of 40 random bits stands a thousand years of

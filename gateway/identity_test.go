@@ -323,11 +323,47 @@ func TestRegistration(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLimited: who tries tokens for a device is not listened to for a while; its neighbours are, and so are devices that need none
+// Guessable implements gateway.Guard.
+func (guardOf) Guessable(string) bool { return false }
+
+// TestRightTokenAfterWrongOnes: a token that nobody guesses opens whatever came before it from its address, also as a proof, and so does
+// one of the fleet.
+func TestRightTokenAfterWrongOnes(t *testing.T) {
+	token := guard.NewToken()
+	for name, cfg := range map[string]gateway.Config{
+		"digest": guarded(t, hashed("a", token)), "secret": guarded(t, "a secret:"+token), "fleet": {Guard: gateway.Password(token)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := startRig(t, liveness.Config{}, cfg)
+			for i := range 2500 { // most for it, and more than an address may try for all
+				d := r.dial()
+				d.say(fmt.Sprintf("HELLO %s wrong-%d\n", []string{"a", "a", "b"}[i%3], i))
+				d.expect("ERR unauthorized wrong or missing token…")
+				_ = d.conn.Close()
+			}
+			d := r.dial()
+			d.say("HELLO a " + token + "\n")
+			d.expect("OK …")
+			if name == "secret" {
+				d = r.dial()
+				d.say("PROOF " + prove(t, token, d.challenge("HELLO a")) + "\n")
+				d.expect("OK …")
+			}
+			if st := r.gateway.Stats(); st.Throttled != 0 || st.Unauthorized != 2500 {
+				t.Errorf("throttled = %d, unauthorized = %d, want 0 and 2500", st.Throttled, st.Unauthorized)
+			}
+		})
+	}
+}
+
+// TestFailuresAreLimited: who tries tokens that can be guessed for a device is not listened to for a while, and the log says so; its neighbours are, and so are devices that need none
 // and those that are connected.
 func TestFailuresAreLimited(t *testing.T) {
 	const limit = 60
-	r := startRig(t, liveness.Config{}, guarded(t, "a secret:right", "b secret:right", "c secret:right", "listed", "12345678901"))
+	cfg := guarded(t, "a secret:right", "b secret:right", "c secret:right", "listed", "12345678901")
+	var said lockedBuffer
+	cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	r := startRig(t, liveness.Config{}, cfg)
 	connected := r.dial()
 	connected.say("HELLO a right\n")
 	connected.expect("OK …")
@@ -357,6 +393,11 @@ func TestFailuresAreLimited(t *testing.T) {
 	other.expect("OK …")
 	if st := r.gateway.Stats(); st.Unauthorized != limit || st.Throttled != 2 {
 		t.Errorf("unauthorized = %d, throttled = %d, want %d and 2", st.Unauthorized, st.Throttled, limit)
+	}
+	for _, times := range []string{"1", "2"} {
+		if want := "device=b address=127.0.0.1 times=" + times; !strings.Contains(said.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, said.String())
+		}
 	}
 }
 

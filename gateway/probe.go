@@ -62,9 +62,6 @@ func closeProbes(probes []*probe) {
 // idleProbe is the time between probes while no deadline is near.
 const idleProbe = 200 * time.Millisecond
 
-// nextKnock is how long after one knock that is still waited for the next may follow.
-const nextKnock = 50 * time.Millisecond
-
 // probe sends probes into the event loops until ctx is done: when a deadline is reached, but not more often than ProbeInterval, and
 // now and then if there is none. A probe follows those who waited at the doors at the instant that it is for: what they say is read before
 // it comes out.
@@ -72,7 +69,7 @@ func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	var last time.Time
-	var knocks []knock // those that are waited for, in their order
+	waiting := knocks{doors: g.doorsOf(false)}
 	var listened time.Duration
 	wait := time.Duration(0)
 	for {
@@ -85,15 +82,9 @@ func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 		now := time.Now()
 		if now.Sub(last) >= wait {
 			last, listened = now, g.source.Pulse(now)
-			if n := len(knocks); n == 0 || now.Sub(knocks[n-1].at) >= nextKnock {
-				knocks = append(knocks, g.knock(now, listened))
-			}
+			waiting.note(now, listened)
 		}
-		shown := time.Duration(-1)
-		for len(knocks) > 0 && (now.Sub(knocks[0].at) >= enterWithin || g.entered(knocks[0])) {
-			shown, knocks = knocks[0].listened, knocks[1:]
-		}
-		if err := g.show(probes, shown); err != nil {
+		if err := g.show(probes, waiting.entered(now)); err != nil {
 			if ctx.Err() != nil {
 				return nil // the loops are ending
 			}
@@ -104,7 +95,7 @@ func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
 			wait = max(min(wait, next-listened), g.config.ProbeInterval)
 		}
 		again := time.Until(last.Add(wait))
-		if len(knocks) > 0 {
+		if len(waiting.first) > 0 {
 			again = min(again, lookAgain)
 		}
 		alarm.Reset(again)

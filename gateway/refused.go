@@ -11,7 +11,6 @@ const (
 	notListed  = "it is not among the devices that may come in"
 	wrongToken = "wrong or missing token"
 	wrongProof = "wrong proof"
-	throttled  = "too many wrong tokens for it, or from its address"
 	registers  = "it asks for a token by registering, and must know its own"
 	otherName  = "its certificate is that of another device"
 	noName     = "its certificate names no device"
@@ -70,8 +69,6 @@ func (r refusal) help() string {
 		return "the certificate's common name, else its first DNS name, else its first URI, must be the device's id; that of jt808 has no zeros on the left"
 	case noName:
 		return "give it a common name, a DNS name or a URI, which is the device's id"
-	case throttled:
-		return "set the right token in the devices there that were refused before; two minutes after their last wrong one this device can come in"
 	default:
 		return "compare the token in the device with the one that is configured here"
 	}

@@ -40,7 +40,7 @@ type Stats struct {
 	RefusedFull       uint64 // connections turned away because there were too many, or no descriptors
 	RefusedAddress    uint64 // because their address had too many
 	Unauthorized      uint64
-	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address
+	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address; only of devices whose token may be guessed
 	Duplicates        uint64 // connections refused because two of them say, again and again, that they are the same device
 	Twins             int    // devices of which there are two at the moment, so that one of them is refused
 	HandshakeTimeouts uint64

@@ -113,7 +113,17 @@ func (t *tally[K, N]) turnLocked(now time.Time) {
 type failures struct {
 	addresses tally[netip.Addr, struct{}]
 	devices   tally[guess, struct{}]
+	lockouts  tally[netip.Addr, int] // with how many were told of last
 	reasons   counter[string]
+}
+
+// lockout counts a device that is kept out. It returns how many were from its address, and whether it is time to tell of them.
+func (f *failures) lockout(now time.Time, a netip.Addr) (n int, due bool) {
+	a = household(a)
+	if n = f.lockouts.add(now, a); n&(n-1) == 0 {
+		due = f.lockouts.note(now, a, func(told *int) { *told = max(*told, n) }) < n
+	}
+	return n, due
 }
 
 // guess is where a wrong token came from, and which device it was to be.

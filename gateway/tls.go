@@ -27,13 +27,15 @@ import (
 // record is none: the rest of it is still on the way.
 //
 // A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
-// that: early data (RFC 8446, 2.3) is not taken. After it, it is one.
+// that: early data (RFC 8446, 2.3) is not taken. After it, it is one. But a client that is kept waiting says hello later, maybe not before
+// its device's deadline: that time is owed to it, and the clock stays so far behind (see [arrears]).
 type secure struct {
 	gateway *Gateway
 	source  *liveness.Source
 	sockets *ear.Sockets
 	ear     *ear.Ear
 	turns   turnstile
+	arrears *arrears
 	desks   sync.Pool      // of *tlsDesk: one is taken while something is handled
 	leads   sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
 	serving sync.WaitGroup // one for each goroutine of connections
@@ -44,7 +46,7 @@ type secure struct {
 
 // newSecure prepares the listeners that speak TLS, and returns nil if there are none.
 func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
-	s := &secure{gateway: g, sockets: ear.NewSockets(), conns: make(map[*tlsConn]struct{})}
+	s := &secure{gateway: g, sockets: ear.NewSockets(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
 	s.desks.New = func() any {
 		return &tlsDesk{desk: desk{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
@@ -69,7 +71,7 @@ func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 	if s.source == nil {
 		return nil, nil
 	}
-	s.ear = ear.New(s.source, s.sockets, nil)
+	s.ear = ear.New(&tlsClock{Source: s.source, arrears: s.arrears, waiting: knocks{doors: g.doorsOf(true)}}, s.sockets, nil)
 	return s, nil
 }
 
@@ -120,10 +122,10 @@ func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
-	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() {
-		g.counts.handshakeTimeouts.Add(1)
-		g.closer.addError(c, noHello(g.config.HandshakeTimeout))
-	})
+	c.socket.debt = s.arrears.begin(c.socket.since()) // it may have waited to be accepted
+	c.mu.Lock()
+	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, c.tooLate)
+	c.mu.Unlock()
 	s.serving.Go(c.greet)
 }
 
@@ -223,12 +225,24 @@ func (s *secure) run(ctx context.Context) error {
 	return nil
 }
 
+// longWait is how long clients wait for the gateway's part of a handshake without a thought of giving up.
+const longWait = 3 * time.Second
+
 // turnstile lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
-// go before those that were not. What is waited for from a client takes up no place.
+// go before those that were not. When the first of these has waited for long, the last goes before it: a client that has waited so long
+// may give up before it has got its answer, and if all are served as late as that, none is served at all. Who is left behind has its turn
+// when there is time for it. What is waited for from a client takes up no place.
 type turnstile struct {
-	mu           sync.Mutex // guards the fields
-	free         int
-	begun, fresh []chan struct{} // each is closed when its turn has come
+	mu    sync.Mutex // guards the fields
+	free  int
+	begun []chan struct{} // each is closed when its turn has come
+	fresh []fresh
+}
+
+// fresh is a handshake that was not begun.
+type fresh struct {
+	turn  chan struct{}
+	since time.Time
 }
 
 // enter waits for a place.
@@ -243,7 +257,7 @@ func (t *turnstile) enter(begun bool) {
 	if begun {
 		t.begun = append(t.begun, turn)
 	} else {
-		t.fresh = append(t.fresh, turn)
+		t.fresh = append(t.fresh, fresh{turn, time.Now()})
 	}
 	t.mu.Unlock()
 	<-turn
@@ -253,12 +267,15 @@ func (t *turnstile) enter(begun bool) {
 func (t *turnstile) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
+	switch n := len(t.fresh); {
 	case len(t.begun) > 0:
 		close(t.begun[0])
 		t.begun = t.begun[1:]
-	case len(t.fresh) > 0:
-		close(t.fresh[0])
+	case n > 0 && time.Since(t.fresh[0].since) > longWait:
+		close(t.fresh[n-1].turn)
+		t.fresh = t.fresh[:n-1]
+	case n > 0:
+		close(t.fresh[0].turn)
 		t.fresh = t.fresh[1:]
 	default:
 		t.free++

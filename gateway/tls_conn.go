@@ -36,11 +36,12 @@ type tlsConn struct {
 	remote netip.Addr // of the other end: the device, or the proxy which it comes through
 	socket tlsSocket
 
-	mu       sync.Mutex // guards talk and the fields below, between the goroutine that serves the connection and those that write to it or close it
-	tls      *tls.Conn  // nil until the handshake is done
-	over     bool       // nothing is said any more
-	part     []byte     // of a message
-	deadline timer.ID   // of the hello, then of the next input if IdleTimeout is set
+	mu       sync.Mutex    // guards talk and the fields below, between the goroutine that serves the connection and those that write to it or close it
+	tls      *tls.Conn     // nil until the handshake is done
+	over     bool          // nothing is said any more
+	part     []byte        // of a message
+	deadline timer.ID      // of the hello, then of the next input if IdleTimeout is set
+	longer   time.Duration // by how much that of the hello was put off
 }
 
 // address is the device's, or that of the proxy which it comes through.
@@ -117,7 +118,7 @@ func (c *tlsConn) lead() bool {
 	room := c.secure.leads.Get().(*[maxLead]byte)
 	defer c.secure.leads.Put(room)
 	for n := 0; ; {
-		k, err := c.socket.Conn.Read(room[n:])
+		k, err := c.socket.pull(room[n:])
 		if err != nil {
 			return false
 		}
@@ -163,7 +164,7 @@ func (c *tlsConn) shake() bool {
 	s.shaking = true
 	s.takePlace()
 	defer s.leavePlace()
-	if s.closed.Load() { // its deadline has come first
+	if s.closed.Load() || s.left() { // its deadline has come first, or nobody is there any more
 		return false
 	}
 	tc := tls.Server(s, c.door.TLS)
@@ -275,6 +276,7 @@ func (c *tlsConn) rest(first bool) {
 	g := c.secure.gateway
 	switch {
 	case first:
+		c.socket.settle()
 		g.timers.Cancel(c.deadline)
 		c.deadline = 0
 		if idle := g.config.IdleTimeout; idle > 0 {
@@ -286,6 +288,23 @@ func (c *tlsConn) rest(first bool) {
 	case c.deadline != 0:
 		g.timers.Touch(c.deadline, g.timers.Now())
 	}
+}
+
+// tooLate is called when the time to say hello is over. What the gateway itself took of it does not count.
+func (c *tlsConn) tooLate() {
+	g := c.secure.gateway
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || c.greeted || c.socket.debt == nil {
+		return
+	}
+	if more := c.secure.arrears.owed(c.socket.debt, c.secure.source.Time(time.Now())) - c.longer; more >= owedIn {
+		c.longer += more
+		c.deadline, _ = g.timers.AfterFunc(more, c.tooLate)
+		return
+	}
+	g.counts.handshakeTimeouts.Add(1)
+	g.closer.addError(c, noHello(g.config.HandshakeTimeout))
 }
 
 // closed ends what the connection held. The device's silence, if it is one, begins here.
@@ -303,6 +322,7 @@ func (c *tlsConn) closed() {
 	}
 	c.over = true
 	_ = c.socket.Close()
+	c.socket.settle()
 	g.left(&c.talk, c.address())
 	c.secure.forget(c)
 }

@@ -27,9 +27,10 @@ type tlsSocket struct {
 	lead    []byte // what was read already: tls.Conn reads it first
 	turn    uint32 // of what was read and is not handled
 	flying  bool
-	shaking bool // the handshake goes on
-	placed  bool // it has a place in the turnstile
-	begun   bool // it was answered
+	shaking bool  // the handshake goes on
+	placed  bool  // it has a place in the turnstile
+	begun   bool  // it was answered
+	debt    *debt // nil once it is settled; set to that with tlsConn.mu held
 
 	closed atomic.Bool
 	mu     sync.Mutex // guards the fields below
@@ -67,9 +68,49 @@ func (s *tlsSocket) fill() error {
 // wait waits for something to read, and reads it. What was read before is handled: tls.Conn has no whole record left.
 func (s *tlsSocket) wait(p []byte) (int, error) {
 	s.land()
-	n, err := s.Conn.Read(p)
+	n, err := s.pull(p)
 	s.turn, s.flying = s.secure.ear.Enter(), true
 	return n, err
+}
+
+// pull reads. While it waits, it is the other end that is to act.
+func (s *tlsSocket) pull(p []byte) (int, error) {
+	if s.debt == nil {
+		return s.Conn.Read(p)
+	}
+	s.secure.arrears.theirs(s.debt, s.secure.source.Time(time.Now()))
+	n, err := s.Conn.Read(p)
+	s.secure.arrears.ours(s.debt, s.since())
+	return n, err
+}
+
+// since returns the listening time at which the other end last sent something, or connected.
+func (s *tlsSocket) since() time.Duration {
+	now, ago := s.secure.source.Time(time.Now()), time.Duration(0)
+	_ = s.raw.Control(func(fd uintptr) { // it fails for one that is closed
+		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			ago = time.Duration(info.Last_data_recv) * time.Millisecond
+		}
+	})
+	return now - min(ago, mostOwed)
+}
+
+// settle says that nothing is owed to the connection any more.
+func (s *tlsSocket) settle() {
+	if s.debt != nil {
+		s.secure.arrears.settle(s.debt)
+		s.debt = nil
+	}
+}
+
+// left says whether the other end has closed the connection, and all that it sent before was read.
+func (s *tlsSocket) left() (left bool) {
+	_ = s.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		left = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
+	})
+	return left
 }
 
 // takePlace waits until the handshake may be computed.

@@ -54,7 +54,13 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 	switch {
 	case errors.Is(err, errGuessing):
 		a.denied.Add(1)
-		writeLater(w, http.StatusTooManyRequests, guessEvery, "too many wrong tokens came from this address; wait, and check the token")
+		if n := a.tokens.guessed.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+			a.config.Logger.Warn("wrong tokens come from an address, too many to tell of each; right ones from there are let in",
+				"remote", r.RemoteAddr, "times", n)
+		}
+		writeLater(w, http.StatusTooManyRequests, guessEvery, "this token is wrong, and too many wrong tokens came from this address; wait, and check the token")
+	case errors.Is(err, errCrowded):
+		writeLater(w, http.StatusServiceUnavailable, time.Second, "too many wrong tokens are being looked up; try again")
 	case errors.Is(err, errWrongToken):
 		a.denied.Add(1)
 		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)

@@ -18,7 +18,7 @@ const (
 	// maxTokens bounds what is remembered.
 	maxTokens     = 1024
 	lookupTimeout = 5 * time.Second
-	// An address may try a wrong token every guessEvery, and a few more at once.
+	// An address is told that a token is wrong every guessEvery, and a few times more at once; beyond that, to come later.
 	guessEvery = 6 * time.Second
 	guesses    = 10
 )
@@ -26,13 +26,16 @@ const (
 var (
 	errWrongToken = errors.New("httpapi: wrong token")
 	errGuessing   = errors.New("httpapi: too many wrong tokens")
+	errCrowded    = errors.New("httpapi: too many tokens wait to be looked up")
 )
 
 // tokens remembers the tokens that were good of late.
 type tokens struct {
-	auth   Auth
-	wrong  *addresses
-	failed atomic.Int64 // when that of a heartbeat could not be checked last, Unix time in ns
+	auth    Auth
+	wrong   *addresses
+	lane    chan struct{} // holds a token while one from where wrong ones come is looked up; never closed
+	guessed atomic.Uint64 // answers errGuessing
+	failed  atomic.Int64  // when that of a heartbeat could not be checked last, Unix time in ns
 
 	mu   sync.Mutex // guards good
 	good map[[sha256.Size]byte]bearerOf
@@ -49,21 +52,29 @@ type bearerOf struct {
 func newTokens(auth Auth) *tokens {
 	return &tokens{
 		auth: auth, wrong: newAddresses(1/guessEvery.Seconds(), guesses), good: make(map[[sha256.Size]byte]bearerOf),
+		lane: make(chan struct{}, 1),
 	}
 }
 
-// lookup returns whose a secret is. Errors: errWrongToken; errGuessing, only for a secret that was not good before; what Auth says.
+// lookup returns whose a secret is. Errors: errWrongToken; errGuessing, for a wrong one after too many of them; errCrowded; what Auth says.
+// A right one is let in whatever came before it from its address: nobody guesses one of 256 random bits, and to look it up costs little.
+// Those from where wrong ones come are looked up one after the other, so that they leave the database to others.
 func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, now time.Time) (bearerOf, error) {
 	key := sha256.Sum256([]byte(secret))
 	known, ok := t.remembered(key, now)
-	switch {
-	case ok && now.Before(known.ask):
+	if ok && now.Before(known.ask) {
 		return known, nil
-	case !ok && t.wrong.exhausted(from, now):
-		return bearerOf{}, errGuessing
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout) // a client that leaves is no failure
 	defer cancel()
+	if !ok && t.wrong.exhausted(from, now) {
+		select {
+		case t.lane <- struct{}{}:
+			defer func() { <-t.lane }()
+		case <-ctx.Done():
+			return bearerOf{}, errCrowded
+		}
+	}
 	role, name, good, err := t.auth.Lookup(ctx, secret)
 	switch {
 	case err != nil && ok && now.Sub(known.told) < tokenStale:
@@ -72,7 +83,9 @@ func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, n
 		return bearerOf{}, err
 	case !good:
 		t.forget(key)
-		t.wrong.allow(from, now)
+		if !t.wrong.allow(from, now) {
+			return bearerOf{}, errGuessing
+		}
 		return bearerOf{}, errWrongToken
 	}
 	known = bearerOf{role: role, name: name, told: now, ask: now.Add(tokenFresh)}

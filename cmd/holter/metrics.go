@@ -51,7 +51,7 @@ func newGatewayCollector(g *gateway.Gateway) *gatewayCollector {
 	add("closed", "Connections closed after a verdict, a takeover or a deadline.", func(s gateway.Stats) uint64 { return s.Closed })
 	add("panics", "Connections closed because they made the gateway panic.", func(s gateway.Stats) uint64 { return s.Panics })
 	add("messages", "Messages of devices.", func(s gateway.Stats) uint64 { return s.Messages })
-	add("throttled", "Greetings not looked at because of wrong tokens from the same address.", func(s gateway.Stats) uint64 { return s.Throttled })
+	add("throttled", "Greetings not looked at because of wrong tokens from the same address, of devices whose token may be guessed.", func(s gateway.Stats) uint64 { return s.Throttled })
 	add("duplicates", "Connections refused because two of them say that they are the same device.", func(s gateway.Stats) uint64 { return s.Duplicates })
 	add("sent", "Messages that were written to devices for those who sent them.", func(s gateway.Stats) uint64 { return s.Sent })
 	add("probes", "Devices that were asked for a sign of life.", func(s gateway.Stats) uint64 { return s.Probes })

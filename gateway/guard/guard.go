@@ -175,6 +175,12 @@ func (f *File) Knows(id string) bool {
 	return known
 }
 
+// Guessable implements gateway.Guard. A token of which only the SHA-256 is known is taken for one that nobody guesses.
+func (f *File) Guessable(id string) bool {
+	what, secret, known := f.table.Load().find(bytesOf(id))
+	return known && what == plain && codec.Guessable(secret)
+}
+
 // Prove implements gateway.Guard. A device of whose token only the SHA-256 is known cannot prove anything; one without a secret need not.
 func (f *File) Prove(id string, nonce, proof []byte) bool {
 	what, secret, known := f.table.Load().find(bytesOf(id))

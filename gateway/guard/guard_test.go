@@ -111,6 +111,15 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestGuessable(t *testing.T) {
+	f := open(t, "listed\nhashed sha256:"+digestOf("Jefe")+"\nshort secret:Jefe\nlong secret:"+guard.NewToken()+"\n")
+	for id, want := range map[string]bool{"listed": false, "hashed": false, "short": true, "long": false, "unknown": false} {
+		if got := f.Guessable(id); got != want {
+			t.Errorf("Guessable(%s) = %v, want %v", id, got, want)
+		}
+	}
+}
+
 func TestProve(t *testing.T) {
 	f := open(t, "listed\nhashed sha256:"+digestOf("Jefe")+"\nplain secret:Jefe\nbytes secret:hex:0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b\n")
 	tests := []struct {

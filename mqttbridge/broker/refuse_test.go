@@ -232,8 +232,8 @@ func TestLoginStorm(t *testing.T) {
 	var busy, denied int
 	errs := make(chan error, 700)
 	ctx, cancel := context.WithCancel(t.Context())
-	for range cap(errs) {
-		coming.Go(func() { errs <- users.Login(ctx, "a", "fleet", []byte("wrong"), here) })
+	for i := range cap(errs) {
+		coming.Go(func() { errs <- users.Login(ctx, "a", "fleet", fmt.Append(nil, "wrong-", i), here) })
 	}
 	for range 100 {
 		switch err := <-errs; {
@@ -251,6 +251,49 @@ func TestLoginStorm(t *testing.T) {
 		t.Error("all logins waited")
 	}
 	t.Logf("%d too many, %d denied", busy, denied)
+}
+
+// TestGuessingPasswords: who tries many passwords at once, for a user and for some who are none, keeps no other user out, not even from his
+// own address, nor the one whose password he tries from elsewhere.
+func TestGuessingPasswords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	usersFile(t, path, "ann", "secret-1", "bob", "secret-2")
+	var log bytes.Buffer
+	users, err := broker.NewUsers(path, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, elsewhere := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 2)}
+	errs := make(chan error, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var guessing sync.WaitGroup
+	for i := range cap(errs) {
+		user := "ann"
+		if i%2 > 0 {
+			user = fmt.Sprint("nobody-", i)
+		}
+		guessing.Go(func() { errs <- users.Login(ctx, "x", user, fmt.Append(nil, "guess-", i), here) })
+	}
+	for err := range errs {
+		if errors.Is(err, broker.ErrLogins) { // so it became too much
+			break
+		}
+	}
+	if err := users.Login(t.Context(), "b", "bob", []byte("secret-2"), here); err != nil {
+		t.Errorf("another user from the same address: %v", err)
+	}
+	if err := users.Login(t.Context(), "a", "ann", []byte("secret-1"), elsewhere); err != nil {
+		t.Errorf("the user from elsewhere: %v", err)
+	}
+	cancel()
+	guessing.Wait()
+	if err := users.Login(t.Context(), "a", "ann", []byte("secret-1"), here); err != nil {
+		t.Errorf("the user from the same address, afterwards: %v", err)
+	}
+	if !strings.Contains(log.String(), "address=192.0.2.1 times=1\n") {
+		t.Errorf("the log does not say who was told to come again:\n%s", log.String())
+	}
 }
 
 func TestUsersFile(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -29,13 +30,17 @@ const (
 	// remembered is how many passwords that were right are remembered, and rememberedFor how long.
 	remembered    = 1 << 16
 	rememberedFor = 10 * time.Minute
+	// guessesAtOnce is how many passwords from one address may wait to be checked for one user, and for all who are none.
+	guessesAtOnce = 8
 )
 
 // Users lets those in who stand in a file with a password, a line for each: NAME:HASH, the hash as [HashPassword] returns it. Empty lines
 // and those that begin with # are skipped. The file is read again when it has changed.
 //
 // Checking a password takes some 30 ms of a processor, by design. As many are checked at a time as there are processors, some hundred
-// wait, more are told to come again. One that was right is not checked again for ten minutes, so a fleet that reconnects is let in at once.
+// wait, more are told to come again. One that was right is not checked again for ten minutes, so a fleet that reconnects is let in at once;
+// and of those who say the same at once one is checked for all. Who tries passwords for a user keeps few places, so that he does not keep
+// out other users, nor that one from elsewhere; who keeps out whom, the log says.
 type Users struct {
 	path   string
 	log    *slog.Logger
@@ -48,6 +53,21 @@ type Users struct {
 	seen   os.FileInfo
 	users  map[string]user
 	right  map[[32]byte]time.Time // passwords, and until when they count as right
+	checks map[[32]byte]*check    // passwords that are being checked
+	tries  map[try]int            // how many these are for a user from an address
+	turned uint64                 // how often that was too many
+}
+
+// check is the check of a password.
+type check struct {
+	done chan struct{} // closed when err is final
+	err  error
+}
+
+// try is whose password is checked, and from where it came.
+type try struct {
+	user    string // "" for all that are none
+	address netip.Prefix
 }
 
 type user struct {
@@ -63,7 +83,7 @@ func NewUsers(path string, logger *slog.Logger) (*Users, error) {
 	}
 	checks := runtime.GOMAXPROCS(0)
 	u := &Users{
-		path: path, log: logger, right: make(map[[32]byte]time.Time),
+		path: path, log: logger, right: make(map[[32]byte]time.Time), checks: make(map[[32]byte]*check), tries: make(map[try]int),
 		places: make(chan struct{}, checks), queue: make(chan struct{}, checks+waitingLogins),
 	}
 	_, _ = rand.Read(u.pepper[:]) // it never fails
@@ -126,14 +146,62 @@ func parseUser(line string) (name string, u user, err error) {
 }
 
 // Login implements Auth.
-func (u *Users) Login(ctx context.Context, _, name string, password []byte, _ net.Addr) error {
+func (u *Users) Login(ctx context.Context, _, name string, password []byte, remote net.Addr) error {
 	if name == "" || len(password) == 0 || len(password) > maxPassword {
 		return ErrDenied
 	}
-	who, known, key := u.find(name, password)
-	if known && u.isRight(key) {
-		return nil
+	for {
+		who, known, key := u.find(name, password)
+		if known && u.isRight(key) {
+			return nil
+		}
+		c, mine := u.join(key)
+		if mine {
+			t := try{address: household(remote)}
+			if known {
+				t.user = name
+			}
+			defer u.end(key, c)
+			c.err = u.checkInTurn(ctx, t, who, known, password, key)
+			return c.err
+		}
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return fmt.Errorf("broker: login: %w", ctx.Err())
+		}
+		if c.err == nil || errors.Is(c.err, ErrDenied) || errors.Is(c.err, ErrLogins) {
+			return c.err
+		}
+		// The one whose check it was has left.
 	}
+}
+
+// join returns the check of a password that is under way, or begins one, which is the caller's to end.
+func (u *Users) join(key [32]byte) (c *check, mine bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c = u.checks[key]; c != nil {
+		return c, false
+	}
+	c = &check{done: make(chan struct{}), err: ErrLogins} // which a panic would leave
+	u.checks[key] = c
+	return c, true
+}
+
+func (u *Users) end(key [32]byte, c *check) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.checks, key)
+	close(c.done)
+}
+
+// checkInTurn checks a password when its turn has come, if it may wait for that.
+func (u *Users) checkInTurn(ctx context.Context, t try, who user, known bool, password []byte, key [32]byte) error {
+	if !u.begin(t) {
+		return ErrLogins
+	}
+	defer u.leave(t)
 	select {
 	case u.queue <- struct{}{}:
 		defer func() { <-u.queue }()
@@ -146,9 +214,6 @@ func (u *Users) Login(ctx context.Context, _, name string, password []byte, _ ne
 	case <-ctx.Done():
 		return fmt.Errorf("broker: login: %w", ctx.Err())
 	}
-	if known && u.isRight(key) { // by somebody who waited before
-		return nil
-	}
 	if !known { // takes as long as for one who is
 		who.hash = hashed{memory: argonMemory, time: argonTime, threads: argonThreads, salt: u.pepper[:argonSalt], key: make([]byte, argonKey)}
 	}
@@ -157,6 +222,44 @@ func (u *Users) Login(ctx context.Context, _, name string, password []byte, _ ne
 	}
 	u.remember(key)
 	return nil
+}
+
+// begin says whether one more password may be checked for a user from an address, and counts it if so.
+func (u *Users) begin(t try) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.tries[t] < guessesAtOnce {
+		u.tries[t]++
+		return true
+	}
+	if u.turned++; u.turned&(u.turned-1) == 0 { // the 1st, 2nd, 4th, 8th … time
+		u.log.Warn("too many different passwords at a time for a user from an address; who logs in as that user from there is told to come again",
+			"user", t.user, "address", t.address.Addr().String(), "times", u.turned)
+	}
+	return false
+}
+
+func (u *Users) leave(t try) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.tries[t]--; u.tries[t] == 0 {
+		delete(u.tries, t)
+	}
+}
+
+// household is an IPv4 address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177); the zero Prefix for what is
+// neither.
+func household(remote net.Addr) netip.Prefix {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	bits, address := 64, tcp.AddrPort().Addr().Unmap().WithZone("")
+	if address.Is4() {
+		bits = 32
+	}
+	p, _ := address.Prefix(bits) // of such an address it always is one
+	return p
 }
 
 // find returns a user, and the key under which his password is remembered.
