@@ -77,6 +77,7 @@ func (r *Registry) Forget(id string) error {
 			d.cutLocked(Peer.Dismissed)
 		}
 		r.stopLocked(d)
+		d.countLocked(-1)
 		d.gone = true
 		r.emitLocked(sh, d, DeviceForgotten, "", now)
 		r.ungroupLocked(d)
@@ -98,7 +99,8 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	delete(sh.own, d.id)
 	delete(sh.excuses, d.id)
 	r.flaps.set(d.handle, false)
-	r.nums.give(d.num)
+	num := d.num
+	r.outbox.after(func(bool) { r.nums.give(num) }) // until then a crash would give it back to this device
 	r.devices.Add(-1)
 	at := d.handle / shardCount / chunkLen
 	if c := sh.chunks[at]; c != nil {

@@ -60,8 +60,7 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 		d.session = nil
 	}
 	if moved {
-		r.stopLocked(d)
-		d.source = s
+		d.moveLocked(r, s)
 	}
 	changed, seq := rule.Value().announced != d.rule.Value().announced || moved, d.seq
 	replaced := told && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !next.ending()
@@ -84,6 +83,14 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 	}
 	d.show(look)
 	return nil
+}
+
+// moveLocked makes the device go by the clock of another source.
+func (d *device) moveLocked(r *Registry, s *Source) {
+	r.stopLocked(d)
+	d.countLocked(-1)
+	d.source = s
+	d.countLocked(1)
 }
 
 // show lets a caller look at the device.

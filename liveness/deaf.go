@@ -57,7 +57,9 @@ func (s *Source) heardLocked(d DeafInterval) {
 
 func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
 	s.seq++
-	s.registry.outbox.put(Event{Type: t, Subject: s.name, Source: s.name, Seq: s.seq, Time: at, Deaf: deaf})
+	s.registry.outbox.put(Event{
+		Type: t, Subject: s.name, Source: s.name, Seq: s.seq, Time: at, Deaf: deaf, Members: int(s.alive.Load()),
+	})
 }
 
 // Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is

@@ -112,7 +112,7 @@ type Event struct {
 	Outage      bool          // the event belongs to an outage of the device's group: the group's event stands for it
 	Maintenance bool          // the device is in maintenance, for whatever reason
 	Deaf        time.Duration // of SourceDeaf and SourceHeard
-	Members     int           // of the group
+	Members     int           // of the group; of SourceDeaf and SourceHeard the devices that are to be heard there
 	Silent      int           // of them, offline without having said goodbye
 	Before      int           // of those, the ones that were offline before the outage
 

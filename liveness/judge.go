@@ -20,24 +20,39 @@ func (d *device) factsLocked() (f facts, known bool) {
 	return f, known
 }
 
-// stopLocked ends the device's timer.
-func (r *Registry) stopLocked(d *device) {
-	if d.timer != 0 {
-		d.source.engine.Cancel(d.timer)
-		d.timer, d.touched = 0, false
+// stopLocked ends the device's timer. It returns the last heartbeat that moved it, 0 if none did.
+func (r *Registry) stopLocked(d *device) (last time.Duration) {
+	if d.timer == 0 {
+		return 0
+	}
+	touched, won := d.source.engine.Disarm(d.timer)
+	if won && d.touched {
+		last = touched
+	}
+	d.timer, d.touched = 0, false
+	return last
+}
+
+// countLocked counts the device in or out among those that its source is to hear.
+func (d *device) countLocked(n int64) {
+	if d.source != nil && d.expected() {
+		d.source.alive.Add(n)
 	}
 }
 
 // setLocked makes next the device's facts: it emits what changed, and arms the next step.
 func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
 	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
-	r.stopLocked(d)
+	r.keepHeard(d, next.last)
+	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
 	sh.counts[d.shownLocked()]--
+	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
 	if before.state != next.state {
 		d.marks |= uncommitted
 	}
 	sh.counts[d.shownLocked()]++
+	d.countLocked(1)
 	if before.state != next.state {
 		since := d.since
 		d.since = time.Now().UnixNano()
@@ -62,7 +77,7 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	}
 	if ok {
 		// An error means that the source is closed: nothing is judged any more.
-		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, uint64(d.handle))
+		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, d.timerData())
 		d.touched = next.period != 0 && d.timer != 0
 	}
 	if d.session != nil {
@@ -100,6 +115,7 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
 	if d.num == 0 {
 		d.num = r.nums.take()
+		r.keepHeard(d, d.last)
 	}
 	d.seq++
 	rule := d.rule.Value()

@@ -19,6 +19,7 @@ type Record struct {
 	Reason Reason        // of an offline device
 	Source string        // where it was heard last; empty if it never was
 	Last   time.Duration // listening time of Source at the last sign of life
+	Heard  time.Duration // for Restore: that of a later one which no event tells of; 0 if there was none
 	Until  time.Duration // listening time: when a sleep ends, or when the verdict was due
 	Since  time.Time     // when the state changed last
 	Seq    uint64
@@ -204,7 +205,7 @@ const (
 )
 
 // Restore makes a device that was kept, as it was; one that is not offline is unknown until it is heard or judged, for which it has the
-// reconnect grace. Last is to be that of the latest [Registry.Snapshot], if it is of the same source and later. The source must have
+// reconnect grace. Heard is to be that of the latest [Registry.Snapshot], or of a [Recollection], if it is of the same source and later. The source must have
 // been restored, and not listen yet. May be called concurrently. Errors: a record that cannot be, an id or a number that is taken,
 // [ErrFull].
 func (r *Registry) Restore(rec Record) error {
@@ -244,7 +245,7 @@ func (rec *Record) validate() error {
 	case err != nil:
 	case rec.State >= Unknown || int(rec.Reason) >= reasons:
 		err = fmt.Errorf("state %d, reason %d", rec.State, rec.Reason)
-	case rec.Last < 0 || rec.Last > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
+	case rec.Last < 0 || rec.Last > maxListened || rec.Heard < 0 || rec.Heard > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
 		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
 	case len(rec.Changes) > maxThreshold:
 		err = fmt.Errorf("%d changes", len(rec.Changes))
@@ -264,7 +265,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {
-		d.last = max(min(rec.Last, source.Now()-1), 0) // what came after the checkpoint came before it listens again
+		d.last = max(min(max(rec.Last, rec.Heard), source.Now()-1), 0) // what came after the checkpoint came before it listens again
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
@@ -272,6 +273,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	sh.counts[NeverSeen]--
 	sh.counts[d.state]++
+	d.countLocked(1)
 	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
 		d.counted = d.silent()
 		g.join(d.counted)
@@ -280,6 +282,11 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 		return
 	}
 	f, _ := d.factsLocked()
+	r.keepHeard(d, f.last)
+	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
+		r.setLocked(sh, d, f.heard(f.last), f.last)
+		return
+	}
 	p := d.policyLocked()
 	notBefore := d.notBeforeLocked(f, p)
 	spread := time.Duration(0)

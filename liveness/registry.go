@@ -74,7 +74,8 @@ type Registry struct {
 	shards  [shardCount]deviceShard
 	devices atomic.Int64
 	nums    nums
-	due     atomic.Int64 // restored devices that are due at once
+	memory  atomic.Pointer[memory] // nil if there is none that outlives the process
+	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
 	flaps   flappers
 

@@ -139,15 +139,15 @@ func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule
 	if session != nil && (session.device != d || session.source != s) { // else a heartbeat may be reading them
 		session.device, session.source = d, s
 	}
+	seq, moved := d.seq, d.source != s || d.rule.Value().announced != rule.Value().announced
 	if d.source != s { // its past is on another clock
-		r.stopLocked(d)
+		d.moveLocked(r, s)
 		before.last = now
 	}
-	seq, moved := d.seq, d.source != s || d.rule.Value().announced != rule.Value().announced
 	if session != nil && session != d.session {
 		session.pending.Store(d.marks&uncommitted != 0)
 	}
-	d.source, d.session, d.rule = s, session, rule
+	d.session, d.rule = session, rule
 	r.setLocked(sh, d, before.heard(now), now)
 	if replaced {
 		r.emitLocked(sh, d, DeviceSessionReplaced, "", now)

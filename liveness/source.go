@@ -47,6 +47,8 @@ type Source struct {
 
 	latest atomic.Pointer[pulse]
 	gaps   gaps
+	alive  atomic.Int64                    // devices that it heard last and that are to be heard
+	kept   atomic.Pointer[[]atomic.Uint64] // where the clock's reading is kept; nil if it is not
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
 	marks     []time.Duration
@@ -121,13 +123,14 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 		return nil, fmt.Errorf("liveness: source %q exists", cfg.Name)
 	}
 	var err error
-	if s.engine, err = timer.Start(timer.Config{Clock: &s.clock}); err != nil {
+	if s.engine, err = timer.Start(timer.Config{Clock: &s.clock, Memory: timerMemory{r, uint32(s.index)}}); err != nil {
 		return nil, fmt.Errorf("liveness: source %q: %w", cfg.Name, err)
 	}
 	if s.group, err = s.engine.Group(s.expired); err != nil {
 		return nil, fmt.Errorf("liveness: source %q: %w", cfg.Name, err)
 	}
 	r.sources = append(r.sources, s)
+	r.keepSource(s)
 	return s, nil
 }
 
@@ -220,6 +223,7 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 	for _, m := range s.marks {
 		least = min(least, m)
 	}
+	s.keepLocked(least)
 	s.mu.Unlock()
 	s.clock.Set(least)
 }
@@ -260,11 +264,13 @@ type SourceView struct {
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Timers    timer.Stats
+	Devices   int // that it heard last and that are to be heard
 }
 
 // View returns a picture of the source.
 func (s *Source) View() SourceView {
 	v := SourceView{Name: s.name, Listened: s.Now(), Timers: s.engine.Stats(), Held: s.registry.outbox.stalled() > 0}
+	v.Devices = int(s.alive.Load())
 	v.Absent, v.Retired, v.Missed = s.absent.Load(), s.retired.Load(), time.Duration(s.missed.Load())
 	if p := s.latest.Load(); p != nil {
 		v.Behind = max(p.listened-v.Listened, 0)

@@ -166,8 +166,16 @@ func (e *Engine) Reset(id ID, now, period time.Duration) bool {
 // Cancel ends a timer and says whether it won: if true, the callback of its deadline never starts. For a repeating timer, a run
 // that a worker has claimed already may still start.
 func (e *Engine) Cancel(id ID) bool {
-	_, armed := e.load(id)
-	return armed && e.shards[id.shard()].cancel(id)
+	_, won := e.Disarm(id)
+	return won
+}
+
+// Disarm is Cancel, and returns what Touched would have: no touch that returned true comes later.
+func (e *Engine) Disarm(id ID) (touched time.Duration, won bool) {
+	if _, armed := e.load(id); !armed {
+		return 0, false
+	}
+	return e.shards[id.shard()].cancel(id)
 }
 
 // Deadline returns the instant on the engine's clock at which a timer expires, and whether it is armed. While the callback of a
@@ -201,11 +209,16 @@ func (e *Engine) Touched(id ID) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	period := unpackPeriod(m.Param(id.ref().slot()))
+	param := m.Param(id.ref().slot())
 	if _, ok := m.Load(id.original()); !ok { // then the period may be that of the slot's next timer
 		return 0, false
 	}
-	return instant(t - min(period, t)), true
+	return touchedAt(t, param), true
+}
+
+// touchedAt returns the instant one period before a deadline.
+func touchedAt(deadline tick, param uint32) time.Duration {
+	return instant(deadline - min(unpackPeriod(param), deadline))
 }
 
 // Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock for a moment.

@@ -18,11 +18,10 @@ import (
 func Left(block []byte) iter.Seq2[uint64, time.Duration] {
 	return func(yield func(data uint64, touched time.Duration) bool) {
 		for e := range dualmap.Scan(block) {
-			period := unpackPeriod(e.Param)
-			if period == 0 || e.Value > maxTick {
+			if unpackPeriod(e.Param) == 0 || e.Value > maxTick {
 				continue
 			}
-			if !yield(e.Data, instant(e.Value-min(period, e.Value))) {
+			if !yield(e.Data, touchedAt(e.Value, e.Param)) {
 				return
 			}
 		}

@@ -183,26 +183,27 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 }
 
 // cancel ends a timer and says whether it did.
-func (s *shard) cancel(id ID) bool {
-	release, ok := s.remove(id)
+func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
+	release, touched, ok := s.remove(id)
 	if release != nil {
 		release()
 	}
-	return ok
+	return touched, ok
 }
 
-// remove ends a timer and says whether it did. What it returns besides, if not nil, is to be called without the lock.
-func (s *shard) remove(id ID) (release func() bool, ok bool) {
+// remove ends a timer. It returns when that was touched last, and whether it was armed. What it returns besides, if not nil, is to be called
+// without the lock.
+func (s *shard) remove(id ID) (release func() bool, touched time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, false
+		return nil, 0, false
 	}
 	r, o := id.ref(), id.original()
 	m := s.mapLocked(r)
 	deadline, ok := m.Load(o)
 	if !ok {
-		return nil, false
+		return nil, 0, false
 	}
 	batched := s.inBatch > 0 && isInBatch(m, o)
 	for !m.Remove(o, deadline) {
@@ -211,6 +212,7 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 	if !batched && s.hints.moved != nil {
 		s.hints.remove(int(m.Position(o.Slot)))
 	}
+	touched = touchedAt(deadline, m.Param(o.Slot))
 	release = s.endLocked(m, r)
 	m.Release(o.Slot)
 	if batched {
@@ -219,7 +221,7 @@ func (s *shard) remove(id ID) (release func() bool, ok bool) {
 	} else {
 		s.sweepLocked()
 	}
-	return release, true
+	return release, touched, true
 }
 
 // endLocked gives back what an ended timer held, but for its slot. What it returns, if not nil, is to be called without the lock.

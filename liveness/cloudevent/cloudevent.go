@@ -37,7 +37,7 @@ type EventData struct {
 	Offset      uint64    `json:"offset" doc:"Its place in the log."`
 	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
 	Epoch       uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
-	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will"`
+	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin"`
 	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
 	Deadline    time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
 	DecidedAt   time.Time `json:"decided_at"`
@@ -52,7 +52,7 @@ type EventData struct {
 	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: nobody is to be alarmed."`
 	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event stands for it."`
 	Deaf        *float64  `json:"deaf_ms,omitempty"`
-	Members     *int      `json:"members,omitempty"`
+	Members     *int      `json:"members,omitempty" doc:"Of the group; of a source that is deaf, the devices that are to be heard there."`
 	Silent      *int      `json:"silent,omitempty" doc:"Of the group's members, those that are offline and did not say goodbye."`
 	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were so before the outage."`
 }
@@ -73,7 +73,7 @@ func New(e *liveness.Event, node string) Event {
 	}
 	switch d := &out.Data; e.Type {
 	case liveness.SourceDeaf, liveness.SourceHeard:
-		d.Deaf = new(milliseconds(e.Deaf))
+		d.Deaf, d.Members = new(milliseconds(e.Deaf)), new(e.Members)
 	case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
 		d.Members, d.Silent, d.Before = new(e.Members), new(e.Silent), new(e.Before)
 	default:

@@ -1,0 +1,234 @@
+package liveness
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// Memory is memory that outlives the process. What a registry keeps in it, [Recall] finds again after the process was killed.
+type Memory interface {
+	// Block returns size bytes, zeroed and aligned to eight, that are the caller's for as long as the process lives. Recall is to be
+	// given them with the same kind and owner. It returns nil where there is no room. May be called concurrently.
+	Block(kind, owner uint32, size int) []byte
+}
+
+// The kinds of blocks, and what owner is.
+const (
+	blockState  uint32 = iota + 1 // one word: not 0 if there was no room for some block
+	blockSource                   // index of the source: its clock's reading, the wall time then, the length of its name, its name
+	blockTimers                   // index of the source: a chunk of its timers, whose data are device numbers and handles
+	blockHeard                    // number of the first device, by heardPerBlock: their last signs of life that took the long way
+)
+
+const (
+	heardPerBlock = 1 << 13
+	sourceWords   = 3
+)
+
+// UseMemory makes the registry keep its listening clocks, and when each device was heard last, in memory that outlives the process. Call
+// it before sources listen and before devices are restored. A heartbeat costs no more than without: its one update is in that memory.
+func (r *Registry) UseMemory(m Memory) {
+	state := wordsOf(m.Block(blockState, 0, 8))
+	if state == nil {
+		return
+	}
+	r.memory.Store(&memory{Memory: m, state: state})
+	for _, s := range r.Sources() {
+		r.keepSource(s)
+	}
+}
+
+// memory is a Memory at work.
+type memory struct {
+	Memory
+
+	state []atomic.Uint64
+
+	mu    sync.Mutex // guards the growing of heard; taken after a device shard's
+	heard atomic.Pointer[[][]atomic.Uint64]
+}
+
+// block returns a block, or nil, which is noted: what is in the memory is not all then.
+func (m *memory) block(kind, owner uint32, size int) []byte {
+	b := m.Memory.Block(kind, owner, size)
+	if b == nil {
+		m.state[0].Store(1)
+	}
+	return b
+}
+
+// keepSource makes a source's clock one that is kept.
+func (r *Registry) keepSource(s *Source) {
+	m := r.memory.Load()
+	if m == nil {
+		return
+	}
+	b := m.block(blockSource, uint32(s.index), 8*sourceWords+len(s.name))
+	if b == nil {
+		return
+	}
+	copy(b[8*sourceWords:], s.name)
+	words := wordsOf(b[:8*sourceWords])
+	words[2].Store(uint64(len(s.name)))
+	s.kept.Store(&words)
+}
+
+// keepLocked notes what the clock reads. Call it with mu held.
+func (s *Source) keepLocked(listened time.Duration) {
+	words := s.kept.Load()
+	if words == nil {
+		return
+	}
+	if at := s.course.at(listened); !at.IsZero() {
+		(*words)[0].Store(uint64(listened))
+		(*words)[1].Store(uint64(at.UnixNano()))
+	}
+}
+
+// timerMemory is the memory of a source's timers.
+type timerMemory struct {
+	registry *Registry
+	source   uint32
+}
+
+// Chunk implements dualmap.Memory.
+func (t timerMemory) Chunk(size int) []byte {
+	m := t.registry.memory.Load()
+	if m == nil {
+		return nil
+	}
+	return m.block(blockTimers, t.source, size)
+}
+
+// timerData is what a device's timer carries.
+func (d *device) timerData() uint64 { return uint64(d.num)<<32 | uint64(d.handle) }
+
+// keepHeard notes when the device was heard last, for when no timer knows. Call it with the device's lock held.
+func (r *Registry) keepHeard(d *device, last time.Duration) {
+	m := r.memory.Load()
+	if m == nil || d.num == 0 || d.source == nil {
+		return
+	}
+	if words := m.heardOf(d.num / heardPerBlock); words != nil {
+		words[d.num%heardPerBlock].Store(uint64(newHeard(d.source.index, last)))
+	}
+}
+
+// heardOf returns a block of last signs of life, nil if there is no room for it.
+func (m *memory) heardOf(block uint32) []atomic.Uint64 {
+	if all := m.heard.Load(); all != nil && int(block) < len(*all) {
+		return (*all)[block]
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all [][]atomic.Uint64
+	if old := m.heard.Load(); old != nil {
+		all = append(all, *old...)
+	}
+	for len(all) <= int(block) {
+		all = append(all, wordsOf(m.block(blockHeard, uint32(len(all)), 8*heardPerBlock)))
+	}
+	m.heard.Store(&all)
+	return all[block]
+}
+
+// wordsOf returns a block as words.
+func wordsOf(b []byte) []atomic.Uint64 {
+	if len(b) < 8 {
+		return nil
+	}
+	return unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
+
+// Block is a block of a [Memory] that another process has left.
+type Block struct {
+	Kind, Owner uint32
+	Data        []byte
+}
+
+// Recollection is what the memory of a process tells of it that was killed.
+type Recollection struct {
+	clocks  map[string]recalledClock
+	indexes map[string]int // that the sources had then
+	heard   map[recalledKey]Heard
+}
+
+type recalledClock struct {
+	listened time.Duration
+	at       time.Time
+}
+
+type recalledKey struct {
+	num    uint32
+	source uint16
+}
+
+// Recall reads what a process has left in its [Memory]. It returns false if that is not all of it. It copes with any content.
+func Recall(blocks []Block) (*Recollection, bool) {
+	c := &Recollection{clocks: make(map[string]recalledClock), indexes: make(map[string]int), heard: make(map[recalledKey]Heard)}
+	whole := false
+	for _, b := range blocks {
+		switch b.Kind {
+		case blockState:
+			whole = len(b.Data) >= 8 && binary.NativeEndian.Uint64(b.Data) == 0
+		case blockSource:
+			c.addSource(b)
+		case blockTimers:
+			for data, touched := range timer.Left(b.Data) {
+				c.add(uint32(data>>32), newHeard(int(b.Owner), touched))
+			}
+		case blockHeard:
+			for i := 0; i+8 <= len(b.Data); i += 8 {
+				c.add(b.Owner*heardPerBlock+uint32(i/8), Heard(binary.NativeEndian.Uint64(b.Data[i:])))
+			}
+		}
+	}
+	return c, whole
+}
+
+func (c *Recollection) addSource(b Block) {
+	if len(b.Data) < 8*sourceWords {
+		return
+	}
+	word := func(i int) uint64 { return binary.NativeEndian.Uint64(b.Data[8*i:]) }
+	name := b.Data[8*sourceWords:]
+	if n := word(2); n == 0 || n > uint64(len(name)) {
+		return // the process was killed while it made the block
+	}
+	name = name[:word(2)]
+	c.indexes[string(name)] = int(b.Owner)
+	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
+	if clock.listened > 0 && clock.listened <= maxListened {
+		c.clocks[string(name)] = clock
+	}
+}
+
+// add notes a sign of life, unless a later one at the same source is known.
+func (c *Recollection) add(num uint32, h Heard) {
+	if num == 0 || num > maxNum || h == 0 {
+		return
+	}
+	key := recalledKey{num, uint16(h.Source())}
+	c.heard[key] = max(c.heard[key], h)
+}
+
+// Source adds to a source's record what is known of it since. It does nothing if that is no more.
+func (c *Recollection) Source(rec *SourceRecord) {
+	if s, ok := c.clocks[rec.Name]; ok && s.listened >= rec.Listened {
+		rec.Listened, rec.At = s.listened, s.at
+	}
+}
+
+// Heard returns when the device with a number was heard last by a source, 0 if that is not known.
+func (c *Recollection) Heard(num uint32, source string) time.Duration {
+	index, ok := c.indexes[source]
+	if !ok {
+		return 0
+	}
+	return c.heard[recalledKey{num, uint16(index)}].Last()
+}

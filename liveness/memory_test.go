@@ -1,0 +1,185 @@
+package liveness_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
+)
+
+// heapMemory is a memory that outlives a registry.
+type heapMemory struct {
+	mu     sync.Mutex
+	blocks []liveness.Block
+	full   bool
+}
+
+func (m *heapMemory) Block(kind, owner uint32, size int) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.full {
+		return nil
+	}
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size) // aligned
+	m.blocks = append(m.blocks, liveness.Block{Kind: kind, Owner: owner, Data: b})
+	return b
+}
+
+// photo returns what is in the memory at this instant, as a process leaves it that is killed.
+func (m *heapMemory) photo() []liveness.Block {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var blocks []liveness.Block
+	for _, b := range m.blocks {
+		blocks = append(blocks, liveness.Block{Kind: b.Kind, Owner: b.Owner, Data: slices.Clone(b.Data)})
+	}
+	return blocks
+}
+
+// remembered starts a registry with a memory, and restores into it what was kept and recalled.
+func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, origin time.Time) *rig {
+	t.Helper()
+	r := &rig{T: t, log: k.Log, start: origin, sessions: make(map[string]*liveness.Session)}
+	var err error
+	if r.registry, err = liveness.New(k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.source, err = r.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: unit}); err != nil {
+		t.Fatal(err)
+	}
+	r.registry.UseMemory(m)
+	if past != nil {
+		c, whole := liveness.Recall(past)
+		if !whole {
+			t.Error("the memory is not whole")
+		}
+		for name, rec := range k.sources {
+			c.Source(&rec)
+			k.sources[name] = rec
+		}
+		for id, rec := range k.devices {
+			rec.Heard = c.Heard(rec.Num, rec.Source)
+			k.devices[id] = rec
+		}
+	}
+	if err := k.restore(r.registry); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever was heard before a process was killed, by whatever way, the next one knows, and what its clock read.
+func TestRecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		m := new(heapMemory)
+		r := remembered(t, k, m, nil, origin)
+		stop := start(t, r.registry)
+		r.source.Pulse(time.Now())
+		r.listen(unit)
+		touched, late, asleep, gone, back := r.open("touched"), r.open("late"), r.open("asleep"), r.open("gone"), r.open("back")
+		_, _ = asleep.Sleep(r.now(), 100*unit)
+		gone.Bye(r.now())
+		back.Bye(r.now())
+		if _, err := late.Repace(r.now(), liveness.Policy{Timeout: 30 * unit, LateAfter: 5 * unit}); err != nil {
+			t.Error(err)
+		}
+		r.listen(10 * unit)
+		k.checkpoint(r.registry)
+		r.listen(7 * unit)
+		touched.Beat(r.now())
+		r.listen(unit)
+		synctest.Wait()
+		photo := m.photo()
+		clock := r.source.Now()
+		kept := make(map[string]liveness.Record)
+		for id, rec := range k.devices {
+			kept[id] = rec
+		}
+		stop()
+		k.devices = kept
+
+		next := new(heapMemory)
+		r2 := remembered(t, k, next, photo, origin)
+		defer func() { start(t, r2.registry)() }()
+		if now := r2.source.Now(); now != clock {
+			t.Errorf("the clock reads %v, was %v", now, clock)
+		}
+		for id, want := range map[string]time.Duration{"touched": 18 * unit, "late": unit, "asleep": unit, "gone": unit} {
+			if v := r2.device(id); v.Last != want {
+				t.Errorf("%s was heard last at %g, want %g", id, inUnits(v.Last), inUnits(want))
+			}
+		}
+	})
+}
+
+// A heartbeat of a device that is offline or late counts after a kill, although nobody had been told that it is back.
+func TestRecallComeback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		m := new(heapMemory)
+		r := remembered(t, k, m, nil, origin)
+		stop := start(t, r.registry)
+		r.source.Pulse(time.Now())
+		r.listen(unit)
+		s := r.open("a")
+		r.listen(40 * unit)
+		r.wantState("a", liveness.Offline)
+		k.checkpoint(r.registry)
+		before := k.devices["a"]
+		s.Beat(r.now())
+		photo := m.photo() // the sink may have the event or not
+		synctest.Wait()
+		stop()
+		k.devices["a"] = before
+
+		r2 := remembered(t, k, new(heapMemory), photo, origin)
+		stop2 := start(t, r2.registry)
+		defer stop2()
+		synctest.Wait()
+		v := r2.device("a")
+		if v.State != liveness.Unknown || v.Seq != before.Seq+1 || v.Last < 41*unit-timer.Resolution {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// Where there is no room, it is known that something is missing.
+func TestRecallNotWhole(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		m := new(heapMemory)
+		r.registry.UseMemory(m)
+		if _, whole := liveness.Recall(m.photo()); !whole {
+			t.Error("not whole at the beginning")
+		}
+		m.mu.Lock()
+		m.full = true
+		m.mu.Unlock()
+		r.open("a")
+		if _, whole := liveness.Recall(m.photo()); whole {
+			t.Error("whole without a device's block")
+		}
+	})
+	if _, whole := liveness.Recall(nil); whole {
+		t.Error("nothing is whole")
+	}
+}
+
+func FuzzRecall(f *testing.F) {
+	f.Add(uint32(2), uint32(0), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00edge"))
+	f.Add(uint32(1), uint32(0), make([]byte, 8))
+	f.Add(uint32(4), uint32(0), make([]byte, 64))
+	f.Fuzz(func(t *testing.T, kind, owner uint32, data []byte) {
+		c, _ := liveness.Recall([]liveness.Block{{Kind: kind, Owner: owner, Data: data}})
+		rec := liveness.SourceRecord{Name: "edge"}
+		c.Source(&rec)
+		if rec.Listened < 0 || c.Heard(1, "edge") < 0 {
+			t.Errorf("%+v", rec)
+		}
+	})
+}
