@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -52,6 +53,7 @@ type database struct {
 	patience time.Duration
 	write    *bun.DB
 	read     *bun.DB
+	waiting  atomic.Int64 // since when a transaction in a file waits for other programs to let it begin, Unix time in ns; 0 if none does
 }
 
 func openDatabase(b backend, timeout time.Duration) (*database, error) {
@@ -104,7 +106,7 @@ func (d *database) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
 		if err != nil {
 			return bun.Conn{}, bun.Tx{}, err
 		}
-		tx, err := conn.BeginTx(ctx, nil)
+		tx, err := d.beginOn(ctx, conn)
 		if err == nil {
 			return conn, tx, nil
 		}
@@ -114,6 +116,15 @@ func (d *database) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
 			return bun.Conn{}, bun.Tx{}, err
 		}
 	}
+}
+
+// beginOn begins a transaction on a connection. There is only one that writes to a file, so only one waits.
+func (d *database) beginOn(ctx context.Context, conn bun.Conn) (bun.Tx, error) {
+	if _, ok := d.backend.(*sqliteDB); ok {
+		d.waiting.Store(time.Now().UnixNano())
+		defer d.waiting.Store(0)
+	}
+	return conn.BeginTx(ctx, nil)
 }
 
 // lost says whether an error is about a connection that ended.

@@ -47,8 +47,9 @@ func LatencyBounds() []time.Duration {
 
 // recorder keeps count.
 type recorder struct {
-	mu    sync.Mutex // guards the field below; the last lock to be taken
+	mu    sync.Mutex // guards the fields below; the last lock to be taken
 	stats Stats
+	signs signs
 }
 
 // outcome notes how an attempt at something ended.
@@ -110,6 +111,13 @@ func (r *recorder) prune(events uint64, err error) {
 	}
 }
 
+// bad says what the signs of life say, nil if all is well.
+func (r *recorder) bad(now, waiting time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.signs.bad(now, waiting)
+}
+
 func (r *recorder) read() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,14 +138,22 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Health returns nil, or what is wrong with the database now and since when.
+// Health returns nil, or what is wrong with the database now and since when. While [Store.Run] is at work it says within 2 s that a database
+// does not answer. It waits for nothing itself.
 func (s *Store) Health() error {
 	st := s.record.read()
+	var waiting time.Time
+	if d := s.db(); d != nil {
+		waiting = timeOf(d.waiting.Load())
+	}
+	bad := s.record.bad(time.Now(), waiting)
 	switch {
 	case s.fenced.Load():
 		return fmt.Errorf("%w: this process must be restarted once the other one is gone", ErrFenced)
 	case st.Failing.IsZero() && s.db() == nil:
 		return ErrNotOpen
+	case bad != nil:
+		return fmt.Errorf("%w; verdicts wait; nothing is lost", bad)
 	case st.Failing.IsZero():
 		return nil
 	}

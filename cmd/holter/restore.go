@@ -35,7 +35,10 @@ func (s *server) ready() error {
 		return err
 	}
 	err := s.store.Health()
-	if d := s.registry.Stats().StalledFor; d > 0 && err != nil {
+	if err == nil {
+		return nil
+	}
+	if d := s.registry.Stats().StalledFor; d > 0 {
 		return fmt.Errorf("no verdicts for %v, all clocks stand still: %w", d.Round(time.Second), err)
 	}
 	return err
