@@ -78,7 +78,7 @@ func (s *server) openStore(ctx context.Context) error {
 	said := ""
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := s.store.Open(ctx)
-		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) {
+		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrLost) {
 			return err
 		}
 		if why := store.Explain(err); why != said {
