@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,7 @@ type database struct {
 	patience time.Duration
 	write    *bun.DB
 	read     *bun.DB
+	guard    *guard       // of a database in a file, once a store has opened it
 	waiting  atomic.Int64 // since when a transaction in a file waits for other programs to let it begin, Unix time in ns; 0 if none does
 }
 
@@ -60,14 +62,19 @@ func openDatabase(b backend, timeout time.Duration) (*database, error) {
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
+	return connect(b, timeout), nil
+}
+
+// connect is openDatabase for one that is there.
+func connect(b backend, timeout time.Duration) *database {
 	write, read := b.pools()
 	_, dialect := b.dialect()
-	return &database{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}, nil
+	return &database{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}
 }
 
 func (d *database) close() error {
 	_ = d.read.Close() // nothing was written over it
-	return d.write.Close()
+	return errors.Join(d.write.Close(), d.guard.close())
 }
 
 // limit returns ctx with the time that a transaction may take.
@@ -80,6 +87,9 @@ func (d *database) limit(ctx context.Context) (context.Context, context.CancelFu
 
 // transact runs a transaction. If it fails, the connection is given up: the next one finds the truth in the database.
 func (d *database) transact(ctx context.Context, do func(ctx context.Context, tx bun.Tx) error) (err error) {
+	if err := d.guard.check(); err != nil {
+		return err
+	}
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	conn, tx, err := d.begin(ctx)
@@ -96,7 +106,10 @@ func (d *database) transact(ctx context.Context, do func(ctx context.Context, tx
 	if err := do(ctx, tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return d.guard.check() // what went into a file that is not there any more was not written
 }
 
 // begin begins a transaction, on another connection if one turns out to be lost.
@@ -150,6 +163,9 @@ const connections = 4
 
 // reading runs queries that change nothing, all of them again if the connection was found to be lost, as all are after a server's restart.
 func (d *database) reading(ctx context.Context, do func(ctx context.Context, db *bun.DB) error) error {
+	if err := d.guard.check(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	for tries := 0; ; tries++ {

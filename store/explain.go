@@ -41,7 +41,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s *Store) wrap(op string, err error) error { return wrap(s.backend, op, err) }
 
 func wrap(b backend, op string, err error) error {
-	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, liveness.ErrMissed} {
+	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, ErrFile, liveness.ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}

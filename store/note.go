@@ -55,8 +55,8 @@ func readNote(cfg Config, b backend) (storeID, path string, err error) {
 	return "", "", nil
 }
 
-// writeNotes makes sure that the notes are there and tell of the store.
-func writeNotes(cfg Config, b backend, storeID string) error {
+// writeNotes makes sure that the notes are there and tell of the store. It says whether it wrote any.
+func writeNotes(cfg Config, b backend, storeID string) (wrote bool, err error) {
 	text := storeID + "\nA fleet is kept in " + b.place() + ". While this file is here, holter does not begin a new one in its place without --accept-loss.\n"
 	var errs []error
 	for _, path := range notePaths(cfg, b) {
@@ -64,8 +64,9 @@ func writeNotes(cfg Config, b backend, storeID string) error {
 			continue
 		}
 		errs = append(errs, replaceFile(path, text))
+		wrote = true
 	}
-	return errors.Join(errs...)
+	return wrote, errors.Join(errs...)
 }
 
 // replaceFile writes a file as a whole or not at all.
@@ -145,11 +146,13 @@ func checkNote(cfg Config, b backend, storeID string) error {
 	return isLost(note, b, "the database that is there is another one")
 }
 
-// keepNotes makes sure that the notes are there. What keeps it from that is tried again by Run, and does no harm while the database is there.
-func (s *Store) keepNotes() {
-	_, storeID, _ := s.identity()
+// keepNotes makes sure that the notes are there, and says whether it wrote any.
+func (s *Store) keepNotes() (wrote bool, err error) {
 	if s.config.Dir != "" {
-		_ = os.MkdirAll(s.config.Dir, 0o700) // what is wrong with it shows when something is written to it
+		if err := os.MkdirAll(s.config.Dir, 0o700); err != nil {
+			return false, err
+		}
 	}
-	_ = writeNotes(s.config, s.backend, storeID)
+	_, storeID, _ := s.identity()
+	return writeNotes(s.config, s.backend, storeID)
 }

@@ -21,6 +21,7 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	var living sync.WaitGroup
 	living.Go(func() { s.keepAlive(ctx) })
 	living.Go(func() { s.watch(ctx) })
+	living.Go(func() { s.keepFiles(ctx) })
 	defer living.Wait()
 	defer cancel()
 	tick, early := time.NewTicker(s.config.Checkpoint), time.NewTicker(lookEvery)

@@ -17,6 +17,11 @@ type Stats struct {
 	LastErrorAt time.Time
 	// Failing is since when the database has failed; zero if the latest attempt succeeded.
 	Failing time.Time
+	// Harmed is since when the file of the database, or the data directory, has not been what it was; zero if it is.
+	Harmed time.Time
+	// Repairs is how often one of them was written anew because it was gone; LastRepair says what was the last time.
+	Repairs    uint64
+	LastRepair string
 	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is their sum.
 	Latency    []uint64
 	LatencySum time.Duration
@@ -153,7 +158,7 @@ func (s *Store) Health() error {
 	case st.Failing.IsZero() && s.db() == nil:
 		return ErrNotOpen
 	case bad != nil:
-		return fmt.Errorf("%w; verdicts wait; nothing is lost", bad)
+		return fmt.Errorf("%w; verdicts wait", bad)
 	case st.Failing.IsZero():
 		return nil
 	}

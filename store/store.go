@@ -40,7 +40,8 @@ type Store struct {
 	last      atomic.Uint64 // offset of the latest event
 	devices   atomic.Int64  // that have a row
 
-	opening sync.Mutex // held by Open and Close; taken before all others
+	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
+	noted   bool       // the notes were written; used by Open and then Run
 
 	state    sync.RWMutex // guards the pointers below; held for a moment only
 	database *database    // nil while the store is not open
@@ -133,7 +134,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.takeOver(ctx, d); err != nil {
 		return err
 	}
-	s.keepNotes() // Run does it again
+	fence, _, _ := s.identity()
+	if err = d.mount(ctx, fence); err != nil {
+		return err
+	}
+	_, noted := s.keepNotes() // what keeps it from that does no harm while the database is there; Run tries again
+	s.noted = noted == nil
 	s.log.Resume(s.last.Load())
 	s.state.Lock()
 	defer s.state.Unlock()

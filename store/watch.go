@@ -64,6 +64,8 @@ type signs struct {
 	asked     time.Time // when it was asked what it has not answered yet; zero if it has
 	err       error     // of the latest answer
 	since     time.Time // when the first of such answers came
+	file      error     // what is wrong with the files
+	fileSince time.Time
 	appending time.Time // when the append began that is under way; zero if there is none
 }
 
@@ -74,6 +76,9 @@ func (g *signs) bad(now, waiting time.Time) error {
 			return fmt.Errorf("%s for %v: %w", what, d.Round(100*time.Millisecond), errSilent)
 		}
 		return nil
+	}
+	if g.file != nil {
+		return fmt.Errorf("since %s nothing counts as written: %w", g.fileSince.Format(time.TimeOnly), g.file)
 	}
 	if err := silent(g.asked, slowAnswer, "the database has not answered"); err != nil {
 		return err
@@ -112,6 +117,27 @@ func (r *recorder) answer(err error) {
 		r.stats.Failures++
 		r.stats.LastError, r.stats.LastErrorAt = err, time.Now()
 	}
+}
+
+// file notes what is wrong with the files, nil for nothing.
+func (r *recorder) file(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.signs.fileSince = time.Time{}
+	} else if r.signs.file == nil {
+		r.signs.fileSince = time.Now()
+	}
+	r.signs.file = err
+	r.stats.Harmed = r.signs.fileSince
+}
+
+// repaired notes what was mended.
+func (r *recorder) repaired(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stats.Repairs++
+	r.stats.LastRepair = what
 }
 
 // appending notes when an append began, or, with a zero time, that it has ended.
