@@ -33,6 +33,16 @@ func (s *Store) keepAlive(ctx context.Context) {
 		return
 	}
 	defer func() { _ = f.Close() }()
+	renew := func() { // it may be gone, with all of the directory
+		was, err := f.Stat()
+		if now, gone := os.Stat(f.Name()); err != nil || gone == nil && os.SameFile(was, now) {
+			return
+		}
+		if fresh, err := os.OpenFile(f.Name(), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+			_ = f.Close() // nobody reads it any more
+			f = fresh
+		}
+	}
 	began := time.Now()
 	write := func(now time.Time) {
 		b := binary.LittleEndian.AppendUint64(nil, uint64(began.UnixNano()))
@@ -45,6 +55,7 @@ func (s *Store) keepAlive(ctx context.Context) {
 	for {
 		select {
 		case now := <-tick.C:
+			renew()
 			write(now)
 		case <-ctx.Done():
 			return

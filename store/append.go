@@ -57,7 +57,9 @@ func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	begin := time.Now()
+	s.record.appending(begin)
 	err := s.appendLocked(ctx, events)
+	s.record.appending(time.Time{})
 	if err != nil {
 		err = s.wrap("append", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -52,20 +54,27 @@ type database struct {
 	patience time.Duration
 	write    *bun.DB
 	read     *bun.DB
+	guard    *guard       // of a database in a file, once a store has opened it
+	waiting  atomic.Int64 // since when a transaction in a file waits for other programs to let it begin, Unix time in ns; 0 if none does
 }
 
 func openDatabase(b backend, timeout time.Duration) (*database, error) {
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
+	return connect(b, timeout), nil
+}
+
+// connect is openDatabase for one that is there.
+func connect(b backend, timeout time.Duration) *database {
 	write, read := b.pools()
 	_, dialect := b.dialect()
-	return &database{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}, nil
+	return &database{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}
 }
 
 func (d *database) close() error {
 	_ = d.read.Close() // nothing was written over it
-	return d.write.Close()
+	return errors.Join(d.write.Close(), d.guard.close())
 }
 
 // limit returns ctx with the time that a transaction may take.
@@ -78,6 +87,9 @@ func (d *database) limit(ctx context.Context) (context.Context, context.CancelFu
 
 // transact runs a transaction. If it fails, the connection is given up: the next one finds the truth in the database.
 func (d *database) transact(ctx context.Context, do func(ctx context.Context, tx bun.Tx) error) (err error) {
+	if err := d.guard.check(); err != nil {
+		return err
+	}
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	conn, tx, err := d.begin(ctx)
@@ -94,7 +106,10 @@ func (d *database) transact(ctx context.Context, do func(ctx context.Context, tx
 	if err := do(ctx, tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return d.guard.check() // what went into a file that is not there any more was not written
 }
 
 // begin begins a transaction, on another connection if one turns out to be lost.
@@ -104,7 +119,7 @@ func (d *database) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
 		if err != nil {
 			return bun.Conn{}, bun.Tx{}, err
 		}
-		tx, err := conn.BeginTx(ctx, nil)
+		tx, err := d.beginOn(ctx, conn)
 		if err == nil {
 			return conn, tx, nil
 		}
@@ -114,6 +129,15 @@ func (d *database) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
 			return bun.Conn{}, bun.Tx{}, err
 		}
 	}
+}
+
+// beginOn begins a transaction on a connection. There is only one that writes to a file, so only one waits.
+func (d *database) beginOn(ctx context.Context, conn bun.Conn) (bun.Tx, error) {
+	if _, ok := d.backend.(*sqliteDB); ok {
+		d.waiting.Store(time.Now().UnixNano())
+		defer d.waiting.Store(0)
+	}
+	return conn.BeginTx(ctx, nil)
 }
 
 // lost says whether an error is about a connection that ended.
@@ -139,6 +163,9 @@ const connections = 4
 
 // reading runs queries that change nothing, all of them again if the connection was found to be lost, as all are after a server's restart.
 func (d *database) reading(ctx context.Context, do func(ctx context.Context, db *bun.DB) error) error {
+	if err := d.guard.check(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
 	for tries := 0; ; tries++ {

@@ -24,9 +24,12 @@ type Config struct {
 	//	postgres://user:password@host:5432/database (and what pgx allows behind a ?, such as sslmode=verify-full)
 	//	mysql://user:password@host:3306/database (behind a ?: socket=/path and tls=true, skip-verify or preferred)
 	URL string
-	// Dir is a directory of this process for a note of a few bytes: until when it lived. Default: that of an SQLite database; without one,
-	// heartbeats that no checkpoint knows because there could be none count as silence after a crash.
+	// Dir is a directory of this process for notes of a few bytes: which database it keeps the fleet in, and until when it lived. Default:
+	// that of an SQLite database; without one, a database that is empty all at once counts as new, and heartbeats that no checkpoint knows
+	// because there could be none count as silence after a crash.
 	Dir string
+	// AcceptLoss begins a new fleet where one is missing that a note tells of, see [ErrLost].
+	AcceptLoss bool
 	// Checkpoint is how often [Store.Run] writes the heartbeats and the clocks down: what of them a crash may cost. Default: 5 s.
 	Checkpoint time.Duration
 	// Keep is how many events are kept. Default: 10,000,000.

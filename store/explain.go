@@ -41,7 +41,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s *Store) wrap(op string, err error) error { return wrap(s.backend, op, err) }
 
 func wrap(b backend, op string, err error) error {
-	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, liveness.ErrMissed} {
+	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, ErrFile, liveness.ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}
@@ -82,7 +82,7 @@ const (
 	causeServer    = "the server's disk is full: free space there"
 	causeTimeout   = "no answer in time: the server hangs, is overloaded, or cannot be reached"
 	causeLost      = "the connection to the server was lost: it is made anew"
-	causeCorrupted = "the database file is damaged: restore a backup, or move the file away to begin anew"
+	causeCorrupted = "the database file is damaged: restore a backup, or move the file away and begin anew with --accept-loss"
 )
 
 // causeOf says what is wrong; empty if it is not known. dir is the directory of a database in a file.

@@ -66,6 +66,23 @@ func alive(pid string) bool {
 	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-func (l *fileLock) check(context.Context) error { return nil }
+// check takes the lock again if the file was deleted or replaced: others would not see it any more.
+func (l *fileLock) check(ctx context.Context) error {
+	path := l.file.Name()
+	was, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(path); err == nil && os.SameFile(was, now) {
+		return nil
+	}
+	fresh, err := lockFile(ctx, path)
+	if err != nil {
+		return err
+	}
+	old := l.file
+	l.file = fresh.(*fileLock).file
+	return old.Close()
+}
 
 func (l *fileLock) release() error { return l.file.Close() }

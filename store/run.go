@@ -11,8 +11,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Run writes a checkpoint again and again and removes what is too old or too much, until ctx is done. When the database fails it goes on
-// trying. Errors: ErrFenced, ErrNotOpen.
+// Run writes a checkpoint again and again and removes what is too old or too much, until ctx is done. The first comes once a source
+// listens, so that also a short life is known of. When the database fails it goes on trying. Errors: ErrFenced, ErrNotOpen.
 func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	if _, _, loaded := s.identity(); !loaded {
 		return ErrNotOpen
@@ -20,13 +20,22 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var living sync.WaitGroup
 	living.Go(func() { s.keepAlive(ctx) })
+	living.Go(func() { s.watch(ctx) })
+	living.Go(func() { s.keepFiles(ctx) })
 	defer living.Wait()
 	defer cancel()
-	tick := time.NewTicker(s.config.Checkpoint)
+	tick, early := time.NewTicker(s.config.Checkpoint), time.NewTicker(lookEvery)
 	defer tick.Stop()
+	defer early.Stop()
+	began := beginnings{at: make(map[string]time.Duration), told: make(map[string]bool)}
 	for {
 		select {
 		case <-tick.C:
+			early.Stop() // from here on no life is short
+		case <-early.C:
+			if !began.more(r) {
+				continue
+			}
 		case <-ctx.Done():
 			return nil
 		}
@@ -40,21 +49,32 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		if errors.Is(err, ErrFenced) || errors.Is(err, ErrNotOpen) {
 			return err
 		}
-		s.checkLock(ctx)
 	}
 }
 
-// checkLock makes sure that the lock is still held. That it is not does no harm by itself: the fence protects what is written.
-func (s *Store) checkLock(ctx context.Context) {
-	s.state.RLock()
-	l := s.lock
-	s.state.RUnlock()
-	if l == nil {
-		return
+// lookEvery is how often Run looks for a source that has begun to listen.
+const lookEvery = 100 * time.Millisecond
+
+// beginnings knows which sources have listened in this life.
+type beginnings struct {
+	at   map[string]time.Duration // what a clock read when it was seen first
+	told map[string]bool          // more has said so
+}
+
+// more says whether a source has listened of which it did not say so before.
+func (b *beginnings) more(r *liveness.Registry) bool {
+	found := false
+	for _, src := range r.Sources() {
+		name, now := src.Name(), src.Now()
+		first, seen := b.at[name]
+		switch {
+		case !seen:
+			b.at[name] = now
+		case now > first && !b.told[name]:
+			b.told[name], found = true, true
+		}
 	}
-	if err := l.check(ctx); err != nil && ctx.Err() == nil {
-		s.record.outcome(s.wrap("hold the lock", err))
-	}
+	return found
 }
 
 // pruneStep is how many events go in one transaction, so that none takes long.

@@ -47,10 +47,10 @@ func (b *sqliteDB) prepareDir() error {
 	return nil
 }
 
-// pools: one connection writes, as SQLite lets no more than one. A commit is on the disk when it returns. The log grows to some 32 MB
+// pools: one connection writes, as SQLite lets no more than one. None makes a file where there is none: prepare does, and nobody else. A commit is on the disk when it returns. The log grows to some 32 MB
 // before it is folded into the file, since that hits the same pages again and again.
 func (b *sqliteDB) pools() (write, read *sql.DB) {
-	write = b.openPool("_txlock=immediate", "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(8000)",
+	write = b.openPool("mode=rw&_txlock=immediate", "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "wal_autocheckpoint(8000)",
 		"journal_size_limit(67108864)", "cache_size(-65536)")
 	write.SetMaxOpenConns(1)
 	read = b.openPool("mode=ro", "busy_timeout(10000)", "query_only(true)", "cache_size(-16384)")
@@ -59,9 +59,13 @@ func (b *sqliteDB) pools() (write, read *sql.DB) {
 	return write, read
 }
 
+// dsn is what the driver takes.
+func (b *sqliteDB) dsn(option string, pragmas ...string) string {
+	return "file:" + (&url.URL{Path: b.path}).EscapedPath() + "?" + url.Values{"_pragma": pragmas}.Encode() + "&" + option
+}
+
 func (b *sqliteDB) openPool(option string, pragmas ...string) *sql.DB {
-	options := url.Values{"_pragma": pragmas}.Encode() + "&" + option
-	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: b.path}).EscapedPath()+"?"+options)
+	db, err := sql.Open("sqlite", b.dsn(option, pragmas...))
 	if err != nil { // only for a driver that is not there
 		panic(err)
 	}

@@ -17,6 +17,11 @@ type Stats struct {
 	LastErrorAt time.Time
 	// Failing is since when the database has failed; zero if the latest attempt succeeded.
 	Failing time.Time
+	// Harmed is since when the file of the database, or the data directory, has not been what it was; zero if it is.
+	Harmed time.Time
+	// Repairs is how often one of them was written anew because it was gone; LastRepair says what was the last time.
+	Repairs    uint64
+	LastRepair string
 	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is their sum.
 	Latency    []uint64
 	LatencySum time.Duration
@@ -47,8 +52,9 @@ func LatencyBounds() []time.Duration {
 
 // recorder keeps count.
 type recorder struct {
-	mu    sync.Mutex // guards the field below; the last lock to be taken
+	mu    sync.Mutex // guards the fields below; the last lock to be taken
 	stats Stats
+	signs signs
 }
 
 // outcome notes how an attempt at something ended.
@@ -110,6 +116,13 @@ func (r *recorder) prune(events uint64, err error) {
 	}
 }
 
+// bad says what the signs of life say, nil if all is well.
+func (r *recorder) bad(now, waiting time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.signs.bad(now, waiting)
+}
+
 func (r *recorder) read() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,14 +143,22 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// Health returns nil, or what is wrong with the database now and since when.
+// Health returns nil, or what is wrong with the database now and since when. While [Store.Run] is at work it says within 2 s that a database
+// does not answer. It waits for nothing itself.
 func (s *Store) Health() error {
 	st := s.record.read()
+	var waiting time.Time
+	if d := s.db(); d != nil {
+		waiting = timeOf(d.waiting.Load())
+	}
+	bad := s.record.bad(time.Now(), waiting)
 	switch {
 	case s.fenced.Load():
 		return fmt.Errorf("%w: this process must be restarted once the other one is gone", ErrFenced)
 	case st.Failing.IsZero() && s.db() == nil:
 		return ErrNotOpen
+	case bad != nil:
+		return fmt.Errorf("%w; verdicts wait", bad)
 	case st.Failing.IsZero():
 		return nil
 	}

@@ -40,7 +40,8 @@ type Store struct {
 	last      atomic.Uint64 // offset of the latest event
 	devices   atomic.Int64  // that have a row
 
-	opening sync.Mutex // held by Open and Close; taken before all others
+	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
+	noted   bool       // the notes were written; used by Open and then Run
 
 	state    sync.RWMutex // guards the pointers below; held for a moment only
 	database *database    // nil while the store is not open
@@ -82,7 +83,7 @@ func New(cfg Config) (*Store, error) {
 func (s *Store) Place() string { return s.backend.place() }
 
 // Open takes the database's lock, brings its schema up to date, and makes this store the one that writes to it. After an error it may be
-// called again. Errors: ErrLocked, ErrNewerSchema, and whatever keeps the database from being reached, see [Explain].
+// called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, and whatever keeps the database from being reached, see [Explain].
 func (s *Store) Open(ctx context.Context) error {
 	s.opening.Lock()
 	defer s.opening.Unlock()
@@ -111,6 +112,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 			err = errors.Join(err, l.release())
 		}
 	}()
+	if err := missing(s.config, s.backend); err != nil {
+		return err
+	}
 	if file, ok := s.backend.(*sqliteDB); ok {
 		if err := file.prepareDir(); err != nil {
 			return err
@@ -130,6 +134,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = s.takeOver(ctx, d); err != nil {
 		return err
 	}
+	fence, _, _ := s.identity()
+	if err = d.mount(ctx, fence); err != nil {
+		return err
+	}
+	_, noted := s.keepNotes() // what keeps it from that does no harm while the database is there; Run tries again
+	s.noted = noted == nil
 	s.log.Resume(s.last.Load())
 	s.state.Lock()
 	defer s.state.Unlock()
@@ -161,6 +171,9 @@ func (s *Store) takeOver(ctx context.Context, d *database) error {
 		if n, err := res.RowsAffected(); err != nil {
 			return err
 		} else if n == 0 {
+			if err := checkNote(s.config, s.backend, ""); err != nil {
+				return err
+			}
 			id := make([]byte, 16)
 			_, _ = rand.Read(id) // never fails
 			first := metaRow{ID: 1, StoreID: hex.EncodeToString(id), Fence: 1, Oldest: 1}
@@ -168,7 +181,13 @@ func (s *Store) takeOver(ctx context.Context, d *database) error {
 				return err
 			}
 		}
-		return tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
+		if err := tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+			return err
+		}
+		if meta.Fence == 1 { // it is a new one, and nothing was lost, or that was accepted
+			return nil
+		}
+		return checkNote(s.config, s.backend, meta.StoreID)
 	})
 	if err != nil {
 		return err

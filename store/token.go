@@ -121,10 +121,13 @@ type TokenStore struct {
 }
 
 // OpenTokens opens a database for its tokens only, also while a Store is at work on it. It makes the schema if there is none yet. Close it.
-// Errors: ErrBadURL, ErrNewerSchema, and those of the database; ErrLocked if the schema is older and a Store is at work.
+// Errors: ErrBadURL, ErrNewerSchema, ErrLost, and those of the database; ErrLocked if the schema is older and a Store is at work.
 func OpenTokens(ctx context.Context, cfg Config) (*TokenStore, error) {
 	b, err := backendOf(cfg.URL)
 	if err != nil {
+		return nil, err
+	}
+	if err := missing(cfg, b); err != nil {
 		return nil, err
 	}
 	d, err := openDatabase(b, patience)

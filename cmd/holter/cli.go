@@ -73,6 +73,8 @@ type serverFlags struct {
 	Open      toggle     `env:"HOLTER_OPEN" help:"Let everybody in without a token, devices and callers of the API, also from other machines."`
 	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
 	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
+
+	AcceptLoss toggle `env:"HOLTER_ACCEPT_LOSS" help:"Begin a new fleet although a note in the data directory tells of one whose database is gone, empty or another one. For one start only."`
 }
 
 // Help is the text below the usage line.
@@ -130,6 +132,7 @@ func (c *serverFlags) resolve(g *given, resolve func(string, []config.Setting) (
 	g.add("tls.key", "tls-key", c.TLSKey)
 	g.add("data", "data", c.Data)
 	g.add("database", "database", string(c.Database))
+	g.add("accept_loss", "accept-loss", string(c.AcceptLoss))
 	g.add("open", "open", string(c.Open))
 	g.add("log.level", "log-level", c.LogLevel)
 	g.add("log.format", "log-format", c.LogFormat)

@@ -83,6 +83,10 @@ func TestPrecedence(t *testing.T) {
 			"open: true", true, "HOLTER_OPEN", "false", false, "--open", true,
 		},
 		{
+			"accept loss", func(c config.Config) any { return c.AcceptLoss }, false,
+			"accept_loss: true", true, "HOLTER_ACCEPT_LOSS", "false", false, "--accept-loss", true,
+		},
+		{
 			"closed", func(c config.Config) any { return c.Open }, false,
 			"open: true", true, "HOLTER_OPEN", "1", true, "--open=false", false,
 		},

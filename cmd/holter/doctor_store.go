@@ -37,6 +37,10 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (server int)
 	server = d.checkLock(filepath.Join(filepath.Dir(path), lockName))
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := store.Lost(storeConfig(cfg)); err != nil {
+			d.fail("database", err.Error(), "")
+			return server
+		}
 		d.ok("database", path+" is not there yet; the server makes it")
 		return server
 	case err == nil && info.IsDir():
@@ -161,7 +165,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	err := d.storeOf(ctx, cfg)
 	took := time.Since(began)
 	switch {
-	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema):
+	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema), errors.Is(err, store.ErrLost):
 		d.fail(check, err.Error(), "")
 	case err != nil:
 		why := store.Explain(err)

@@ -35,7 +35,10 @@ func (s *server) ready() error {
 		return err
 	}
 	err := s.store.Health()
-	if d := s.registry.Stats().StalledFor; d > 0 && err != nil {
+	if err == nil {
+		return nil
+	}
+	if d := s.registry.Stats().StalledFor; d > 0 {
 		return fmt.Errorf("no verdicts for %v, all clocks stand still: %w", d.Round(time.Second), err)
 	}
 	return err
@@ -75,7 +78,7 @@ func (s *server) openStore(ctx context.Context) error {
 	said := ""
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := s.store.Open(ctx)
-		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) {
+		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrLost) {
 			return err
 		}
 		if why := store.Explain(err); why != said {

@@ -195,7 +195,7 @@ func storeConfig(c config.Config) store.Config {
 	if url == "" {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
-	return store.Config{URL: url, Dir: c.Data, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
+	return store.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
 }
 
 func fleetConfig(c config.Config) liveness.Config {

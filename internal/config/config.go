@@ -48,6 +48,7 @@ type Config struct {
 	Playbooks []Playbook
 
 	DevicesFile string        // the devices that may come in, and their secrets; empty means all, or Token
+	AcceptLoss  bool          // begin a new fleet in place of one whose database is gone
 	Checkpoint  time.Duration // between two pictures of the last heartbeats
 }
 

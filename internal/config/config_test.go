@@ -25,7 +25,7 @@ func TestResolveFull(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: fullListeners(),
-		HTTP:   "localhost:8081", Data: "/var/lib/holter", Open: true,
+		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true,
 		Token: config.NewSecret("0123456789"), ReusePort: true,
 		Log:    config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Policy: slow,
@@ -247,8 +247,8 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open", "Config.Token"}) {
-		t.Errorf("the example leaves out %v, want only what would be insecure", zero)
+	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.AcceptLoss"}) {
+		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something", zero)
 	}
 	sections := map[string]string{
 		"": "{zzz: 1}", "log": "log: {zzz: 1}", "policy": "policy: {zzz: 1}",

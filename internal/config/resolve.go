@@ -13,7 +13,7 @@ import (
 
 // Setting is one value from the command line or the environment.
 type Setting struct {
-	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, open, token, devices_file, reuse_port,
+	// Key is as in the file, with a dot where it nests: listen, http, tls.cert, tls.key, data, database, accept_loss, open, token, devices_file, reuse_port,
 	// log.level, log.format, broker.listen. Those of the bridges that stand on the command line begin with mqtt: mqtt.url, which
 	// begins a list of its own, and for all of that list mqtt.preset, which may be repeated, mqtt.username, mqtt.password_file,
 	// mqtt.ca, mqtt.cert, mqtt.key and mqtt.share. mqtt.password is for all bridges that have a name but no password. mqtt.report
@@ -143,6 +143,8 @@ func (r *resolver) apply(s Setting) error {
 		return assign(&c.Data, s.Value, parseData)
 	case "database":
 		return assign(&c.Database, s.Value, parseDatabase)
+	case "accept_loss":
+		return assign(&c.AcceptLoss, s.Value, parseSwitch)
 	case "open":
 		err := assign(&c.Open, s.Value, parseSwitch)
 		r.unsure = r.unsure || err != nil

@@ -30,6 +30,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "data", Set: strictyaml.Value(d, &c.Data, parseData)},
 		{Key: "database", Set: strictyaml.Value(d, &c.Database, parseDatabase)},
 		{Key: "checkpoint", Set: strictyaml.Value(d, &c.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
+		{Key: "accept_loss", Set: strictyaml.Plain(d, &c.AcceptLoss, strictyaml.Bool)},
 		{Key: "open", Set: strictyaml.Plain(d, &c.Open, strictyaml.Bool)},
 		{Key: "token", Set: strictyaml.Value(d, &c.Token, parseToken)},
 		{Key: "devices_file", Set: r.devicesFile(d)},

@@ -1,0 +1,122 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
+)
+
+// running runs a store until the test ends, or the function that it returns is called.
+func running(t *testing.T, s *store.Store, r *liveness.Registry) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Run(ctx, r); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	end = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(end)
+	return end
+}
+
+// until waits until a condition holds.
+func until(t *testing.T, most time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for begin := time.Now(); !holds(); <-time.After(10 * time.Millisecond) {
+		if time.Since(begin) > most {
+			t.Fatalf("%s: not within %v", what, most)
+		}
+	}
+}
+
+// healthy waits until Health says that all is well, or that something with the words is not.
+func healthy(t *testing.T, s *store.Store, most time.Duration, words string) {
+	t.Helper()
+	begin := time.Now()
+	until(t, most, "Health says "+words, func() bool {
+		err := s.Health()
+		if words == "" {
+			return err == nil
+		}
+		return err != nil && strings.Contains(err.Error(), words)
+	})
+	t.Logf("after %v: %v", time.Since(begin), s.Health())
+}
+
+// soon is less than any patience with a database: what is seen within it did not wait for the database.
+const soon = 8 * time.Second
+
+func TestHealthOfAServerThatHangs(t *testing.T) {
+	for name, server := range servers {
+		t.Run("db="+name, func(t *testing.T) {
+			srv := server(t, false)
+			l := begin(t, store.Config{URL: srv.Database(t), Checkpoint: time.Hour}, base)
+			defer l.end()
+			end := running(t, l.store, l.registry)
+			defer end()
+			healthy(t, l.store, soon, "")
+			srv.Pause(t)
+			healthy(t, l.store, soon, "has not answered")
+			srv.Continue(t)
+			healthy(t, l.store, time.Minute, "")
+		})
+	}
+}
+
+func TestHealthOfALockedFile(t *testing.T) {
+	url := databases[0].url(t)
+	l := begin(t, store.Config{URL: url, Checkpoint: time.Hour}, base)
+	defer l.end()
+	end := running(t, l.store, l.registry)
+	defer end()
+	healthy(t, l.store, soon, "")
+	other, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(url, "sqlite:")+"?_txlock=immediate&_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	healthy(t, l.store, soon, "is locked")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	healthy(t, l.store, time.Minute, "")
+}
+
+// TestShortLife: a life that ends before the first checkpoint is due leaves its clock, and the time after it is deaf.
+func TestShortLife(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			cfg := store.Config{URL: db.url(t), Checkpoint: time.Hour}
+			first := begin(t, cfg, base)
+			end := running(t, first.store, first.registry)
+			first.pulse()
+			until(t, time.Minute, "a checkpoint", func() bool {
+				first.listen(time.Second)
+				return first.store.Stats().Checkpoint.Written > 0
+			})
+			end()
+			heard := first.now
+			first.end()
+
+			second := begin(t, cfg, heard.Add(time.Hour))
+			defer second.end()
+			second.pulse()
+			until(t, time.Minute, "a deaf record", func() bool { return len(second.source.View().Deaf) > 0 })
+			if v := second.source.View(); v.DeafTotal < time.Hour || v.Listened > heard.Sub(base)+time.Second {
+				t.Errorf("the source: %+v", v)
+			}
+		})
+	}
+}
