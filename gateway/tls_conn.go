@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"runtime/debug"
@@ -164,7 +165,11 @@ func (c *tlsConn) shake() bool {
 	s.shaking = true
 	s.takePlace()
 	defer s.leavePlace()
-	if s.closed.Load() || s.left() { // its deadline has come first, or nobody is there any more
+	if s.closed.Load() { // its deadline has come first
+		return false
+	}
+	if s.left() { // nobody would have the answer
+		c.secure.failed(c, io.EOF)
 		return false
 	}
 	tc := tls.Server(s, c.door.TLS)
