@@ -160,6 +160,8 @@ func TestSendRefuses(t *testing.T) {
 // stranger is the peer of a session that is not the gateway's.
 type stranger struct{ liveness.Peer }
 
+func (stranger) Committed() {}
+
 // What is to be written while the loop is busy waits, and is not written once its sender has given up.
 func TestSendWaits(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
