@@ -18,6 +18,7 @@ import (
 // checkpointer knows what the last checkpoint wrote.
 type checkpointer struct {
 	number uint64 // of the last checkpoint
+	memory string // key of the memory that belongs to it; empty if none is needed, as the process ends
 	pages  []writtenPage
 	heard  []liveness.Heard // memory for the next snapshot
 	seed   maphash.Seed
@@ -75,8 +76,8 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 			return err
 		}
 		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
-		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ? WHERE id = 1 AND fence = ?",
-			c.number+1, begin.UnixNano(), fence).Exec(ctx)
+		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ?, memory = ? WHERE id = 1 AND fence = ?",
+			c.number+1, begin.UnixNano(), c.memory, fence).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -168,9 +169,9 @@ func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.S
 		if err != nil {
 			return err
 		}
-		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, 0, ?, ?, ?, ?)"+
-			d.upsert("name", "listened", "at", "deaf", "deaf_total"),
-			src.Name, int64(src.Listened), nanos(src.At), string(deaf), int64(src.DeafTotal)).Exec(ctx)
+		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed) VALUES (?, 0, ?, ?, ?, ?, ?)"+
+			d.upsert("name", "listened", "at", "deaf", "deaf_total", "missed"),
+			src.Name, int64(src.Listened), nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed)).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -179,9 +180,10 @@ func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.S
 }
 
 // sourceOf turns a row of sources into what a registry takes.
-func sourceOf(name string, seq, listened, at int64, deaf string, total int64) (liveness.SourceRecord, error) {
+func sourceOf(name string, seq, listened, at int64, deaf string, total, missed int64) (liveness.SourceRecord, error) {
 	rec := liveness.SourceRecord{
 		Name: name, Seq: uint64(seq), Listened: time.Duration(listened), At: timeOf(at), DeafTotal: time.Duration(total),
+		Missed: time.Duration(missed),
 	}
 	if deaf == "" {
 		return rec, nil

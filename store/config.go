@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/holter-iot/holter/internal/shm"
 )
 
 // ErrBadURL is wrapped by what [New] and [OpenTokens] return for a database URL that cannot be right.
@@ -24,12 +26,15 @@ type Config struct {
 	//	postgres://user:password@host:5432/database (and what pgx allows behind a ?, such as sslmode=verify-full)
 	//	mysql://user:password@host:3306/database (behind a ?: socket=/path and tls=true, skip-verify or preferred)
 	URL string
-	// Dir is a directory of this process for notes of a few bytes: which database it keeps the fleet in, and until when it lived. Default:
-	// that of an SQLite database; without one, a database that is empty all at once counts as new, and heartbeats that no checkpoint knows
-	// because there could be none count as silence after a crash.
+	// Dir is a directory of this process for a note of which database it keeps the fleet in. Default: that of an SQLite database; without
+	// one, a database that is empty all at once counts as new.
 	Dir string
 	// AcceptLoss begins a new fleet where one is missing that a note tells of, see [ErrLost].
 	AcceptLoss bool
+	// Memory is a directory on a tmpfs for memory that outlives the process: kill -9 loses no heartbeat then. Default: /dev/shm. [NoMemory],
+	// or a system or directory without such memory, leaves the checkpoints: what was heard after the last one of a process that ended in
+	// disorder is not known, and its devices count as heard at it.
+	Memory string
 	// Checkpoint is how often [Store.Run] writes the heartbeats and the clocks down: what of them a crash may cost. Default: 5 s.
 	Checkpoint time.Duration
 	// Keep is how many events are kept. Default: 10,000,000.
@@ -45,6 +50,9 @@ type Config struct {
 func (c Config) withDefaults() (Config, error) {
 	if c.Checkpoint == 0 {
 		c.Checkpoint = 5 * time.Second
+	}
+	if c.Memory == "" {
+		c.Memory = shm.DefaultDir
 	}
 	if c.Keep == 0 {
 		c.Keep = 10_000_000

@@ -126,9 +126,3 @@ func Seal(b []byte) []byte {
 
 // CheckLock makes sure that the lock is held.
 func (s *Store) CheckLock(ctx context.Context) error { return s.lock.check(ctx) }
-
-// AlivePath returns where an open store notes that its process lives.
-func AlivePath(s *Store) string {
-	_, storeID, _ := s.identity()
-	return s.alivePath(storeID)
-}

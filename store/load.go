@@ -21,12 +21,15 @@ import (
 type Loaded struct {
 	Devices    int
 	Checkpoint time.Time // of the latest checkpoint; zero if there was none
-	// Corrupt says which pages of heartbeats could not be used, and what was used instead. The devices on them count as heard for the last
-	// time when what was used says, and have their allowance to be heard, as after every restart.
+	// Corrupt says which pages of heartbeats could not be used, and what was used instead. If they were needed, since the memory of the
+	// process before is not there, all devices count as heard at the checkpoint, as with Forgotten.
 	Corrupt []error
-	// Unsaved is how long the process before lived without being able to write a checkpoint, 0 if it was. Heartbeats of that time are not
-	// known; so that no device is judged for them, all count as heard at the latest checkpoint.
-	Unsaved time.Duration
+	// Recalled says that the process before ended in disorder, and that all that it heard is known from its memory.
+	Recalled bool
+	// Forgotten is why not: the devices count as heard at the checkpoint, within the bounds of liveness.SourceRecord.Blank.
+	Forgotten error
+	// NoMemory is why the memory of this process does not outlive it.
+	NoMemory error
 }
 
 // loadSpan is how many device numbers one query reads.
@@ -54,72 +57,84 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	clocks, err := s.restoreSources(ctx, d, r)
+	meta, err := readMeta(ctx, d)
 	if err != nil {
 		return loaded, err
 	}
-	known := make(map[string]bool, len(clocks))
-	for name := range clocks {
-		known[name] = true
-	}
-	if err := s.restoreGroups(ctx, d, r); err != nil {
-		return loaded, err
-	}
+	loaded.Checkpoint = timeOf(meta.CheckpointAt)
+	recalled, forgotten := s.recall(meta.Memory)
+	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
+	loaded.NoMemory = s.remember(r)
 	_, storeID, _ := s.identity()
 	heard, corrupt, err := s.readPages(ctx, d, storeBytes(storeID))
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Corrupt, heard.clocks = corrupt, clocks
-	var meta metaRow
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
-	})
+	loaded.Corrupt, heard.recalled = corrupt, recalled
+	blank := recalled == nil && (forgotten != nil || len(corrupt) > 0)
+	known, err := s.restoreSources(ctx, d, r, recalled, blank)
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Checkpoint = timeOf(meta.CheckpointAt)
-	loaded.Unsaved = s.unsaved(storeID, loaded.Checkpoint)
-	heard.all = loaded.Unsaved > 0
+	if err := s.restoreGroups(ctx, d, r); err != nil {
+		return loaded, err
+	}
 	heads, n, err := s.restoreDevices(ctx, d, r, heard)
 	if err != nil {
 		return loaded, err
 	}
 	loaded.Devices = n
 	s.writing.Lock()
-	defer s.writing.Unlock()
 	s.heads, s.sources, s.loaded = heads, known, true
+	s.writing.Unlock()
 	s.devices.Store(int64(n))
-	return loaded, nil
+	return loaded, s.begin(ctx, r)
 }
 
-// restoreSources returns what the sources' clocks read.
-func (s *Store) restoreSources(ctx context.Context, d *database, r *liveness.Registry) (map[string]time.Duration, error) {
-	clocks := make(map[string]time.Duration)
+// begin writes the first checkpoint of a life, from which on what is heard is in its memory. Until then, what the life before left is not
+// touched. Call it with checkpoints held.
+func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
+	if _, err := s.checkpointLocked(ctx, r); err != nil {
+		return err
+	}
+	if s.memory == nil {
+		return nil
+	}
+	return s.memory.Publish()
+}
+
+// restoreSources gives the registry its sources, as they were recalled, or blank if that failed. It returns which there are.
+func (s *Store) restoreSources(
+	ctx context.Context, d *database, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
+) (map[string]bool, error) {
+	known := make(map[string]bool)
 	var records []liveness.SourceRecord
 	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
 		records = nil
 		return each(ctx, db, func(rows *sql.Rows) error {
 			var name, deaf string
-			var seq, listened, at, total int64
-			if err := rows.Scan(&name, &seq, &listened, &at, &deaf, &total); err != nil {
+			var seq, listened, at, total, missed int64
+			if err := rows.Scan(&name, &seq, &listened, &at, &deaf, &total, &missed); err != nil {
 				return err
 			}
-			rec, err := sourceOf(name, seq, listened, at, deaf, total)
+			rec, err := sourceOf(name, seq, listened, at, deaf, total, missed)
 			records = append(records, rec)
 			return err
-		}, "SELECT name, seq, listened, at, deaf, deaf_total FROM sources ORDER BY name")
+		}, "SELECT name, seq, listened, at, deaf, deaf_total, missed FROM sources ORDER BY name")
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, rec := range records {
+		if rec.Blank = blank; recalled != nil {
+			recalled.Source(&rec)
+		}
 		if err := r.RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
 			return nil, err
 		}
-		clocks[rec.Name] = rec.Listened
+		known[rec.Name] = true
 	}
-	return clocks, nil
+	return known, nil
 }
 
 func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry) error {
@@ -137,19 +152,23 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 	})
 }
 
-// heartbeats are the last signs of life of all devices, as the pages have them.
+// heartbeats are the last signs of life of all devices, as the pages have them, and what was recalled.
 type heartbeats struct {
-	sources map[string]int
-	heard   map[int][]liveness.Heard // by page; with numbers of sources
-	clocks  map[string]time.Duration // what the sources' clocks read
-	all     bool                     // all devices count as heard then
+	sources  map[string]int
+	heard    map[int][]liveness.Heard // by page; with numbers of sources
+	recalled *liveness.Recollection   // or nil
 }
 
 // last returns when a device was heard last by a source, 0 if that is not known.
 func (h *heartbeats) last(num uint32, source string) time.Duration {
-	if h.all {
-		return h.clocks[source]
+	if h.recalled == nil {
+		return h.checkpointed(num, source)
 	}
+	return max(h.checkpointed(num, source), h.recalled.Heard(num, source))
+}
+
+// checkpointed is last as the pages have it.
+func (h *heartbeats) checkpointed(num uint32, source string) time.Duration {
 	part := h.heard[int(num/pageLen)]
 	at := int(num % pageLen)
 	if at >= len(part) {
@@ -349,7 +368,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 	}
 	if rec.Source != "" {
-		rec.Last = max(rec.Last, l.heard.last(rec.Num, rec.Source))
+		rec.Heard = l.heard.last(rec.Num, rec.Source)
 	}
 	if rec.Announced, err = l.policy(announced); err != nil {
 		return rec, err

@@ -2,12 +2,8 @@ package store_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,7 +113,7 @@ func TestRestart(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			cfg := store.Config{URL: url}
+			cfg := store.Config{URL: url, Memory: store.NoMemory}
 			start := base.Add(-time.Hour)
 
 			first := begin(t, cfg, start)
@@ -290,7 +286,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 			for _, db := range databases {
 				t.Run("db="+db.name, func(t *testing.T) {
 					url := db.url(t)
-					cfg := store.Config{URL: url}
+					cfg := store.Config{URL: url, Memory: store.NoMemory}
 					first := begin(t, cfg, base)
 					first.pulse()
 					first.beat(0, 10)
@@ -437,73 +433,75 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// A process that could write no checkpoint for a while before it died may have heard everybody meanwhile: nobody is judged for that time.
-func TestUnsavedHeartbeats(t *testing.T) {
-	dir := t.TempDir()
+// What was heard after the last checkpoint of a process that was killed is known from its memory; without that, its devices count as heard
+// at the checkpoint. After an orderly end nothing is forgiven.
+func TestDisorderlyEnd(t *testing.T) {
 	for _, tt := range []struct {
-		name         string
-		began, lived time.Duration // after the checkpoint
-		want         time.Duration
-		offline      bool // after 21 s more of silence
+		name     string
+		memory   string
+		finish   bool
+		silence  time.Duration // that is known afterwards
+		deadline time.Duration // after the restart
+		want     store.Loaded
 	}{
-		{"no longer than between two checkpoints", -time.Hour, 2 * time.Second, 0, true},
-		{"a minute", -time.Hour, time.Minute, time.Minute, false},
-		{"a short life long after the checkpoint", time.Hour, time.Hour + 2*time.Second, 0, true},
-		{"a long one", time.Hour, time.Hour + time.Minute, time.Minute, false},
+		{"killed", "", false, 5 * time.Second, 25 * time.Second, store.Loaded{Recalled: true}},
+		{"no memory", store.NoMemory, false, 10 * time.Second, 30 * time.Second, store.Loaded{Forgotten: errors.New("")}},
+		{"in order", "", true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
+		{"in order without memory", store.NoMemory, true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg := store.Config{URL: "sqlite:" + filepath.Join(dir, strings.ReplaceAll(tt.name, " ", "-"), "holter.db"), Checkpoint: time.Second}
-			l := begin(t, cfg, time.Now())
-			l.pulse()
-			l.beat(0, 1)
-			l.listen(10 * time.Second)
-			l.await(1)
-			at := time.Now()
-			if err := l.store.Checkpoint(t.Context(), l.registry); err != nil {
-				t.Fatal(err)
-			}
-			path := store.AlivePath(l.store)
-			l.end()
-			note := binary.LittleEndian.AppendUint64(nil, uint64(at.Add(tt.began).UnixNano()))
-			note = binary.LittleEndian.AppendUint64(note, uint64(at.Add(tt.lived).UnixNano()))
-			if err := os.WriteFile(path, note, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		for _, db := range databases {
+			t.Run(tt.name+"/db="+db.name, func(t *testing.T) {
+				cfg := store.Config{URL: db.url(t), Memory: tt.memory}
+				l := begin(t, cfg, time.Now())
+				l.pulse()
+				l.beat(0, 1)
+				l.listen(10 * time.Second)
+				l.await(1)
+				if err := l.store.Checkpoint(t.Context(), l.registry); err != nil {
+					t.Fatal(err)
+				}
+				l.beat(0, 1) // no checkpoint has this
+				l.listen(5 * time.Second)
+				if tt.finish {
+					if err := l.store.Finish(t.Context(), l.registry); err != nil {
+						t.Fatal(err)
+					}
+				}
+				l.end()
 
-			l = begin(t, cfg, l.now.Add(time.Hour))
-			defer func() { l.end() }()
-			if got := l.loaded.Unsaved.Round(time.Second); got != tt.want {
-				t.Errorf("Unsaved = %v, want %v", got, tt.want)
-			}
-			l.pulse()
-			l.listen(21 * time.Second) // of 30, 10 of which were heard before
-			if tt.offline {
-				l.await(4) // source.deaf and heard, and the verdict
-			}
-			if v := l.view(0); (v.State == liveness.Offline) != tt.offline {
-				t.Errorf("%v after %v of silence, offline: %v", v.State, v.HeardSilence, tt.offline)
-			}
-		})
+				l = begin(t, cfg, l.now.Add(time.Hour))
+				defer func() { l.end() }()
+				if got := l.loaded; got.Recalled != tt.want.Recalled || (got.Forgotten != nil) != (tt.want.Forgotten != nil) || got.NoMemory != nil {
+					t.Errorf("Load = %+v, want %+v", got, tt.want)
+				}
+				l.pulse()
+				v := l.view(0)
+				if got := v.HeardSilence.Round(time.Second); v.State != liveness.Unknown || got != tt.silence {
+					t.Errorf("%v after %v of heard silence, want unknown after %v", v.State, got, tt.silence)
+				}
+				if got := v.Deadline.Sub(l.now).Round(time.Second); got != tt.deadline {
+					t.Errorf("judged in %v, want %v", got, tt.deadline)
+				}
+			})
+		}
 	}
 }
 
-// Run notes that the process lives.
-func TestAlive(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	l := begin(t, store.Config{URL: "sqlite:" + dir + "/holter.db", Checkpoint: time.Millisecond}, time.Now())
+// What is not that of the process before is not used.
+func TestForeignMemory(t *testing.T) {
+	cfg := store.Config{URL: databases[0].url(t)}
+	l := begin(t, cfg, time.Now())
+	l.pulse()
+	l.beat(0, 1)
+	l.await(1)
+	l.end()
+	other := cfg
+	other.Memory = store.NoMemory // a life in between, of which the memory knows nothing
+	l = begin(t, other, l.now.Add(time.Minute))
+	l.end()
+	l = begin(t, cfg, l.now.Add(time.Minute))
 	defer func() { l.end() }()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- l.store.Run(ctx, l.registry) }()
-	path := store.AlivePath(l.store)
-	for first, note := []byte(nil), []byte(nil); first == nil || string(note) == string(first); runtime.Gosched() {
-		note, _ = os.ReadFile(path)
-		if len(note) == 16 && first == nil {
-			first = note
-		}
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Errorf("Run = %v", err)
+	if l.loaded.Recalled || l.loaded.Forgotten == nil {
+		t.Errorf("Load = %+v, want what was heard forgotten", l.loaded)
 	}
 }

@@ -19,7 +19,6 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var living sync.WaitGroup
-	living.Go(func() { s.keepAlive(ctx) })
 	living.Go(func() { s.watch(ctx) })
 	living.Go(func() { s.keepFiles(ctx) })
 	defer living.Wait()

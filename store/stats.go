@@ -52,9 +52,10 @@ func LatencyBounds() []time.Duration {
 
 // recorder keeps count.
 type recorder struct {
-	mu    sync.Mutex // guards the fields below; the last lock to be taken
-	stats Stats
-	signs signs
+	mu       sync.Mutex // guards the fields below; the last lock to be taken
+	stats    Stats
+	signs    signs
+	refusing bool // the last append failed, so a checkpoint that succeeds does not make all well
 }
 
 // outcome notes how an attempt at something ended.
@@ -66,7 +67,9 @@ func (r *recorder) outcome(err error) {
 
 func (r *recorder) outcomeLocked(err error) {
 	if err == nil {
-		r.stats.Failing = time.Time{}
+		if !r.refusing {
+			r.stats.Failing = time.Time{}
+		}
 		return
 	}
 	now := time.Now()
@@ -80,6 +83,7 @@ func (r *recorder) outcomeLocked(err error) {
 func (r *recorder) append(events int, took time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.refusing = err != nil
 	r.outcomeLocked(err)
 	if err != nil {
 		return

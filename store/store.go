@@ -12,6 +12,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/holter-iot/holter/internal/shm"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -55,8 +56,9 @@ type Store struct {
 	sources map[string]bool // the sources that have a row
 	attempt attempt         // the batch that failed last
 
-	checkpoints sync.Mutex // guards the field below; held while a checkpoint or a pruning is at work; never taken with writing held
+	checkpoints sync.Mutex // guards the fields below; held while a checkpoint or a pruning is at work; never taken with writing held
 	checkpoint  checkpointer
+	memory      *shm.Memory // nil if there is none
 }
 
 // New returns a store. It checks cfg and touches nothing. Errors: ErrBadURL, values that cannot be.
@@ -158,6 +160,7 @@ type metaRow struct {
 	Oldest       uint64 `bun:"oldest"`
 	Checkpoint   uint64 `bun:"checkpoint"`
 	CheckpointAt int64  `bun:"checkpoint_at"`
+	Memory       string `bun:"memory"`
 }
 
 // takeOver raises the fence, and reads what a writer has to know.
@@ -221,10 +224,11 @@ func (s *Store) Close() error {
 	if d == nil {
 		return nil
 	}
+	err := s.closeMemory()
 	s.writing.Lock() // waits for what is at work
 	defer s.writing.Unlock()
 	s.loaded = false
-	return errors.Join(d.close(), l.release())
+	return errors.Join(err, d.close(), l.release())
 }
 
 // db returns the database, nil while the store is not open.

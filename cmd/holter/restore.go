@@ -59,8 +59,12 @@ func (s *server) restore(ctx context.Context) error {
 		return fmt.Errorf("restore what was kept: %w", err)
 	}
 	s.known, s.listened = loaded.Devices, loaded.Checkpoint
-	if loaded.Unsaved > 0 {
-		s.log.Warn("the process before could write no checkpoint at its end: the silence that it had heard is forgiven", "for", loaded.Unsaved)
+	if loaded.Forgotten != nil {
+		s.log.Warn("the process before did not end in order, and what it heard last is not known: devices count as heard at its last checkpoint",
+			"checkpoint", loaded.Checkpoint, "reason", loaded.Forgotten)
+	}
+	if loaded.NoMemory != nil {
+		s.log.Warn("the memory of this process does not outlive it: if it is killed, heartbeats since the last checkpoint are not known", "error", loaded.NoMemory)
 	}
 	for _, bad := range loaded.Corrupt {
 		s.log.Error("part of a checkpoint is damaged", "error", bad)
@@ -98,7 +102,7 @@ func (s *server) openStore(ctx context.Context) error {
 func (s *server) lastCheckpoint(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	if err := s.store.Checkpoint(ctx, s.registry); err != nil {
+	if err := s.store.Finish(ctx, s.registry); err != nil {
 		s.log.Error("no last checkpoint; the next start goes on from the one before", "error", err)
 	}
 }

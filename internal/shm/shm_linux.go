@@ -217,7 +217,13 @@ func (m *Memory) Stats() (bytes, refused int) {
 // Read returns what the life with that key has left. Errors: ErrNone, ErrOtherLife, ErrDamaged, ErrInUse, errors.ErrUnsupported, and
 // those of the system. It trusts nothing that it reads but the content of the blocks.
 func Read(dir, name string, key [16]byte) (*Remains, error) {
-	r, err := read(filepath.Join(dir, prefix+name), key)
+	path := filepath.Join(dir, prefix+name)
+	r, err := read(path, key)
+	if errors.Is(err, ErrOtherLife) || errors.Is(err, ErrNone) { // the life may have been killed before it was published
+		if later, nextErr := read(path+next, key); nextErr == nil {
+			r, err = later, os.Rename(path+next, path)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}

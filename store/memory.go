@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/shm"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// NoMemory is the [Config].Memory that keeps heartbeats in checkpoints only.
+const NoMemory = "off"
+
+// recall returns what the process before left in its memory, by the key that it wrote down; nil and an error if it ended in disorder and
+// that cannot be had, nil and none if it ended in order.
+func (s *Store) recall(key string) (*liveness.Recollection, error) {
+	if key == "" {
+		return nil, nil
+	}
+	var k [16]byte
+	if n, err := hex.Decode(k[:], []byte(key[:min(len(key), 32)])); err != nil || n != len(k) {
+		return nil, fmt.Errorf("the key of the memory is damaged: %q", key)
+	}
+	if s.config.Memory == NoMemory {
+		return nil, errors.New("the memory is turned off")
+	}
+	left, err := shm.Read(s.config.Memory, s.memoryName(), k)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []liveness.Block
+	for _, b := range left.Blocks() {
+		blocks = append(blocks, liveness.Block(b))
+	}
+	c, whole := liveness.Recall(blocks)
+	if !whole {
+		return nil, errors.New("there was not enough memory for all that was heard")
+	}
+	return c, nil
+}
+
+// memoryName is that of the file of the memory.
+func (s *Store) memoryName() string {
+	_, storeID, _ := s.identity()
+	return storeID[:min(len(storeID), 16)]
+}
+
+// remember begins a memory for this process, and gives it to the registry. Without one the next process has the checkpoints. Call it with
+// checkpoints held.
+func (s *Store) remember(r *liveness.Registry) error {
+	var key [16]byte
+	_, _ = rand.Read(key[:]) // never fails
+	s.checkpoint.memory = hex.EncodeToString(key[:])
+	if s.config.Memory == NoMemory {
+		return nil
+	}
+	path := s.config.Dir
+	if file, ok := s.backend.(*sqliteDB); ok {
+		path = file.path
+	}
+	m, err := shm.Create(s.config.Memory, s.memoryName(), path, key)
+	if err != nil {
+		return err
+	}
+	s.memory = m
+	r.UseMemory(m)
+	return nil
+}
+
+// Finish is [Store.Checkpoint] for the last time, and writes down that the process ended in order. Call it when nothing is heard any more.
+func (s *Store) Finish(ctx context.Context, r *liveness.Registry) error {
+	s.checkpoints.Lock()
+	key := s.checkpoint.memory
+	s.checkpoint.memory = ""
+	s.checkpoints.Unlock()
+	err := s.Checkpoint(ctx, r)
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	if err != nil {
+		s.checkpoint.memory = key
+		return err
+	}
+	if s.memory != nil {
+		_ = s.memory.Remove() // it is of no use to anybody
+		s.memory = nil
+	}
+	return nil
+}
+
+// closeMemory leaves the memory to the next process.
+func (s *Store) closeMemory() error {
+	s.checkpoints.Lock()
+	defer s.checkpoints.Unlock()
+	if s.memory == nil {
+		return nil
+	}
+	m := s.memory
+	s.memory = nil
+	return m.Close()
+}
+
+// readMeta reads the row of meta.
+func readMeta(ctx context.Context, d *database) (meta metaRow, err error) {
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
+	})
+	return meta, err
+}
