@@ -132,7 +132,7 @@ func TestRestart(t *testing.T) {
 				}
 			}
 			first.await(103)
-			if err := first.store.Checkpoint(t.Context(), first.registry); err != nil {
+			if err := first.store.Finish(t.Context(), first.registry); err != nil {
 				t.Fatal(err)
 			}
 			heard := first.view(3).Last
