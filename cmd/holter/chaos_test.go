@@ -46,7 +46,8 @@ func TestChaos(t *testing.T) {
 func TestChaosOfStalls(t *testing.T) {
 	t.Parallel()
 	cfg := chaosConfig(t)
-	cfg.Devices, cfg.Faults, cfg.For = 60, []chaos.FaultKind{chaos.Stalls}, cfg.For+20*time.Second
+	cfg.Devices, cfg.Faults, cfg.For, cfg.Seed = 60, []chaos.FaultKind{chaos.Stalls}, cfg.For+30*time.Second, 9 // a stall of 1.3 s every 7 s
+	cfg.Rules.TTLs = cfg.Rules.TTLs[:2]
 	if report := runChaos(t, cfg); report.Bound == 0 {
 		t.Error("no verdict was due whatever happened: nothing was proved")
 	}

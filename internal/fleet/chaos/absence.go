@@ -42,10 +42,10 @@ func (j *judge) absences() []absence {
 
 // deadline is when the device must be offline at the latest.
 func (j *judge) deadline(a *absence) time.Duration {
-	need := j.policy.Timeout
+	need := j.policy.CloseGrace
 	switch a.action {
-	case fleet.Close, fleet.Reset:
-		need = j.policy.CloseGrace
+	case fleet.Silent:
+		return j.policy.deadline(j.outages, j.since(a))
 	case fleet.Bye:
 		need = 0
 	default:
@@ -56,9 +56,19 @@ func (j *judge) deadline(a *absence) time.Duration {
 	return j.policy.deadline(j.outages, a.from)
 }
 
+// since is the instant from which the device's silence counts: its last sign of
+// life, as what has been done to the server since puts the verdict off. A
+// connection that is ended has been heard since, and may begin a grace.
+func (j *judge) since(a *absence) time.Duration {
+	if i := j.after(a.from) - 1; i >= 0 && a.action == fleet.Silent {
+		return min(a.from, j.heardBy(i))
+	}
+	return a.from
+}
+
 // absence checks that the device was judged in time, and stayed offline.
 func (j *judge) absence(a *absence) {
-	due, bound := j.deadline(a), j.policy.bound(j.outages, a.from)
+	due, bound := j.deadline(a), j.policy.bound(j.outages, j.since(a))
 	seen := min(a.end, j.evidence.Until)
 	if due >= seen {
 		return

@@ -104,7 +104,8 @@ func (f *Fault) span() time.Duration {
 // the seed alone; each kind has its turn before one comes again, but for those
 // that would take too long. It is empty if there are no kinds.
 func Plan(seed uint64, kinds []FaultKind, length time.Duration, r *Rules) []Fault {
-	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), ttl: slices.Min(r.TTLs), longest: length / 5}
+	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), ttl: slices.Min(r.TTLs)}
+	p.longest = (length - p.ttl) / time.Duration(max(1, min(5, len(kinds))))
 	var plan []Fault
 	left, before := length, -1
 	for len(plan) > before {
@@ -140,7 +141,7 @@ func (p *planner) fault(kind FaultKind) Fault {
 	case Stop:
 		f.Length = min(p.between(0, 3*p.ttl), p.longest)
 	case Loop:
-		f.Lives = p.lives(3*time.Second, 30*time.Second, 0)
+		f.Lives = p.lives(3*time.Second, p.between(4*time.Second, 30*time.Second), 0)
 	case Stalls:
 		f.Length = p.between(900*time.Millisecond, 3*time.Second)
 		f.Lives = p.lives(time.Second, 9*time.Second, f.Length)
@@ -157,15 +158,16 @@ func (p *planner) fault(kind FaultKind) Fault {
 }
 
 // lives returns two lives or more, with breaks between, that take about the
-// longest time that a fault may take.
+// longest time that a fault may take, if that is enough.
 func (p *planner) lives(least, most, pause time.Duration) []time.Duration {
 	var lives []time.Duration
-	for left := p.longest; left > 0 || len(lives) < 2; left -= pause {
+	for left := p.longest; ; {
 		life := p.between(least, max(least, min(most, p.longest/3)))
+		if left -= life + pause; left < 0 && len(lives) > 1 {
+			return lives
+		}
 		lives = append(lives, life)
-		left -= life
 	}
-	return lives
 }
 
 // down is a downtime: none, a short one, or one of some timeouts.

@@ -159,9 +159,8 @@ func (p *Policy) bound(outages []outage, from time.Duration) time.Duration {
 // reach is the instant at which the silence that begins at from must have had
 // its verdict: it grows by all time in which the server listened, but for a
 // little that each break costs. need says for how long it has to last, after a
-// break and before any. In a trouble no verdict can be told. A life that ends
-// within Epsilon of the due instant does not count. It is never if it cannot be
-// told.
+// break and before any. In a trouble no verdict can be told. It is never if it
+// cannot be told.
 func (p *Policy) reach(outages []outage, from time.Duration, need func(after *outage, silence time.Duration) time.Duration) time.Duration {
 	silence, listening, told := time.Duration(0), from, from
 	wanted := need(nil, 0)
@@ -171,8 +170,8 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 			continue
 		}
 		if o.from > listening {
-			due := max(listening+max(wanted-silence, 0), told) + p.Epsilon
-			if due <= o.from {
+			due := p.due(listening, wanted-silence, told)
+			if due < o.from {
 				return due
 			}
 			silence += o.from - listening
@@ -192,7 +191,13 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 	if max(listening, told) >= never {
 		return never
 	}
-	return max(listening+max(wanted-silence, 0), told) + p.Epsilon
+	return p.due(listening, wanted-silence, told)
+}
+
+// due is when the verdict must be there: when the server has listened for what is
+// left and then for Epsilon, or Epsilon after it could be told.
+func (p *Policy) due(listening, left, told time.Duration) time.Duration {
+	return max(listening+max(left+p.Epsilon, 0), told+p.Epsilon)
 }
 
 // quiet reports whether nothing was done to the server between two instants.

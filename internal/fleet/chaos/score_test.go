@@ -147,9 +147,13 @@ func TestVerdicts(t *testing.T) {
 		{"silent, judged late", silentAt(50, 61.1, "silence"), chaos.MissedOffline, "it was at +61.1"},
 		{"silent, never judged", func(w *world, d *fleet.Device) {
 			silentAt(50, 0, "")(w, d)
-			w.on(d, 100, 300)
+			w.on(d, 95, 300)
 		}, chaos.MissedOffline, "it never was"},
-		{"never judged, but not due", silentAt(290, 0, ""), "", ""},
+		{"silent for as long as anything excuses, never judged", func(w *world, d *fleet.Device) {
+			silentAt(50, 0, "")(w, d)
+			w.on(d, 101, 300)
+		}, chaos.Unjudged, "it never was"},
+		{"never judged, but not due", silentAt(293, 0, ""), "", ""},
 		{"silent, judged as closed", silentAt(50, 59.3, "closed"), chaos.FalseOffline, "nothing of the kind"},
 		{"silent for a while", func(w *world, d *fleet.Device) {
 			silentAt(50, 0, "")(w, d)
@@ -291,7 +295,7 @@ func broken() []scenario {
 			e.LastSeen = w.time(79)
 		}), chaos.AnswerLost, "heard last at +79"},
 		{"its last heartbeat is known", rare(134.5, func(_ *fleet.Sign, e *fleet.Event, w *world) { e.LastSeen = w.time(99.8) }), "", ""},
-		{"judged while no server lived", dies(chaos.Killed, 90, 102), chaos.FalseOffline, "no server was alive"},
+		{"judged while no server lived", dies(chaos.Killed, 92, 102), chaos.FalseOffline, "no server was alive"},
 		{"closed in the life before", until(chaos.Killed, func(w *world, d *fleet.Device) {
 			w.step(d, fleet.Close, 99)
 			w.says(d.ID, "offline", "closed", 118)
@@ -300,17 +304,21 @@ func broken() []scenario {
 			w.step(d, fleet.Close, 99)
 			w.says(d.ID, "offline", "silence", 118)
 		}), "", ""},
+		{"gives up before it came back after the restart", until(chaos.Killed, func(w *world, d *fleet.Device) {
+			w.step(d, fleet.Silent, 106)
+			w.says(d.ID, "offline", "silence", 117.5)
+		}), "", ""},
 		{"stopped, and all is well", until(chaos.Stopped, func(w *world, d *fleet.Device) { w.on(d, 100.5, 300) }), "", ""},
 		{"stopped, and judged at once", dies(chaos.Stopped, 94.5, 104.2), chaos.FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(chaos.Stopped, 89.5, 104.1), "", ""},
 		{"stopped, and judged by its silence", dies(chaos.Stopped, 92, 106.5), "", ""},
 		{"stopped, judged within the length of the stop", dies(chaos.Stopped, 92, 109), "", ""},
 		{"stopped, judged late", dies(chaos.Stopped, 92, 110.2), chaos.MissedOffline, "it was at"},
-		{"crash loop, judged before it is over", recurring(chaos.Killed, 6, 0.5, 175), "", ""},
-		{"crash loop, judged by the bound", recurring(chaos.Killed, 6, 0.5, 175.9), "", ""},
-		{"crash loop, judged late", recurring(chaos.Killed, 6, 0.5, 177), chaos.Unjudged, "it was at"},
+		{"crash loop, judged before it is over", recurring(chaos.Killed, 6, 0.5, 167), "", ""},
+		{"crash loop, judged by the bound", recurring(chaos.Killed, 6, 0.5, 171.9), "", ""},
+		{"crash loop, judged late", recurring(chaos.Killed, 6, 0.5, 174.1), chaos.Unjudged, "it was at"},
 		{"crash loop, never judged", recurring(chaos.Killed, 6, 0.5, 0), chaos.Unjudged, "it never was"},
-		{"stalls, judged", recurring(chaos.Stopped, 9.4, 1.2, 115.4), "", ""},
+		{"stalls, judged", recurring(chaos.Stopped, 9.4, 1.2, 113.7), "", ""},
 		{"stalls, judged late", recurring(chaos.Stopped, 9.4, 1.2, 140), chaos.MissedOffline, "it was at"},
 		{"stalls, never judged", recurring(chaos.Stopped, 9.4, 1.2, 0), chaos.Unjudged, "it never was"},
 		{"a full disk delays a verdict", func(w *world, d *fleet.Device) {
