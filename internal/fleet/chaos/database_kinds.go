@@ -36,8 +36,11 @@ func (postgres) url(port int) string {
 // mariadb is MariaDB.
 type mariadb struct{}
 
-// mariadbSetup is run at each start, before connections are taken.
-const mariadbSetup = "CREATE DATABASE IF NOT EXISTS holter; CREATE USER IF NOT EXISTS holter@'127.0.0.1'; GRANT ALL ON holter.* TO holter@'127.0.0.1';\n"
+// mariadbSetup is run at each start, before connections are taken: a statement a line.
+const mariadbSetup = `CREATE DATABASE IF NOT EXISTS holter;
+CREATE OR REPLACE USER holter@'127.0.0.1' IDENTIFIED BY 'holter';
+GRANT ALL ON holter.* TO holter@'127.0.0.1';
+`
 
 func (mariadb) install(dir string) (*exec.Cmd, error) {
 	if err := os.WriteFile(filepath.Join(dir, "setup.sql"), []byte(mariadbSetup), 0o644); err != nil { //nolint:gosec // its user reads it
@@ -59,5 +62,5 @@ func (mariadb) ready(ctx context.Context, port int) bool {
 }
 
 func (mariadb) url(port int) string {
-	return fmt.Sprintf("mysql://%s@127.0.0.1:%d/holter", databaseUser, port)
+	return fmt.Sprintf("mysql://holter:holter@127.0.0.1:%d/holter", port)
 }

@@ -67,7 +67,8 @@ func (r *reader) read(ctx context.Context, after uint64) bool {
 	return len(page) == 1000
 }
 
-// states notes which events the states that are shown follow from.
+// states notes which events the states that are shown follow from, but for those
+// that are said to be pending.
 func (r *reader) states(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
@@ -78,7 +79,7 @@ func (r *reader) states(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for id, s := range all {
-		if s.Seq > 0 {
+		if s.Seq > 0 && s.State != "pending" {
 			r.shown[id+":"+strconv.FormatUint(s.Seq, 10)] = true
 		}
 	}
