@@ -32,8 +32,8 @@ type database struct {
 type databaseKind interface {
 	// install returns the command that fills the directory, serve the one that is
 	// the server, and ready whether it takes connections.
-	install(dir string) (*exec.Cmd, error)
-	serve(dir string, port int) (*exec.Cmd, error)
+	install(ctx context.Context, dir string) (*exec.Cmd, error)
+	serve(ctx context.Context, dir string, port int) (*exec.Cmd, error)
 	ready(ctx context.Context, port int) bool
 	url(port int) string
 }
@@ -59,7 +59,7 @@ func newDatabase(ctx context.Context, name, dir string, log io.Writer) (*databas
 		return nil, err
 	}
 	d.port = ports[0]
-	install, err := d.kind.install(d.dir)
+	install, err := d.kind.install(ctx, d.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func newDatabase(ctx context.Context, name, dir string, log io.Writer) (*databas
 
 // program returns a command of a program that is in PATH, or where distributions
 // hide it.
-func program(name string, args ...string) (*exec.Cmd, error) {
+func program(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	path, err := exec.LookPath(name)
 	for _, place := range []string{"/usr/lib/postgresql/*/bin", "/usr/sbin", "/usr/libexec"} {
 		if err == nil {
@@ -86,7 +86,7 @@ func program(name string, args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no %s here; install it, or use -database sqlite: %w", name, err)
 	}
-	return exec.CommandContext(context.Background(), path, args...), nil // it ends when it is told to
+	return exec.CommandContext(ctx, path, args...), nil
 }
 
 // unprivileged makes the server run as the user postgres, or nobody: servers
@@ -119,7 +119,7 @@ func (d *database) url() string { return d.kind.url(d.port) }
 // start starts the server and waits until it takes connections. The kernel
 // keeps what was written when a process is killed, so nobody waits for the disk.
 func (d *database) start(ctx context.Context) error {
-	cmd, err := d.kind.serve(d.dir, d.port)
+	cmd, err := d.kind.serve(ctx, d.dir, d.port)
 	if err != nil {
 		return err
 	}

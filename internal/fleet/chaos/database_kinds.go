@@ -15,18 +15,18 @@ import (
 // postgres is PostgreSQL.
 type postgres struct{}
 
-func (postgres) install(dir string) (*exec.Cmd, error) {
-	return program("initdb", "-D", dir, "-U", databaseUser, "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
+func (postgres) install(ctx context.Context, dir string) (*exec.Cmd, error) {
+	return program(ctx, "initdb", "-D", dir, "-U", databaseUser, "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
 }
 
-func (postgres) serve(dir string, port int) (*exec.Cmd, error) {
-	return program("postgres", "-D", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
+func (postgres) serve(ctx context.Context, dir string, port int) (*exec.Cmd, error) {
+	return program(ctx, "postgres", "-D", dir, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=32MB")
 }
 
 func (postgres) ready(ctx context.Context, port int) bool {
-	cmd, err := program("pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(port))
-	return err == nil && ctx.Err() == nil && cmd.Run() == nil
+	cmd, err := program(ctx, "pg_isready", "-q", "-h", "127.0.0.1", "-p", strconv.Itoa(port))
+	return err == nil && cmd.Run() == nil
 }
 
 func (postgres) url(port int) string {
@@ -42,16 +42,16 @@ CREATE OR REPLACE USER holter@'127.0.0.1' IDENTIFIED BY 'holter';
 GRANT ALL ON holter.* TO holter@'127.0.0.1';
 `
 
-func (mariadb) install(dir string) (*exec.Cmd, error) {
+func (mariadb) install(ctx context.Context, dir string) (*exec.Cmd, error) {
 	if err := os.WriteFile(filepath.Join(dir, "setup.sql"), []byte(mariadbSetup), 0o644); err != nil { //nolint:gosec // its user reads it
 		return nil, err
 	}
-	return program("mariadb-install-db", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
+	return program(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
 }
 
-func (mariadb) serve(dir string, port int) (*exec.Cmd, error) {
-	return program("mariadbd", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
+func (mariadb) serve(ctx context.Context, dir string, port int) (*exec.Cmd, error) {
+	return program(ctx, "mariadbd", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
 		"--socket="+filepath.Join(dir, "socket"), "--pid-file="+filepath.Join(dir, "pid"), "--port="+strconv.Itoa(port), "--bind-address=127.0.0.1",
 		"--skip-name-resolve", "--init-file="+filepath.Join(dir, "setup.sql"), "--innodb-flush-method=nosync", "--innodb-flush-log-at-trx-commit=2")
 }

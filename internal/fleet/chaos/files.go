@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -32,6 +33,7 @@ func (r *run) files(ctx context.Context, e *Evidence) error {
 		r.server.accuse(WrongState, "ready still %v after its database was destroyed", noticedWithin)
 	}
 	r.writer.write(ctx)
+	r.writer.made = slices.DeleteFunc(r.writer.made, func(w *Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })
 	r.server.kill()
 	if err := r.server.start(ctx); err != nil {
 		return err

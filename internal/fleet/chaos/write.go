@@ -29,6 +29,12 @@ type Found struct {
 	Failed      bool      `json:"failed"` // there is an event of that
 }
 
+// The writes that nothing is committed for.
+const (
+	httpHeartbeat = "HTTP heartbeat"
+	ping          = "PING"
+)
+
 // write is something that is written, and what must be there once that was
 // answered.
 type write struct {
@@ -56,11 +62,11 @@ func writes() []write {
 		},
 		{kind: "HTTP sleep", method: "POST", path: "/v1/beat/%s/sleep?for=2h", holds: slept},
 		{kind: "HTTP fail", method: "POST", path: "/v1/beat/%s/fail", holds: failed},
-		{kind: "HTTP heartbeat", method: "POST", path: "/v1/beat/%s", holds: heard},
+		{kind: httpHeartbeat, method: "POST", path: "/v1/beat/%s", holds: heard},
 		{kind: "SLEEP", line: "SLEEP 2h", answer: "OK sleep=", holds: slept},
 		{kind: "TTL", line: "TTL 2h", answer: "TTL 7200", holds: paced},
 		{kind: "FAIL", line: "FAIL broken", answer: "OK", holds: failed},
-		{kind: "PING", line: "PING", answer: "PONG", holds: heard},
+		{kind: ping, line: "PING", answer: "PONG", holds: heard},
 	}
 }
 
