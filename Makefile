@@ -86,8 +86,9 @@ fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker 
 CHAOS ?= 5m
 .PHONY: chaos
 chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
-	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -md docs/reliability.md
-	$(GO) run ./bench/chaos -for $(CHAOS) -devices 3000 -epsilon 1s -database postgres -md docs/reliability.md
+	$(GO) run ./bench/chaos -for $(CHAOS) -md docs/reliability.md
+	$(GO) run ./bench/chaos -for $(CHAOS) -database postgres -md docs/reliability.md
+	$(GO) run ./bench/chaos -for $(CHAOS) -database mariadb -md docs/reliability.md
 
 ATTACK ?= 15
 .PHONY: attack

@@ -1,6 +1,6 @@
 // Command chaos proves that holter serve judges its devices rightly whatever happens to it: it runs the program with some thousand
-// scripted devices, kills, stops and restarts it, fills its disk or takes its database away at random instants, and checks the complete
-// log of events against the truth, which it knows since it caused it. See package internal/fleet/chaos for what is checked.
+// scripted devices and its default settings, kills, stops, starves and restarts it, fills its disk, takes its database away or destroys it at
+// random instants, and checks the complete log of events against the truth, which it knows since it caused it. See package internal/fleet/chaos for what is checked.
 //
 //	go run ./bench/chaos -for 5m -devices 3000 -seed 7
 //	go run ./bench/chaos -database postgres -md docs/reliability.md
@@ -115,11 +115,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&c.For, "for", 5*time.Minute, "how long faults go on; up to a minute for settling follows")
 	flags.IntVar(&c.Devices, "devices", 3000, "devices")
 	flags.Uint64Var(&c.Seed, "seed", 1, "what the faults and the devices' mischief follow from")
-	flags.StringVar(&c.Database, "database", chaos.SQLite, "sqlite; postgres, a server of our own that is stopped and killed, too; memory, which is stopped only;\n"+
+	flags.StringVar(&c.Database, "database", chaos.SQLite, "sqlite; postgres or mariadb, a server of our own that is stopped and killed, too;\n"+
 		"or the `URL` of an empty database, which is left in peace")
-	flags.DurationVar(&c.Rules.Timeout, "timeout", 6*time.Second, "silence after which a device is offline")
-	flags.DurationVar(&c.Rules.Allowance, "allowance", 0, "time that devices get after a restart (default a third of the timeout)")
-	flags.DurationVar(&c.Rules.Checkpoint, "checkpoint", 0, "time between checkpoints (default 1s or an eighth of the timeout)")
+	ttls := flags.String("ttl", "", "timeouts that devices announce, with commas between (default 10s,20s,30s)")
 	flags.DurationVar(&c.Rules.Epsilon, "epsilon", 0, "how late the server may be (default 2s)")
 	flags.IntVar(&c.DiskSize, "disk", 0, "size of the disk that is filled, in `MiB` (default 128)")
 	faults := flags.String("faults", "", "only these faults, with commas between; default all of\n"+names())
@@ -134,7 +132,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	c.Faults = chaos.ParseFaults(*faults)
-	return o, nil
+	var err error
+	c.Rules.TTLs, err = chaos.ParseTTLs(*ttls)
+	return o, err
 }
 
 func names() string {

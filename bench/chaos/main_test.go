@@ -11,12 +11,14 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	o, err := parse([]string{"-faults", "kill, db stop", "-seed", "9", "-database", "postgres"}, os.Stderr)
-	if err != nil || o.chaos.Seed != 9 || o.chaos.Database != chaos.Postgres || len(o.chaos.Faults) != 2 || o.chaos.Faults[1] != chaos.Freeze {
+	o, err := parse([]string{"-faults", "kill, db stop", "-seed", "9", "-database", "postgres", "-ttl", "3s,9s"}, os.Stderr)
+	if err != nil || o.chaos.Seed != 9 || o.chaos.Database != chaos.Postgres || len(o.chaos.Faults) != 2 || o.chaos.Faults[1] != chaos.Freeze || len(o.chaos.Rules.TTLs) != 2 {
 		t.Errorf("parse = %+v, %v", o, err)
 	}
-	if _, err := parse([]string{"x"}, os.Stderr); err == nil {
-		t.Error("an argument that means nothing is taken")
+	for _, args := range [][]string{{"x"}, {"-ttl", "x"}} {
+		if _, err := parse(args, os.Stderr); err == nil {
+			t.Errorf("parse(%q) takes it", args)
+		}
 	}
 }
 

@@ -46,7 +46,7 @@ func (a *absence) note(s Step) {
 		a.bye = s.At
 	case Close, Reset, Dropped:
 		a.closed, a.dropped = s.At, s.Action == Dropped
-	case Silent, Reconnect, Duplicate:
+	case Silent, Reconnect, Duplicate, Last:
 	}
 }
 

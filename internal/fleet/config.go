@@ -43,7 +43,7 @@ type Config struct {
 	RetryMin, RetryMax time.Duration
 	// Seed makes the chance above the same in each run.
 	Seed uint64
-	// Journal keeps each sign of life in [Device].Signs; it costs 16 bytes each.
+	// Journal keeps each sign of life in [Device].Signs; it costs 24 bytes each.
 	Journal bool
 }
 

@@ -23,6 +23,7 @@ type conn struct {
 	state    ConnState
 	step     int       // of dev.Steps, that dialled it; noStep for Connect
 	replaced int       // of dev.Replaced, once a Duplicate took its place
+	awaited  int       // of dev.Signs: the first that was not answered yet
 	hello    time.Time // when HELLO was sent
 	in       []byte    // the beginning of a line
 	out      []byte    // what the kernel has not taken yet
@@ -65,6 +66,15 @@ func (d *dev) sent(now time.Time, planned bool) {
 func (f *Fleet) sign(d *dev, s Sign) {
 	if f.cfg.Journal {
 		d.Signs = append(d.Signs, s)
+	}
+}
+
+// answered notes in the journal that the gateway answered the next heartbeat of
+// a connection: it answers them in their order.
+func (f *Fleet) answered(c *conn, now time.Time) {
+	if d := c.dev; d.cur == c && c.awaited < len(d.Signs) {
+		d.Signs[c.awaited].Answered = now.UnixNano()
+		c.awaited++
 	}
 }
 
@@ -136,7 +146,8 @@ func (f *Fleet) promote(c *conn, a answer, now time.Time) {
 	d.show(c, ConnOpen)
 	d.Epoch, d.TTL, d.ConnectedAt = a.epoch, a.ttl, now
 	d.sent(c.hello, planned)
-	f.sign(d, Sign{At: c.hello.UnixNano(), Granted: now.UnixNano()})
+	f.sign(d, Sign{At: c.hello.UnixNano(), Granted: now.UnixNano(), Answered: now.UnixNano()})
+	c.awaited = len(d.Signs)
 	d.retry.tries = 0
 	if c.step != noStep {
 		s := &d.Steps[c.step]

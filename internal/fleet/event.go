@@ -9,6 +9,10 @@ const (
 	TypeOffline = "offline"
 )
 
+// TypeFailed is the type of the event that tells of a failure that the device
+// told of.
+const TypeFailed = "failed"
+
 // TypeHeard is the type of the event that ends a time in which a source of
 // heartbeats was deaf.
 const TypeHeard = "source.heard"

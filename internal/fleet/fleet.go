@@ -205,7 +205,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 // and found in the device's Steps afterwards. Orders for one instant are
 // carried out as given. Do fails with ErrOrder or ErrClosed.
 func (f *Fleet) Do(device int, action Action, at time.Time) error {
-	if device < 0 || device >= len(f.devs) || action < Silent || action > Duplicate {
+	if device < 0 || device >= len(f.devs) || action < Silent || action > Last {
 		return fmt.Errorf("%w: %v of device %d", ErrOrder, action, device)
 	}
 	f.mu.Lock()

@@ -265,3 +265,27 @@ func TestClosedFleet(t *testing.T) {
 		t.Errorf("Truth()[3] = %+v, want it as it was", d)
 	}
 }
+
+// A device whose last heartbeat was ordered is silent, and its history says which of its signs of life were answered.
+func TestLast(t *testing.T) {
+	ctx := limit(t, time.Minute)
+	srv := newLineServer(t, time.Minute, nil)
+	f := newFleet(t, fleet.Config{Addr: srv.addr(), Devices: 2, Interval: 59 * time.Second, Journal: true})
+	start(ctx, t, f)
+	do(t, f, 0, fleet.Last)
+	device := func() fleet.Device { return f.Truth()[0] }
+	waitFor(ctx, t, "an answer", func() bool {
+		d := device()
+		return len(d.Steps) == 1 && d.Signs[len(d.Signs)-1].Answered != 0 && d.Signs[len(d.Signs)-1].Granted == 0
+	})
+	d := device()
+	for i, s := range d.Signs {
+		if s.Answered < s.At {
+			t.Errorf("sign %d of %d at %d is answered at %d", i, len(d.Signs), s.At, s.Answered)
+		}
+	}
+	last := d.Signs[len(d.Signs)-1].At
+	if d.Steps[0].Action != fleet.Silent || d.Steps[0].At.UnixNano() < last || d.Steps[0].LastHeartbeat.UnixNano() != last {
+		t.Errorf("the history has %+v after a heartbeat at %d", d.Steps, last)
+	}
+}

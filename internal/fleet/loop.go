@@ -175,6 +175,7 @@ func (f *Fleet) line(c *conn, line []byte, now time.Time) {
 	case a.kind == answerPong && c.state != ConnGreeting:
 		f.stats.Answers++
 		c.dev.Answers++
+		f.answered(c, now)
 		sent := time.Duration(a.seq) * time.Microsecond
 		record(f.stats.RTT, now.Sub(f.rounds.start)-sent)
 	default:

@@ -61,6 +61,12 @@ func (o *orders) due(now time.Time) (order, bool) {
 // connection is open is two steps.
 func (f *Fleet) execute(o order) {
 	d := &f.devs[o.device]
+	if o.action == Last {
+		if d.living() {
+			f.beat(d.cur, time.Now())
+		}
+		o.action = Silent
+	}
 	if o.action == Reconnect && d.next != nil && !f.waits.enabled() {
 		f.refuse(d.next, "given up for a reconnect", time.Now())
 	}
@@ -110,7 +116,7 @@ func (f *Fleet) act(d *dev, a Action) error {
 	case Duplicate:
 		f.dials.add(d, len(d.Steps))
 		return nil
-	case Reconnect, Dropped:
+	case Reconnect, Last, Dropped:
 	}
 	d.quiet, d.on = true, false
 	return nil

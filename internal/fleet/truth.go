@@ -26,6 +26,9 @@ const (
 	// Duplicate dials a second connection with the same id. At the gateway's
 	// OK the heartbeats move to it; the first one stays open and quiet.
 	Duplicate
+	// Last sends a heartbeat at once, and is Silent from then on: the history has
+	// a Silent.
+	Last
 	// Dropped is no order: it notes that the gateway, or whatever stands
 	// between, ended the connection of a device that had done nothing to
 	// deserve it. If devices dial again by themselves, a Reconnect follows it.
@@ -34,7 +37,7 @@ const (
 
 // String returns the action in lower case.
 func (a Action) String() string {
-	names := [...]string{"", "silent", "close", "reset", "bye", "reconnect", "duplicate", "dropped"}
+	names := [...]string{"", "silent", "close", "reset", "bye", "reconnect", "duplicate", "last", "dropped"}
 	if a < Silent || int(a) >= len(names) {
 		return fmt.Sprintf("action(%d)", int(a))
 	}
@@ -86,6 +89,9 @@ type Sign struct {
 	At int64
 	// Granted is when the gateway's OK to a HELLO was read; 0 for a heartbeat.
 	Granted int64
+	// Answered is when the gateway's answer to it was read, to a HELLO or to a
+	// heartbeat; 0 if none was.
+	Answered int64
 }
 
 // Gap is a time between two heartbeats that followed one another.

@@ -42,27 +42,41 @@ func (j *judge) absences() []absence {
 
 // deadline is when the device must be offline at the latest.
 func (j *judge) deadline(a *absence) time.Duration {
-	need := j.rules.Timeout
+	need := j.policy.CloseGrace
 	switch a.action {
-	case fleet.Close, fleet.Reset:
-		need = j.rules.CloseGrace
+	case fleet.Silent:
+		return j.policy.deadline(j.outages, j.since(a))
 	case fleet.Bye:
 		need = 0
 	default:
 	}
-	if soon := a.from + need + j.rules.Epsilon; quiet(j.outages, a.from-j.rules.Epsilon, soon) {
+	if soon := a.from + need + j.policy.Epsilon; quiet(j.outages, a.from-j.policy.Epsilon, soon) {
 		return soon
 	}
-	return deadline(j.outages, a.from, j.rules.Timeout, j.rules)
+	return j.policy.deadline(j.outages, a.from)
+}
+
+// since is the instant from which the device's silence counts: its last sign of
+// life, as what has been done to the server since puts the verdict off. A
+// connection that is ended has been heard since, and may begin a grace.
+func (j *judge) since(a *absence) time.Duration {
+	if i := j.after(a.from) - 1; i >= 0 && a.action == fleet.Silent {
+		return min(a.from, j.heardBy(i))
+	}
+	return a.from
 }
 
 // absence checks that the device was judged in time, and stayed offline.
 func (j *judge) absence(a *absence) {
-	due := j.deadline(a)
-	if due >= min(a.end, j.evidence.Until) {
+	due, bound := j.deadline(a), j.policy.bound(j.outages, j.since(a))
+	seen := min(a.end, j.evidence.Until)
+	if due >= seen {
 		return
 	}
 	j.Due++
+	if bound < seen {
+		j.Bound++
+	}
 	online, late := false, time.Duration(0)
 	var last *fleet.Event
 	for i := range j.events {
@@ -91,7 +105,11 @@ func (j *judge) absence(a *absence) {
 	if late > 0 {
 		told = "it was at " + clock(late)
 	}
-	j.violation(MissedOffline, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+	kind := MissedOffline
+	if bound < seen && (late == 0 || late > bound) {
+		kind, due = Unjudged, bound
+	}
+	j.violation(kind, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
 }
 
 // final checks the state in the end.
@@ -120,6 +138,10 @@ func (j *judge) final(away []absence) {
 	}
 	if api.State != want {
 		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(api.State, "unknown"), api.Reason, want, j.context(j.evidence.Until))
+	}
+	if i := j.answered(j.evidence.Until); i >= 0 && api.State != "" && api.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
+			clock(j.history.when(api.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
 	}
 	if api.Seq != seq {
 		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, api.Seq)

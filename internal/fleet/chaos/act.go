@@ -6,19 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"syscall"
 	"time"
 )
 
 // fault does one thing.
 func (r *run) fault(ctx context.Context, f *Fault) error {
+	if f.Kind == Write || f.kills() {
+		r.writer.prepare(ctx)
+	}
 	if err := r.server.wait(ctx, f.Wait); err != nil {
 		return err
 	}
 	switch f.Kind {
 	case Kill:
-		r.server.kill()
-		return r.restart(ctx, f.Down)
+		return r.kill(ctx, f.Down)
 	case Term:
 		r.server.term()
 		return r.restart(ctx, f.Down)
@@ -26,6 +29,14 @@ func (r *run) fault(ctx context.Context, f *Fault) error {
 		return r.server.stop(ctx, f.Length)
 	case Loop:
 		return r.loop(ctx, f.Lives)
+	case Stalls:
+		return r.stalls(ctx, f)
+	case Quota:
+		return r.quota(ctx, f)
+	case Beat:
+		return r.beat(ctx, f.Down)
+	case Write:
+		return r.write(ctx, f.Down)
 	case Disk, DiskKill:
 		return r.during(ctx, f, r.disk.fill, r.disk.free)
 	case Freeze, FreezeKill:
@@ -36,7 +47,12 @@ func (r *run) fault(ctx context.Context, f *Fault) error {
 	return fmt.Errorf("there is no fault %q", f.Kind)
 }
 
-// restart starts the server after a downtime.
+// kill kills the server, and restart starts it after a downtime.
+func (r *run) kill(ctx context.Context, down time.Duration) error {
+	r.server.kill()
+	return r.restart(ctx, down)
+}
+
 func (r *run) restart(ctx context.Context, down time.Duration) error {
 	if err := pause(ctx, down); err != nil {
 		return err
@@ -53,12 +69,66 @@ func (r *run) loop(ctx context.Context, lives []time.Duration) error {
 		if err := r.server.wait(ctx, length); err != nil {
 			return err
 		}
-		r.server.kill()
-		if err := r.server.start(ctx); err != nil {
+		if err := r.kill(ctx, 0); err != nil {
 			return err
 		}
 	}
 	return r.server.awaitReadyLife(ctx)
+}
+
+// stalls stops it again and again.
+func (r *run) stalls(ctx context.Context, f *Fault) error {
+	for _, length := range f.Lives {
+		if err := r.server.wait(ctx, length); err != nil {
+			return err
+		}
+		if err := r.server.stop(ctx, f.Length); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quota leaves it a share of a core for a time.
+func (r *run) quota(ctx context.Context, f *Fault) error {
+	over := r.server.trouble(f.Kind)
+	defer over()
+	pid := r.server.life.cmd.Process.Pid
+	limit := limitCPU(pid, f.Share)
+	return errors.Join(r.server.wait(ctx, f.Length), limit.lift(pid))
+}
+
+// beat kills it right after it has answered devices that are silent from then
+// on: from their last heartbeat, and not from an earlier one.
+func (r *run) beat(ctx context.Context, down time.Duration) error {
+	for _, m := range r.mischief {
+		if err := m.last(); err != nil {
+			return err
+		}
+	}
+	if err := r.server.wait(ctx, beatWithin/2+rand.N(beatWithin/2)); err != nil {
+		return err
+	}
+	return r.kill(ctx, down)
+}
+
+// beatWithin is the most between a heartbeat and a kill.
+const beatWithin = 300 * time.Millisecond
+
+// write kills it right after it has answered writes, and looks for them in the
+// life after.
+func (r *run) write(ctx context.Context, down time.Duration) error {
+	r.writer.write(ctx)
+	err := r.kill(ctx, down)
+	r.writer.end()
+	return errors.Join(err, r.look(ctx))
+}
+
+func (r *run) look(ctx context.Context) error {
+	if err := r.server.awaitReadyLife(ctx); err != nil {
+		return err
+	}
+	return r.writer.look(ctx)
 }
 
 // during causes a trouble, ends it after a time, and in the middle of it kills
@@ -72,13 +142,17 @@ func (r *run) during(ctx context.Context, f *Fault, begin, end func() error) err
 	until := time.Now().Add(f.Length)
 	err := r.server.wait(ctx, f.Length/2)
 	if err == nil && f.kills() {
-		r.server.kill()
-		err = r.restart(ctx, f.Down)
+		r.writer.write(ctx)
+		err = r.kill(ctx, f.Down)
+		r.writer.end()
 	}
 	if err == nil {
 		err = r.server.wait(ctx, time.Until(until))
 	}
-	return errors.Join(err, end())
+	if err = errors.Join(err, end()); err != nil || !f.kills() {
+		return err
+	}
+	return r.look(ctx)
 }
 
 func (r *run) freeze() error { r.database.stop(); return nil }

@@ -14,12 +14,12 @@ import (
 
 // The databases beside a URL.
 const (
-	// Memory: the server keeps nothing; it is stopped and continued only.
-	Memory = "memory"
 	// SQLite: its default, in the data directory.
 	SQLite = "sqlite"
-	// Postgres: a server of our own, made for the run, that is stopped and killed.
+	// Postgres and MariaDB: a server of our own, made for the run, that is stopped
+	// and killed.
 	Postgres = "postgres"
+	MariaDB  = "mariadb"
 )
 
 // Config says what is run. Command and Dir must be set; every other zero field
@@ -30,7 +30,7 @@ type Config struct {
 	Command func(ctx context.Context, args ...string) *exec.Cmd
 	// Dir is an empty directory for data and logs. It must be there.
 	Dir string
-	// Database is Memory, SQLite, Postgres or the URL of an empty database, which
+	// Database is SQLite, Postgres, MariaDB or the URL of an empty database, which
 	// is left in peace. Default: SQLite.
 	Database string
 	// Devices is the size of the fleet. Default 3,000.
@@ -42,10 +42,8 @@ type Config struct {
 	// Faults are the kinds of faults. Default: all that the database and the
 	// rights of the process allow.
 	Faults []FaultKind
-	// Rules are what the server is told about time. Defaults: a timeout of 6 s,
-	// a third of it as the allowance, half of it as the close grace, a quarter
-	// as the interval, an eighth as MaxGap; a checkpoint each second, or each
-	// eighth of the timeout if that is shorter; an Epsilon of 2 s.
+	// Rules are what devices announce, and how late the server may be. Defaults:
+	// timeouts of 10, 20 and 30 s; an Epsilon of 2 s.
 	Rules Rules
 	// DiskSize is the size of the disk that is filled, in MiB. Default 128.
 	DiskSize int
@@ -55,7 +53,10 @@ type Config struct {
 
 // AllFaults are all kinds of faults.
 func AllFaults() []FaultKind {
-	return []FaultKind{Kill, Stop, Term, Loop, Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill}
+	return []FaultKind{
+		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
+		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
+	}
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -67,14 +68,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = io.Discard
 	}
-	r := &c.Rules
-	r.Timeout = cmp.Or(r.Timeout, 6*time.Second)
-	r.Allowance = cmp.Or(r.Allowance, (r.Timeout / 3).Round(time.Millisecond))
-	r.CloseGrace = cmp.Or(r.CloseGrace, r.Timeout/2)
-	r.Interval = cmp.Or(r.Interval, r.Timeout/4)
-	r.MaxGap = cmp.Or(r.MaxGap, r.Timeout/8)
-	r.Checkpoint = cmp.Or(r.Checkpoint, min(time.Second, r.Timeout/8))
-	r.Epsilon = cmp.Or(r.Epsilon, 2*time.Second)
+	if c.Rules.TTLs == nil {
+		c.Rules.TTLs = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}
+	}
+	c.Rules.TTLs = slices.Clone(c.Rules.TTLs)
+	c.Rules.Epsilon = cmp.Or(c.Rules.Epsilon, 2*time.Second)
 	if c.Faults == nil {
 		c.Faults = AllFaults()
 	}
@@ -91,43 +89,32 @@ func (c *Config) problems() error {
 	}
 	bad(c.Command == nil, "Command is not set")
 	bad(c.Dir == "", "Dir is not set")
-	bad(c.Devices < 1, "Devices is %d, want 1 or more", c.Devices)
+	bad(len(c.Rules.TTLs) == 0, "TTLs has none")
+	bad(c.Devices < len(c.Rules.TTLs), "Devices is %d, want %d or more", c.Devices, len(c.Rules.TTLs))
 	bad(c.For < 0, "For is %v, want more than 0", c.For)
-	known := []string{Memory, SQLite, Postgres}
+	known := []string{SQLite, Postgres, MariaDB}
 	bad(!slices.Contains(known, c.Database) && !strings.Contains(c.Database, "://"), "Database is %q, want %s or a URL", c.Database, strings.Join(known, ", "))
-	r := &c.Rules
-	bad(min(r.Timeout, r.Allowance, r.CloseGrace, r.Interval, r.MaxGap, r.Checkpoint, r.Epsilon) < 0, "Rules has a negative duration")
-	bad(r.allowance()+r.Checkpoint >= r.Timeout, "the allowance (%v) and a checkpoint interval (%v) leave no room below the timeout (%v)", r.allowance(), r.Checkpoint, r.Timeout)
-	bad(r.Interval >= r.Timeout || r.CloseGrace > r.Timeout, "Interval %v, CloseGrace %v: want less than the timeout, %v", r.Interval, r.CloseGrace, r.Timeout)
+	bad(c.Rules.Epsilon < 0, "Epsilon is %v, want more than 0", c.Rules.Epsilon)
+	for _, ttl := range c.Rules.TTLs {
+		bad(ttl < time.Second, "TTLs has %v, want 1s or more", ttl)
+	}
 	for _, kind := range c.Faults {
 		bad(!slices.Contains(AllFaults(), kind), "there is no fault %q", kind)
 	}
 	return errors.Join(errs...)
 }
 
-// possible returns the kinds of faults that can be done.
+// possible returns the kinds of faults that can be done at any time: Files comes
+// at the end.
 func (c *Config) possible(disk bool) []FaultKind {
 	return slices.DeleteFunc(slices.Clone(c.Faults), func(kind FaultKind) bool {
 		switch kind {
-		case Stop:
-			return false
 		case Disk, DiskKill:
 			return !disk
 		case Freeze, FreezeKill, Crash, CrashKill:
-			return c.Database != Postgres
+			return c.Database != Postgres && c.Database != MariaDB
 		default:
-			return c.Database == Memory
+			return kind == Files
 		}
 	})
-}
-
-// yaml is the server's configuration file.
-func (c *Config) yaml() string {
-	r := &c.Rules
-	text := fmt.Sprintf("policy:\n  timeout: %v\n  close_grace: %v\n  interval: %v\n  late_after: %v\nsource:\n  reconnect_grace: %v\n  max_gap: %v\n",
-		r.Timeout, r.CloseGrace, r.Interval, max(r.Timeout*3/4, r.Interval), r.allowance(), r.MaxGap)
-	if c.Database != Memory {
-		text += fmt.Sprintf("checkpoint: %v\n", r.Checkpoint)
-	}
-	return text
 }

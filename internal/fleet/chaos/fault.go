@@ -18,9 +18,19 @@ const (
 	Stop FaultKind = "stop"
 	// Term ends it with SIGTERM, and starts it again after Down.
 	Term FaultKind = "term"
-	// Loop kills it as soon as each of its Lives is over, and starts it at once.
-	// A life is longer than the allowance and shorter than the timeout.
+	// Loop kills it as soon as each of its Lives of 3 to 30 s is over, and starts
+	// it at once.
 	Loop FaultKind = "loop"
+	// Stalls stops it after each of its Lives, for Length of 0.9 to 3 s.
+	Stalls FaultKind = "stalls"
+	// Quota leaves it Share percent of a core, for Length.
+	Quota FaultKind = "quota"
+	// Beat kills it, like Kill, within 0.3 s of heartbeats of devices that are
+	// silent from then on.
+	Beat FaultKind = "beat+kill"
+	// Write kills it, like Kill, as soon as it has answered writes of operators and
+	// devices. The other faults that kill it in a trouble do so, too.
+	Write FaultKind = "write+kill"
 	// Disk fills the disk for Length.
 	Disk FaultKind = "disk"
 	// DiskKill fills the disk for Length, and kills the server in the middle,
@@ -35,6 +45,9 @@ const (
 	Crash FaultKind = "db kill"
 	// CrashKill does that, and kills the server in the middle, too.
 	CrashKill FaultKind = "db+kill"
+	// Files deletes or truncates the files of the database. It comes once, after
+	// everything else, and ends the run: nothing is left of the log.
+	Files FaultKind = "files"
 )
 
 // Fault is one thing to be done.
@@ -44,10 +57,13 @@ type Fault struct {
 	Length time.Duration   `json:"length,omitempty"`
 	Down   time.Duration   `json:"down,omitempty"`
 	Lives  []time.Duration `json:"lives,omitempty"`
+	Share  int             `json:"share,omitempty"`
 }
 
 // restarts reports whether the server is away for Down.
-func (f *Fault) restarts() bool { return f.Kind == Kill || f.Kind == Term || f.kills() }
+func (f *Fault) restarts() bool {
+	return f.Kind == Kill || f.Kind == Term || f.Kind == Beat || f.Kind == Write || f.kills()
+}
 
 // String describes the fault in one line.
 func (f Fault) String() string {
@@ -55,6 +71,9 @@ func (f Fault) String() string {
 	fmt.Fprintf(&b, "%s after %v", f.Kind, f.Wait)
 	if f.Length > 0 {
 		fmt.Fprintf(&b, ", for %v", f.Length)
+	}
+	if f.Share > 0 {
+		fmt.Fprintf(&b, ", %d %% of a core", f.Share)
 	}
 	if f.Lives != nil {
 		fmt.Fprintf(&b, ", lives %v", f.Lives)
@@ -75,6 +94,9 @@ func (f *Fault) span() time.Duration {
 	for _, life := range f.Lives {
 		span += life
 	}
+	if f.Kind == Stalls {
+		span += f.Length * time.Duration(len(f.Lives)-1)
+	}
 	return span
 }
 
@@ -82,7 +104,8 @@ func (f *Fault) span() time.Duration {
 // the seed alone; each kind has its turn before one comes again, but for those
 // that would take too long. It is empty if there are no kinds.
 func Plan(seed uint64, kinds []FaultKind, length time.Duration, r *Rules) []Fault {
-	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), rules: r, longest: length / 5}
+	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), ttl: slices.Min(r.TTLs)}
+	p.longest = (length - p.ttl) / time.Duration(max(1, min(5, len(kinds))))
 	var plan []Fault
 	left, before := length, -1
 	for len(plan) > before {
@@ -101,7 +124,7 @@ func Plan(seed uint64, kinds []FaultKind, length time.Duration, r *Rules) []Faul
 
 type planner struct {
 	chance  *rand.Rand
-	rules   *Rules
+	ttl     time.Duration // the shortest
 	longest time.Duration
 }
 
@@ -111,36 +134,50 @@ func (p *planner) between(least, most time.Duration) time.Duration {
 }
 
 func (p *planner) fault(kind FaultKind) Fault {
-	timeout := p.rules.Timeout
-	f := Fault{Kind: kind, Wait: p.between(timeout/4, timeout)}
+	f := Fault{Kind: kind, Wait: p.between(p.ttl/8, p.ttl/2)}
 	switch kind {
-	case Kill, Term:
+	case Kill, Term, Beat, Write:
 		f.Down = p.down()
 	case Stop:
-		f.Length = min(p.between(0, 3*timeout), p.longest)
+		f.Length = min(p.between(0, 3*p.ttl), p.longest)
 	case Loop:
-		least := p.rules.allowance() + p.rules.Checkpoint
-		for range max(3, min(8, int(p.longest/timeout))) {
-			f.Lives = append(f.Lives, p.between(least+(timeout-least)/4, timeout-(timeout-least)/8))
-		}
+		f.Lives = p.lives(3*time.Second, p.between(4*time.Second, 30*time.Second), 0)
+	case Stalls:
+		f.Length = p.between(900*time.Millisecond, 3*time.Second)
+		f.Lives = p.lives(time.Second, 9*time.Second, f.Length)
+	case Quota:
+		f.Length, f.Share = min(p.between(p.ttl/2, 3*p.ttl), p.longest), 10+p.chance.IntN(21)
 	case Disk, Freeze, Crash:
-		f.Length = min(p.between(timeout/4, 3*timeout), p.longest)
+		f.Length = min(p.between(p.ttl/4, 2*p.ttl), p.longest)
 	case DiskKill, FreezeKill, CrashKill:
-		f.Length = min(p.between(timeout/2, 3*timeout), p.longest)
+		f.Length = min(p.between(p.ttl/2, 2*p.ttl), p.longest)
 		f.Down = min(p.down(), p.longest/2)
+	case Files:
 	}
 	return f
 }
 
-// down is a downtime: none, a short one, or one of up to ten timeouts.
+// lives returns two lives or more, with breaks between, that take about the
+// longest time that a fault may take, if that is enough.
+func (p *planner) lives(least, most, pause time.Duration) []time.Duration {
+	var lives []time.Duration
+	for left := p.longest; ; {
+		life := p.between(least, max(least, min(most, p.longest/3)))
+		if left -= life + pause; left < 0 && len(lives) > 1 {
+			return lives
+		}
+		lives = append(lives, life)
+	}
+}
+
+// down is a downtime: none, a short one, or one of some timeouts.
 func (p *planner) down() time.Duration {
-	timeout := p.rules.Timeout
 	switch n := p.chance.IntN(10); {
 	case n < 3:
 		return 0
 	case n < 8:
-		return min(p.between(0, 2*timeout), p.longest)
+		return min(p.between(0, p.ttl), p.longest)
 	default:
-		return min(p.between(2*timeout, 10*timeout), p.longest)
+		return min(p.between(p.ttl, 5*p.ttl), p.longest)
 	}
 }

@@ -23,7 +23,8 @@ const (
 	Ended BreakKind = "term"
 	// Died is an end that nobody asked for, ended by a new life.
 	Died BreakKind = "died"
-	// Claimed is a break that nobody caused, and that the server reports itself.
+	// Claimed is a break that nobody caused, and that the server reports itself. No
+	// verdict is excused by it.
 	Claimed BreakKind = "claimed"
 )
 
@@ -50,8 +51,12 @@ type Break struct {
 // Restart reports whether a new life followed.
 func (b *Break) Restart() bool { return b.Kind != Stopped && b.Kind != Claimed }
 
-// Trouble is a time in which the server could save nothing: its disk was full
-// or its database gone. To is never while it lasts.
+// Starved is a Trouble in which this program itself could not run, so that the
+// machine had perhaps no room for the server either.
+const Starved FaultKind = "starved"
+
+// Trouble is a time in which the server could save nothing, since its disk was
+// full or its database gone, or could hardly run. To is never while it lasts.
 type Trouble struct {
 	Kind FaultKind     `json:"kind"`
 	From time.Duration `json:"from"`
@@ -73,17 +78,15 @@ func (h *History) when(t time.Time) time.Duration { return h.at(t.UnixNano()) }
 
 // listenedAtMost is the most that the listening clock can have advanced between
 // two instants.
-func (h *History) listenedAtMost(from, to time.Duration, r *Rules) time.Duration {
+func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 	listened := max(to-from, 0)
 	for i := range h.Breaks {
 		b := &h.Breaks[i]
 		deaf := min(to, b.Ending) - max(from, b.Began)
 		if b.Kind == Stopped {
-			deaf -= r.MaxGap // counts as listening
+			deaf -= maxGap // counts as listening
 		}
-		if b.Kind != Claimed {
-			listened -= max(deaf, 0)
-		}
+		listened -= max(deaf, 0)
 	}
 	return max(listened, 0)
 }
@@ -107,11 +110,11 @@ func (h *History) life(t time.Duration) (int, bool) {
 	return found, found >= 0
 }
 
-// outage is a time in which no progress toward a verdict is promised.
+// outage is a break or a trouble.
 type outage struct {
 	from, to time.Duration
 	restart  bool
-	forgets  bool // the life that ends could keep nothing at its end
+	trouble  bool // the server listened, but could not say what it found
 }
 
 // outages returns breaks and troubles in order of time.
@@ -119,52 +122,82 @@ func (h *History) outages() []outage {
 	var list []outage
 	for i := range h.Breaks {
 		b := &h.Breaks[i]
-		troubled := slices.ContainsFunc(h.Troubles, func(t Trouble) bool { return t.From < b.Asked && t.To >= b.Asked })
-		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart(), forgets: b.Restart() && troubled})
+		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart()})
 	}
 	for _, t := range h.Troubles {
-		list = append(list, outage{from: t.From, to: t.To})
+		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved})
 	}
 	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
 	return list
 }
 
 // deadline is the instant by which a device that was not heard after from must
-// be judged, if it has to be silent for need: in each life the silence grows by
-// its length, less what the last checkpoint does not know; once it is enough,
-// the verdict is due as soon as the allowance is over, and Epsilon later at the
-// latest. A life that ends before does not count. It is never if it cannot be
-// told.
-func (h *History) deadline(from, need time.Duration, r *Rules) time.Duration {
-	return deadline(h.outages(), from, need, r)
+// be judged: once it was silent for its timeout in listening time, and its grace
+// is over. A restart gives it the whole grace, a stall no more than its own
+// length, and all together no more than three of them.
+func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
+	last := p.Timeout + graces*p.Grace
+	need := p.Timeout
+	return p.reach(outages, from, func(o *outage, silence time.Duration) time.Duration {
+		switch {
+		case o == nil:
+		case o.restart:
+			need = max(need, silence+p.Grace)
+		default:
+			need = max(need, silence+min(p.Grace, o.to-o.from))
+		}
+		return min(need, last)
+	})
 }
 
-func deadline(outages []outage, from, need time.Duration, r *Rules) time.Duration {
-	silence, listening, hold := time.Duration(0), from, from
-	for _, p := range outages {
-		if p.to <= from {
+// bound is the instant by which it must be judged whatever has been done to the
+// server.
+func (p *Policy) bound(outages []outage, from time.Duration) time.Duration {
+	return p.reach(outages, from, func(*outage, time.Duration) time.Duration { return p.Timeout + graces*p.Grace })
+}
+
+// reach is the instant at which the silence that begins at from must have had
+// its verdict: it grows by all time in which the server listened, but for a
+// little that each break costs. need says for how long it has to last, after a
+// break and before any. In a trouble no verdict can be told. It is never if it
+// cannot be told.
+func (p *Policy) reach(outages []outage, from time.Duration, need func(after *outage, silence time.Duration) time.Duration) time.Duration {
+	silence, listening, told := time.Duration(0), from, from
+	wanted := need(nil, 0)
+	for i := range outages {
+		o := &outages[i]
+		if o.to <= from {
 			continue
 		}
-		if p.from > listening {
-			due := max(listening+max(need-silence, 0), hold) + r.Epsilon
-			if due <= p.from {
+		if o.from > listening {
+			due := p.due(listening, wanted-silence, told)
+			if due < o.from {
 				return due
 			}
-			silence += p.from - listening
+			silence += o.from - listening
+			listening = o.from
 		}
-		if p.restart {
-			silence = max(silence-r.Checkpoint, 0)
+		if o.trouble {
+			told = max(told, o.to+recovery)
+			continue
 		}
-		if p.forgets { // heartbeats of it may be lost, so all silence up to then may be forgiven
-			silence = 0
+		if o.to <= listening {
+			continue // in the middle of another one
 		}
-		listening = max(listening, p.to)
-		hold = max(hold, p.to+r.allowance())
+		silence = max(silence-gapLoss, 0)
+		wanted = need(o, silence)
+		listening = o.to
 	}
-	if listening >= never {
+	if max(listening, told) >= never {
 		return never
 	}
-	return max(listening+max(need-silence, 0), hold) + r.Epsilon
+	return p.due(listening, wanted-silence, told)
+}
+
+// due is when the verdict must be there: when the server has listened for what is
+// left and then for Epsilon, or Epsilon after it could be told.
+func (p *Policy) due(listening, left, told time.Duration) time.Duration {
+	return max(listening+max(left+p.Epsilon, 0), told+p.Epsilon)
 }
 
 // quiet reports whether nothing was done to the server between two instants.

@@ -16,8 +16,8 @@ type judge struct {
 
 	evidence *Evidence
 	history  *History
-	rules    *Rules
-	outages  []outage // with those that the server claims
+	policy   *Policy
+	outages  []outage
 	device   *fleet.Device
 	events   []fleet.Event // of the device, in the log's order
 	used     map[int]bool  // steps that a verdict was found for
@@ -58,7 +58,7 @@ func (j *judge) heardBy(i int) time.Duration {
 	if s.Granted == 0 {
 		return j.sign(i)
 	}
-	return min(j.history.at(s.Granted), j.sign(i)+j.rules.Epsilon)
+	return min(j.history.at(s.Granted), j.sign(i)+j.policy.Epsilon)
 }
 
 // verdict checks that an offline event was due for its reason.
@@ -74,12 +74,13 @@ func (j *judge) verdict(e *fleet.Event) {
 	case fleet.ReasonSilence:
 		why = j.silence(t, life)
 	case fleet.ReasonClosed:
-		why = j.step(t, life, j.rules.CloseGrace, fleet.Close, fleet.Reset)
+		why = j.step(t, life, j.policy.CloseGrace, fleet.Close, fleet.Reset)
 	case fleet.ReasonBye:
 		why = j.step(t, life, 0, fleet.Bye)
 	default:
 		why = "no device did anything to deserve that reason"
 	}
+	j.forgotten(e, t)
 	if why != "" {
 		j.violation(FalseOffline, e.Offset, "offline (%s) at %s: %s; %s", e.Reason, clock(t), why, j.context(t))
 	}
@@ -95,7 +96,7 @@ func (j *judge) silence(t time.Duration, life int) string {
 		if i+1 < len(j.device.Signs) {
 			end = min(t, j.heardBy(i+1))
 		}
-		if !first && (end < j.history.Breaks[life].Ending || j.history.listenedAtMost(end, t, j.rules) > j.rules.lag()) {
+		if !first && (end < j.history.Breaks[life].Ending || j.history.listenedAtMost(end, t) > j.policy.lag()) {
 			return why
 		}
 		reason := j.gap(i, end, t, life)
@@ -128,12 +129,12 @@ func (j *judge) gap(i int, end, t time.Duration, life int) string {
 	for k := range j.history.Breaks {
 		b := &j.history.Breaks[k]
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
-			j.history.listenedAtMost(b.Began, t, j.rules) <= j.rules.lag()+j.rules.MaxGap && j.due(from, b.Began) == "" {
+			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began) == "" {
 			return ""
 		}
 	}
 	if why == "" && quiet(j.outages, from, t) {
-		j.Lags = append(j.Lags, t-from-j.rules.Timeout)
+		j.Lags = append(j.Lags, t-from-j.policy.Timeout)
 	}
 	return why
 }
@@ -141,25 +142,40 @@ func (j *judge) gap(i int, end, t time.Duration, life int) string {
 // due says why a device that was heard at from was not to be judged for silence
 // at to; "" if it was.
 func (j *judge) due(from, to time.Duration) string {
-	if listened := j.history.listenedAtMost(from, to, j.rules); listened+slack < j.rules.Timeout {
-		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.rules.Timeout)
+	if listened := j.history.listenedAtMost(from, to); listened+slack < j.policy.Timeout {
+		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.policy.Timeout)
 	}
+	return j.grace(from, to)
+}
+
+// grace says why a device that was heard at from was not to be judged at to so
+// soon after a restart; "" if it was, or had perhaps used up its graces.
+func (j *judge) grace(from, to time.Duration) string {
+	var last *Break
+	used, grace := time.Duration(0), j.policy.Grace
 	for i := range j.history.Breaks {
 		b := &j.history.Breaks[i]
-		deaf := b.Restart() || (b.Kind == Stopped && b.Ending-b.Began > j.rules.MaxGap)
-		if !deaf || b.Ending <= from || b.Ending > to {
-			continue
+		switch {
+		case b.Ending <= from || b.Ending > to:
+		case b.Restart():
+			last, used = b, used+grace
+		case b.Ending-b.Began > maxGap:
+			used += min(grace, b.Ending-b.Began)
 		}
-		if listened := j.history.listenedAtMost(b.Ending, to, j.rules); listened+slack < j.rules.allowance() {
-			return fmt.Sprintf("only %v after the %s that ended at %s, the allowance is %v", listened, b.Kind, clock(b.Ending), j.rules.allowance())
-		}
+	}
+	if last == nil {
+		return ""
+	}
+	grace = min(grace, graces*grace-(used-grace))
+	if listened := j.history.listenedAtMost(last.Ending, to); listened+slack < grace {
+		return fmt.Sprintf("only %v after the %s that ended at %s, the grace is %v", listened, last.Kind, clock(last.Ending), grace)
 	}
 	return ""
 }
 
 // known is the latest sign of life, up to sign i, that a life must know of:
-// given to that life itself, or so long before the end of an earlier one that
-// it was saved. It is long ago if there is none.
+// given to that life itself, or answered by an earlier one. It is long ago if
+// there is none.
 func (j *judge) known(i, life int) time.Duration {
 	hello := i
 	for ; i >= 0; i-- {
@@ -167,23 +183,31 @@ func (j *judge) known(i, life int) time.Duration {
 		for hello > 0 && j.device.Signs[hello].Granted == 0 {
 			hello--
 		}
-		if at := j.sign(i); j.survived(at, j.sign(hello), life) {
-			return at
+		if j.device.Signs[i].Answered != 0 || j.sign(hello) >= j.history.Breaks[life].Ending {
+			return j.sign(i)
 		}
 	}
 	return ever
 }
 
-// survived reports whether a sign of life is known in a life, if it came on a
-// connection that was greeted at hello.
-func (j *judge) survived(at, hello time.Duration, life int) bool {
-	for k := range j.history.Breaks[:life+1] {
-		b := &j.history.Breaks[k]
-		if b.Restart() && hello < b.Ending && at > b.Asked-j.rules.lossWindow() {
-			return false
-		}
+// answered returns the index of the latest sign of life that was answered before
+// an instant, -1 if none was.
+func (j *judge) answered(t time.Duration) int {
+	i := j.after(t) - 1
+	for i >= 0 && (j.device.Signs[i].Answered == 0 || j.history.at(j.device.Signs[i].Answered) > t-slack) {
+		i--
 	}
-	return true
+	return i
+}
+
+// forgotten checks that the verdict follows from the latest heartbeat that was
+// answered before, by whichever life.
+func (j *judge) forgotten(e *fleet.Event, t time.Duration) {
+	i := j.answered(t)
+	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
+			e.Reason, clock(t), clock(j.history.when(e.LastSeen)), clock(j.sign(i)), j.context(t))
+	}
 }
 
 // step says why a verdict for the end of a connection is wrong; "" if it is
@@ -208,9 +232,9 @@ func (j *judge) step(t time.Duration, life int, grace time.Duration, actions ...
 			end = min(t, j.heardBy(back))
 		}
 		switch {
-		case j.history.listenedAtMost(at, end, j.rules)+slack < grace:
+		case j.history.listenedAtMost(at, end)+slack < grace:
 			why = fmt.Sprintf("%v at %s, heard again or judged within %v, the grace is %v", s.Action, clock(at), end-at, grace)
-		case j.history.listenedAtMost(end, t, j.rules) > j.rules.lag():
+		case j.history.listenedAtMost(end, t) > j.policy.lag():
 			why = fmt.Sprintf("%v at %s, but it was heard again at %s", s.Action, clock(at), clock(end))
 		default:
 			j.used[i] = true
@@ -227,6 +251,7 @@ func (j *judge) step(t time.Duration, life int, grace time.Duration, actions ...
 // context is the evidence around an instant.
 func (j *judge) context(t time.Duration) string {
 	var b strings.Builder
+	around := j.policy.Timeout + graces*j.policy.Grace
 	i := j.after(t)
 	b.WriteString("signs of life")
 	for k := max(i-3, 0); k < min(i+2, len(j.device.Signs)); k++ {
@@ -238,13 +263,13 @@ func (j *judge) context(t time.Duration) string {
 	}
 	b.WriteString("; breaks")
 	for k := range j.history.Breaks {
-		if br := &j.history.Breaks[k]; br.Over > t-4*j.rules.Timeout && br.Asked < t+j.rules.Timeout {
+		if br := &j.history.Breaks[k]; br.Over > t-around && br.Asked < t+around/4 {
 			fmt.Fprintf(&b, " [%s %s to %s]", br.Kind, clock(br.Asked), clock(br.Over))
 		}
 	}
 	b.WriteString("; steps")
 	for _, s := range j.device.Steps {
-		if at := j.history.when(s.At); at > t-4*j.rules.Timeout && at < t+j.rules.Timeout {
+		if at := j.history.when(s.At); at > t-around && at < t+around/4 {
 			fmt.Fprintf(&b, " [%v %s%s]", s.Action, clock(at), strings.TrimSuffix(" "+s.Err, " "))
 		}
 	}

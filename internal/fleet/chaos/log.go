@@ -2,6 +2,8 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/internal/fleet"
@@ -28,6 +30,7 @@ func checkLog(e *Evidence, f *Findings) {
 	for i := range e.Devices {
 		known[e.Devices[i].ID] = true
 	}
+	ours := func(id string) bool { return known[id] || strings.HasPrefix(id, writtenPrefix) }
 	for i := range e.Events {
 		event := &e.Events[i]
 		if want := uint64(i + 1); i == 0 && event.Offset != want {
@@ -42,7 +45,7 @@ func checkLog(e *Evidence, f *Findings) {
 			subjects[subject(event)] = s
 		}
 		s.check(event, f)
-		if event.Device != "" && !known[event.Device] {
+		if event.Device != "" && !ours(event.Device) {
 			f.add(WrongState, event.Device, event.Offset, "an event of a device that is not in the fleet")
 		}
 	}
@@ -129,6 +132,21 @@ func (e *Evidence) checkThere(list []fleet.Event, who string, f *Findings) {
 			continue
 		}
 		told[event.Offset] = true
+	}
+}
+
+// checkShown looks for events that the API has shown the state after, and that
+// never were.
+func checkShown(e *Evidence, f *Findings) {
+	there := make(map[string]bool, len(e.Events))
+	for i := range e.Events {
+		there[e.Events[i].ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.Shown)) {
+		if !there[id] {
+			device, _, _ := strings.Cut(id, ":")
+			f.add(AnswerLost, device, 0, fmt.Sprintf("the API has shown its state after event %s, which is not in the log", id))
+		}
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 func TestPlan(t *testing.T) {
-	r := chaos.Rules{Timeout: 6 * time.Second, Interval: time.Second, Allowance: 2 * time.Second, Checkpoint: time.Second}
+	const ttl = 6 * time.Second
+	r := chaos.Rules{TTLs: []time.Duration{3 * ttl, ttl}}
 	for seed := range uint64(50) {
 		plan := chaos.Plan(seed, chaos.AllFaults(), 10*time.Minute, &r)
 		if again := chaos.Plan(seed, chaos.AllFaults(), 10*time.Minute, &r); !reflect.DeepEqual(plan, again) {
@@ -21,12 +22,17 @@ func TestPlan(t *testing.T) {
 		kinds := map[chaos.FaultKind]int{}
 		for _, f := range plan {
 			kinds[f.Kind]++
+			least, most := 3*time.Second, 30*time.Second
+			if f.Kind == chaos.Stalls {
+				least, most = time.Second, 9*time.Second
+			}
 			for _, life := range f.Lives {
-				if life <= r.Allowance+r.Checkpoint || life >= r.Timeout {
-					t.Errorf("seed %d: a life of %v in a crash loop", seed, life)
+				if life < least || life > most {
+					t.Errorf("seed %d: %s with a life of %v", seed, f.Kind, life)
 				}
 			}
-			if f.Down > 10*r.Timeout || f.Length > 3*r.Timeout || f.Wait <= 0 {
+			stalls := f.Kind != chaos.Stalls || (f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
+			if f.Down > 5*ttl || f.Length > 3*ttl || f.Wait <= 0 || !stalls {
 				t.Errorf("seed %d: %v", seed, f)
 			}
 		}
@@ -42,7 +48,7 @@ func TestPlan(t *testing.T) {
 func TestSet(t *testing.T) {
 	var c chaos.Config
 	for _, word := range []string{
-		"devices=7", "for=3s", "seed=9", "database=postgres", "faults=kill, stop", "disk=64", "timeout=2s", "allowance=1s", "checkpoint=1ms", "epsilon=4s",
+		"devices=7", "for=3s", "seed=9", "database=postgres", "faults=kill, stop", "disk=64", "ttl=2s,9s", "epsilon=4s",
 	} {
 		if err := c.Set(word); err != nil {
 			t.Error(err)
@@ -50,12 +56,12 @@ func TestSet(t *testing.T) {
 	}
 	want := chaos.Config{
 		Devices: 7, For: 3 * time.Second, Seed: 9, Database: chaos.Postgres, Faults: []chaos.FaultKind{chaos.Kill, chaos.Stop}, DiskSize: 64,
-		Rules: chaos.Rules{Timeout: 2 * time.Second, Allowance: time.Second, Checkpoint: time.Millisecond, Epsilon: 4 * time.Second},
+		Rules: chaos.Rules{TTLs: []time.Duration{2 * time.Second, 9 * time.Second}, Epsilon: 4 * time.Second},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Set gave %+v, want %+v", c, want)
 	}
-	for _, word := range []string{"", "devices", "devices=x", "for=5", "colour=red"} {
+	for _, word := range []string{"", "devices", "devices=x", "for=5", "ttl=x", "colour=red"} {
 		if err := c.Set(word); err == nil {
 			t.Errorf("Set(%q) takes it", word)
 		}

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type reader struct {
 	mu     sync.Mutex // guards the fields below
 	after  uint64
 	events []fleet.Event
+	shown  map[string]bool // DEVICE:SEQ that a state was shown after
 }
 
 // run reads until ctx is done. A page that cannot be read is read later.
@@ -43,6 +45,9 @@ func (r *reader) run(ctx context.Context) {
 		}
 		if r.after > 0 && r.chance.IntN(10) == 0 {
 			r.read(ctx, r.chance.Uint64N(r.after))
+		}
+		if r.chance.IntN(4) == 0 {
+			r.states(ctx)
 		}
 	}
 }
@@ -62,6 +67,24 @@ func (r *reader) read(ctx context.Context, after uint64) bool {
 	return len(page) == 1000
 }
 
+// states notes which events the states that are shown follow from, but for those
+// that are said to be pending.
+func (r *reader) states(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	all, err := states(ctx, r.client, r.api)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, s := range all {
+		if s.Seq > 0 && s.State != "pending" {
+			r.shown[id+":"+strconv.FormatUint(s.Seq, 10)] = true
+		}
+	}
+}
+
 // states reads the state of each device.
 func states(ctx context.Context, client *http.Client, api string) (map[string]State, error) {
 	all := map[string]State{}
@@ -70,6 +93,7 @@ func states(ctx context.Context, client *http.Client, api string) (map[string]St
 			Devices []struct {
 				ID, State, Reason string
 				Seq               uint64
+				LastSeen          time.Time `json:"last_seen"`
 			}
 			Next string
 		}
@@ -77,7 +101,7 @@ func states(ctx context.Context, client *http.Client, api string) (map[string]St
 			return nil, err
 		}
 		for _, d := range page.Devices {
-			all[d.ID] = State{State: d.State, Reason: d.Reason, Seq: d.Seq}
+			all[d.ID] = State{State: d.State, Reason: d.Reason, Seq: d.Seq, LastSeen: d.LastSeen}
 		}
 		if page.Next == "" {
 			return all, nil
@@ -85,6 +109,8 @@ func states(ctx context.Context, client *http.Client, api string) (map[string]St
 		after = page.Next
 	}
 }
+
+var errNotFound = errors.New("the API knows nothing of the kind")
 
 // getJSON reads an answer of the API.
 func getJSON(ctx context.Context, client *http.Client, where string, into any) error {
@@ -101,6 +127,9 @@ func getJSON(ctx context.Context, client *http.Client, where string, into any) e
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err := errors.Join(err, answer.Body.Close()); err != nil {
 		return fmt.Errorf("%s: %w", where, err)
+	}
+	if answer.StatusCode == http.StatusNotFound {
+		return errNotFound
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s: %.300s", where, answer.Status, body)

@@ -43,10 +43,15 @@ type Report struct {
 	Seen     int `json:"seen"`
 	Followed int `json:"followed"`
 	Resumed  int `json:"resumed"`
-	// Verdicts, Due, Raced: see [Findings]. The lags are of verdicts with no
+	// Writes counts those that were answered and looked for, Shown the events that
+	// the API has shown a state after.
+	Writes int `json:"writes"`
+	Shown  int `json:"shown"`
+	// Verdicts, Due, Bound, Raced: see [Findings]. The lags are of verdicts with no
 	// break before them.
 	Verdicts map[string]int `json:"verdicts"`
 	Due      int            `json:"due"`
+	Bound    int            `json:"bound"`
 	Raced    int            `json:"raced"`
 	LagP50   time.Duration  `json:"lag_p50"`
 	LagP99   time.Duration  `json:"lag_p99"`
@@ -96,13 +101,12 @@ func (r *Report) verdicts() string {
 	for _, reason := range slices.Sorted(maps.Keys(r.Verdicts)) {
 		parts = append(parts, fmt.Sprintf("%d × %s", r.Verdicts[reason], reason))
 	}
-	return fmt.Sprintf("%s; %d had to be there", strings.Join(parts, ", "), r.Due)
+	return fmt.Sprintf("%s; %d had to be there, %d of them whatever had happened", strings.Join(parts, ", "), r.Due, r.Bound)
 }
 
 // rows are the lines of the table of what happened.
 func (r *Report) rows() [][2]string {
-	rules := fmt.Sprintf("timeout %v, close grace %v, allowance %v, checkpoint %v, late by %v at most",
-		r.Rules.Timeout, r.Rules.CloseGrace, r.Rules.allowance(), r.Rules.Checkpoint, r.Rules.Epsilon)
+	rules := fmt.Sprintf("the defaults; timeouts of %v are announced; late by %v at most", r.Rules.TTLs, r.Rules.Epsilon)
 	return [][2]string{
 		{"database", r.Database},
 		{"devices", strconv.Itoa(r.Devices)},
@@ -113,6 +117,7 @@ func (r *Report) rows() [][2]string {
 		{"deaf time", fmt.Sprintf("%v, the longest %v; %v more that nobody caused", round(r.Deaf), round(r.Longest), round(r.Claimed))},
 		{"what the devices did", fmt.Sprintf("%d heartbeats, %d connections granted, %d orders to misbehave", r.Heartbeats, r.Greetings, r.Orders)},
 		{"events", fmt.Sprintf("%d; the follower saw %d and came back %d times, the reader saw %d", r.Events, r.Followed, r.Resumed-1, r.Seen)},
+		{"answered and looked for", fmt.Sprintf("%d writes, states after %d events", r.Writes, r.Shown)},
 		{"verdicts", r.verdicts()},
 		{"lag of undisturbed verdicts", fmt.Sprintf("p50 %v, p99 %v, max %v", r.LagP50, r.LagP99, r.LagMax)},
 		{"judged while a HELLO waited", strconv.Itoa(r.Raced)},

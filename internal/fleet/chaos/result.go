@@ -17,13 +17,17 @@ func (r *run) report(e *Evidence, length time.Duration) *Report {
 	f := Score(e)
 	out := &Report{
 		Database: redacted(r.config.Database), Seed: r.config.Seed, Devices: r.config.Devices, Length: length, Rules: r.config.Rules,
-		Plan: r.done, Lives: r.server.lives, Orders: r.orders,
+		Plan: r.done, Lives: r.server.lives,
 		Events: len(e.Events), Seen: len(e.Seen), Followed: len(e.Followed), Resumed: r.follower.resume,
 		Verdicts: f.Verdicts, Due: f.Due, Raced: f.Raced,
 		LagP50: f.Lags.Percentile(50), LagP99: f.Lags.Percentile(99), LagMax: f.Lags.Percentile(100),
 		Violations: slices.Concat(f.Violations, r.server.wrong, r.cries()), Notes: r.notes, ServerLog: r.logTail(8000), Evidence: e,
 		Breaks: e.History.Breaks[1:], Troubles: e.History.Troubles,
-		Heartbeats: r.fleet.Stats().Heartbeats,
+		Bound: f.Bound, Writes: len(e.Writes), Shown: len(e.Shown),
+	}
+	for i, f := range r.fleets {
+		out.Heartbeats += f.Stats().Heartbeats
+		out.Orders += r.mischief[i].done
 	}
 	for i := range e.Devices {
 		for _, s := range e.Devices[i].Signs {

@@ -2,34 +2,53 @@ package chaos
 
 import "time"
 
-// Rules are what the server is told about time, and what is tolerated of it.
+// The server runs with its defaults, as far as they matter here.
+const (
+	maxGap     = time.Second // most that the listening clock advances at once
+	checkpoint = 5 * time.Second
+
+	defaultCloseGrace = 10 * time.Second
+	reconnectGrace    = 10 * time.Second // more than an interval
+	maxReconnectGrace = 5 * time.Minute
+	// graces is how many times its reconnect grace a device has at most, since its
+	// last heartbeat.
+	graces = 3
+)
+
+const (
+	// slack is what reading two clocks of one machine may differ by.
+	slack = 10 * time.Millisecond
+	// gapLoss is how much listening time a break may cost beside its own length.
+	gapLoss = time.Second
+	// recovery is how soon after a trouble the server must be as it was.
+	recovery = 3 * time.Second
+)
+
+// Rules are what the devices announce, and what is tolerated of the server.
 type Rules struct {
-	// Timeout, CloseGrace and Interval are the devices' policy.
-	Timeout, CloseGrace, Interval time.Duration
-	// Allowance is the least listening time that a device gets after the server
-	// was deaf, and MaxGap the most that the listening clock advances at once.
-	Allowance, MaxGap time.Duration
-	// Checkpoint is the time between two checkpoints.
-	Checkpoint time.Duration
+	// TTLs are the timeouts that devices announce; each has as many of them. A
+	// device with the last one beats so rarely that a heartbeat may not be lost.
+	TTLs []time.Duration
 	// Epsilon is how late the server may do what is due: a verdict, accepting a
-	// connection, a checkpoint. It excuses no early verdict on a device that is
-	// heard.
+	// connection. It excuses no early verdict on a device that is heard.
 	Epsilon time.Duration
 }
 
-// slack is what reading two clocks of one machine may differ by.
-const slack = 10 * time.Millisecond
+// Policy is what the server makes of an announced timeout by its defaults.
+type Policy struct {
+	Timeout, CloseGrace time.Duration
+	// Grace is the listening time that a device has to come back after a restart.
+	Grace   time.Duration
+	Epsilon time.Duration
+}
 
-// allowance is the listening time that each device gets after a break.
-func (r *Rules) allowance() time.Duration { return max(r.Interval, r.Allowance) }
+func (r *Rules) of(ttl time.Duration) *Policy {
+	return &Policy{
+		Timeout: ttl, CloseGrace: min(defaultCloseGrace, ttl/2),
+		Grace: min(ttl/3+reconnectGrace, maxReconnectGrace), Epsilon: r.Epsilon,
+	}
+}
 
 // lag is how long after a gap between two signs of life a verdict on that gap may
 // be told.
-func (r *Rules) lag() time.Duration { return min(r.Epsilon, r.Timeout/4) }
-
-// lossWindow is how long before the end of a life the sign of life came that may
-// be unknown to the next one and matter. A life goes on from the last
-// checkpoint, with what was heard and what was listened up to then; a device
-// that was well had been heard an interval before that at the latest. What
-// matters is only a silence that seems longer by that than it was.
-func (r *Rules) lossWindow() time.Duration { return r.Interval + r.lag() }
+func (p *Policy) lag() time.Duration { return min(p.Epsilon, p.Timeout/4) }

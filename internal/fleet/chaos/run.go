@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,15 +26,17 @@ const serverLog = "holter.log"
 type run struct {
 	config   Config
 	server   *server
-	fleet    *fleet.Fleet
+	fleets   []*fleet.Fleet // one for each timeout
+	mischief []*mischief    // of each fleet
+	writer   writer
 	disk     *disk     // nil if there is none to be filled
-	database *postgres // nil if it is not ours
+	database *database // nil if it is not ours
 	follower follower
 	reader   reader
 	notes    []string
+	until    time.Time // when faults and mischief end
 	plan     []Fault
 	done     []Fault
-	orders   int
 	logs     []io.Closer
 }
 
@@ -75,13 +78,13 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	args := []string{"--data", data}
 	switch r.config.Database {
-	case Memory, SQLite:
-	case Postgres:
-		databaseLog, err := r.openLog("postgres.log")
+	case SQLite:
+	case Postgres, MariaDB:
+		databaseLog, err := r.openLog("database.log")
 		if err != nil {
 			return err
 		}
-		if r.database, err = newPostgres(ctx, r.config.Dir, databaseLog); err != nil {
+		if r.database, err = newDatabase(ctx, r.config.Database, r.config.Dir, databaseLog); err != nil {
 			return err
 		}
 		args = append(args, "--database", r.database.url())
@@ -91,18 +94,14 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.players(ctx, log, args)
 }
 
-// players makes the server's first command line, the fleet and the readers.
+// players makes the server's first command line, the fleets and the readers.
 func (r *run) players(ctx context.Context, log io.Writer, args []string) error {
 	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(r.config.Dir, "holter.yaml")
-	if err := os.WriteFile(file, []byte(r.config.yaml()), 0o600); err != nil {
-		return err
-	}
-	api := "http://" + local(ports[1])
-	args = append([]string{"serve", "--listen", local(ports[0]), "--http", local(ports[1]), "--mqtt", "off", "--config", file, "--log-format", "json"}, args...)
+	api, line := "http://"+local(ports[1]), local(ports[0])
+	args = append([]string{"serve", "--listen", line, "--http", local(ports[1]), "--mqtt", "off", "--log-format", "json"}, args...)
 	r.server = &server{
 		command: r.config.Command, args: args, api: api, log: log, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 		history: History{
@@ -110,16 +109,40 @@ func (r *run) players(ctx context.Context, log io.Writer, args []string) error {
 			Breaks: []Break{{Kind: Start, Asked: ever, Began: ever, Ending: never, Over: never}},
 		},
 	}
+	r.writer = writer{server: r.server, line: line}
 	// The last of these is free to wait: a stream has no end.
-	r.reader = reader{api: api, client: &http.Client{Transport: &http.Transport{}}, chance: rand.New(rand.NewPCG(r.config.Seed, 4))}
+	r.reader = reader{api: api, client: &http.Client{Transport: &http.Transport{}}, chance: rand.New(rand.NewPCG(r.config.Seed, 4)), shown: map[string]bool{}}
 	r.follower = follower{api: api, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	rules := &r.config.Rules
-	r.fleet, err = fleet.New(fleet.Config{
-		Addr: local(ports[0]), Devices: r.config.Devices, TTL: rules.Timeout, Interval: rules.Interval, Rate: 20_000,
-		RetryMin: min(50*time.Millisecond, rules.allowance()/8), RetryMax: rules.allowance() / 4,
-		Seed: r.config.Seed, Journal: true,
-	})
-	return err
+	for i, ttl := range r.config.Rules.TTLs {
+		interval := ttl / 3
+		if n := len(r.config.Rules.TTLs); n > 1 && i == n-1 {
+			interval = ttl * 3 / 4
+		}
+		f, err := fleet.New(fleet.Config{
+			Addr: line, Devices: r.size(i), Prefix: fmt.Sprintf("dev-%v-%%06d", ttl), TTL: ttl, Interval: interval, Rate: 20_000,
+			RetryMin: 50 * time.Millisecond, RetryMax: reconnectGrace / 4, Seed: r.config.Seed, Journal: true,
+		})
+		if err != nil {
+			return err
+		}
+		r.fleets = append(r.fleets, f)
+	}
+	return nil
+}
+
+// size is the number of devices of a fleet.
+func (r *run) size(i int) int {
+	n := len(r.config.Rules.TTLs)
+	return (r.config.Devices + n - 1 - i) / n
+}
+
+// truth is that of all fleets.
+func (r *run) truth() []fleet.Device {
+	var all []fleet.Device
+	for _, f := range r.fleets {
+		all = append(all, f.Truth()...)
+	}
+	return all
 }
 
 func (r *run) openLog(name string) (io.Writer, error) {
@@ -151,22 +174,27 @@ func (r *run) proof(ctx context.Context) (*Evidence, error) {
 	if err := r.firstReady(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.fleet.Connect(ctx); err != nil && !errors.Is(err, fleet.ErrNotConnected) {
-		return nil, err
+	for _, f := range r.fleets {
+		if err := f.Connect(ctx); err != nil && !errors.Is(err, fleet.ErrNotConnected) {
+			return nil, err
+		}
 	}
 	play, end := context.WithCancel(ctx)
 	defer end()
 	group, play := errgroup.WithContext(play)
-	group.Go(func() error { return r.fleet.Run(play) })
+	r.until = time.Now().Add(r.config.For)
+	for i, f := range r.fleets {
+		m := newMischief(f, r.size(i), r.config.Rules.of(r.config.Rules.TTLs[i]), r.config.Seed+uint64(i), r.until)
+		r.mischief = append(r.mischief, m)
+		group.Go(func() error { return f.Run(play) })
+		group.Go(func() error { return m.run(play) })
+	}
 	group.Go(func() error { r.follower.run(play); return nil })
 	group.Go(func() error { r.reader.run(play); return nil })
-	mischief := newMischief(r.fleet, r.config.Devices, &r.config.Rules, r.config.Seed)
-	group.Go(func() error { return mischief.run(play, time.Now().Add(r.config.For)) })
+	group.Go(func() error { r.server.starve(play); return nil })
 	evidence, err := r.play(play)
 	end()
-	err = errors.Join(err, group.Wait())
-	r.orders = mischief.done
-	return evidence, err
+	return evidence, errors.Join(err, group.Wait())
 }
 
 // firstReady waits for the first life, which has no excuse.
@@ -196,10 +224,9 @@ func (r *run) logTail(length int64) string {
 
 // play does the faults, lets the server settle, and reads what it says.
 func (r *run) play(ctx context.Context) (*Evidence, error) {
-	end := time.Now().Add(r.config.For)
 	r.plan = Plan(r.config.Seed, r.config.possible(r.disk != nil), r.config.For, &r.config.Rules)
 	for _, f := range r.plan {
-		if time.Now().Add(f.Wait).After(end) {
+		if time.Now().Add(f.Wait).After(r.until) && r.server.lives > 1 {
 			r.note("%d of %d planned faults were left out, since restarts took longer than planned", len(r.plan)-len(r.done), len(r.plan))
 			break
 		}
@@ -209,7 +236,7 @@ func (r *run) play(ctx context.Context) (*Evidence, error) {
 		}
 		r.done = append(r.done, f)
 	}
-	if err := r.server.wait(ctx, time.Until(end)); err != nil {
+	if err := r.server.wait(ctx, time.Until(r.until)); err != nil {
 		return nil, err
 	}
 	if err := r.server.awaitReadyLife(ctx); err != nil {
@@ -220,10 +247,12 @@ func (r *run) play(ctx context.Context) (*Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(r.config.Faults, Files) && r.config.Database == SQLite {
+		r.done = append(r.done, Fault{Kind: Files})
+		r.say("%v", Files)
+		return evidence, r.files(ctx, evidence)
+	}
 	r.server.term()
-	evidence.History = r.server.snapshot()
-	// The end in order is no break that anything may be judged in.
-	evidence.History.Breaks = evidence.History.Breaks[:len(evidence.History.Breaks)-1]
 	return evidence, nil
 }
 
@@ -234,8 +263,8 @@ func (r *run) close() error {
 		_ = r.server.life.cmd.Process.Kill() // it may have ended
 		r.server.watch.Wait()
 	}
-	if r.fleet != nil {
-		errs = append(errs, r.fleet.Close())
+	for _, f := range r.fleets {
+		errs = append(errs, f.Close())
 	}
 	if r.database != nil && r.database.cmd != nil {
 		r.database.kill()

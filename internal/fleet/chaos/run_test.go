@@ -14,7 +14,7 @@ func TestConfigErrors(t *testing.T) {
 		"nothing":       {},
 		"database":      {Dir: "x", Database: "oracle"},
 		"fault":         {Dir: "x", Faults: []chaos.FaultKind{"flood"}},
-		"allowance":     {Dir: "x", Rules: chaos.Rules{Timeout: time.Second, Allowance: time.Second}},
+		"timeout":       {Dir: "x", Rules: chaos.Rules{TTLs: []time.Duration{time.Millisecond}}},
 		"negative time": {Dir: "x", For: -1},
 	} {
 		if report, err := chaos.Run(t.Context(), c); err == nil {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 type State struct {
 	State, Reason string
 	Seq           uint64
+	LastSeen      time.Time
 }
 
 // Evidence is all that a run has gathered.
@@ -28,15 +30,21 @@ type Evidence struct {
 	Until  time.Duration
 	// Missed counts the times that the stream said that events were missed.
 	Missed int
+	// Shown are the events, as DEVICE:SEQ, that the API said during the run that a
+	// device's state follows from; Writes the writes that were answered.
+	Shown  map[string]bool
+	Writes []Written
 }
 
 // Findings is the result of Score.
 type Findings struct {
 	Violations []Violation
 	// Verdicts counts the offline events by their reason; Due the verdicts that
-	// had to be there; Raced those on a device whose HELLO waited to be accepted.
+	// had to be there, Bound those of them that nothing could have put off further;
+	// Raced those on a device whose HELLO waited to be accepted.
 	Verdicts map[string]int
 	Due      int
+	Bound    int
 	Raced    int
 	// Lags are how long after the beginning of the silence, or the end of the
 	// connection, a verdict came beyond what listening time had to pass; only of
@@ -54,15 +62,14 @@ func (f *Findings) add(kind ViolationKind, subject string, offset uint64, detail
 // is a pure function.
 func Score(e *Evidence) Findings {
 	f := Findings{Verdicts: map[string]int{}}
-	claimed, uncaused := claims(e)
-	f.Claims = uncaused
-	history := e.History
-	history.Breaks = slices.Concat(history.Breaks, claimed)
-	outages := history.outages()
+	f.Claims = claims(e)
+	outages := e.History.outages()
 
 	checkLog(e, &f)
 	checkFollowed(e, &f)
 	checkSeen(e, &f)
+	checkShown(e, &f)
+	checkWrites(e, &f)
 
 	byDevice := make(map[string][]fleet.Event, len(e.Devices))
 	for _, event := range e.Events {
@@ -72,8 +79,11 @@ func Score(e *Evidence) Findings {
 	}
 	for i := range e.Devices {
 		d := &e.Devices[i]
+		if d.TTL != 0 && !slices.Contains(e.Rules.TTLs, d.TTL) {
+			f.add(WrongState, d.ID, 0, fmt.Sprintf("was granted a timeout of %v, announced was one of %v", d.TTL, e.Rules.TTLs))
+		}
 		j := judge{
-			Findings: &f, evidence: e, history: &e.History, rules: &e.Rules, outages: outages,
+			Findings: &f, evidence: e, history: &e.History, policy: e.Rules.of(d.TTL), outages: outages,
 			device: d, events: byDevice[d.ID],
 		}
 		j.run()
@@ -86,9 +96,9 @@ func Score(e *Evidence) Findings {
 	return f
 }
 
-// claims returns the breaks that the server reports itself, and those of them
-// that nobody caused.
-func claims(e *Evidence) (all, uncaused []Break) {
+// claims returns the breaks that the server reports itself and nobody caused.
+func claims(e *Evidence) []Break {
+	var uncaused []Break
 	for _, event := range e.Events {
 		if event.Type != fleet.TypeHeard || event.Deaf <= 0 {
 			continue
@@ -96,13 +106,11 @@ func claims(e *Evidence) (all, uncaused []Break) {
 		to := e.History.when(event.Time)
 		from := to - event.Deaf
 		caused := slices.ContainsFunc(e.History.Breaks, func(b Break) bool {
-			return b.Asked-2*e.Rules.Checkpoint-e.Rules.Epsilon < to && b.Over+e.Rules.Epsilon > from
+			return b.Asked-2*checkpoint-e.Rules.Epsilon < to && b.Over+e.Rules.Epsilon > from
 		})
-		claim := Break{Kind: Claimed, Asked: from, Began: from, Ending: to, Over: to}
-		all = append(all, claim)
 		if !caused {
-			uncaused = append(uncaused, claim)
+			uncaused = append(uncaused, Break{Kind: Claimed, Asked: from, Began: from, Ending: to, Over: to})
 		}
 	}
-	return all, uncaused
+	return uncaused
 }

@@ -30,10 +30,7 @@ const after = time.Duration(1 << 61)
 // newWorld has one life from 1 on, and lasts until 300.
 func newWorld() *world {
 	w := &world{seq: map[string]uint64{}}
-	w.Rules = chaos.Rules{
-		Timeout: 10 * time.Second, CloseGrace: 5 * time.Second, Interval: 2 * time.Second, Allowance: 3 * time.Second,
-		MaxGap: time.Second, Checkpoint: time.Second, Epsilon: time.Second,
-	}
+	w.Rules = chaos.Rules{TTLs: []time.Duration{10 * time.Second, 30 * time.Second}, Epsilon: time.Second}
 	w.History.Origin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w.History.Breaks = []chaos.Break{{Kind: chaos.Start, Asked: -after, Began: -after, Ending: seconds(0.5), Over: seconds(1)}}
 	w.Until = seconds(300)
@@ -47,19 +44,24 @@ func (w *world) brk(kind chaos.BreakKind, from, to float64) {
 	})
 }
 
-// device adds a device, without signs.
+// device adds a device with a timeout of 10 s, so a grace of 13.3 s, and without signs.
 func (w *world) device(id string) *fleet.Device {
-	w.Devices = append(w.Devices, fleet.Device{Index: len(w.Devices), ID: id})
+	w.Devices = append(w.Devices, fleet.Device{Index: len(w.Devices), ID: id, TTL: 10 * time.Second})
 	return &w.Devices[len(w.Devices)-1]
 }
 
 // on is a connection, greeted at from, with heartbeats every 2 s before to.
 func (w *world) on(d *fleet.Device, from, to float64) {
-	hello := w.time(from).UnixNano()
-	d.Signs = append(d.Signs, fleet.Sign{At: hello, Granted: hello + int64(10*time.Millisecond)})
+	w.beat(d, from).Granted = w.time(from + 0.01).UnixNano()
 	for t := from + 2; t < to; t += 2 {
-		d.Signs = append(d.Signs, fleet.Sign{At: w.time(t).UnixNano()})
+		w.beat(d, t)
 	}
+}
+
+// beat is a heartbeat that is answered 0.01 later.
+func (w *world) beat(d *fleet.Device, at float64) *fleet.Sign {
+	d.Signs = append(d.Signs, fleet.Sign{At: w.time(at).UnixNano(), Answered: w.time(at + 0.01).UnixNano()})
+	return &d.Signs[len(d.Signs)-1]
 }
 
 func (w *world) step(d *fleet.Device, a fleet.Action, at float64) {
@@ -92,7 +94,7 @@ func (w *world) told() {
 		if e.Type == "online" || e.Type == "offline" {
 			s.State, s.Reason = e.Type, e.Reason
 		}
-		s.Seq = e.Seq
+		s.Seq, s.LastSeen = e.Seq, w.time(300)
 		w.States[e.Device] = s
 	}
 }
@@ -145,9 +147,13 @@ func TestVerdicts(t *testing.T) {
 		{"silent, judged late", silentAt(50, 61.1, "silence"), chaos.MissedOffline, "it was at +61.1"},
 		{"silent, never judged", func(w *world, d *fleet.Device) {
 			silentAt(50, 0, "")(w, d)
-			w.on(d, 100, 300)
+			w.on(d, 95, 300)
 		}, chaos.MissedOffline, "it never was"},
-		{"never judged, but not due", silentAt(290, 0, ""), "", ""},
+		{"silent for as long as anything excuses, never judged", func(w *world, d *fleet.Device) {
+			silentAt(50, 0, "")(w, d)
+			w.on(d, 101, 300)
+		}, chaos.Unjudged, "it never was"},
+		{"never judged, but not due", silentAt(293, 0, ""), "", ""},
 		{"silent, judged as closed", silentAt(50, 59.3, "closed"), chaos.FalseOffline, "nothing of the kind"},
 		{"silent for a while", func(w *world, d *fleet.Device) {
 			silentAt(50, 0, "")(w, d)
@@ -234,6 +240,34 @@ func broken() []scenario {
 			}
 		}
 	}
+	// a device with a timeout of 30 s, so a grace of 20 s, that beats until 80, and once more at 99.8
+	rare := func(verdict float64, build func(last *fleet.Sign, e *fleet.Event, w *world)) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			w.brk(chaos.Killed, 100, 104)
+			d.TTL = 30 * time.Second
+			w.on(d, 1, 80)
+			last := w.beat(d, 99.8)
+			w.step(d, fleet.Silent, 99.9)
+			w.says(d.ID, "online", "", 1)
+			build(last, w.says(d.ID, "offline", "silence", verdict), w)
+		}
+	}
+	// dies at 99, and is back at 290, while the server is away for a time each period.
+	recurring := func(kind chaos.BreakKind, period, away, verdict float64) func(*world, *fleet.Device) {
+		return func(w *world, d *fleet.Device) {
+			for at := 100.0; at < 280; at += period {
+				w.brk(kind, at, at+away)
+			}
+			w.on(d, 1, 99)
+			w.step(d, fleet.Silent, 99)
+			w.says(d.ID, "online", "", 1)
+			if verdict > 0 {
+				w.says(d.ID, "offline", "silence", verdict)
+				w.says(d.ID, "online", "", 290.01)
+			}
+			w.on(d, 290, 300)
+		}
+	}
 	return []scenario{
 		{"killed, and all is well", until(chaos.Killed, func(w *world, d *fleet.Device) { w.on(d, 104.7, 300) }), "", ""},
 		{"killed, and a healthy device is judged", until(chaos.Killed, func(w *world, d *fleet.Device) {
@@ -242,53 +276,65 @@ func broken() []scenario {
 			w.says(d.ID, "online", "", 106.71)
 		}), chaos.FalseOffline, "timeout is 10s"},
 		{"killed, and judged at once", dies(chaos.Killed, 97, 104.2), chaos.FalseOffline, "silent for"},
-		{"silent before, judged within the allowance", dies(chaos.Killed, 92, 106.9), chaos.FalseOffline, "the allowance is 3s"},
-		{"silent before, judged after the allowance", dies(chaos.Killed, 92, 107.5), "", ""},
-		{"silent before, judged late", dies(chaos.Killed, 92, 109.6), chaos.MissedOffline, "it was at"},
+		{"silent before, judged within the grace", dies(chaos.Killed, 92, 117.2), chaos.FalseOffline, "the grace is 13.3"},
+		{"silent before, judged after the grace", dies(chaos.Killed, 92, 117.5), "", ""},
+		{"silent before, judged late", dies(chaos.Killed, 92, 119), chaos.MissedOffline, "it was at"},
 		{"silent before, never judged", func(w *world, d *fleet.Device) {
 			dies(chaos.Killed, 92, 0)(w, d)
 			w.on(d, 120, 300)
 		}, chaos.MissedOffline, "it never was"},
-		{"dies while the server is away", dies(chaos.Killed, 102, 112), "", ""},
-		{"dies while the server is away, judged late", dies(chaos.Killed, 102, 115.6), chaos.MissedOffline, "it was at"},
-		{"its last heartbeat was not saved", dies(chaos.Killed, 100, 111.1), "", ""},
-		{"its silence began anew with the new life", dies(chaos.Killed, 94.9, 114.6), chaos.MissedOffline, "it was at"},
-		{"judged while no server lived", dies(chaos.Killed, 90, 102), chaos.FalseOffline, "no server was alive"},
+		{"dies while the server is away", dies(chaos.Killed, 102, 117.5), "", ""},
+		{"dies while the server is away, judged late", dies(chaos.Killed, 102, 119), chaos.MissedOffline, "it was at"},
+		{"its silence began anew with the new life", func(w *world, d *fleet.Device) {
+			dies(chaos.Killed, 80, 134)(w, d)
+			d.TTL = 30 * time.Second
+		}, chaos.MissedOffline, "it was at"},
+		{"its last heartbeat was not answered", rare(125, func(last *fleet.Sign, _ *fleet.Event, _ *world) { last.Answered = 0 }), "", ""},
+		{"its last heartbeat is lost", rare(125, func(*fleet.Sign, *fleet.Event, *world) {}), chaos.FalseOffline, "silent for"},
+		{"its last heartbeat is lost in the verdict", rare(134.5, func(_ *fleet.Sign, e *fleet.Event, w *world) {
+			e.LastSeen = w.time(79)
+		}), chaos.AnswerLost, "heard last at +79"},
+		{"its last heartbeat is known", rare(134.5, func(_ *fleet.Sign, e *fleet.Event, w *world) { e.LastSeen = w.time(99.8) }), "", ""},
+		{"judged while no server lived", dies(chaos.Killed, 92, 102), chaos.FalseOffline, "no server was alive"},
 		{"closed in the life before", until(chaos.Killed, func(w *world, d *fleet.Device) {
 			w.step(d, fleet.Close, 99)
-			w.says(d.ID, "offline", "closed", 108)
+			w.says(d.ID, "offline", "closed", 118)
 		}), chaos.FalseOffline, "nothing of the kind"},
 		{"closed in the life before, judged for silence", until(chaos.Killed, func(w *world, d *fleet.Device) {
 			w.step(d, fleet.Close, 99)
-			w.says(d.ID, "offline", "silence", 113)
+			w.says(d.ID, "offline", "silence", 118)
+		}), "", ""},
+		{"gives up before it came back after the restart", until(chaos.Killed, func(w *world, d *fleet.Device) {
+			w.step(d, fleet.Silent, 106)
+			w.says(d.ID, "offline", "silence", 117.5)
 		}), "", ""},
 		{"stopped, and all is well", until(chaos.Stopped, func(w *world, d *fleet.Device) { w.on(d, 100.5, 300) }), "", ""},
 		{"stopped, and judged at once", dies(chaos.Stopped, 94.5, 104.2), chaos.FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(chaos.Stopped, 89.5, 104.1), "", ""},
-		{"stopped, judged within the allowance", dies(chaos.Stopped, 92, 106.5), chaos.FalseOffline, "the allowance is 3s"},
-		{"stopped, judged after the allowance", dies(chaos.Stopped, 92, 107.5), "", ""},
-		{"stopped, judged late", dies(chaos.Stopped, 92, 108.6), chaos.MissedOffline, "it was at"},
-		{"crash loop, never judged", func(w *world, d *fleet.Device) {
-			for at := 100.0; at < 150; at += 6 {
-				w.brk(chaos.Killed, at, at+0.5) // lives of 5 s, each of which proves 4 s of silence
-			}
-			w.on(d, 1, 99)
-			w.step(d, fleet.Silent, 99)
-			w.says(d.ID, "online", "", 1)
-			w.says(d.ID, "offline", "silence", 122.2)
-		}, chaos.MissedOffline, "it was at"},
-		{"crash loop, judged", func(w *world, d *fleet.Device) {
-			for at := 100.0; at < 150; at += 6 {
-				w.brk(chaos.Killed, at, at+0.5)
-			}
-			w.on(d, 1, 99)
-			w.step(d, fleet.Silent, 99)
-			w.says(d.ID, "online", "", 1)
-			w.says(d.ID, "offline", "silence", 116.5)
-		}, "", ""},
+		{"stopped, and judged by its silence", dies(chaos.Stopped, 92, 106.5), "", ""},
+		{"stopped, judged within the length of the stop", dies(chaos.Stopped, 92, 109), "", ""},
+		{"stopped, judged late", dies(chaos.Stopped, 92, 110.2), chaos.MissedOffline, "it was at"},
+		{"crash loop, judged before it is over", recurring(chaos.Killed, 6, 0.5, 167), "", ""},
+		{"crash loop, judged by the bound", recurring(chaos.Killed, 6, 0.5, 171.9), "", ""},
+		{"crash loop, judged late", recurring(chaos.Killed, 6, 0.5, 174.1), chaos.Unjudged, "it was at"},
+		{"crash loop, never judged", recurring(chaos.Killed, 6, 0.5, 0), chaos.Unjudged, "it never was"},
+		{"stalls, judged", recurring(chaos.Stopped, 9.4, 1.2, 113.7), "", ""},
+		{"stalls, judged late", recurring(chaos.Stopped, 9.4, 1.2, 140), chaos.MissedOffline, "it was at"},
+		{"stalls, never judged", recurring(chaos.Stopped, 9.4, 1.2, 0), chaos.Unjudged, "it never was"},
 		{"a full disk delays a verdict", func(w *world, d *fleet.Device) {
 			w.History.Troubles = []chaos.Trouble{{Kind: chaos.Disk, From: seconds(100), To: seconds(120)}}
-			dies(chaos.Stopped, 98, 127)(w, d)
+			dies(chaos.Stopped, 98, 123.5)(w, d)
+		}, "", ""},
+		{"a full disk stops the clock", func(w *world, d *fleet.Device) {
+			w.History.Troubles = []chaos.Trouble{{Kind: chaos.Disk, From: seconds(100), To: seconds(120)}}
+			dies(chaos.Stopped, 98, 128)(w, d)
+		}, chaos.MissedOffline, "it was at"},
+		{"the machine stood still", func(w *world, d *fleet.Device) {
+			w.History.Troubles = []chaos.Trouble{{Kind: chaos.Starved, From: seconds(100), To: seconds(105)}}
+			w.on(d, 1, 98)
+			w.step(d, fleet.Silent, 98)
+			w.says(d.ID, "online", "", 1)
+			w.says(d.ID, "offline", "silence", 114)
 		}, "", ""},
 		{"the server says that it was deaf", func(w *world, d *fleet.Device) {
 			w.says("source/gateway", "source.deaf", "", 50)
@@ -298,7 +344,12 @@ func broken() []scenario {
 			w.step(d, fleet.Silent, 50)
 			w.says(d.ID, "online", "", 1)
 			w.says(d.ID, "offline", "silence", 66)
-		}, "", ""},
+		}, chaos.MissedOffline, "it was at"},
+		{"granted another timeout", func(w *world, d *fleet.Device) {
+			w.on(d, 1, 300)
+			w.says(d.ID, "online", "", 1)
+			d.TTL = 20 * time.Second
+		}, chaos.WrongState, "was granted a timeout of 20s"},
 	}
 }
 
@@ -399,9 +450,25 @@ func TestPlanted(t *testing.T) {
 		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []chaos.ViolationKind{chaos.WrongStream}},
 		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []chaos.ViolationKind{chaos.WrongStream}},
 		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []chaos.ViolationKind{chaos.WrongStream}},
-		{"the API has another state", func(w *world) { w.States["dev-1"] = chaos.State{State: "unknown", Seq: 3} }, []chaos.ViolationKind{chaos.WrongState}},
+		{"the API has another state", func(w *world) { w.States["dev-1"] = chaos.State{State: "unknown", Seq: 3, LastSeen: w.time(300)} }, []chaos.ViolationKind{chaos.WrongState}},
 		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []chaos.ViolationKind{chaos.WrongState, chaos.SequenceGap}},
-		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = chaos.State{State: "online", Seq: 4} }, []chaos.ViolationKind{chaos.SequenceGap}},
+		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = chaos.State{State: "online", Seq: 4, LastSeen: w.time(300)} }, []chaos.ViolationKind{chaos.SequenceGap}},
+		{"the API has forgotten a heartbeat", func(w *world) {
+			s := w.States["dev-1"]
+			s.LastSeen = w.time(290)
+			w.States["dev-1"] = s
+		}, []chaos.ViolationKind{chaos.AnswerLost}},
+		{"a state was shown that is not in the log", func(w *world) { w.Shown = map[string]bool{"dev-1:3": true, "dev-1:4": true} }, []chaos.ViolationKind{chaos.AnswerLost}},
+		{"an answered write is there", func(w *world) {
+			w.Writes = []chaos.Written{{Kind: "TTL", Device: "written-1-7", Found: &chaos.Found{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
+		}, nil},
+		{"an answered write is gone", func(w *world) {
+			w.Writes = []chaos.Written{{Kind: "TTL", Device: "written-1-7", Found: &chaos.Found{Timeout: 3_600_000}}}
+		}, []chaos.ViolationKind{chaos.AnswerLost}},
+		{"what was deleted is back", func(w *world) {
+			w.Writes = []chaos.Written{{Kind: "DELETE", Device: "written-1-0", Found: &chaos.Found{State: "online"}}}
+		}, []chaos.ViolationKind{chaos.AnswerLost}},
+		{"a device that was written to", func(w *world) { w.says("written-1-7", "online", "", 200); renumber(w) }, nil},
 		{"a stranger", func(w *world) { w.says("dev-9", "online", "", 200); renumber(w) }, []chaos.ViolationKind{chaos.WrongState}},
 	}
 	for _, tt := range tests {

@@ -24,6 +24,8 @@ const (
 	pollEvery     = 10 * time.Millisecond
 	// unnoticed is how long a life may have been over before that is noticed.
 	unnoticed = 200 * time.Millisecond
+	// starvedEvery is a fifth of what we must not have run for to be starved.
+	starvedEvery = 100 * time.Millisecond
 	// restartAfter is how long a server that ended by itself stays away.
 	restartAfter = 300 * time.Millisecond
 )
@@ -330,11 +332,24 @@ func (s *server) troubled(t time.Duration) bool {
 	return false
 }
 
-// blame notes something that should not have happened.
-func (s *server) blame(format string, args ...any) {
+// blame notes an end that should not have happened so, accuse anything.
+func (s *server) blame(format string, args ...any) { s.accuse(WrongEnd, format, args...) }
+
+func (s *server) accuse(kind ViolationKind, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wrong = append(s.wrong, Violation{Kind: WrongEnd, Detail: fmt.Sprintf(format, args...) + " at " + clock(s.now())})
+	s.wrong = append(s.wrong, Violation{Kind: kind, Detail: fmt.Sprintf(format, args...) + " at " + clock(s.now())})
+}
+
+// starve notes the times in which we could not run, until ctx is done.
+func (s *server) starve(ctx context.Context) {
+	for last := s.now(); pause(ctx, starvedEvery) == nil; last = s.now() {
+		if now := s.now(); now-last > 5*starvedEvery {
+			s.mu.Lock()
+			s.history.Troubles = append(s.history.Troubles, Trouble{Kind: Starved, From: last, To: now})
+			s.mu.Unlock()
+		}
+	}
 }
 
 // pause waits for a time, or for the end of ctx, which is an error.

@@ -8,7 +8,7 @@ import (
 )
 
 // Set sets a field from a word KEY=VALUE, for which the keys are devices, for,
-// seed, database, faults, disk, timeout, allowance, checkpoint and epsilon.
+// seed, database, faults, disk, ttl and epsilon.
 func (c *Config) Set(word string) error {
 	key, value, _ := strings.Cut(word, "=")
 	var err error
@@ -25,12 +25,8 @@ func (c *Config) Set(word string) error {
 		c.Faults = ParseFaults(value)
 	case "for":
 		c.For, err = time.ParseDuration(value)
-	case "timeout":
-		c.Rules.Timeout, err = time.ParseDuration(value)
-	case "allowance":
-		c.Rules.Allowance, err = time.ParseDuration(value)
-	case "checkpoint":
-		c.Rules.Checkpoint, err = time.ParseDuration(value)
+	case "ttl":
+		c.Rules.TTLs, err = ParseTTLs(value)
 	case "epsilon":
 		c.Rules.Epsilon, err = time.ParseDuration(value)
 	default:
@@ -46,10 +42,32 @@ func (c *Config) Set(word string) error {
 // finds out.
 func ParseFaults(text string) []FaultKind {
 	var kinds []FaultKind
-	for name := range strings.SplitSeq(text, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			kinds = append(kinds, FaultKind(name))
-		}
+	for _, name := range words(text) {
+		kinds = append(kinds, FaultKind(name))
 	}
 	return kinds
+}
+
+// ParseTTLs reads durations with commas between.
+func ParseTTLs(text string) ([]time.Duration, error) {
+	var ttls []time.Duration
+	for _, word := range words(text) {
+		ttl, err := time.ParseDuration(word)
+		if err != nil {
+			return nil, err
+		}
+		ttls = append(ttls, ttl)
+	}
+	return ttls, nil
+}
+
+// words returns what stands between commas.
+func words(text string) []string {
+	var list []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			list = append(list, word)
+		}
+	}
+	return list
 }

@@ -5,14 +5,15 @@ package chaos
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/internal/fleet"
 )
 
-// settle waits until each device's state is right, or has to be, and reads
-// everything.
+// settle waits until each device's state is right, or has to be, and some are
+// dead for so long that nothing excuses them, and reads everything.
 func (r *run) settle(ctx context.Context) (*Evidence, error) {
 	e := &Evidence{Rules: r.config.Rules}
 	limit := r.patience()
@@ -21,11 +22,15 @@ func (r *run) settle(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	for {
-		e.History, e.Until, e.Devices = r.server.snapshot(), r.server.now(), r.fleet.Truth()
+		e.History, e.Until, e.Devices = r.server.snapshot(), r.server.now(), r.truth()
 		err := r.read(ctx, e)
 		over := r.server.now() > last
-		if err == nil && (over || !slices.ContainsFunc(Score(e).Violations, curable)) {
-			return e, nil
+		if err == nil {
+			f := Score(e)
+			if f.Bound > 0 && (over || !slices.ContainsFunc(f.Violations, curable)) {
+				return e, nil
+			}
+			over = over && f.Bound > 0
 		}
 		if over {
 			return nil, err
@@ -41,13 +46,16 @@ func curable(v Violation) bool { return v.Kind == WrongState || v.Kind == WrongS
 
 // patience is the instant at which all that the server owes must be paid.
 func (r *run) patience() time.Duration {
-	h := r.server.snapshot()
-	return h.deadline(r.server.now(), r.config.Rules.Timeout, &r.config.Rules)
+	h, rules := r.server.snapshot(), &r.config.Rules
+	return rules.of(slices.Max(rules.TTLs)).deadline(h.outages(), r.server.now())
 }
 
 // read reads the states and the log, both as of the same event, and what the
 // follower and the reader have.
 func (r *run) read(ctx context.Context, e *Evidence) error {
+	r.reader.mu.Lock()
+	e.Shown = maps.Clone(r.reader.shown) // before the log
+	r.reader.mu.Unlock()
 	for range 10 {
 		events, err := fleet.Events(ctx, r.server.api)
 		if err != nil {
@@ -87,6 +95,7 @@ func (r *run) readReaders(ctx context.Context, e *Evidence) error {
 	r.reader.mu.Lock()
 	defer r.reader.mu.Unlock()
 	e.Followed, e.Seen, e.Missed = clipped(r.follower.events, e), clipped(r.reader.events, e), r.follower.missed
+	e.Writes = r.writer.done
 	return r.follower.err
 }
 

@@ -8,6 +8,12 @@ const (
 	FalseOffline ViolationKind = "false offline"
 	// MissedOffline is a verdict that is not there, or came too late.
 	MissedOffline ViolationKind = "missed offline"
+	// Unjudged is a dead device whose heard silence passed its timeout and three
+	// graces, and that was not judged even then.
+	Unjudged ViolationKind = "dead and not judged"
+	// AnswerLost is a heartbeat or a write that was answered, or a state that was
+	// shown, and is gone.
+	AnswerLost ViolationKind = "answered and lost"
 	// WrongState is a device whose state is not the true one: in the end, or
 	// online long after it died.
 	WrongState ViolationKind = "wrong state"
@@ -30,7 +36,7 @@ const (
 // ViolationKinds are all kinds, in the order in which a report has them.
 func ViolationKinds() []ViolationKind {
 	return []ViolationKind{
-		FalseOffline, MissedOffline, WrongState, SequenceGap, Disorder, LostEvent, OffsetGap, WrongStream, WrongEnd,
+		FalseOffline, MissedOffline, Unjudged, AnswerLost, WrongState, SequenceGap, Disorder, LostEvent, OffsetGap, WrongStream, WrongEnd,
 	}
 }
 
