@@ -102,6 +102,9 @@ func (l *life) await(n uint64) {
 
 func (l *life) view(i int) liveness.View {
 	l.Helper()
+	if err := l.registry.Commit(l.Context()); err != nil { // an event may be read a moment before the registry knows that it can be
+		l.Fatal(err)
+	}
 	v, err := l.registry.Device(name(i))
 	if err != nil {
 		l.Fatal(err)
