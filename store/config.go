@@ -27,7 +27,7 @@ type Config struct {
 	//	mysql://user:password@host:3306/database (behind a ?: socket=/path and tls=true, skip-verify or preferred)
 	URL string
 	// Dir is a directory of this process for a note of which database it keeps the fleet in. Default: that of an SQLite database; without
-	// one, a database that is empty all at once counts as new.
+	// one, a database that is empty all at once counts as new, and there is no Memory.
 	Dir string
 	// AcceptLoss begins a new fleet where one is missing that a note tells of, see [ErrLost].
 	AcceptLoss bool

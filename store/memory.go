@@ -59,11 +59,10 @@ func (s *Store) remember(r *liveness.Registry) error {
 	if s.config.Memory == NoMemory {
 		return nil
 	}
-	path := s.config.Dir
-	if file, ok := s.backend.(*sqliteDB); ok {
-		path = file.path
+	if s.config.Dir == "" {
+		return errors.New("there is no directory whose end would be that of the memory, too")
 	}
-	m, err := shm.Create(s.config.Memory, s.memoryName(), path, key)
+	m, err := shm.Create(s.config.Memory, s.memoryName(), s.config.Dir, key)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -454,7 +455,7 @@ func TestDisorderlyEnd(t *testing.T) {
 	} {
 		for _, db := range databases {
 			t.Run(tt.name+"/db="+db.name, func(t *testing.T) {
-				cfg := store.Config{URL: db.url(t), Memory: tt.memory}
+				cfg := store.Config{URL: db.url(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
 				l := begin(t, cfg, time.Now())
 				l.pulse()
 				l.beat(0, 1)
