@@ -203,14 +203,25 @@ const (
 	maxList    = 32
 )
 
-// PutRoute makes a route, or changes the one with its name. Errors: ErrBad, store.ErrUnknown for a queue or an endpoint that is not there.
+// PutRoute makes a route, or changes the one with its name. If it leads to another queue or
+// endpoint than before, its jobs there wait for those with the same ordering keys that are not done
+// where it led before. Errors: ErrBad, store.ErrUnknown for a queue or an endpoint that is not
+// there.
 func (e *Engine) PutRoute(ctx context.Context, r store.Route) error {
 	if err := CheckRoute(r); err != nil {
 		return err
 	}
 	return e.change(ctx, func() error {
-		_, err := e.jobs.PutRoute(ctx, r)
-		return err
+		old, unknown := e.Route(r.Name)
+		if _, err := e.jobs.PutRoute(ctx, r); err != nil {
+			return err
+		}
+		before, now := store.Lane{Queue: old.Queue, Endpoint: old.Endpoint}, store.Lane{Queue: r.Queue, Endpoint: r.Endpoint}
+		if n := e.jobs.Depths()[before]; unknown == nil && before != now && n > 0 {
+			e.config.Logger.InfoContext(ctx, "a route was moved while jobs wait where it led before; newer ones with their ordering keys wait for them",
+				"route", r.Name, "jobs", n)
+		}
+		return nil
 	})
 }
 

@@ -28,6 +28,7 @@ type table struct {
 
 // route is a route that is not paused.
 type route struct {
+	num      uint32
 	types    uint64 // a bit for each type
 	reasons  uint64 // a bit for each reason
 	group    string
@@ -61,7 +62,7 @@ func (r *Router) Route(events []liveness.Event) []store.EventJob {
 				r.full.Add(1)
 			default:
 				room[to.lane.Queue]--
-				jobs = append(jobs, store.EventJob{Event: i, Lane: to.lane})
+				jobs = append(jobs, store.EventJob{Event: i, Lane: to.lane, Route: to.num})
 			}
 		}
 	}
@@ -128,7 +129,9 @@ func compile(r store.Route) (route, error) {
 	if err != nil {
 		return route{}, err
 	}
-	return route{types: types, reasons: reasons, group: r.Group, device: r.Device, all: r.All, lane: store.Lane{Queue: r.Queue, Endpoint: r.Endpoint}}, nil
+	return route{
+		num: r.Num, types: types, reasons: reasons, group: r.Group, device: r.Device, all: r.All, lane: store.Lane{Queue: r.Queue, Endpoint: r.Endpoint},
+	}, nil
 }
 
 // typeSet returns the types that patterns stand for: device.offline, device.*; none stands for all.

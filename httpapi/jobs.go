@@ -44,7 +44,7 @@ type Job struct {
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for one with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Where to; left out for one of an endpoint."`
-	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits; claimed: taken into memory, it is being delivered or is about to be."`
+	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it tells of."`
 	Attempts int       `json:"attempts" doc:"That failed."`
 	RunAt    time.Time `json:"run_at,omitzero"`

@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +29,10 @@ func laneOf(code int64) Lane { return Lane{Queue: uint32(code >> 32), Endpoint: 
 type EventJob struct {
 	Event int // index in the batch
 	Lane  Lane
+	// Route is the number of the route that led the event there; 0 for none. If it led elsewhere
+	// before, the jobs in this lane wait for those in the other one that were made before this one,
+	// and have the same key.
+	Route uint32
 }
 
 // Outbox makes jobs of a batch of events. It is called by [Store.Append] before its transaction, which writes the jobs together with the
@@ -113,17 +115,6 @@ func (j *Jobs) Depths() map[Lane]int64 {
 // behind is the due time of a job that waits for another one.
 const behind = math.MaxInt64
 
-// orderOf returns the hash that stands for an ordering key. It is the same for all time; if two keys have the same, they share a line.
-func orderOf(lane Lane, key string) int64 {
-	if key == "" {
-		return 0
-	}
-	h := fnv.New64a()
-	text := append(strconv.AppendInt(make([]byte, 0, 64), lane.code(), 10), ':')
-	_, _ = h.Write(append(text, key...))
-	return max(int64(h.Sum64()>>1), 1)
-}
-
 // jobRow is a row of jobs that nobody has looked at yet.
 type jobRow struct {
 	id, event  uint64
@@ -137,14 +128,35 @@ const jobColumns = "id, lane, event, okey"
 // takeNumbers returns the first of n new numbers of jobs. Its lock keeps others from taking some until the transaction ends, so jobs are
 // committed in the order of their numbers.
 func takeNumbers(ctx context.Context, tx bun.Tx, n int) (first uint64, err error) {
+	first, _, err = takeNumbersOf(ctx, tx, n, nil)
+	return first, err
+}
+
+// takeNumbersOf is takeNumbers that returns the lanes, too, in which the latest jobs of some routes
+// are, as far as they had any.
+func takeNumbersOf(ctx context.Context, tx bun.Tx, n int, routes []uint32) (first uint64, lanes map[uint32]Lane, err error) {
 	if _, err := tx.NewRaw("UPDATE job_numbers SET last = last + ? WHERE id = 1", n).Exec(ctx); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	var last uint64
-	if err := tx.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last); err != nil {
-		return 0, err
+	query, args := "SELECT 0, last FROM job_numbers WHERE id = 1", []any(nil)
+	if len(routes) > 0 {
+		query, args = query+" UNION ALL SELECT route, lane FROM route_lanes WHERE route IN (?)", append(args, bun.List(routes))
 	}
-	return last - uint64(n) + 1, nil
+	lanes = make(map[uint32]Lane, len(routes))
+	err = eachOf(ctx, tx, func(rows *sql.Rows) error {
+		var route uint32
+		var value int64
+		if err := rows.Scan(&route, &value); err != nil {
+			return err
+		}
+		if route == 0 {
+			first = uint64(value) - uint64(n) + 1
+		} else {
+			lanes[route] = laneOf(value)
+		}
+		return nil
+	}, query, args...)
+	return first, lanes, err
 }
 
 // insertOutbox writes the jobs of a batch of events.
@@ -152,8 +164,17 @@ func insertOutbox(ctx context.Context, d *database, tx bun.Tx, jobs []EventJob, 
 	if len(jobs) == 0 {
 		return nil
 	}
-	first, err := takeNumbers(ctx, tx, len(jobs))
+	var routes []uint32
+	for i := range jobs {
+		if route := jobs[i].Route; route != 0 && !slices.Contains(routes, route) {
+			routes = append(routes, route)
+		}
+	}
+	first, lanes, err := takeNumbersOf(ctx, tx, len(jobs), routes)
 	if err != nil {
+		return err
+	}
+	if err := follow(ctx, tx, jobs, first, lanes); err != nil {
 		return err
 	}
 	rows := make([]jobRow, len(jobs))

@@ -294,6 +294,11 @@ func (j *Jobs) drop(ctx context.Context, table, column, name, lanes string, args
 				return err
 			}
 		}
+		if table == "routes" { // another one may get its number
+			if _, err := tx.NewRaw("DELETE FROM route_lanes WHERE route = ?", nums[0]).Exec(ctx); err != nil {
+				return err
+			}
+		}
 		_, err := tx.NewRaw("DELETE FROM ? WHERE num = ?", bun.Ident(table), nums[0]).Exec(ctx)
 		return err
 	})

@@ -32,12 +32,15 @@ type candidate struct {
 	fresh bool
 }
 
-// Claim takes up to n jobs of a lane, those that have waited long enough before those that are new, and keeps others from taking them until
-// the lease ends. What is not settled by then is there to be claimed again, so extend the lease of what takes longer ([Jobs.Extend]).
+// Claim takes up to n jobs of a lane, those that have waited long enough before those that are new,
+// and keeps others from taking them until the lease ends. What is not settled by then is there to
+// be claimed again, so extend the lease of what takes longer ([Jobs.Extend]).
 //
-// Who claims sees to the order of jobs with the same key among those that he has; those behind a job that waits to be tried again are not
-// given out before it is settled. So one process at a time may work on a lane. A job is taken by changing it under the condition that its
-// claim number is still the one that was read, so two could never hold the same job.
+// Who claims sees to the order of jobs with the same key among those that he has; those behind a
+// job that waits to be tried again, or behind one in a lane that their route led to before, are not
+// given out before it is settled. So one process at a time may work on a lane. A job is taken by
+// changing it under the condition that its claim number is still the one that was read, so two
+// could never hold the same job.
 func (j *Jobs) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration) (Claimed, error) {
 	j.mu.Lock()
 	j.claims++
@@ -74,24 +77,31 @@ func readByIndex(ctx context.Context, d *database, tx bun.Tx) error {
 func claim(
 	ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, now time.Time, until, number int64, cursor uint64,
 ) (Claimed, uint64, error) {
-	found, fresh, waits, err := candidates(ctx, d, tx, lane, n, now, cursor)
+	seen, err := candidates(ctx, d, tx, lane, n, now, cursor)
 	if err != nil {
 		return Claimed{}, 0, err
 	}
-	out := Claimed{More: len(found)+len(fresh) >= n}
+	limited, err := seen.limit(ctx, tx)
+	if err != nil {
+		return Claimed{}, 0, err
+	}
+	found, fresh := seen.due, seen.fresh
+	out := Claimed{More: limited || len(found)+len(fresh) >= n}
 	if len(found) < n {
 		fresh = fresh[:min(len(fresh), n-len(found))]
-		if out.More {
+		if !out.More {
+			if err := tx.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&cursor); err != nil {
+				return Claimed{}, 0, err
+			}
+		} else if len(fresh) > 0 {
 			cursor = fresh[len(fresh)-1].ID
-		} else if err := tx.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&cursor); err != nil {
-			return Claimed{}, 0, err
 		}
 		found = append(found, fresh...)
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
 	free, blocked := found, []uint64(nil)
-	if waits {
-		if free, blocked, err = separate(ctx, tx, found); err != nil {
+	if seen.waits {
+		if free, blocked, err = separate(ctx, tx, found, seen.into); err != nil {
 			return Claimed{}, 0, err
 		}
 	}
@@ -100,7 +110,7 @@ func claim(
 			return Claimed{}, 0, err
 		}
 	}
-	if free, err = take(ctx, tx, free, until, number); err != nil {
+	if free, err = take(ctx, tx, free, until, number, seen.keep); err != nil {
 		return Claimed{}, 0, err
 	}
 	if out.Jobs, err = withBodies(ctx, tx, free); err != nil {
@@ -132,42 +142,51 @@ func numbered(tx bun.Tx, ids []uint64) bun.Safe {
 	return bun.Safe(append(text, after...))
 }
 
-// candidates returns up to n jobs that have waited long enough, and up to n that nobody has looked at yet, by number. It says whether any job
-// waits that holds others up: mostly none does, and then their keys need not be looked for, which takes as long as half of a claim.
+// view is what a claim finds in a lane.
+type view struct {
+	due, fresh []candidate // up to n jobs that have waited long enough, and up to n that nobody has looked at yet, by number
+	waits      bool        // a job waits that holds others up
+	into       []move      // from other lanes to this one
+	keep       uint64      // jobs up to this one are waited for in other lanes
+}
+
+// candidates looks for jobs to claim. It says whether any job waits that holds others up: mostly
+// none does, and then their keys need not be looked for, which takes as long as half of a claim.
 //
-// A job with a key that nobody has looked at yet, since it was to run at some instant, is not among the first until all are looked at
-// that come before it.
-func candidates(
-	ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, now time.Time, cursor uint64,
-) (due, fresh []candidate, waits bool, err error) {
+// A job with a key that nobody has looked at yet, since it was to run at some instant, is not among
+// the first until all are looked at that come before it.
+func candidates(ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, now time.Time, cursor uint64) (v view, err error) {
 	const columns = "id, event, okey, claim, attempts"
 	query := "SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = " + d.bindVar(1) + " AND due <= " + d.bindVar(2) +
 		" AND (id <= " + d.bindVar(3) + " OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT " + d.bindVar(4) + ") due_jobs" +
 		" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = " + d.bindVar(5) + " AND due IS NULL AND id > " +
 		d.bindVar(6) + " ORDER BY id LIMIT " + d.bindVar(7) + ") fresh_jobs" +
-		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs"
+		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs" +
+		" UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
 	rows, err := tx.Tx.QueryContext(ctx, query, lane.code(), now.UnixNano(), int64(cursor), n, lane.code(), int64(cursor), n)
 	if err != nil {
-		return nil, nil, false, err
+		return v, err
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		c, kind := candidate{Job: Job{Lane: lane}}, 0
 		if err := rows.Scan(&c.ID, &c.Event, &c.Key, &c.Claim, &c.Attempts, &kind); err != nil {
-			return nil, nil, false, err
+			return v, err
 		}
 		switch kind {
 		case 0:
-			due = append(due, c)
+			v.due = append(v.due, c)
 		case 1:
 			c.fresh = true
-			fresh = append(fresh, c)
+			v.fresh = append(v.fresh, c)
+		case 2:
+			v.waits = true
 		default:
-			waits = true
+			v.add(move{upto: c.ID, since: c.Event, from: laneOf(c.Key), to: laneOf(c.Claim), seen: uint64(c.Attempts)}, lane)
 		}
 	}
-	slices.SortFunc(fresh, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
-	return due, fresh, waits, rows.Err()
+	slices.SortFunc(v.fresh, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return v, rows.Err()
 }
 
 // anyHeld gives a row if any job waits that holds others up.
@@ -188,10 +207,11 @@ func eachOf(ctx context.Context, tx bun.Tx, scan func(rows *sql.Rows) error, que
 	return rows.Err()
 }
 
-// separate parts the jobs that may be begun from those that have to stay behind another one, which waits and is not among them.
-func separate(ctx context.Context, tx bun.Tx, found []candidate) (free []candidate, blocked []uint64, err error) {
+// separate parts the jobs that may be begun from those that have to stay behind another one, which
+// waits and is not among them, or is in a lane that a move came from.
+func separate(ctx context.Context, tx bun.Tx, found []candidate, into []move) (free []candidate, blocked []uint64, err error) {
 	keys := make(map[int64]bool, len(found))
-	var here []uint64
+	here := []uint64{0}
 	for i := range found {
 		if c := &found[i]; c.Key != 0 {
 			keys[c.Key] = true
@@ -200,21 +220,12 @@ func separate(ctx context.Context, tx bun.Tx, found []candidate) (free []candida
 			}
 		}
 	}
-	if len(here) == 0 {
-		here = []uint64{0}
+	first, err := firstHeld(ctx, tx, keys, here) // by key, the first job that waits
+	if err != nil {
+		return nil, nil, err
 	}
-	first := make(map[int64]uint64) // by key, the first job that waits
-	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
-		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
-			var key int64
-			var id uint64
-			err := rows.Scan(&key, &id)
-			first[key] = id
-			return err
-		}, "SELECT held, MIN(id) FROM jobs WHERE held IN (?) AND id NOT IN (?) GROUP BY held", bun.List(chunk), bun.List(here))
-		if err != nil {
-			return nil, nil, err
-		}
+	if err := barred(ctx, tx, into, keys, first); err != nil {
+		return nil, nil, err
 	}
 	if len(first) == 0 {
 		return found, nil, nil
@@ -229,8 +240,34 @@ func separate(ctx context.Context, tx bun.Tx, found []candidate) (free []candida
 	return free, blocked, nil
 }
 
-// take makes the claim, and returns what it got.
-func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64) ([]candidate, error) {
+// firstHeld returns, by key, the first job that holds others up. Some do not count.
+func firstHeld(ctx context.Context, tx bun.Tx, keys map[int64]bool, without []uint64) (map[int64]uint64, error) {
+	first := make(map[int64]uint64)
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
+		where, args := "held IN (?)", []any{bun.List(chunk)}
+		if len(without) > 0 {
+			where, args = where+" AND id NOT IN (?)", append(args, bun.List(without))
+		}
+		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+			var key int64
+			var id uint64
+			err := rows.Scan(&key, &id)
+			first[key] = id
+			return err
+		}, "SELECT held, MIN(id) FROM jobs WHERE "+where+" GROUP BY held", args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return first, nil
+}
+
+// take makes the claim, and returns what it got. Those up to keep are found by their keys still.
+func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64, keep uint64) ([]candidate, error) {
+	held := "NULL"
+	if keep > 0 {
+		held = "CASE WHEN okey <> 0 AND id <= " + strconv.FormatUint(keep, 10) + " THEN okey END"
+	}
 	byClaim := make(map[int64][]uint64)
 	for i := range found {
 		byClaim[found[i].Claim] = append(byClaim[found[i].Claim], found[i].ID)
@@ -238,7 +275,7 @@ func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64
 	taken := int64(0)
 	for old, ids := range byClaim {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			res, err := tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = NULL WHERE ? AND claim = ?", number, until, numbered(tx, chunk), old).Exec(ctx)
+			res, err := tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = "+held+" WHERE ? AND claim = ?", number, until, numbered(tx, chunk), old).Exec(ctx)
 			if err != nil {
 				return nil, err
 			}

@@ -276,6 +276,9 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", now.Add(-keep.KeyAge).UnixNano()).Exec(ctx); err != nil {
 				return err
 			}
+			if err := forgetMoves(ctx, tx); err != nil {
+				return err
+			}
 			ids, err := surplus(ctx, tx, keep, now)
 			if err != nil || len(ids) == 0 {
 				return err

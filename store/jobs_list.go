@@ -20,7 +20,8 @@ const (
 	JobReady JobState = "ready"
 	// JobWaiting: for an instant.
 	JobWaiting JobState = "waiting"
-	// JobBehind: for another job with the same key, which waits for an instant.
+	// JobBehind: for another job with the same key, which waits itself; that one may be in another
+	// lane, where a route led before.
 	JobBehind JobState = "behind"
 	// JobClaimed: somebody works on it, or is about to.
 	JobClaimed JobState = "claimed"
@@ -151,6 +152,7 @@ func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err error) {
 	for ctx.Err() == nil {
 		var jobs []Job
+		var elsewhere []Lane
 		err := j.change(ctx, "remove jobs", func(ctx context.Context, _ *database, tx bun.Tx) (counts map[Lane]int64, err error) {
 			where, args := filter.where()
 			jobs = nil
@@ -168,7 +170,7 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 			if counts, err = remove(ctx, tx, jobs); err != nil {
 				return nil, err
 			}
-			_, err = release(ctx, tx, jobs)
+			_, elsewhere, err = release(ctx, tx, jobs)
 			return counts, err
 		})
 		if err != nil {
@@ -177,7 +179,7 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 		if len(jobs) == 0 {
 			break
 		}
-		j.added(slices.Collect(lanesOf(jobs)))
+		j.added(append(slices.Collect(lanesOf(jobs)), elsewhere...))
 		total += len(jobs)
 		filter.After = jobs[len(jobs)-1].ID
 	}

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,50 +14,131 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
 
-// line is a model of a lane: the jobs that are not done, and what a worker holds.
-type line struct {
-	t       *rapid.T
-	jobs    *store.Jobs
-	now     time.Time
-	open    map[uint64]string    // by number, the key
-	delayed map[uint64]time.Time // those that nobody was to look at before an instant
-	waits   map[uint64]time.Time // those that wait for another attempt
-	held    []store.Job          // that the worker has claimed, in its order
-	done    map[string][]uint64
+// The lanes of the model. No route leads to the last one.
+var modelLanes = []store.Lane{lane, {Queue: 2, Endpoint: 1}, {Queue: 1, Endpoint: 2}, {Queue: 3, Endpoint: 3}}
+
+var modelKeys = []string{"a", "b", "c"}
+
+// openJob is a job that is not done.
+type openJob struct {
+	lane  store.Lane
+	route uint32 // 0 for none
+	key   string
 }
 
-func (l *line) check(err error) {
+// lines is a model of some lanes: the jobs that are not done, and what a worker holds.
+type lines struct {
+	t       *rapid.T
+	store   *store.Store
+	jobs    *store.Jobs
+	now     time.Time
+	routes  [2]store.Lane // where each route leads
+	seqs    map[string]uint64
+	latest  uint64 // number of the latest job
+	open    map[uint64]openJob
+	delayed map[uint64]time.Time // those that nobody was to look at before an instant
+	waits   map[uint64]time.Time // those that wait for another attempt
+	held    []store.Job          // that the workers have claimed, in their order
+}
+
+// newLines returns a model of an empty store, and opens it.
+func newLines(t *rapid.T, url string) *lines {
+	l := &lines{
+		t: t, now: base, routes: [2]store.Lane{modelLanes[0], modelLanes[0]}, seqs: make(map[string]uint64), open: make(map[uint64]openJob),
+		delayed: make(map[uint64]time.Time), waits: make(map[uint64]time.Time),
+	}
+	var err error
+	l.store, err = store.New(store.Config{URL: url, Cache: 1, Outbox: l.outbox})
+	l.check(err)
+	l.jobs = l.store.Jobs()
+	l.start()
+	return l
+}
+
+func (l *lines) check(err error) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-func (l *line) enqueue(t *rapid.T) {
-	key := rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "key")
-	job := store.NewJob{Lane: lane, JobBody: store.JobBody{Key: key}}
+func (l *lines) start() {
+	l.check(l.store.Open(context.Background()))
+	r, err := liveness.New(l.store, liveness.Config{})
+	l.check(err)
+	_, err = l.store.Load(context.Background(), r)
+	l.check(err)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	l.check(r.Run(ended)) // nobody needs it any more
+}
+
+// outbox makes a job for each route of each event.
+func (l *lines) outbox(events []liveness.Event) []store.EventJob {
+	var jobs []store.EventJob
+	for i := range events {
+		for k, to := range l.routes {
+			jobs = append(jobs, store.EventJob{Event: i, Lane: to, Route: uint32(k + 1)})
+		}
+	}
+	return jobs
+}
+
+func (l *lines) happen(t *rapid.T) {
+	var events []liveness.Event
+	for range rapid.IntRange(1, 3).Draw(t, "events") {
+		n := rapid.IntRange(0, len(modelKeys)-1).Draw(t, "device")
+		key := modelKeys[n]
+		l.seqs[key]++
+		events = append(events, device(uint32(n+1), key, l.seqs[key], liveness.DeviceOnline))
+		for k, to := range l.routes {
+			l.latest++
+			l.open[l.latest] = openJob{to, uint32(k + 1), key}
+		}
+	}
+	l.check(l.store.Append(t.Context(), events))
+}
+
+// move moves a route.
+func (l *lines) move(t *rapid.T) {
+	l.routes[rapid.IntRange(0, 1).Draw(t, "route")] = rapid.SampledFrom(modelLanes[:3]).Draw(t, "to")
+}
+
+func (l *lines) enqueue(t *rapid.T) {
+	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
+	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
+	job := store.NewJob{Lane: in, JobBody: store.JobBody{Key: key}}
 	delay := rapid.SampledFrom([]time.Duration{0, 0, 0, 30 * time.Second}).Draw(t, "delay")
 	if delay > 0 {
 		job.RunAt = l.now.Add(delay)
 	}
 	ids, err := l.jobs.Enqueue(t.Context(), []store.NewJob{job})
 	l.check(err)
-	l.open[ids[0]] = key
+	if l.latest++; ids[0] != l.latest {
+		t.Fatalf("the new job is %d, want %d", ids[0], l.latest)
+	}
+	l.open[ids[0]] = openJob{in, 0, key}
 	if delay > 0 {
 		l.delayed[ids[0]] = job.RunAt
 	}
 }
 
-// claim claims, and checks that no job came before one with its key that has a smaller number and is to be looked at.
-func (l *line) claim(t *rapid.T) {
-	got, err := l.jobs.Claim(t.Context(), lane, rapid.IntRange(1, 6).Draw(t, "n"), l.now, time.Hour)
+func (l *lines) claim(t *rapid.T) {
+	l.claimed(t, rapid.SampledFrom(modelLanes).Draw(t, "lane"), rapid.IntRange(1, 6).Draw(t, "n"))
+}
+
+// claimed claims, and checks that no job came before one with its key that has a smaller number and
+// is to be looked at, be it in the same lane, or anywhere of the same route.
+func (l *lines) claimed(t *rapid.T, in store.Lane, n int) store.Claimed {
+	got, err := l.jobs.Claim(t.Context(), in, n, l.now, 24*time.Hour)
 	l.check(err)
 	for _, job := range got.Jobs {
-		key, open := l.open[job.ID]
-		if !open || slices.ContainsFunc(l.held, func(h store.Job) bool { return h.ID == job.ID }) {
-			t.Fatalf("job %d was claimed, and is done or held", job.ID)
+		its, open := l.open[job.ID]
+		if !open || its.lane != in || l.place(job.ID) >= 0 {
+			t.Fatalf("job %d was claimed, and is done, held or elsewhere", job.ID)
 		}
 		if l.delayed[job.ID].After(l.now) || l.waits[job.ID].After(l.now) {
 			t.Fatalf("job %d was claimed before its time", job.ID)
@@ -62,21 +146,52 @@ func (l *line) claim(t *rapid.T) {
 		delete(l.delayed, job.ID)
 		delete(l.waits, job.ID)
 		l.held = append(l.held, job)
-		for other, its := range l.open {
-			_, delayed := l.delayed[other]
-			if key != "" && its == key && other < job.ID && !delayed && l.place(other) < 0 && !slices.Contains(idsOf(got.Jobs), other) {
-				t.Fatalf("job %d was claimed before %d with the same key", job.ID, other)
+		for id, other := range l.open {
+			_, delayed := l.delayed[id]
+			switch {
+			case its.key == "" || other.key != its.key || id > job.ID || delayed:
+			case other.lane == in && l.place(id) < 0 && !slices.Contains(idsOf(got.Jobs), id):
+				t.Fatalf("job %d was claimed before %d with the same key", job.ID, id)
+			case other.lane != in && its.route != 0 && other.route == its.route:
+				t.Fatalf("job %d was claimed before %d of the same route with the same key, which is in %v", job.ID, id, other.lane)
 			}
+		}
+	}
+	return got
+}
+
+// exhaust claims all that a lane has to give, and checks that nothing is left that waits for
+// nothing: jobs without a key or an older one with it, and in the lane that no route leads to, also
+// those with an older one elsewhere.
+func (l *lines) exhaust(t *rapid.T) {
+	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
+	for quiet := 0; quiet < 2; { // what was to run later comes once all before it are looked at
+		if got := l.claimed(t, in, 100); len(got.Jobs) == 0 && !got.More {
+			quiet++
+		}
+	}
+	for id, its := range l.open {
+		if its.lane != in || l.place(id) >= 0 || l.delayed[id].After(l.now) || l.waits[id].After(l.now) {
+			continue
+		}
+		waits := false
+		for older, other := range l.open {
+			if older < id && its.key != "" && other.key == its.key && (other.lane == in || in != modelLanes[3]) {
+				waits = true
+			}
+		}
+		if !waits {
+			t.Fatalf("job %d %+v is stuck", id, its)
 		}
 	}
 }
 
-func (l *line) place(id uint64) int {
+func (l *lines) place(id uint64) int {
 	return slices.IndexFunc(l.held, func(h store.Job) bool { return h.ID == id })
 }
 
 // first returns the place of a held job that is the first of its key.
-func (l *line) first(t *rapid.T) int {
+func (l *lines) first(t *rapid.T) int {
 	var heads []int
 	for i, job := range l.held {
 		smaller := slices.ContainsFunc(l.held, func(h store.Job) bool { return h.Key != 0 && h.Key == job.Key && h.ID < job.ID })
@@ -88,7 +203,7 @@ func (l *line) first(t *rapid.T) int {
 }
 
 // settle settles a held job as a worker does.
-func (l *line) settle(t *rapid.T) {
+func (l *lines) settle(t *rapid.T) {
 	if len(l.held) == 0 {
 		t.Skip("nothing is held")
 	}
@@ -100,11 +215,7 @@ func (l *line) settle(t *rapid.T) {
 	}).Draw(t, "verdict")}}
 	switch o := &outcomes[0]; o.Verdict {
 	case store.Done, store.Dead:
-		key := l.open[job.ID]
 		delete(l.open, job.ID)
-		if key != "" {
-			l.done[key] = append(l.done[key], job.ID)
-		}
 	default:
 		if o.Verdict != store.Return {
 			o.RunAt = l.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "pause")) * time.Second)
@@ -122,35 +233,65 @@ func (l *line) settle(t *rapid.T) {
 	l.check(err)
 }
 
-func (l *line) pass(t *rapid.T) {
+// remove removes a job, or all of a lane, as an operator does.
+func (l *lines) remove(t *rapid.T) {
+	if len(l.open) == 0 || rapid.IntRange(0, 3).Draw(t, "remove") != 0 {
+		t.Skip("not now")
+	}
+	filter := store.JobFilter{IDs: []uint64{rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")}}
+	if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
+		filter = store.JobFilter{Lanes: []store.Lane{rapid.SampledFrom(modelLanes).Draw(t, "lane")}}
+	}
+	gone := func(id uint64) bool {
+		return slices.Contains(filter.IDs, id) || slices.Contains(filter.Lanes, l.open[id].lane)
+	}
+	l.held = slices.DeleteFunc(l.held, func(h store.Job) bool { return gone(h.ID) })
+	maps.DeleteFunc(l.open, func(id uint64, _ openJob) bool { return gone(id) })
+	_, err := l.jobs.Remove(t.Context(), filter)
+	l.check(err)
+}
+
+func (l *lines) pass(t *rapid.T) {
 	l.now = l.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 }
 
+// sweep forgets moves that nobody waits for any more.
+func (l *lines) sweep(t *rapid.T) {
+	_, err := l.jobs.Sweep(t.Context(), store.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, l.now)
+	l.check(err)
+}
+
+func (l *lines) crash(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "crash") != 0 {
+		t.Skip("not now")
+	}
+	l.check(l.store.Close())
+	l.start()
+	l.held = nil
+}
+
 // drain works on what is left until nothing is.
-func (l *line) drain() {
+func (l *lines) drain() {
 	for range 10 * (len(l.open) + 1) {
 		l.now = l.now.Add(2 * time.Minute)
-		got, err := l.jobs.Claim(l.t.Context(), lane, 100, l.now, time.Hour)
-		l.check(err)
-		l.held = append(l.held, got.Jobs...)
-		slices.SortFunc(l.held, func(a, b store.Job) int { return int(a.ID) - int(b.ID) })
+		for _, in := range modelLanes {
+			l.claimed(l.t, in, 100)
+		}
+		slices.SortFunc(l.held, func(a, b store.Job) int { return cmp.Compare(a.ID, b.ID) })
 		var outcomes []store.Outcome
 		for _, job := range l.held {
 			outcomes = append(outcomes, store.Outcome{Job: job})
-			if key := l.open[job.ID]; key != "" {
-				l.done[key] = append(l.done[key], job.ID)
-			}
 			delete(l.open, job.ID)
 		}
-		_, err = l.jobs.Settle(l.t.Context(), outcomes, l.now)
+		_, err := l.jobs.Settle(l.t.Context(), outcomes, l.now)
 		l.check(err)
 		l.held = nil
 	}
 	if len(l.open) > 0 {
 		l.t.Fatalf("jobs %v are stuck", l.open)
 	}
-	if depth := l.jobs.Depths()[lane]; depth != 0 {
-		l.t.Fatalf("the depth is %d when all are done", depth)
+	if depths := l.jobs.Depths(); len(depths) != 0 {
+		l.t.Fatalf("the depths are %v when all are done", depths)
 	}
 }
 
@@ -179,40 +320,21 @@ func emptyDatabases(t *testing.T) func(t *rapid.T) (url string) {
 	}
 }
 
-// TestJobsModel holds the jobs against a model: none is lost, held twice, early, or before another one with its key.
+// TestJobsModel holds the jobs against a model, while routes are moved from lane to lane: none is
+// lost, stuck, held twice, early, before another one of its lane with its key, or before one of its
+// route with its key.
 func TestJobsModel(t *testing.T) {
 	fresh := emptyDatabases(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := store.New(store.Config{URL: fresh(t), Cache: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := newLines(t, fresh(t))
 		defer func() {
-			if err := s.Close(); err != nil {
+			if err := l.store.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
-		if err := s.Open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		l := &line{
-			t: t, jobs: s.Jobs(), now: base, open: make(map[uint64]string), delayed: make(map[uint64]time.Time), waits: make(map[uint64]time.Time),
-			done: make(map[string][]uint64),
-		}
 		t.Repeat(map[string]func(*rapid.T){
-			"enqueue": l.enqueue, "enqueue again": l.enqueue, "claim": l.claim, "settle": l.settle, "settle again": l.settle, "time passes": l.pass,
-			"crash": func(t *rapid.T) {
-				if rapid.IntRange(0, 3).Draw(t, "crash") != 0 {
-					t.Skip("not now")
-				}
-				if err := s.Close(); err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Open(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				l.held = nil
-			},
+			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
+			"settle": l.settle, "settle again": l.settle, "and again": l.settle, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
 		})
 		l.drain()
 	})

@@ -51,14 +51,21 @@ func (j *Jobs) Settle(ctx context.Context, outcomes []Outcome, now time.Time) (r
 	if len(outcomes) == 0 {
 		return false, nil
 	}
+	var elsewhere []Lane
 	err = j.change(ctx, "settle jobs", func(ctx context.Context, d *database, tx bun.Tx) (counts map[Lane]int64, err error) {
-		counts, released, err = settle(ctx, d, tx, outcomes, now)
+		counts, released, elsewhere, err = settle(ctx, d, tx, outcomes, now)
 		return counts, err
 	})
-	return released && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	j.added(elsewhere)
+	return released, nil
 }
 
-func settle(ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now time.Time) (counts map[Lane]int64, released bool, err error) {
+func settle(
+	ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now time.Time,
+) (counts map[Lane]int64, released bool, elsewhere []Lane, err error) {
 	var gone, returned, behindOthers []Job
 	var retries, dead []*Outcome
 	for i := range outcomes {
@@ -77,23 +84,23 @@ func settle(ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now
 		}
 	}
 	if err := bury(ctx, tx, dead, now); err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	if err := wait(ctx, d, tx, retries); err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	if err := updateClaimed(ctx, tx, "claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END", returned); err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	if err := updateClaimed(ctx, tx, "claim = 0, due = 9223372036854775807, held = okey", behindOthers); err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
 	counts, err = remove(ctx, tx, gone)
 	if err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
-	released, err = release(ctx, tx, gone)
-	return counts, released, err
+	released, elsewhere, err = release(ctx, tx, gone)
+	return counts, released, elsewhere, err
 }
 
 // updateClaimed changes jobs that are still claimed.
@@ -156,8 +163,9 @@ func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) 
 	return counts, nil
 }
 
-// release lets the first of the jobs be claimed that were behind jobs which are gone.
-func release(ctx context.Context, tx bun.Tx, gone []Job) (bool, error) {
+// release lets the first of the jobs be claimed that were behind jobs which are gone. It says
+// whether there are such in their lanes, and in which other ones there may be some.
+func release(ctx context.Context, tx bun.Tx, gone []Job) (released bool, elsewhere []Lane, err error) {
 	keys := make(map[int64]bool, len(gone))
 	for i := range gone {
 		if gone[i].Key != 0 {
@@ -165,33 +173,34 @@ func release(ctx context.Context, tx bun.Tx, gone []Job) (bool, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return false, nil
+		return false, nil, nil
 	}
 	var held int64
 	switch err := tx.QueryRowContext(ctx, anyHeld).Scan(&held); {
 	case errors.Is(err, sql.ErrNoRows): // mostly
-		return false, nil
+		return false, nil, nil
 	case err != nil:
-		return false, err
+		return false, nil, err
 	}
-	var first []uint64
-	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
-		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
-			var id uint64
-			err := rows.Scan(&id)
-			first = append(first, id)
-			return err
-		}, "SELECT MIN(id) FROM jobs WHERE held IN (?) GROUP BY held", bun.List(chunk))
-		if err != nil {
-			return false, err
-		}
+	first, err := firstHeld(ctx, tx, keys, nil)
+	if err != nil {
+		return false, nil, err
 	}
-	for chunk := range slices.Chunk(first, idsPerStatement) {
+	if err := begin(ctx, tx, first); err != nil {
+		return false, nil, err
+	}
+	elsewhere, err = releaseElsewhere(ctx, tx, gone, first)
+	return len(first) > 0, elsewhere, err
+}
+
+// begin lets jobs that are behind others be claimed.
+func begin(ctx context.Context, tx bun.Tx, first map[int64]uint64) error {
+	for chunk := range slices.Chunk(slices.Collect(maps.Values(first)), idsPerStatement) {
 		if _, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due = ?", bun.List(chunk), int64(behind)).Exec(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return len(first) > 0, nil
+	return nil
 }
 
 // shortText returns the beginning of a text, as every database takes it.

@@ -21,7 +21,7 @@ var lane = store.Lane{Queue: 1, Endpoint: 1}
 func everything(events []liveness.Event) []store.EventJob {
 	jobs := make([]store.EventJob, len(events))
 	for i := range jobs {
-		jobs[i] = store.EventJob{Event: i, Lane: lane}
+		jobs[i] = store.EventJob{Event: i, Lane: lane, Route: 1}
 	}
 	return jobs
 }

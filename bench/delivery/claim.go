@@ -123,7 +123,7 @@ func openStore(ctx context.Context, url string) (*store.Store, error) {
 	st, err := store.New(store.Config{URL: url, Outbox: func(events []liveness.Event) []store.EventJob {
 		jobs := make([]store.EventJob, len(events))
 		for i := range jobs {
-			jobs[i] = store.EventJob{Event: i, Lane: lane()}
+			jobs[i] = store.EventJob{Event: i, Lane: lane(), Route: 1}
 		}
 		return jobs
 	}})

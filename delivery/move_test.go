@@ -1,0 +1,222 @@
+package delivery_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/store"
+)
+
+// witness is what several receivers took, in the order in which they took it.
+type witness struct {
+	tb testing.TB
+
+	mu  sync.Mutex
+	log []taken
+}
+
+type taken struct{ where, id string }
+
+// receiver returns one that answers 500 while it is broken.
+func (w *witness) receiver(where string, broken *atomic.Bool) *receiver {
+	w.tb.Helper()
+	return newReceiver(w.tb, func(_ int, r request, answer http.ResponseWriter) {
+		if broken.Load() {
+			answer.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.mu.Lock()
+		w.log = append(w.log, taken{where, strings.ReplaceAll(r.header.Get("webhook-id"), "%2D", "-")})
+		w.mu.Unlock()
+		answer.WriteHeader(http.StatusNoContent)
+	})
+}
+
+func (w *witness) got() []taken {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+// inOrder checks that the events of each device came in their order, each once, and returns how
+// many of each place.
+func (w *witness) inOrder(first map[string]uint64) map[string]int {
+	w.tb.Helper()
+	next, places := make(map[string]uint64), make(map[string]int)
+	for _, c := range w.got() {
+		id, text, _ := strings.Cut(c.id, ":")
+		seq, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			w.tb.Fatalf("webhook-id %q", c.id)
+		}
+		if next[id] == 0 {
+			next[id] = max(first[id], 1)
+		}
+		if seq != next[id] {
+			w.tb.Errorf("%s came to %s when %s:%d was to come", c.id, c.where, id, next[id])
+		}
+		next[id] = seq + 1
+		places[c.where]++
+	}
+	return places
+}
+
+// route makes a route of all events, or moves it.
+func (r *rig) route(name, queue, endpoint string) {
+	r.tb.Helper()
+	to := r.lane(queue, endpoint)
+	r.check(r.engine.PutRoute(r.tb.Context(), store.Route{Name: name, Queue: to.Queue, Endpoint: to.Endpoint}))
+}
+
+// lead is route for the one that is moved.
+func (r *rig) lead(queue, endpoint string) {
+	r.tb.Helper()
+	r.route("all", queue, endpoint)
+}
+
+func (r *rig) lane(queue, endpoint string) store.Lane {
+	r.tb.Helper()
+	q, err := r.engine.Queue(queue)
+	r.check(err)
+	p, err := r.engine.Endpoint(endpoint)
+	r.check(err)
+	return store.Lane{Queue: q.Num, Endpoint: p.Num}
+}
+
+// states counts the jobs of a queue by state.
+func (r *rig) states(queue string) map[store.JobState]int {
+	r.tb.Helper()
+	q, err := r.engine.Queue(queue)
+	r.check(err)
+	views, err := r.store.Jobs().List(r.tb.Context(), store.JobFilter{}, 10_000, time.Now())
+	r.check(err)
+	states := make(map[store.JobState]int)
+	for _, v := range views {
+		if v.Lane.Queue == q.Num {
+			states[v.State]++
+		}
+	}
+	return states
+}
+
+// moving is a rig with two receivers, old and new, and a second queue; a route leads to the old
+// one, which is broken.
+func moving(t *testing.T, cfg delivery.Config) (*rig, *witness, *atomic.Bool) {
+	t.Helper()
+	w, broken, whole := &witness{tb: t}, &atomic.Bool{}, &atomic.Bool{}
+	broken.Store(true)
+	r := newRig(t, cfg)
+	r.queue(quick)
+	slow := delivery.NewQueue("slow")
+	quick(&slow)
+	r.check(r.engine.PutQueue(t.Context(), slow))
+	for name, rc := range map[string]*receiver{"old": w.receiver("old", broken), "new": w.receiver("new", whole)} {
+		r.check(r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: name, Kind: "webhook", Target: rc.URL}))
+	}
+	r.lead(delivery.DefaultQueue, "old")
+	return r, w, broken
+}
+
+// fleet returns the names of some devices.
+func fleet(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint("dev-", i+1)
+	}
+	return ids
+}
+
+// A route that is moved while its jobs wait keeps the order of each device, as all receivers
+// together see it. Who has no such jobs does not wait.
+func TestMovedRoute(t *testing.T) {
+	for _, c := range []struct{ name, queue, endpoint string }{
+		{"to another endpoint", delivery.DefaultQueue, "new"},
+		{"to another queue", "slow", "old"},
+		{"to both", "slow", "new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, w, broken := moving(t, delivery.Config{})
+			devices := fleet(50)
+			for range 3 {
+				r.append(devices...)
+			}
+			r.until("the old receiver has failed", func() bool { return r.engine.Stats().Queues[0].Retried > 0 })
+			r.lead(c.queue, c.endpoint)
+			for range 3 {
+				r.append(append(devices, "dev-1000")...)
+			}
+			if c.endpoint == "new" {
+				r.until("who has no old jobs is told of", func() bool { return len(w.got()) >= 3 })
+				r.until("all others wait", func() bool { return r.states(c.queue)[store.JobBehind] >= 3*len(devices) })
+			}
+			r.lead(delivery.DefaultQueue, "old") // and back again
+			r.append(devices...)
+			broken.Store(false)
+			r.check(r.hasten())
+			r.idle()
+			places := w.inOrder(nil)
+			if n := len(w.got()); n != 7*len(devices)+3 {
+				t.Errorf("%d events came, want %d", n, 7*len(devices)+3)
+			}
+			if c.endpoint == "new" && places["new"] != 3*len(devices)+3 {
+				t.Errorf("the new receiver got %d, want %d", places["new"], 3*len(devices)+3)
+			}
+		})
+	}
+}
+
+// What waits in a paused queue holds back what comes after it in the queue to which its route is
+// moved, until it is delivered or removed. Other routes are not affected.
+func TestMovedFromPausedQueue(t *testing.T) {
+	for _, end := range []string{"resumed", "purged"} {
+		t.Run(end, func(t *testing.T) {
+			k := &recorder{}
+			r, w, broken := moving(t, memory(k))
+			broken.Store(false)
+			r.check(r.engine.PutQueue(t.Context(), delivery.NewQueue("apart")))
+			r.check(r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "apart", Kind: "memory"}))
+			r.route("other", "apart", "apart")
+			r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+			r.append("dev-1", "dev-1", "dev-2")
+			r.lead("slow", "old")
+			r.append("dev-1", "dev-2", "dev-3")
+			r.until("who has no old jobs is told of", func() bool { return len(w.got()) == 1 })
+			r.until("the others wait", func() bool { return r.states("slow")[store.JobBehind] == 2 })
+			r.until("the other route is not held up", func() bool { return len(k.got()) == 6 })
+			if n := r.states(delivery.DefaultQueue); n[store.JobReady] != 3 {
+				t.Errorf("in the paused queue are %v, want 3 that are ready", n)
+			}
+			first := make(map[string]uint64)
+			if end == "resumed" {
+				r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+			} else {
+				n, err := r.engine.Remove(t.Context(), store.JobFilter{Lanes: []store.Lane{r.lane(delivery.DefaultQueue, "old")}})
+				r.check(err)
+				if n != 3 {
+					t.Errorf("%d were removed, want 3", n)
+				}
+				first["dev-1"], first["dev-2"] = 3, 2
+			}
+			r.idle()
+			w.inOrder(first)
+		})
+	}
+}
+
+// hasten lets all that waits be tried at once.
+func (r *rig) hasten() error {
+	var lanes []store.Lane
+	for lane := range r.store.Jobs().Depths() {
+		lanes = append(lanes, lane)
+	}
+	_, err := r.engine.Hasten(r.tb.Context(), lanes)
+	return err
+}
