@@ -19,19 +19,25 @@ import (
 //
 // It is a source of its own. The clock of that goes on as each reader either finds its socket empty, or has read as many datagrams as the
 // socket can hold: then all that had come before is handled. What the kernel drops because a socket is full may be heartbeats, so the
-// source is deaf then. The address that a datagram comes from can be forged by whoever sends it. So each datagram must name its device
+// source is deaf then, unless no living device can have sent it, see lanes. The address that a datagram comes from can be forged by whoever sends it. So each datagram must name its device
 // and show its token, if it has one; wrong tokens are not held against the address; without a token that counts no answer is longer than the
 // datagram, and nothing is sent that is no answer.
 type udp struct {
 	gateway *Gateway
 	source  *liveness.Source // nil without readers
 	readers []*reader
+	lanes   []*lanes // of those listeners that have two
 	table   table
 	leaving leaving
 	errors  budget
 	counts  udpCounters
-	quiet   time.Time // when a socket was found to have dropped something last; for the clock alone
+	quiet   time.Time // when a socket was found to have dropped something last that may have been a heartbeat; for the clock alone
 	sums    udpErrors // as the clock has seen them
+	aside   uint64    // what was dropped since that cannot have been a heartbeat; for the clock alone
+	warm    time.Time // until then devices may be alive that were not heard since a restart
+
+	places    atomic.Bool  // a device was heard from a new place
+	wanderers atomic.Int64 // devices that are heard from ever new places
 }
 
 // udpCounters are what Stats reports of datagrams.
@@ -40,7 +46,7 @@ type udpCounters struct {
 }
 
 // listen binds the sockets of a listener: several if the port is shared anyway, among which the kernel spreads the devices by
-// their addresses.
+// their addresses, else two lanes.
 func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (net.Addr, error) {
 	d := &door{Listener: at}
 	var protocols []codec.Packets
@@ -56,19 +62,41 @@ func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (ne
 		sockets = u.gateway.config.Loops
 	}
 	address := at.Address
-	for range sockets {
-		c, err := lc.ListenPacket(ctx, "udp", address)
-		if err != nil {
-			return nil, err
-		}
+	add := func(c net.PacketConn) (*reader, error) {
 		r := &reader{udp: u, door: d, protocols: protocols, conn: c.(*net.UDPConn), part: len(u.readers)}
 		u.readers = append(u.readers, r)
 		address = c.LocalAddr().String()
 		if err := r.prepare(); err != nil {
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
+		return r, nil
 	}
-	return u.readers[len(u.readers)-1].conn.LocalAddr(), nil
+	var r *reader
+	for range sockets {
+		c, err := lc.ListenPacket(ctx, "udp", address)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = add(c); err != nil {
+			return nil, err
+		}
+	}
+	if u.gateway.config.ReusePort { // its sockets, and those of other processes, are one group already
+		return r.conn.LocalAddr(), nil
+	}
+	second, err := newLane(ctx, r.raw, address)
+	if err != nil {
+		u.gateway.log.Warn("a flood of datagrams will keep all devices of this address from being judged", "address", address, "error", err)
+		return r.conn.LocalAddr(), nil
+	}
+	aside, err := add(second)
+	if err != nil {
+		return nil, err
+	}
+	l := &lanes{main: r, aside: aside}
+	r.lanes, aside.lanes = l, l
+	u.lanes = append(u.lanes, l)
+	return r.conn.LocalAddr(), nil
 }
 
 func (r *reader) prepare() (err error) {
@@ -90,7 +118,7 @@ func (u *udp) start(registry *liveness.Registry) (err error) {
 	u.errors.seed = maphash.MakeSeed()
 	u.leaving.some = make(chan struct{}, 1)
 	u.source, err = registry.AddSource(liveness.SourceConfig{
-		Name: c.Name + "-udp", Note: "devices over UDP; its clock follows the reading of the sockets, and it is deaf when they overflow",
+		Name: c.Name + "-udp", Note: "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use",
 		Parts: len(u.readers), MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
 	})
 	if err != nil {
@@ -119,7 +147,11 @@ func (u *udp) run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	u.sums = sumsOfUDP()
-	u.source.Pulse(time.Now()) // the listening begins
+	now := time.Now()
+	if u.source.Time(now) > 0 { // it goes on after a restart
+		u.warm = now.Add(partedFor)
+	}
+	u.source.Pulse(now) // the listening begins
 	for _, r := range u.readers {
 		group.Go(func() error { return r.run(ctx) })
 	}
@@ -182,7 +214,7 @@ type PacketStats struct {
 	Garbage  uint64 // datagrams that named no device
 	Withheld uint64 // answers that were not given: to somebody who proved nothing, they were longer than the datagram, or too many errors
 	Unsent   uint64 // datagrams that the kernel did not take
-	Dropped  uint64 // datagrams that the kernel dropped because a socket was full; the source was deaf then
+	Dropped  uint64 // datagrams that the kernel dropped because a socket was full; if they may have been heartbeats, the source was deaf
 }
 
 func (u *udp) stats() PacketStats {

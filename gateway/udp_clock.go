@@ -31,10 +31,11 @@ func (u *udp) keepClock(ctx context.Context) error {
 		}
 		if now := time.Now(); now.Sub(last) >= wait {
 			last = now
-			overflow, err := u.overflowed()
+			overflow, flooded, err := u.overflowed(now)
 			if err != nil {
 				return err
 			}
+			u.keepLanes(now, flooded)
 			if overflow {
 				u.quiet = now
 				u.source.Deafen(now)
@@ -60,30 +61,45 @@ func (u *udp) ask(listened time.Duration) {
 	}
 }
 
-// overflowed says whether a socket has dropped datagrams since the last time because it was full. Those with a wrong checksum count among
-// what sockets drop; as anybody can send them, they must not make the source deaf, so they are told from the others by what the kernel
-// counts for all sockets together.
-func (u *udp) overflowed() (bool, error) {
+// overflowed reports whether a socket has dropped datagrams since the last time, because it was full, that may have been heartbeats, and the
+// lanes of those whose main lane it was. Datagrams with a wrong checksum count among what sockets drop; as anybody can send them, they must
+// not make the source deaf, so they are told from the others by what the kernel counts for all sockets together.
+func (u *udp) overflowed(now time.Time) (overflow bool, flooded []*lanes, err error) {
 	lost := uint64(0)
 	for _, r := range u.readers {
 		var drops uint32
 		var failed error
 		if err := errors.Join(r.raw.Control(func(fd uintptr) { drops, failed = dropped(fd) }), failed); err != nil {
-			return false, fmt.Errorf("gateway: ask socket for drops: %w", err)
+			return false, nil, fmt.Errorf("gateway: ask socket for drops: %w", err)
 		}
-		lost += uint64(drops - r.drops)
+		n := uint64(drops - r.drops)
 		r.drops = drops
+		l := r.lanes
+		if n > 0 && l != nil {
+			l.dropped = now
+		}
+		switch {
+		case n == 0:
+		case l != nil && l.parted && r == l.aside && !u.exposed(now):
+			u.aside += n
+			u.counts.dropped.Add(n)
+		case l != nil && r == l.main:
+			flooded = append(flooded, l)
+			lost += n
+		default:
+			lost += n
+		}
 	}
 	if lost == 0 {
-		return false, nil
+		return false, nil, nil
 	}
-	before := u.sums
-	u.sums = sumsOfUDP()
-	if u.sums.full == before.full && u.sums.checksum-before.checksum >= lost {
-		return false, nil
+	before, aside := u.sums, u.aside
+	u.sums, u.aside = sumsOfUDP(), 0
+	if u.sums.full-before.full <= aside && u.sums.checksum-before.checksum >= lost {
+		return false, nil, nil
 	}
 	u.counts.dropped.Add(lost)
-	return true, nil
+	return true, flooded, nil
 }
 
 // udpErrors are datagrams that were dropped by all sockets together.

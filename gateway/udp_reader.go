@@ -27,6 +27,7 @@ type reader struct {
 	conn      *net.UDPConn
 	raw       syscall.RawConn // the conn's; safe for concurrent use
 	part      int             // of the source
+	lanes     *lanes          // nil if the listener has none
 	holds     int             // datagrams in the socket, at most
 	drops     uint32          // of the socket, as the clock has seen them; for the clock alone
 	desk      desk
@@ -184,6 +185,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	}
 	defer v.mu.Unlock()
 	v.talk.codec, v.talk.spoken, v.reader = c, spoken, r
+	v.cameLocked(placeOf(&r.batch.from[r.current]))
 	if proven {
 		if v.home == nil {
 			v.home = new(endpoint)

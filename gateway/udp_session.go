@@ -20,9 +20,10 @@ import (
 type visitor struct {
 	id       string
 	udp      *udp
-	replaced atomic.Bool // the device has come back on another carrier
-	queued   atomic.Bool // it may have to leave the table
-	asks     atomic.Bool // it can be asked for a sign of life, where its latest datagram came from
+	replaced atomic.Bool   // the device has come back on another carrier
+	queued   atomic.Bool   // it may have to leave the table
+	place    atomic.Uint64 // where the latest datagram came from, a place
+	asks     atomic.Bool   // it can be asked for a sign of life, where its latest datagram came from
 
 	mu     sync.Mutex // guards the fields below
 	talk   talk
@@ -30,6 +31,7 @@ type visitor struct {
 	home   *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
 	said   liveness.Policy // what the device announced last
 	gone   bool            // from the table
+	moves  uint8           // how many times in a row it came from a new place, up to wandersAfter
 }
 
 // Replaced implements [liveness.Peer]. A device that comes back on a connection is no twin.
@@ -88,6 +90,7 @@ func (v *visitor) renewLocked(d *desk) (done, end bool) {
 func (v *visitor) leaveLocked() {
 	if !v.gone {
 		v.gone = true
+		v.wanderLocked(0)
 		v.udp.table.remove(v)
 	}
 }

@@ -31,8 +31,9 @@ type Config struct {
 	Node string
 	// Logger gets what cannot be answered to a client, and who changed what. Default: nothing is logged.
 	Logger *slog.Logger
-	// MaxConnections is how many connections are served at a time; further ones wait in the listener's backlog, and the listening
-	// clock of the heartbeats waits with them. Three quarters of them may be streams of events; a further stream is refused, so that
+	// MaxConnections is how many connections are served at a time. Further ones wait in the listener's backlog, and the listening clock of
+	// the heartbeats waits for them to be served; the connection that has been idle longest, for 1 s at least, is closed for the next, and
+	// meanwhile each is closed with the answer to its request. Three quarters of them may be streams of events; a further stream is refused, so that
 	// there is always room for health checks. At least 4, default: 1,024.
 	MaxConnections int
 	// Rate is how many requests an address (of IPv6, a network of 64 bits) may make per second, twice that at once; more are refused
@@ -87,6 +88,7 @@ type API struct {
 	rates   *addresses // nil without a limit
 	groups  groupCounts
 	sockets *ear.Sockets
+	turns   turns
 	callers *limits[caller] // of messages to devices
 
 	streams atomic.Int64  // that are open
@@ -108,7 +110,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets(), turns: newTurns()}
 	a.callers = newLimits[caller](sendRate, sendRate)
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)

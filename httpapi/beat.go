@@ -30,7 +30,7 @@ const (
 func (a *API) registerBeats(mux routes, api huma.API) {
 	mux.ServeMux.HandleFunc(beatPath, a.hearing(func(w http.ResponseWriter, r *http.Request) { a.beatRoute(mux, w, r) }))
 	mux.ServeMux.HandleFunc(strings.TrimSuffix(beatPath, "/"), mux.fallback) // else it leads there
-	mux.ServeMux.HandleFunc("POST "+beatsPath, a.hearing(a.beats))
+	mux.ServeMux.HandleFunc("POST "+beatsPath, a.hearing(a.turns.handler(a.beats)))
 	describeBeats(api.OpenAPI())
 }
 

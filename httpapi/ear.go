@@ -16,8 +16,8 @@ const deafAfterFailure = time.Second
 // hearing is the source of the heartbeats that come by HTTP, and keeps its listening clock.
 //
 // All requests with heartbeats that are being handled are entered. A client cannot hold the clock up for more than some seconds: not with
-// a body that comes slowly, nor with requests that it sends before it has the answer to those before. While connections wait because
-// [Config.MaxConnections] are served, the clock waits, too.
+// a body that comes slowly, nor with requests that it sends before it has the answer to those before, nor with connections that it leaves
+// idle. Connections that wait because [Config.MaxConnections] are served hold the clock up until it is their turn.
 //
 // It is deaf while the process starts, while tokens cannot be checked, and when it does not run.
 type hearing struct {

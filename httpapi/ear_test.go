@@ -172,22 +172,55 @@ func TestStartingIsDeaf(t *testing.T) {
 	until(t, "the clock", func() bool { return s.view().Listened > 0 })
 }
 
-// TestCrowdHoldsTheClock keeps all connections busy: who waits to be accepted may bring a heartbeat.
-func TestCrowdHoldsTheClock(t *testing.T) {
+// TestCrowd has more connections than are served: idle ones make room for those that wait, and the clock goes on.
+func TestCrowd(t *testing.T) {
 	s := newStation(t, liveness.Config{}, httpapi.Config{MaxConnections: 4})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
-	var lines []*line
-	for range 4 {
-		l := s.dial(t)
-		if status, body, err := l.ask([]byte(beatOfA)); status != 200 || err != nil {
-			t.Fatalf("%d %v %s", status, err, body)
+	for range 12 { // of which four are idle after a request, and four have said nothing
+		if status, body := s.send(t, beatOfA); status != 200 {
+			t.Fatalf("%d %s", status, body)
 		}
-		lines = append(lines, l)
+		s.dial(t)
 	}
-	until(t, "a clock that is behind", func() bool { return s.view().Behind > 500*time.Millisecond })
-	before := s.view().Listened
-	lines[0].conn.Close()
-	until(t, "the clock", func() bool { return s.view().Listened > before })
+	v := s.view()
+	until(t, "the clock", func() bool { return s.view().Listened > v.Listened+v.Behind })
+	if v := s.view(); v.DeafTotal != 0 {
+		t.Errorf("it was deaf for %v", v.DeafTotal)
+	}
+}
+
+// TestBusyCrowd keeps all places busy: who waits for one may bring a heartbeat, so the clock waits, too. Then all that have one give it up
+// with their answers.
+func TestBusyCrowd(t *testing.T) {
+	g := &gate{come: make(chan struct{}), open: make(chan error)}
+	s := newStation(t, liveness.Config{}, httpapi.Config{MaxConnections: 4, Auth: g})
+	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	var asking sync.WaitGroup
+	ask := func(text string) {
+		l := s.dial(t)
+		asking.Go(func() {
+			if status, body, err := l.ask([]byte(text)); err != nil {
+				t.Errorf("%d %v %s", status, err, body)
+			}
+		})
+	}
+	for range 4 {
+		ask(strings.Replace(beatOfA, "POST /v1/beat/a", "GET /v1/stats", 1)) // does not hold the clock up by itself
+		<-g.come
+	}
+	ask(strings.Replace(beatOfA, "beat/a", "beat/b", 1))
+	v := s.view()
+	most := v.Listened + v.Behind + 200*time.Millisecond // for what came before it did
+	until(t, "a clock that is behind", func() bool { v := s.view(); return v.Listened+v.Behind > most+time.Second })
+	if v := s.view(); v.Listened > most {
+		t.Errorf("the clock went on to %v, want at most %v", v.Listened, most)
+	}
+	for range 4 {
+		g.open <- errors.New("not now")
+	}
+	<-g.come
+	g.open <- nil
+	asking.Wait()
+	until(t, "the clock", func() bool { return s.view().Listened > most })
 }
 
 // TestHugeHeaders wants headers to have an end.

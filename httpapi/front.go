@@ -2,16 +2,26 @@ package httpapi
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // front is what each request passes before its route is looked for.
+//
+// While connections wait for a place, each ends with the answer to its request, so that they take turns.
 func (a *API) front(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer runtime.Gosched() // else a client that does not wait for answers keeps a thread busy until the scheduler steps in
+		if c := connOf(r.Context()); c != nil {
+			c.Begin()
+		}
 		header := w.Header()
+		if a.sockets.Crowded() {
+			header.Set("Connection", "close")
+		}
 		header.Set("Cache-Control", "no-store")
 		header.Set("X-Content-Type-Options", "nosniff")
 		if !a.admit(w, r) {

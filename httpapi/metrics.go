@@ -45,7 +45,7 @@ type collector struct {
 	sends                                      *prometheus.Desc
 	held, absent, deafNow                      *prometheus.Desc
 	memory, oldest                             *prometheus.Desc
-	streams, dropped, refused                  *prometheus.Desc
+	streams, dropped, refused, evicted         *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
 	armed, fired, timerQueue, rejected, panics *prometheus.Desc
 	lateness                                   *prometheus.Desc
@@ -81,6 +81,7 @@ func newCollector(a *API) *collector {
 		streams:      desc("http_streams", "Open streams of events."),
 		dropped:      desc("http_streams_dropped_total", "Streams that were ended because their reader was too slow."),
 		refused:      desc("http_streams_refused_total", "Streams that were refused because there were too many."),
+		evicted:      desc("http_connections_evicted_total", "Idle connections that were closed because others waited for a place."),
 		listening:    desc("source_listening_seconds_total", "What the source's listening clock reads.", "source"),
 		behind:       desc("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", "source"),
 		deaf:         desc("source_deaf_seconds_total", "Time for which the source heard nothing.", "source"),
@@ -130,6 +131,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge(out, c.streams, float64(c.api.streams.Load()))
 	counter(out, c.dropped, float64(c.api.dropped.Load()))
 	counter(out, c.refused, float64(c.api.refused.Load()))
+	counter(out, c.evicted, float64(c.api.sockets.Evicted()))
 	for _, s := range c.api.registry.Sources() {
 		c.collectSource(out, s.View())
 	}

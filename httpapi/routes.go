@@ -30,7 +30,11 @@ func roleFor(method, path string) Role {
 // HandleFunc adds a route. A mux takes a segment of %2F for the end of a path; here it is the device whose id is a slash.
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
-	guarded := m.api.guard(roleFor(method, path), handler)
+	role := roleFor(method, path)
+	if role == RoleRead && path != streamPath {
+		handler = m.api.turns.handler(handler)
+	}
+	guarded := m.api.guard(role, handler)
 	m.ServeMux.HandleFunc(pattern, guarded)
 	before, after, ok := strings.Cut(pattern, "{id}")
 	if !ok {

@@ -84,6 +84,7 @@ func (a *API) server(ctx context.Context) *http.Server {
 		ErrorLog:          slog.NewLogLogger(a.config.Logger.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       withConn,
+		ConnState:         noteIdle,
 	}
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
@@ -98,15 +99,33 @@ type connKey struct{}
 
 // withConn lets a request find its connection.
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, plain(c))
+}
+
+// plain returns the connection below TLS.
+func plain(c net.Conn) net.Conn {
 	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+		return t.NetConn()
 	}
-	return context.WithValue(ctx, connKey{}, c)
+	return c
+}
+
+// noteIdle notes that the answer to a request is written, and the next one is waited for.
+func noteIdle(c net.Conn, state http.ConnState) {
+	if tracked, ok := plain(c).(*ear.Conn); ok && state == http.StateIdle {
+		tracked.End()
+	}
+}
+
+// connOf returns the connection of a request, or nil if it is not one of Serve's.
+func connOf(ctx context.Context) *ear.Conn {
+	c, _ := ctx.Value(connKey{}).(*ear.Conn)
+	return c
 }
 
 // hush says that nothing is expected on the connection of a request any more, and nobody reads from it.
 func hush(ctx context.Context) {
-	if c, ok := ctx.Value(connKey{}).(*ear.Conn); ok {
+	if c := connOf(ctx); c != nil {
 		c.Hush()
 	}
 }

@@ -17,8 +17,11 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// streamBatch is how many events are read at a time, and written under one deadline.
-const streamBatch = 100
+const (
+	streamPath = "/v1/events/stream"
+	// streamBatch is how many events are read at a time, and written under one deadline.
+	streamBatch = 100
+)
 
 func (a *API) registerStream(mux routes, api huma.API) {
 	offset := &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
@@ -38,7 +41,7 @@ func (a *API) registerStream(mux routes, api huma.API) {
 		}
 	}
 	mux.describe(api, a.stream, &huma.Operation{
-		OperationID: "stream-events", Method: http.MethodGet, Path: "/v1/events/stream", Tags: []string{"events"}, Responses: responses,
+		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
 		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
 			"A comment comes every 15 s if there is nothing else; with a filter, it moves the reader's place on. A comment says why the " +

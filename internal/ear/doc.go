@@ -8,7 +8,12 @@
 // covered only as far as the poller and the scheduler are fair, and no further. Where the kernel cannot be asked (not on Unix, and for
 // connections that the ear does not know), the same goes for what lies unread in sockets.
 //
-// A client cannot hold the clock up for more than 5 s by leaving something unread. What is entered holds it up until it is left.
+// No moment is needed in which nothing waits: of those who wait to be accepted, only as many must have been as waited at the pulse. So the
+// clock of an input that is overloaded is behind by its backlog, and goes on as that is worked off. With [Sockets.Limit], idle connections
+// make room for those who wait.
+//
+// A client cannot hold the clock up for more than 5 s by leaving something unread, nor for more than 30 s by keeping others from being
+// accepted. What is entered holds it up until it is left.
 //
 // Asking costs some 0.1 µs for each connection. However many there are, it takes an eighth of a core at most: then pulses are further apart.
 package ear

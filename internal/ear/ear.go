@@ -17,9 +17,11 @@ const (
 	nearPulse = 10 * time.Millisecond
 	// settle is how much longer than the probe a heartbeat may take from the socket to its handler.
 	settle = 50 * time.Millisecond
-	// lookAgain is when to ask again whether what was unread is read, and readWithin how long that is waited for.
-	lookAgain  = 2 * time.Millisecond
-	readWithin = 5 * time.Second
+	// lookAgain is when to ask again whether who waited is in and what was unread is read, and enterWithin and readWithin how long that is
+	// waited for.
+	lookAgain   = 2 * time.Millisecond
+	enterWithin = 30 * time.Second
+	readWithin  = 5 * time.Second
 	// costly is how many times longer than asking the kernel takes the next pulse is away.
 	costly = 8
 )
@@ -95,8 +97,9 @@ type probe struct {
 	last     time.Time     // the latest pulse
 	listened time.Duration // what it returned
 	stage    stage
-	began    time.Time     // when the probe did
+	began    time.Time     // when the stage did
 	named    time.Duration // what has passed when the probe is through
+	asked    []uint64      // connections that are in when all are that waited
 	unread   []unread
 	cost     time.Duration // what it took to find them
 	again    time.Duration // what it took to look again
@@ -161,22 +164,23 @@ func (p *probe) pulse(now time.Time) {
 		return
 	}
 	p.listened = p.ear.source.Pulse(now)
-	if p.stage == idle && !p.ear.sockets.crowded.Load() {
+	if p.stage == idle {
 		p.stage, p.began, p.named = accepting, now, p.listened-settle
+		p.asked = p.ear.sockets.asked(p.asked)
 	}
 }
 
 // advance takes the probe as far as it can go now.
 func (p *probe) advance(now time.Time) error {
-	late := now.Sub(p.began) >= readWithin
-	if p.stage == accepting && (late || !p.ear.sockets.backlog()) {
-		p.stage, p.unread = reading, p.ear.sockets.unread(p.unread[:0])
-		p.cost = time.Since(now)
+	stood := now.Sub(p.began)
+	if p.stage == accepting && (stood >= enterWithin || p.ear.sockets.entered(p.asked)) {
+		p.stage, p.began, p.unread = reading, now, p.ear.sockets.unread(p.unread[:0])
+		p.cost, stood = time.Since(now), 0
 	} else if p.stage == reading {
 		p.unread = p.ear.sockets.still(p.unread)
 		p.again = time.Since(now)
 	}
-	if p.stage == reading && (late || len(p.unread) == 0) {
+	if p.stage == reading && (stood >= readWithin || len(p.unread) == 0) {
 		p.stage = first
 		return p.send()
 	}

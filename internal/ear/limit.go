@@ -3,37 +3,137 @@ package ear
 import (
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
-// Limit returns a listener whose connections are tracked, and which has at most n of them open at a time; others wait to be accepted, and
-// the listening clock waits with them.
+const (
+	// idleFor is how long a connection must have waited for its next request before it may be closed for another one, and beginFor how
+	// long one whose first request, or TLS handshake, has begun.
+	idleFor  = time.Second
+	beginFor = 5 * time.Second
+	// roomAgain is when room is looked for again if there was none.
+	roomAgain = 10 * time.Millisecond
+)
+
+// Limit returns a listener whose connections are tracked, and which has at most n of them open at a time, and one that waits for a place.
+// For that one a connection is closed on which no request is under way: the one that has been idle longest, for some time at least. Say
+// with [Conn.Begin] and [Conn.End] when a request is under way.
 func (s *Sockets) Limit(l net.Listener, n int) net.Listener {
-	s.Listen(l)
-	return &limitListener{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{}), sockets: s}
+	limited := &limitListener{
+		Listener: l, fd: descriptorOf(l), places: make(chan struct{}, n), closed: make(chan struct{}), sockets: s,
+	}
+	if _, known := queued(limited.fd); !known {
+		s.Listen(l)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limited = append(s.limited, limited)
+	return limited
+}
+
+// Crowded reports whether a connection waits for a place.
+func (s *Sockets) Crowded() bool { return s.crowded.Load() }
+
+// Evicted returns how many idle connections were closed because others waited for a place.
+func (s *Sockets) Evicted() uint64 { return s.evicted.Load() }
+
+// Begin notes that a request is being handled: the connection is not closed for another one before End.
+func (c *Conn) Begin() { c.idleSince.Store(inRequest) }
+
+// End notes that the answer is written.
+func (c *Conn) End() {
+	c.served.Store(true)
+	c.idleSince.Store(int64(time.Since(c.sockets.began)))
+}
+
+// inRequest is the idleSince of a connection on which a request is under way.
+const inRequest = -1
+
+// evictable reports whether the connection may be closed for another one, by its state alone.
+func (c *Conn) evictable(now int64) bool {
+	since := c.idleSince.Load()
+	if since == inRequest {
+		return false
+	}
+	if !c.served.Load() && c.reads.Load() > 0 {
+		return now-since >= int64(beginFor)
+	}
+	return now-since >= int64(idleFor)
+}
+
+// evict closes the connection that has been idle longest, if one may be closed. One that holds something unread is not idle: its request
+// has come, and nobody has had the time for it.
+func (s *Sockets) evict() {
+	if c := s.longestIdle(); c != nil {
+		s.evicted.Add(1)
+		_ = c.Close()
+	}
+}
+
+func (s *Sockets) longestIdle() *Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		now := int64(time.Since(s.began))
+		var oldest *Conn
+		for _, c := range s.open {
+			if c.evictable(now) && (oldest == nil || c.idleSince.Load() < oldest.idleSince.Load()) {
+				oldest = c
+			}
+		}
+		if oldest == nil {
+			return nil
+		}
+		s.fds = append(s.fds[:0], oldest.fd)
+		if !s.poller.ask(s.fds) {
+			return nil
+		}
+		since := oldest.idleSince.Load()
+		if !s.poller.readable(0) && since != inRequest {
+			return oldest
+		}
+		oldest.idleSince.CompareAndSwap(since, now) // it is not the longest idle one any more
+	}
 }
 
 type limitListener struct {
 	net.Listener
 
-	places  chan struct{} // holds a token for each open connection; never closed
-	closed  chan struct{} // closed by Close
-	sockets *Sockets
-	once    sync.Once
+	fd       int           // -1 if the kernel cannot be asked about it
+	places   chan struct{} // holds a token for each open connection; never closed
+	closed   chan struct{} // closed by Close
+	sockets  *Sockets
+	accepted atomic.Uint64 // connections that have a place, or had one
+	waits    atomic.Bool   // an accepted connection has none yet
+	once     sync.Once
 }
 
+// Accept waits for a connection, and for a place for it. One that waits is tracked already: what it says is unread.
 func (l *limitListener) Accept() (net.Conn, error) {
-	if !l.place() {
-		return nil, net.ErrClosed
-	}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.places
 		return nil, err
 	}
-	return l.sockets.track(c, func() { <-l.places }), nil
+	l.waits.Store(true)
+	defer l.waits.Store(false)
+	placed := false
+	tracked := l.sockets.track(c, func() {
+		if placed {
+			<-l.places
+		}
+	})
+	if !l.place() {
+		_ = tracked.Close()
+		return nil, net.ErrClosed
+	}
+	placed = true
+	tracked.idleSince.Store(int64(time.Since(l.sockets.began)))
+	l.accepted.Add(1)
+	return tracked, nil
 }
 
-// place waits for a place, and says whether there is one.
+// place waits for a place, and reports whether there is one.
 func (l *limitListener) place() bool {
 	select {
 	case l.places <- struct{}{}:
@@ -42,12 +142,37 @@ func (l *limitListener) place() bool {
 	}
 	l.sockets.crowded.Store(true)
 	defer l.sockets.crowded.Store(false)
-	select {
-	case l.places <- struct{}{}:
-		return true
-	case <-l.closed:
-		return false
+	tick := time.NewTicker(roomAgain)
+	defer tick.Stop()
+	for {
+		l.sockets.evict()
+		select {
+		case l.places <- struct{}{}:
+			return true
+		case <-tick.C:
+		case <-l.closed:
+			return false
+		}
 	}
+}
+
+// asked returns how many connections will have had a place once all have that wait for one now. Who is let in meanwhile is counted twice
+// rather than not at all.
+func (l *limitListener) asked() uint64 {
+	waiting, _ := queued(l.fd)
+	if l.waits.Load() {
+		waiting++
+	}
+	return l.accepted.Load() + waiting
+}
+
+// entered reports whether all have a place that waited when asked returned that number.
+func (l *limitListener) entered(asked uint64) bool {
+	if l.accepted.Load() >= asked {
+		return true
+	}
+	waiting, _ := queued(l.fd)
+	return waiting == 0 && !l.waits.Load()
 }
 
 // Close closes the listener; the connections stay open.

@@ -6,33 +6,39 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Sockets are the connections of an input, so that it can be told which of them hold something that nobody has read yet.
 type Sockets struct {
-	crowded atomic.Bool // connections wait to be accepted because there are too many
+	began   time.Time
+	crowded atomic.Bool   // a connection waits for a place
+	evicted atomic.Uint64 // connections that were closed for one that waited
 
-	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
-	listeners []int         // their descriptors
-	open      map[int]*Conn // by descriptor
-	fds       []int         // room for a question
+	mu        sync.Mutex       // guards the fields below, and keeps the descriptors from being closed
+	listeners []int            // descriptors of those of which it is known only whether connections wait
+	limited   []*limitListener // those of which it is known how many do
+	open      map[int]*Conn    // by descriptor
+	fds       []int            // room for a question
 	poller    poller
 	watch     watch
 }
 
 // NewSockets returns no sockets.
-func NewSockets() *Sockets { return &Sockets{open: make(map[int]*Conn)} }
+func NewSockets() *Sockets { return &Sockets{began: time.Now(), open: make(map[int]*Conn)} }
 
 // Conn is a connection that is tracked.
 type Conn struct {
 	net.Conn
 
-	sockets *Sockets
-	once    sync.Once
-	closed  func() // may be nil
-	fd      int
-	reads   atomic.Uint64
-	quiet   atomic.Bool // nobody reads from it for long, and nothing is expected
+	sockets   *Sockets
+	once      sync.Once
+	closed    func() // may be nil
+	fd        int
+	reads     atomic.Uint64
+	quiet     atomic.Bool  // nobody reads from it for long, and nothing is expected
+	served    atomic.Bool  // it has had a request that is answered
+	idleSince atomic.Int64 // nanoseconds since the sockets began, or inRequest; of those of a limited listener
 }
 
 // unread is a connection that holds something that nobody has read.
@@ -65,7 +71,7 @@ func (s *Sockets) Listen(l net.Listener) {
 func (s *Sockets) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = nil
+	s.listeners, s.limited = nil, nil
 }
 
 // Track adds a connection, until it is closed through what is returned. It must be read and closed through that only.
@@ -74,6 +80,7 @@ func (s *Sockets) Track(c net.Conn) *Conn { return s.track(c, nil) }
 // track is like Track; closed is called once when the connection is.
 func (s *Sockets) track(c net.Conn, closed func()) *Conn {
 	tracked := &Conn{Conn: c, sockets: s, closed: closed, fd: descriptorOf(c)}
+	tracked.idleSince.Store(inRequest)
 	if tracked.fd >= 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -92,19 +99,36 @@ func (s *Sockets) remove(c *Conn) {
 	}
 }
 
-// backlog says whether connections wait to be accepted.
-func (s *Sockets) backlog() bool {
+// asked notes in room how many connections each limited listener will have let in once all are in that wait now.
+func (s *Sockets) asked(room []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	room = room[:0]
+	for _, l := range s.limited {
+		room = append(room, l.asked())
+	}
+	return room
+}
+
+// entered reports whether all connections are in that waited when asked returned those numbers. Of a listener of which it is not known how
+// many wait, nobody does.
+func (s *Sockets) entered(asked []uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, l := range s.limited {
+		if i < len(asked) && !l.entered(asked[i]) {
+			return false
+		}
+	}
 	if !s.poller.ask(s.listeners) {
-		return false
+		return true
 	}
 	for i := range s.listeners {
 		if s.poller.readable(i) {
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // begin makes ready for questions, until end is called.

@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxMap is how many bits the bitmap of a filter has at most. A filter holds it in its instructions, of which the kernel takes 4,096.
+	maxMap = 1 << 15
+	// fold is what the words of an IPv6 address are folded into one with; any odd number.
+	fold = 0x9e3779b1
+	// networkHeader is where an instruction finds the IP header (SKF_NET_OFF of linux/filter.h).
+	networkHeader = math.MaxUint32 - 0xfffff
+	// atEnd marks a jump behind the tree.
+	atEnd = math.MaxUint32
+)
+
+// salt makes the hash of a place one that nobody else knows. Its numbers are odd.
+type salt [3]uint32
+
+// hash returns the number of the bit of a place, of size many, which is a power of 2.
+func (s salt) hash(at place, size int) uint32 {
+	h := (uint32(at>>16)*s[0] ^ uint32(at&0xffff)*s[1]) * s[2]
+	return uint32(uint64(h) * uint64(size) >> 32)
+}
+
+// filter returns a filter that sends what comes from a known place, or from one with the same hash, to the first socket, and all else to the
+// second. If it cannot tell, that is the first.
+func (s salt) filter(known []place, size int) []unix.SockFilter {
+	words := make([]uint32, size/32)
+	for _, at := range known {
+		h := s.hash(at, size)
+		words[h/32] |= 1 << (h % 32)
+	}
+	shift := uint32(32)
+	for n := size; n > 1; n /= 2 {
+		shift--
+	}
+	program := append(s.hashing(),
+		op(unix.BPF_ALU|unix.BPF_RSH|unix.BPF_K, shift),
+		op(unix.BPF_ST, 0),
+		op(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 31),
+		op(unix.BPF_ST, 1), // M[1]: the bit of the word
+		op(unix.BPF_LD|unix.BPF_MEM, 0),
+		op(unix.BPF_ALU|unix.BPF_RSH|unix.BPF_K, 5), // A: the word
+	)
+	program = append(program, tree(words, 0)...)
+	for i := range program {
+		if program[i].Code == unix.BPF_JMP|unix.BPF_JA && program[i].K == atEnd {
+			program[i].K = uint32(len(program) - i - 1) //nolint:gosec // it is short
+		}
+	}
+	return append(program,
+		op(unix.BPF_LDX|unix.BPF_MEM, 1),
+		op(unix.BPF_ALU|unix.BPF_RSH|unix.BPF_X, 0),
+		op(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 1),
+		op(unix.BPF_ALU|unix.BPF_XOR|unix.BPF_K, 1),
+		op(unix.BPF_RET|unix.BPF_A, 0),
+	)
+}
+
+// hashing returns the instructions that leave the hash of where a datagram comes from in A. Behind extension headers of IPv6 it does not
+// find the port, and takes what stands there for it.
+func (s salt) hashing() []unix.SockFilter {
+	const alu, word = unix.BPF_ALU | unix.BPF_K, unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	v4 := []unix.SockFilter{
+		op(unix.BPF_LD|unix.BPF_MEM, 0),
+		op(alu|unix.BPF_AND, 15),
+		op(alu|unix.BPF_LSH, 2),
+		op(unix.BPF_MISC|unix.BPF_TAX, 0), // X: the length of the header
+		op(unix.BPF_LD|unix.BPF_H|unix.BPF_IND, networkHeader),
+		op(alu|unix.BPF_MUL, s[1]),
+		op(unix.BPF_ST, 1),
+		op(word, networkHeader+12),
+	}
+	v6 := []unix.SockFilter{
+		op(unix.BPF_LD|unix.BPF_H|unix.BPF_ABS, networkHeader+40),
+		op(alu|unix.BPF_MUL, s[1]),
+		op(unix.BPF_ST, 1),
+		op(word, networkHeader+8),
+	}
+	for at := uint32(12); at < 24; at += 4 {
+		v6 = append(v6,
+			op(alu|unix.BPF_MUL, fold),
+			op(unix.BPF_MISC|unix.BPF_TAX, 0),
+			op(word, networkHeader+at),
+			op(unix.BPF_ALU|unix.BPF_XOR|unix.BPF_X, 0),
+		)
+	}
+	v4 = append(v4, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(v6)))) //nolint:gosec // it is short
+	program := []unix.SockFilter{
+		op(unix.BPF_LD|unix.BPF_B|unix.BPF_ABS, networkHeader),
+		op(unix.BPF_ST, 0),
+		op(alu|unix.BPF_RSH, 4),
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(v4)), K: 6}, //nolint:gosec // it is short
+	}
+	program = append(append(program, v4...), v6...)
+	return append(program,
+		op(alu|unix.BPF_MUL, s[0]),
+		op(unix.BPF_MISC|unix.BPF_TAX, 0),
+		op(unix.BPF_LD|unix.BPF_MEM, 1),
+		op(unix.BPF_ALU|unix.BPF_XOR|unix.BPF_X, 0),
+		op(alu|unix.BPF_MUL, s[2]),
+	)
+}
+
+// tree returns the instructions that load the word whose number is in A, of those that begin with the first, and jump behind the tree.
+func tree(words []uint32, first uint32) []unix.SockFilter {
+	same := true
+	for _, w := range words {
+		same = same && w == words[0]
+	}
+	if same {
+		return []unix.SockFilter{op(unix.BPF_LD|unix.BPF_IMM, words[0]), op(unix.BPF_JMP|unix.BPF_JA, atEnd)}
+	}
+	half := len(words) / 2
+	middle := first + uint32(half) //nolint:gosec // there are few words
+	left, right := tree(words[:half], first), tree(words[half:], middle)
+	node := []unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jt: uint8(min(len(left), math.MaxUint8)), K: middle}} //nolint:gosec // bounded
+	if len(left) > math.MaxUint8 {                                                                                                   // too far for anything but a jump without a condition
+		node[0].Jt, node[0].Jf = 0, 1
+		node = append(node, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(left)))) //nolint:gosec // it is short
+	}
+	return append(append(node, left...), right...)
+}
+
+func op(code uint16, k uint32) unix.SockFilter { return unix.SockFilter{Code: code, K: k} }
