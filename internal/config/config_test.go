@@ -42,7 +42,9 @@ func TestResolveFull(t *testing.T) {
 			"nothing-special": {},
 		},
 		Flapping: config.Flapping{Threshold: 7, Window: 15 * time.Minute},
-		Source:   config.Source{MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second},
+		Source: config.Source{
+			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute, RetireAfter: 20 * time.Minute,
+		},
 		Gateway: config.Gateway{
 			MaxConnections: 600_000, MaxConnectionsPerAddress: 1000, AcceptRate: 5000,
 			HandshakeTimeout: 3 * time.Second, MaxHandshakes: 4, IdleTimeout: 10 * time.Minute, MaxLine: 2048,

@@ -161,7 +161,7 @@ func TestWindowRestart(t *testing.T) {
 
 // Silence that a window excused before a restart is excused after it: up to the window's end, or what was left of the timeout after it.
 func TestWindowRestartExcuses(t *testing.T) {
-	const timeout, allowance = 10 * time.Minute, 200 * time.Second
+	const timeout, grace = 10 * time.Minute, 210 * time.Second
 	for _, c := range []struct {
 		name            string
 		listened, again time.Duration // when the process before listened last, and when the next one begins
@@ -171,8 +171,8 @@ func TestWindowRestartExcuses(t *testing.T) {
 		{"open", 90 * time.Minute, 100 * time.Minute, "excused", 20*time.Minute + timeout},
 		{"ended meanwhile", 90 * time.Minute, 5 * time.Hour, "excused", timeout},
 		{"ended lately", 124 * time.Minute, 5 * time.Hour, "excused", timeout - 4*time.Minute},
-		{"ended long ago", 131 * time.Minute, 5 * time.Hour, "excused", allowance},
-		{"counts", 90 * time.Minute, 100 * time.Minute, "counts", allowance},
+		{"ended long ago", 131 * time.Minute, 5 * time.Hour, "excused", grace},
+		{"counts", 90 * time.Minute, 100 * time.Minute, "counts", grace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, cron.Config{})
