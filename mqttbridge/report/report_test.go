@@ -239,8 +239,8 @@ func TestDiscovery(t *testing.T) {
 				map[string]any{"topic": "plant/holter/source/mqtt/status", "payload_available": "online", "payload_not_available": "offline"},
 			},
 			"availability_mode": "all",
-			"device": map[string]any{"identifiers": []any{"holter_plant/holter_Pump/1 ü"}, "name": "Pump/1 ü"},
-			"origin": map[string]any{"name": "holter", "support_url": "https://github.com/holter-iot/holter"},
+			"device":            map[string]any{"identifiers": []any{"holter_plant/holter_Pump/1 ü"}, "name": "Pump/1 ü"},
+			"origin":            map[string]any{"name": "holter", "support_url": "https://github.com/holter-iot/holter"},
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %v\nwant %v", got, want)

@@ -184,7 +184,9 @@ func TestPending(t *testing.T) {
 		f, b := newFleet(t, 0), newBroker()
 		f.happen("a", liveness.DeviceOnline)
 		f.happen("asked", liveness.DeviceOnline)
-		f.change("a", func(v *liveness.View) { v.Seq, v.State, v.Decided, v.Reason = 2, liveness.Pending, liveness.Offline, liveness.Silence })
+		f.change("a", func(v *liveness.View) {
+			v.Seq, v.State, v.Decided, v.Reason = 2, liveness.Pending, liveness.Offline, liveness.Silence
+		})
 		f.change("asked", func(v *liveness.View) { v.State = liveness.Suspect })
 		b.connect(false)
 		start(t, report.Config{Registry: f, Events: f.log, Publisher: b, HomeAssistant: true})
