@@ -91,12 +91,21 @@ type site struct {
 
 func start(tb testing.TB, cfg mqttbridge.Config) *site {
 	tb.Helper()
+	return startAfter(tb, cfg, func(*liveness.Registry) error { return nil })
+}
+
+// startAfter starts a bridge in a process that goes on with what another one left.
+func startAfter(tb testing.TB, cfg mqttbridge.Config, restore func(*liveness.Registry) error) *site {
+	tb.Helper()
 	log, err := liveness.NewLog(0)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	s := &site{TB: tb, log: log}
 	if s.registry, err = liveness.New(log, liveness.Config{Policy: liveness.Policy{CloseGrace: 50 * time.Millisecond}}); err != nil {
+		tb.Fatal(err)
+	}
+	if err := restore(s.registry); err != nil {
 		tb.Fatal(err)
 	}
 	if cfg.Name == "" {
@@ -257,6 +266,55 @@ func TestBehind(t *testing.T) {
 	s.until("the gateway", func() bool { return s.state("far") == "online" })
 	if v, err := s.registry.Device("far"); err != nil || v.Source != "site/radio" {
 		t.Errorf("the device behind the gateway is %+v, %v", v, err)
+	}
+}
+
+// A bridge that was renamed finds what the broker retains of its devices: nobody is alive again because of that.
+func TestRenamed(t *testing.T) {
+	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
+	c := client(t, broker.URL())
+	const listened, timeout = time.Hour, 4 * time.Second
+	devices := []liveness.Record{
+		{ID: "dead", State: liveness.Online, Last: listened - timeout/2},
+		{ID: "long-dead", State: liveness.Offline, Reason: liveness.Silence, Last: listened - time.Minute},
+		{ID: "lost", State: liveness.Online, Last: listened - timeout/2},
+		{ID: "living", State: liveness.Online, Last: listened - timeout/2},
+	}
+	for _, d := range devices {
+		publish(t, c, "fleet/"+d.ID+"/status", map[bool]string{false: "online", true: "offline"}[d.ID == "lost"], true)
+	}
+	began := time.Now()
+	s := startAfter(t, mqttbridge.Config{
+		Name: "new", URL: broker.URL(), ReconnectGrace: time.Second / 2, Conventions: []convention.Convention{plain{timeout: timeout}},
+	}, func(r *liveness.Registry) error {
+		err := r.RestoreSource(liveness.SourceRecord{Name: "old", Listened: listened, At: began.Add(-time.Second)})
+		for i, d := range devices {
+			d.Num, d.Source, d.Seq, d.Since = uint32(i+1), "old", 1, began.Add(-time.Minute) //nolint:gosec // a few
+			d.Announced.Timeout = timeout
+			err = errors.Join(err, r.Restore(d))
+		}
+		return err
+	})
+	s.until("the verdicts", func() bool {
+		publish(t, c, "fleet/living/beat", "beat", false)
+		return s.state("dead") == "offline silence" && s.state("lost") == "offline will"
+	})
+	for id, want := range map[string]string{"long-dead": "offline silence", "living": "online"} {
+		if got := s.state(id); got != want {
+			t.Errorf("%s is %s, want %s", id, got, want)
+		}
+	}
+	events, err := s.log.Read(nil, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == liveness.DeviceOnline {
+			t.Errorf("%s came back: %+v", e.Subject, e)
+		}
+	}
+	if v, err := s.registry.Device("dead"); err != nil || v.Source != "new" || v.HeardSilence < timeout {
+		t.Errorf("%+v, %v; want its silence at the new bridge", v, err)
 	}
 }
 

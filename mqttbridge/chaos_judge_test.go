@@ -155,13 +155,22 @@ func (p *post) weigh(e *liveness.Event, deaf []window, out *findings) {
 	} else {
 		out.verdicts++
 		out.least, out.most = min(out.least, e.HeardSilence), max(out.most, e.HeardSilence)
-		if e.HeardSilence < e.Timeout || e.HeardSilence > e.Timeout+p.allowance+behind {
-			p.wrong("%s; want %v to %v", show(e), e.Timeout, e.Timeout+p.allowance+behind)
+		if most := e.Timeout + p.putOff() + behind; e.HeardSilence < e.Timeout || e.HeardSilence > most {
+			p.wrong("%s; want %v to %v", show(e), e.Timeout, most)
 		}
 	}
 	if d.Killed.IsZero() || d.Killed.After(e.Time) {
 		p.acquit(e, deafTime, out)
 	}
+}
+
+// putOff is by how much the fault puts a verdict off at most: a cut gives each device its interval and the reconnect grace to come back.
+// MaxGap is so long that there are no stalls.
+func (p *post) putOff() time.Duration {
+	if p.deaf == 0 {
+		return 0
+	}
+	return p.interval + p.reconnect
 }
 
 func later(a, b time.Time) time.Time {

@@ -21,7 +21,7 @@ import (
 // scale is how large a fleet is, how patient the bridge is with it, and for how long a fault lasts.
 type scale struct {
 	living, dead, wills          int
-	interval, timeout, allowance time.Duration
+	interval, timeout, reconnect time.Duration
 	probeTimeout, pause          time.Duration
 	full                         bool
 }
@@ -33,7 +33,7 @@ func scaled(tb testing.TB) scale {
 	text := os.Getenv("HOLTER_TEST_FLEET")
 	if text == "" {
 		return scale{
-			living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, allowance: 2 * time.Second,
+			living: 1000, dead: 90, wills: 50, interval: 500 * time.Millisecond, timeout: 2 * time.Second, reconnect: 2 * time.Second,
 			probeTimeout: time.Second, pause: 3 * time.Second,
 		}
 	}
@@ -42,7 +42,7 @@ func scaled(tb testing.TB) scale {
 		tb.Fatalf("HOLTER_TEST_FLEET is %q, want a number of devices", text)
 	}
 	return scale{
-		living: n, dead: n / 10, wills: n / 100, interval: time.Second, timeout: 5 * time.Second, allowance: 5 * time.Second,
+		living: n, dead: n / 10, wills: n / 100, interval: time.Second, timeout: 5 * time.Second, reconnect: 5 * time.Second,
 		probeTimeout: 5 * time.Second, pause: 30 * time.Second, full: true,
 	}
 }
@@ -159,7 +159,7 @@ func (w *world) post(f fault) *post {
 	p := &post{world: w, fault: f, told: &recorder{}, link: testmqtt.Proxy(w, w.broker.Addr()), grace: time.Second / 2}
 	p.cfg = mqttbridge.Config{
 		Name: "site", URL: p.link.URL(), Conventions: []convention.Convention{plain{timeout: w.timeout}},
-		ProbeTimeout: w.probeTimeout, ReconnectGrace: w.allowance, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
+		ProbeTimeout: w.probeTimeout, ReconnectGrace: w.reconnect, ReconnectMax: 2 * time.Second, ConnectTimeout: 3 * time.Second,
 		MaxGap: 10 * time.Second, // a machine that is busy is not to look like a fault
 	}
 	w.posts = append(w.posts, p)

@@ -85,7 +85,7 @@ func TestShortStops(t *testing.T) {
 	for _, stop := range []time.Duration{time.Second / 5, time.Second, 9 * time.Second / 5} {
 		t.Run(stop.String(), func(t *testing.T) {
 			s := scaled(t)
-			s.interval, s.timeout, s.allowance = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
+			s.interval, s.timeout, s.reconnect = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
 			s.probeTimeout, s.pause = 2*time.Second, stop
 			if s.full { // many messages in little time
 				s.interval, s.timeout = 2*s.interval, 2*s.timeout
@@ -103,7 +103,7 @@ func TestShortStops(t *testing.T) {
 func TestStallInTwoSteps(t *testing.T) {
 	s := scaled(t)
 	s.living, s.dead, s.wills = 300, 30, 0
-	s.interval, s.timeout, s.allowance = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
+	s.interval, s.timeout, s.reconnect = 200*time.Millisecond, 600*time.Millisecond, 200*time.Millisecond
 	s.probeTimeout, s.pause = time.Second, 2*time.Second
 	w := newWorld(t, s)
 	begin := func(p *post) {

@@ -26,6 +26,7 @@ import (
 type Broker struct {
 	config   Config
 	log      *slog.Logger
+	registry *liveness.Registry
 	source   *liveness.Source
 	server   *mqtt.Server
 	inline   *mqtt.Client // publishes for the program
@@ -42,8 +43,8 @@ type Broker struct {
 	mu    sync.Mutex // guards conns
 	conns map[*conn]struct{}
 
-	patience func() (context.Context, context.CancelFunc) // for a login; set by Run
-	closing  atomic.Bool                                  // the end of connections is the broker's doing, not the clients'
+	patience func(time.Duration) (context.Context, context.CancelFunc) // for what a CONNECT waits for; set by Run
+	closing  atomic.Bool                                               // the end of connections is the broker's doing, not the clients'
 	counts   counters
 }
 
@@ -54,7 +55,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Broker,
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{config: cfg, log: cfg.Logger, sockets: ear.NewSockets(), conns: make(map[*conn]struct{})}
+	b := &Broker{config: cfg, log: cfg.Logger, registry: registry, sockets: ear.NewSockets(), conns: make(map[*conn]struct{})}
 	b.closer.init(cfg.CloseRate)
 	b.counts.init()
 	if err := b.newServer(); err != nil {
@@ -122,7 +123,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	b.sockets.Listen(b.listener)
 	group, ctx := errgroup.WithContext(ctx)
-	b.patience = func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, b.config.ConnectTimeout) }
+	b.patience = func(d time.Duration) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 	group.Go(func() error {
 		if err := b.ear.Run(ctx); err != nil {
 			return fmt.Errorf("broker: %w", err)

@@ -51,6 +51,7 @@ func runChild() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
+	go func() { _ = registry.Run(ctx) }()
 	b, err := broker.New(ctx, registry, broker.Config{Listen: "127.0.0.1:0", MaxClients: 1000, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ func (cl *closer) run(ctx context.Context) {
 	}
 }
 
-// end ends the connection; a client of MQTT 5 is told why. A device that was judged and heard since is left alone.
+// end ends the connection; a client of MQTT 5 that was greeted is told why (MQTT 5, 3.14). A device that was judged and heard since is left
+// alone.
 func (c *conn) end(code packets.Code) {
 	if code == packets.ErrKeepAliveTimeout {
 		if !c.session.Judged() {
@@ -86,9 +87,12 @@ func (c *conn) end(code packets.Code) {
 		}
 		c.broker.counts.closed.Add(1)
 	}
-	if c.client.Properties.ProtocolVersion >= 5 {
-		_ = c.broker.server.DisconnectClient(c.client, code) // what it returns is the code
-		return
+	if c.client.Properties.ProtocolVersion >= 5 && c.greeted.Load() {
+		_ = c.client.WritePacket(packets.Packet{
+			FixedHeader: packets.FixedHeader{Type: packets.Disconnect}, ReasonCode: code.Code,
+			Properties: packets.Properties{ReasonString: code.Reason},
+		})
 	}
-	c.client.Stop(code)
+	// Not client.Stop: if that comes between two packets, the implementation takes it for a goodbye, and drops the will.
+	_ = c.client.Net.Conn.Close()
 }

@@ -37,11 +37,19 @@ func start(tb testing.TB, fleet liveness.Config, cfg broker.Config) *station {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	registry, err := liveness.New(log, fleet)
+	s := startAt(tb, log, fleet, cfg)
+	s.log = log
+	return s
+}
+
+// startAt starts a broker whose events go to a sink.
+func startAt(tb testing.TB, sink liveness.Sink, fleet liveness.Config, cfg broker.Config) *station {
+	tb.Helper()
+	registry, err := liveness.New(sink, fleet)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &station{tb: tb, registry: registry, log: log}
+	s := &station{tb: tb, registry: registry}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

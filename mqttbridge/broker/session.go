@@ -29,7 +29,7 @@ func (c *conn) connect(cl *mqtt.Client, pk packets.Packet) (why Reason, code pac
 		}
 		c.will = true
 	}
-	ctx, cancel := b.patience()
+	ctx, cancel := b.patience(b.config.ConnectTimeout)
 	defer cancel()
 	switch err := b.config.Auth.Login(ctx, cl.ID, string(pk.Connect.Username), pk.Connect.Password, c.RemoteAddr()); {
 	case errors.Is(err, ErrLogins) || errors.Is(err, context.DeadlineExceeded):
@@ -37,12 +37,17 @@ func (c *conn) connect(cl *mqtt.Client, pk packets.Packet) (why Reason, code pac
 	case err != nil:
 		return Denied, atLeast5(cl, packets.ErrBadUsernameOrPassword, packets.ErrMalformedUsername) // 3.1.1: bad user name or password
 	}
+	soon, cancel := b.patience(commitTimeout)
+	defer cancel()
 	c.release = b.turns.take(cl.ID)
-	return c.open(cl, pk.Connect.Keepalive)
+	return c.open(soon, cl, pk.Connect.Keepalive)
 }
 
-// open opens the device's session. The keep alive is in seconds.
-func (c *conn) open(cl *mqtt.Client, keepAlive uint16) (why Reason, code packets.Code) {
+// commitTimeout is how long a client waits for what its CONNECT has caused to be stored.
+const commitTimeout = 2 * time.Second
+
+// open opens the device's session, and waits until that is committed, if anything is to be. The keep alive is in seconds.
+func (c *conn) open(ctx context.Context, cl *mqtt.Client, keepAlive uint16) (why Reason, code packets.Code) {
 	interval := time.Duration(keepAlive) * time.Second
 	timeout := interval + interval/2
 	if !c.device {
@@ -58,6 +63,13 @@ func (c *conn) open(cl *mqtt.Client, keepAlive uint16) (why Reason, code packets
 			return Full, atLeast5(cl, packets.ErrQuotaExceeded, packets.ErrServerUnavailable)
 		case err != nil:
 			return Busy, busy(cl)
+		}
+		if c.session.Pending() {
+			c.land() // the heartbeat is in; the clock goes on
+			if c.broker.registry.Commit(ctx) != nil {
+				c.session.Close(c.broker.now(), liveness.Closed)
+				return Busy, packets.ErrServerUnavailable
+			}
 		}
 	}
 	_ = c.Conn.SetReadDeadline(time.Time{})

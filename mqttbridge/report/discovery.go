@@ -18,12 +18,13 @@ type Discovery struct {
 	PayloadOff          string         `json:"payload_off"`
 	JSONAttributesTopic string         `json:"json_attributes_topic"`
 	Availability        []Availability `json:"availability"`
+	AvailabilityMode    string         `json:"availability_mode"`
 	QoS                 int            `json:"qos"`
 	Device              DiscoveryOf    `json:"device"`
 	Origin              Origin         `json:"origin"`
 }
 
-// Availability says where to hear of the reporter itself.
+// Availability says where to hear of the reporter itself, or of the device's source.
 type Availability struct {
 	Topic        string `json:"topic"`
 	Available    string `json:"payload_available"`
@@ -81,16 +82,21 @@ func discoveryFilter(discoveryPrefix string) string {
 	return discoveryPrefix + "/binary_sensor/+/" + objectID + "/config"
 }
 
-// discovery returns the payload for a device. Reporters with other prefixes make others of the same id.
-func discovery(prefix, id string) []byte {
+// discovery returns the payload for a device that is heard by a source; one that was never heard has none. Reporters with other prefixes
+// make others of the same id.
+func discovery(prefix, id, source string) []byte {
 	unique := "holter_" + prefix + "_" + id
+	available := []Availability{{Topic: StatusTopic(prefix), Available: Online, NotAvailable: Offline}}
+	if source != "" {
+		available = append(available, Availability{Topic: SourceTopic(prefix, source), Available: Online, NotAvailable: Offline})
+	}
 	b, err := json.Marshal(Discovery{
 		Name: "Connectivity", UniqueID: unique, DeviceClass: "connectivity", StateTopic: StateTopic(prefix, id),
 		ValueTemplate: valueTemplate, PayloadOn: "ON", PayloadOff: "OFF", JSONAttributesTopic: StateTopic(prefix, id),
-		Availability: []Availability{{Topic: StatusTopic(prefix), Available: Online, NotAvailable: Offline}},
-		QoS:          1,
-		Device:       DiscoveryOf{Identifiers: []string{unique}, Name: id},
-		Origin:       Origin{Name: "holter", URL: "https://github.com/holter-iot/holter"},
+		Availability: available, AvailabilityMode: "all",
+		QoS:    1,
+		Device: DiscoveryOf{Identifiers: []string{unique}, Name: id},
+		Origin: Origin{Name: "holter", URL: "https://github.com/holter-iot/holter"},
 	})
 	if err != nil {
 		panic(err) // strings

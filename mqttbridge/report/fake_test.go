@@ -165,9 +165,10 @@ type fakeFleet struct {
 	t   *testing.T
 	log *liveness.Log
 
-	mu    sync.Mutex // guards the fields below
-	views map[string]liveness.View
-	order []string
+	mu      sync.Mutex // guards the fields below
+	views   map[string]liveness.View
+	order   []string
+	sources []*liveness.Source
 }
 
 func newFleet(t *testing.T, keep int) *fakeFleet {
@@ -177,6 +178,12 @@ func newFleet(t *testing.T, keep int) *fakeFleet {
 		t.Fatal(err)
 	}
 	return &fakeFleet{t: t, log: log, views: make(map[string]liveness.View)}
+}
+
+func (f *fakeFleet) Sources() []*liveness.Source {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.sources)
 }
 
 func (f *fakeFleet) List(buffer []liveness.View, from liveness.Cursor, limit int) ([]liveness.View, liveness.Cursor) {
@@ -204,7 +211,7 @@ func (f *fakeFleet) happen(id string, what liveness.Type) {
 		if !slices.Contains(f.order, id) {
 			f.order = append(f.order, id)
 		}
-		v.ID, v.From, v.Policy.Timeout, v.Epoch = id, "default", 90*time.Second, 1
+		v.ID, v.Source, v.From, v.Policy.Timeout, v.Epoch = id, "mqtt", "default", 90*time.Second, 1
 	}
 	v.Seq++
 	now := time.Now()
@@ -225,7 +232,7 @@ func (f *fakeFleet) happen(id string, what liveness.Type) {
 	}
 	f.mu.Unlock()
 	err := f.log.Append(f.t.Context(), []liveness.Event{{
-		Type: what, Reason: v.Reason, Subject: id, Seq: v.Seq, Epoch: v.Epoch, Time: now, Source: "mqtt", Policy: v.From, LastSeen: v.LastSeen,
+		Type: what, Reason: v.Reason, Subject: id, Seq: v.Seq, Epoch: v.Epoch, Time: now, Source: v.Source, Policy: v.From, LastSeen: v.LastSeen,
 		Deadline: v.LastSeen.Add(v.Policy.Timeout), HeardSilence: now.Sub(v.LastSeen), Timeout: v.Policy.Timeout, Maintenance: v.Maintenance,
 	}})
 	if err != nil {
@@ -237,6 +244,15 @@ func (f *fakeFleet) view(id string) liveness.View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.views[id]
+}
+
+// change changes the picture of a device, without an event.
+func (f *fakeFleet) change(id string, change func(*liveness.View)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v := f.views[id]
+	change(&v)
+	f.views[id] = v
 }
 
 // play lets n things happen to some devices.

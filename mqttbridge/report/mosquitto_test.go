@@ -150,6 +150,11 @@ func TestMosquitto(t *testing.T) {
 	random := randv2.New(randv2.NewPCG(7, 8)) //nolint:gosec // a test
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	f := newFleet(t, 0)
+	registry, _, end := newRegistry(t)
+	defer end()
+	source := addSource(t, registry, "mqtt")
+	f.sources = registry.Sources()
+	pulse(source)
 	for _, id := range []string{"a/b", "c+d", "#", "100%", "%2F", "ü x", "$SYS"} {
 		f.happen(id, liveness.DeviceOnline)
 	}
@@ -181,6 +186,11 @@ func TestMosquitto(t *testing.T) {
 	if got := w.get("holter/status"); got != "online" {
 		t.Errorf("status %q, want online", got)
 	}
+	if got := w.get("holter/source/mqtt/status"); got != "online" {
+		t.Errorf("status of the source %q, want online", got)
+	}
+	source.Deafen(time.Now())
+	eventually(t, "the source is deaf", func() bool { return w.get("holter/source/mqtt/status") == "offline" })
 	f.play(random, 50, 500)
 	f.happen("a/b", liveness.DeviceForgotten)
 	eventually(t, "the states follow", func() bool { return w.agrees(f) })
@@ -190,8 +200,10 @@ func TestMosquitto(t *testing.T) {
 
 	s.Kill()
 	f.play(random, 50, 300)
+	pulse(source)
 	s.Restart()
 	f.play(random, 50, 300)
+	eventually(t, "the source listens", func() bool { return w.get("holter/source/mqtt/status") == "online" })
 	eventually(t, "the states are right again after the broker was killed", func() bool { return w.agrees(f) && w.get("holter/status") == "online" })
 
 	s.Stop()

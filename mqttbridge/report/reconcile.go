@@ -91,9 +91,15 @@ func (r *Reporter) reconcile(ctx context.Context) error {
 // compare appends what a device lacks.
 func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensors map[string][]byte) []publication {
 	k, e := ofView(v)
+	if v.State == liveness.Pending { // its latest event is not in the log yet, and nobody is to be told before it is
+		k.seq--
+		r.devices[v.ID] = k
+		return batch
+	}
+	k.listed = true
 	r.devices[v.ID] = k
 	if r.cfg.HomeAssistant {
-		p := publication{DiscoveryTopic(r.cfg.DiscoveryPrefix, v.ID), discovery(r.cfg.Prefix, v.ID)}
+		p := r.sensor(v.ID, v.Source)
 		if !bytes.Equal(sensors[p.topic], p.payload) {
 			batch = append(batch, p)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 // Registry is what the reporter asks for the devices; *[liveness.Registry] is one.
 type Registry interface {
+	// Sources returns all sources.
+	Sources() []*liveness.Source
 	// List appends pictures of at most limit devices to buffer, from a place on, and returns the place to go on from, 0 at the end.
 	List(buffer []liveness.View, from liveness.Cursor, limit int) ([]liveness.View, liveness.Cursor)
 }
@@ -79,8 +82,9 @@ func (c Config) withDefaults() (Config, error) {
 // Reporter publishes the states of devices. Make one with [New].
 type Reporter struct {
 	cfg       Config
-	devices   map[string]known // what the broker retains, or is about to; owned by Run. About 100 B per device
-	refused   bool             // it was said that the broker does not let us read
+	devices   map[string]known  // what the broker retains, or is about to; owned by Run. About 120 B per device
+	sources   map[string]string // by topic, what the broker retains of them; owned by whom Run lets look after them
+	refused   bool              // it was said that the broker does not let us read
 	stats     counters
 	published []publication // of one batch
 }
@@ -154,19 +158,22 @@ func pause(ctx context.Context, d time.Duration) bool {
 // serve reconciles and follows for as long as a connection lasts.
 func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
-	watch := make(chan struct{})
-	go func() {
-		defer close(watch)
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		select {
 		case <-ended:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
 	defer func() {
 		cancel()
-		<-watch
+		beside.Wait()
 	}()
+	if err := r.reconcileSources(ctx); err != nil {
+		return err
+	}
+	beside.Go(func() { r.watchSources(ctx) })
 	for {
 		_, offset := r.cfg.Events.Bounds()
 		if err := r.reconcile(ctx); err != nil {
@@ -225,10 +232,15 @@ func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
 	}
 	k := before.next(e)
 	r.devices[e.Subject] = k
-	if !there && r.cfg.HomeAssistant {
-		batch = append(batch, publication{DiscoveryTopic(r.cfg.DiscoveryPrefix, e.Subject), discovery(r.cfg.Prefix, e.Subject)})
+	if r.cfg.HomeAssistant && (!before.listed || before.source != k.source) {
+		batch = append(batch, r.sensor(e.Subject, k.source))
 	}
 	return append(batch, publication{StateTopic(r.cfg.Prefix, e.Subject), payload(k, e, r.cfg.Node, true)})
+}
+
+// sensor is the discovery of a device that is heard by a source.
+func (r *Reporter) sensor(id, source string) publication {
+	return publication{DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, source)}
 }
 
 // clear appends the removal of all that is retained of a device.

@@ -234,11 +234,13 @@ func TestDiscovery(t *testing.T) {
 			"name": "Connectivity", "unique_id": "holter_plant/holter_Pump/1 ü", "device_class": "connectivity", "state_topic": state,
 			"json_attributes_topic": state, "payload_on": "ON", "payload_off": "OFF", "qos": 1.0,
 			"value_template": "{{ 'OFF' if value_json.state == 'offline' else 'None' if value_json.state == 'never_seen' else 'ON' }}",
-			"availability": []any{map[string]any{
-				"topic": "plant/holter/status", "payload_available": "online", "payload_not_available": "offline",
-			}},
-			"device": map[string]any{"identifiers": []any{"holter_plant/holter_Pump/1 ü"}, "name": "Pump/1 ü"},
-			"origin": map[string]any{"name": "holter", "support_url": "https://github.com/holter-iot/holter"},
+			"availability": []any{
+				map[string]any{"topic": "plant/holter/status", "payload_available": "online", "payload_not_available": "offline"},
+				map[string]any{"topic": "plant/holter/source/mqtt/status", "payload_available": "online", "payload_not_available": "offline"},
+			},
+			"availability_mode": "all",
+			"device":            map[string]any{"identifiers": []any{"holter_plant/holter_Pump/1 ü"}, "name": "Pump/1 ü"},
+			"origin":            map[string]any{"name": "holter", "support_url": "https://github.com/holter-iot/holter"},
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %v\nwant %v", got, want)

@@ -36,13 +36,15 @@ type State struct {
 // known is what the broker retains of a device, or is to.
 type known struct {
 	seq, epoch uint64
+	source     string
 	state      liveness.State
 	reason     liveness.Reason
+	listed     bool // by discovery, if that is on
 }
 
 // next is what is known after an event.
 func (k known) next(e *liveness.Event) known {
-	k.seq, k.epoch = e.Seq, e.Epoch
+	k.seq, k.epoch, k.source, k.listed = e.Seq, e.Epoch, e.Source, true
 	if state, ok := stateAfter(e.Type); ok {
 		k.state, k.reason = state, liveness.NoReason
 		if state == liveness.Offline {
@@ -78,12 +80,16 @@ func isDevice(t liveness.Type) bool {
 	}
 }
 
-// ofView returns what is known by a picture of the device, and an event without a type that says the same. A device that is unknown
-// counts as alive: no event follows when its source hears it again.
+// ofView returns what is known by a picture of the device, and an event without a type that says the same. A device that is unknown or
+// asked for a sign of life counts as alive: no event follows when it is heard. That it is unknown is said by its source's topic.
 func ofView(v *liveness.View) (known, liveness.Event) {
-	k := known{seq: v.Seq, epoch: v.Epoch, state: v.State, reason: v.Reason}
-	if k.state == liveness.Unknown {
+	k := known{seq: v.Seq, epoch: v.Epoch, source: v.Source, state: v.State, reason: v.Reason}
+	switch v.State {
+	case liveness.Unknown, liveness.Suspect:
 		k.state = liveness.Online
+	case liveness.Pending:
+		k.state = v.Decided
+	case liveness.NeverSeen, liveness.Online, liveness.Late, liveness.Sleeping, liveness.Offline:
 	}
 	return k, liveness.Event{
 		Subject: v.ID, Seq: v.Seq, Epoch: v.Epoch, Time: v.Since, Source: v.Source, Group: v.Group, Policy: v.From, LastSeen: v.LastSeen,

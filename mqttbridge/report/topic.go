@@ -67,6 +67,13 @@ func StateTopic(prefix, id string) string { return prefix + "/" + Encode(id) + "
 // StatusTopic is the topic that says whether the reporter is there.
 func StatusTopic(prefix string) string { return prefix + "/status" }
 
+// SourceTopic is the topic that says whether a source listens. It has a level more than that of any device's state.
+func SourceTopic(prefix, source string) string {
+	return prefix + "/source/" + Encode(source) + "/status"
+}
+
+func sourceFilter(prefix string) string { return prefix + "/source/+/status" }
+
 // idOf returns the device that a topic of states is for.
 func idOf(prefix, topic string) (string, bool) {
 	rest, ok := strings.CutPrefix(topic, prefix+"/")
