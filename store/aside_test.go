@@ -23,6 +23,7 @@ var damages = []struct {
 	{"state", "", []string{"UPDATE device_states SET state = 77 WHERE num = 1"}, 3},
 	{"reason", "", []string{"UPDATE device_states SET reason = -3 WHERE num = 1"}, 3},
 	{"listening time", "", []string{"UPDATE device_states SET heard = -5 WHERE num = 1"}, 3},
+	{"history", "sqlite", []string{"UPDATE device_states SET changes = 'zzz\xff' WHERE num = 1"}, 3},
 	{"no such source", "", []string{"UPDATE device_states SET source = 999 WHERE num = 1"}, 3},
 	{"source is null", "postgres", []string{
 		"ALTER TABLE device_states ALTER source DROP NOT NULL", "UPDATE device_states SET source = NULL WHERE num = 1",
