@@ -50,6 +50,9 @@ type Config struct {
 	// Ready says why the process cannot do its work; its error is shown at /readyz. It is called concurrently and must return
 	// at once. Default: always ready.
 	Ready func() error
+	// Detail says what does not keep the process from its work but should be looked at; it is shown at /readyz, below the ok. As Ready.
+	// Default: nothing.
+	Detail func() string
 	// NoBeats leaves out the heartbeats by HTTP, and their source.
 	NoBeats bool
 	// BeatSource is the name of the source that heartbeats by HTTP come from. Default: "http".
@@ -186,6 +189,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Ready == nil {
 		c.Ready = never
+	}
+	if c.Detail == nil {
+		c.Detail = func() string { return "" }
 	}
 	var errs []error
 	if c.MaxConnections < 4 {

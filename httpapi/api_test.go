@@ -58,6 +58,10 @@ func TestNewRejects(t *testing.T) {
 func TestProblems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
+		if w := get(f.api(httpapi.Config{Detail: func() string { return "one row is damaged" }}).Handler(), "/readyz"); w.Code != 200 ||
+			w.Body.String() != "ok\none row is damaged\n" {
+			t.Errorf("GET /readyz = %d %q", w.Code, w.Body)
+		}
 		h := f.api(httpapi.Config{Ready: func() error { return errors.New("the disk is full") }}).Handler()
 		tests := []struct {
 			method, target string

@@ -33,7 +33,11 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
 		writeProblem(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
 		return
 	}
-	writeText(w, "ok\n")
+	text := "ok\n"
+	if detail := a.config.Detail(); detail != "" {
+		text += detail + "\n"
+	}
+	writeText(w, text)
 }
 
 func writeText(w http.ResponseWriter, text string) {

@@ -179,21 +179,34 @@ func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.S
 	return nil
 }
 
-// sourceOf turns a row of sources into what a registry takes.
-func sourceOf(name string, seq, listened, at int64, deaf string, total, missed int64) (liveness.SourceRecord, error) {
-	rec := liveness.SourceRecord{
-		Name: name, Seq: uint64(seq), Listened: time.Duration(listened), At: timeOf(at), DeafTotal: time.Duration(total),
-		Missed: time.Duration(missed),
-	}
-	if deaf == "" {
-		return rec, nil
-	}
+// sourceOf turns a row of sources into what a registry takes. Its error says what of it could not be read, and is nought then.
+func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
+	rec.Name, _ = row[0].(string)
+	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))
+	rec.At, rec.DeafTotal = timeOf(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
+	rec.Missed = time.Duration(numberOf(row[6], &err))
+	text, _ := row[4].(string)
 	var entries []deafEntry
-	if err := json.Unmarshal([]byte(deaf), &entries); err != nil {
-		return rec, fmt.Errorf("deaf intervals of source %q: %w", name, err)
+	if text != "" {
+		if bad := json.Unmarshal([]byte(text), &entries); bad != nil {
+			err, entries = fmt.Errorf("deaf intervals: %w", bad), nil
+		}
 	}
 	for _, e := range entries {
 		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: timeOf(e[0]), To: timeOf(e[1]), Listened: time.Duration(e[2])})
 	}
-	return rec, nil
+	if err != nil {
+		err = fmt.Errorf("the row of source %q: %w", rec.Name, err)
+	}
+	return rec, err
+}
+
+// numberOf returns a number that is not negative, or sets an error.
+func numberOf(v any, err *error) int64 {
+	n, ok := intOf(v)
+	if !ok || n < 0 {
+		*err = fmt.Errorf("%v is no number, or a negative one", v)
+		return 0
+	}
+	return n
 }

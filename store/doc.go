@@ -9,6 +9,10 @@
 // Exactly one Store writes to a database. A lock keeps a second one out; should the lock fail, each transaction checks a fence number
 // which the next Store raises, so that a writer that was overtaken can change nothing, even if it has not noticed yet ([ErrFenced]).
 //
+// A database in a file is watched ([ErrFile]): what goes into a file that is not at its path any more does not count as written, and a file
+// that is gone is written anew from what is still open. One that is missing at the start is missed ([ErrLost]), and a row of a device that
+// cannot be read is set aside ([Loaded]).
+//
 // A database that fails does no harm but delay: what could not be appended is offered again, an append whose answer was lost is
 // recognised, and connections are made anew. [Store.Health] says what is wrong and since when.
 //

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,11 @@ type Loaded struct {
 	Checkpoint time.Time // of the latest checkpoint; zero if there was none
 	// Corrupt says which pages of heartbeats could not be used, and what was used instead. If they were needed, since the memory of the
 	// process before is not there, all devices count as heard at the checkpoint, as with Forgotten.
+	// It also says which rows of sources and groups could not be read as a whole; what could not be read of them begins anew.
 	Corrupt []error
+	// SetAside says which rows of devices could not be read. They were moved to the table set_aside, and their devices count as never seen
+	// until they are heard.
+	SetAside []error
 	// Recalled says that the process before ended in disorder, and that all that it heard is known from its memory.
 	Recalled bool
 	// Forgotten is why not: the devices count as heard at the checkpoint, within the bounds of liveness.SourceRecord.Blank.
@@ -35,8 +40,8 @@ type Loaded struct {
 // loadSpan is how many device numbers one query reads.
 const loadSpan = 1 << 15
 
-// maxNumber bounds what is believed of a device number.
-const maxNumber = 1 << 28
+// maxNumber bounds what is believed of a device number, as a registry does.
+const maxNumber = 1 << 26
 
 // Load gives a registry all that is kept: sources, groups, devices. The registry must be new, with no source that listens yet; see
 // liveness.Registry.Restore. It comes before Append, Checkpoint and Run. It reads as many devices at a time as there are CPUs.
@@ -72,15 +77,26 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	}
 	loaded.Corrupt, heard.recalled = corrupt, recalled
 	blank := recalled == nil && (forgotten != nil || len(corrupt) > 0)
-	known, err := s.restoreSources(ctx, d, r, recalled, blank)
+	known, damaged, err := s.restoreSources(ctx, d, r, recalled, blank)
 	if err != nil {
 		return loaded, err
 	}
-	if err := s.restoreGroups(ctx, d, r); err != nil {
+	if err := s.restoreGroups(ctx, d, r, &damaged); err != nil {
 		return loaded, err
 	}
-	heads, n, err := s.restoreDevices(ctx, d, r, heard)
+	loaded.Corrupt = append(loaded.Corrupt, damaged...)
+	heads, n, aside, err := s.restoreDevices(ctx, d, r, heard)
 	if err != nil {
+		return loaded, err
+	}
+	if heads, err = s.setAside(ctx, d, r, aside, heads); err != nil {
+		return loaded, err
+	}
+	for _, row := range aside {
+		loaded.SetAside = append(loaded.SetAside, row.error())
+		n += int(flag(row.back, 1))
+	}
+	if err := s.lookAside(ctx, d); err != nil {
 		return loaded, err
 	}
 	loaded.Devices = n
@@ -103,52 +119,86 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 	return s.memory.Publish()
 }
 
-// restoreSources gives the registry its sources, as they were recalled, or blank if that failed. It returns which there are.
+// restoreSources gives the registry its sources, as they were recalled, or blank if that failed. It returns which there are, and
+// what of them could not be read.
 func (s *Store) restoreSources(
 	ctx context.Context, d *database, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
-) (map[string]bool, error) {
+) (map[string]bool, []error, error) {
 	known := make(map[string]bool)
 	var records []liveness.SourceRecord
+	var damaged []error
 	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		records = nil
+		records, damaged = nil, nil
 		return each(ctx, db, func(rows *sql.Rows) error {
-			var name, deaf string
-			var seq, listened, at, total, missed int64
-			if err := rows.Scan(&name, &seq, &listened, &at, &deaf, &total, &missed); err != nil {
+			values, err := scanAny(rows, 7)
+			if err != nil {
 				return err
 			}
-			rec, err := sourceOf(name, seq, listened, at, deaf, total, missed)
-			records = append(records, rec)
-			return err
+			rec, err := sourceOf(values)
+			if err != nil {
+				damaged = append(damaged, err)
+			}
+			if rec.Name != "" {
+				records = append(records, rec)
+			}
+			return nil
 		}, "SELECT name, seq, listened, at, deaf, deaf_total, missed FROM sources ORDER BY name")
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, rec := range records {
+		if err := lastSeq(ctx, d, rec.Name, &rec.Seq, liveness.SourceDeaf, liveness.SourceHeard); err != nil {
+			return nil, nil, err
+		}
 		if rec.Blank = blank; recalled != nil {
 			recalled.Source(&rec)
 		}
 		if err := r.RestoreSource(rec); err != nil { //nolint:contextcheck // it makes timers, which end with the registry
-			return nil, err
+			return nil, nil, err
 		}
 		known[rec.Name] = true
 	}
-	return known, nil
+	return known, damaged, nil
 }
 
-func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry) error {
-	return d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry, damaged *[]error) error {
+	var records []liveness.GroupRecord
+	var bad []error
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		records, bad = nil, nil
 		return each(ctx, db, func(rows *sql.Rows) error {
-			var rec liveness.GroupRecord
-			var seq, outage int64
-			if err := rows.Scan(&rec.Name, &seq, &outage, &rec.Before); err != nil {
+			values, err := scanAny(rows, 4)
+			if err != nil {
 				return err
 			}
-			rec.Seq, rec.Outage = uint64(seq), outage != 0
-			r.RestoreGroup(rec)
+			name, _ := values[0].(string)
+			seq, outage, before := numberOf(values[1], &err), numberOf(values[2], &err), numberOf(values[3], &err)
+			if err != nil {
+				bad = append(bad, fmt.Errorf("the row of group %q: %w", name, err))
+			}
+			records = append(records, liveness.GroupRecord{Name: name, Seq: uint64(seq), Outage: outage != 0, Before: int(before)})
 			return nil
 		}, "SELECT name, seq, outage, silent_before FROM outages")
+	})
+	for i := range records {
+		if err == nil {
+			err = lastSeq(ctx, d, records[i].Name, &records[i].Seq, liveness.GroupOutageStarted, liveness.GroupOutageEnded)
+			r.RestoreGroup(records[i])
+		}
+	}
+	*damaged = append(*damaged, bad...)
+	return err
+}
+
+// lastSeq looks for the number of the latest event of a source or a group, if its row does not say it.
+func lastSeq(ctx context.Context, d *database, name string, seq *uint64, types ...liveness.Type) error {
+	if *seq > 0 {
+		return nil
+	}
+	return d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
+			name, typeCode(types[0]), typeCode(types[1])).Scan(seq)
 	})
 }
 
@@ -265,21 +315,26 @@ func checkPage(data []byte, storeID [16]byte, n int, number uint64) (*page, erro
 	return p, nil
 }
 
-// restoreDevices reads all devices, several ranges of numbers at a time, and returns where the latest event of each is.
-func (s *Store) restoreDevices(ctx context.Context, d *database, r *liveness.Registry, heard *heartbeats) (heads []uint64, n int, err error) {
+// restoreDevices reads all devices, several ranges of numbers at a time, and returns where the latest event of each is, and the rows that
+// cannot be read.
+func (s *Store) restoreDevices(
+	ctx context.Context, d *database, r *liveness.Registry, heard *heartbeats,
+) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
 	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices").Scan(&top)
+		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, nil, err
 	}
-	if top > maxNumber {
-		return nil, 0, fmt.Errorf("a device has the number %d, which cannot be: the table devices is damaged", top)
+	top = max(top, 0)
+	if aside, err = findStrays(ctx, d); err != nil {
+		return nil, 0, nil, err
 	}
 	heads = make([]uint64, top+1)
 	names := s.names.all()
 	var count, next atomic.Int64
+	var mu sync.Mutex // guards aside
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		g.Go(func() error {
@@ -289,16 +344,19 @@ func (s *Store) restoreDevices(ctx context.Context, d *database, r *liveness.Reg
 				if from > top {
 					return nil
 				}
-				n, err := l.load(ctx, from, from+loadSpan)
+				n, damaged, err := l.load(ctx, from, from+loadSpan)
 				count.Add(int64(n))
 				if err != nil {
 					return err
 				}
+				mu.Lock()
+				aside = append(aside, damaged...)
+				mu.Unlock()
 			}
 		})
 	}
 	err = g.Wait()
-	return heads, int(count.Load()), err
+	return heads, int(count.Load()), aside, err
 }
 
 // loader restores devices, one range of numbers after the other.
@@ -313,9 +371,10 @@ type loader struct {
 }
 
 const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
-	s.announced, s.own, s.changes, d.id FROM devices d JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
+	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
 
-func (l *loader) load(ctx context.Context, from, to int64) (n int, err error) {
+// load restores the devices of a range, and returns how many it did, and the rows that cannot be read.
+func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asideRow, err error) {
 	var ints [stateInts]int64
 	var announced, own, id string
 	var changes []byte
@@ -325,8 +384,11 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, err error) {
 	}
 	dest = append(dest, &announced, &own, &changes, &id)
 	err = l.database.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		aside = nil
 		return each(ctx, db, func(rows *sql.Rows) error {
 			if err := rows.Scan(dest...); err != nil {
+				row, err := newAside(rows, err)
+				aside = append(aside, row)
 				return err
 			}
 			if l.heads[ints[0]] != 0 { // the query is made again
@@ -337,22 +399,20 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, err error) {
 				rec.ID = id
 				err = l.registry.Restore(rec)
 			}
+			if errors.Is(err, liveness.ErrFull) {
+				return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
+			}
 			if err != nil {
-				return l.explain(id, err)
+				row, err := newAside(rows, err)
+				aside = append(aside, row)
+				return err
 			}
 			l.heads[rec.Num] = uint64(ints[10])
 			n++
 			return nil
 		}, loadRange, from, to)
 	})
-	return n, err
-}
-
-func (l *loader) explain(id string, err error) error {
-	if errors.Is(err, liveness.ErrFull) {
-		return fmt.Errorf("%w: the database has more devices than this program may hold; raise max_devices", err)
-	}
-	return fmt.Errorf("the row of device %q cannot be used: %w", id, err)
+	return n, aside, err
 }
 
 // record makes a record of a row.
@@ -366,6 +426,9 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: timeOf(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
+	}
+	if rec.Last < 0 {
+		return rec, fmt.Errorf("it was heard at a listening time of %v", rec.Last)
 	}
 	if rec.Source != "" {
 		rec.Heard = l.heard.last(rec.Num, rec.Source)

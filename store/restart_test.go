@@ -406,37 +406,6 @@ func TestPruneByAge(t *testing.T) {
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
-	for _, c := range []struct{ name, damage, want string }{
-		{"a state that cannot be", "UPDATE device_states SET state = 77 WHERE num = 2", `the row of device "dev-2" cannot be used`},
-		{"a policy that cannot be", "UPDATE device_states SET own = 'timeout=long' WHERE num = 2", `the row of device "dev-2" cannot be used`},
-		{"a history that cannot be", "UPDATE device_states SET changes = 'zzz\xff' WHERE num = 2", `the row of device "dev-2" cannot be used`},
-		{"no source", "UPDATE device_states SET source = 99 WHERE num = 2", `the row of device "dev-2" cannot be used`},
-		{"a number that cannot be", "UPDATE devices SET num = 999999999999 WHERE num = 2", "devices is damaged"},
-		{"deaf intervals that cannot be", "UPDATE sources SET deaf = '[[1]'", `deaf intervals of source "gateway"`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, _ := open(t, store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
-			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline))
-			if err := s.Exec(t.Context(), c.damage); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Open(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Load(t.Context(), registry(t, s)); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Load: %v, want %q", err, c.want)
-			}
-			if err := s.Append(t.Context(), sample()); !errors.Is(err, store.ErrNotOpen) {
-				t.Errorf("Append after a Load that failed: %v", err)
-			}
-		})
-	}
-}
-
 // What was heard after the last checkpoint of a process that was killed is known from its memory; without that, its devices count as heard
 // at the checkpoint. After an orderly end nothing is forgiven.
 func TestDisorderlyEnd(t *testing.T) {

@@ -48,6 +48,9 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		if errors.Is(err, ErrFenced) || errors.Is(err, ErrNotOpen) {
 			return err
 		}
+		if d := s.db(); d != nil && err == nil && s.aside.Load() > 0 { // somebody may have removed them
+			_ = s.lookAside(ctx, d) // what is wrong shows at the next checkpoint
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type Stats struct {
 	Oldest     uint64 // see [Store.Bounds]
 	Latest     uint64
 	Devices    int   // that have a row
+	SetAside   int   // rows of devices in the table set_aside, see [Loaded]
 	Bytes      int64 // size of the database; 0 if it is not known, as that of a server
 }
 
@@ -143,6 +144,7 @@ func (s *Store) Stats() Stats {
 	st := s.record.read()
 	st.Oldest, st.Latest = s.Bounds()
 	st.Devices = int(s.devices.Load())
+	st.SetAside = int(s.aside.Load())
 	st.Bytes = s.backend.size()
 	return st
 }

@@ -40,6 +40,7 @@ type Store struct {
 	oldest    atomic.Uint64 // offset of the oldest event that is kept
 	last      atomic.Uint64 // offset of the latest event
 	devices   atomic.Int64  // that have a row
+	aside     atomic.Int64  // rows of devices that are set aside
 
 	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
 	noted   bool       // the notes were written; used by Open and then Run

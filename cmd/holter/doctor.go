@@ -119,7 +119,7 @@ type finding struct {
 // doctor collects what checks find.
 type doctor struct {
 	machine  machine
-	storeOf  func(ctx context.Context, cfg config.Config) error // opens the database and closes it again
+	storeOf  func(ctx context.Context, cfg config.Config) (aside int, err error) // opens the database and closes it again
 	findings []finding
 }
 

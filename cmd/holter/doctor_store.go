@@ -162,7 +162,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	began := time.Now()
-	err := d.storeOf(ctx, cfg)
+	aside, err := d.storeOf(ctx, cfg)
 	took := time.Since(began)
 	switch {
 	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema), errors.Is(err, store.ErrLost):
@@ -178,5 +178,8 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 		d.warn(check, "it opens, but only after "+short(took+time.Millisecond), "Look at the disk, the server or the network.")
 	default:
 		d.ok(check, "it opens, within "+short(took+time.Millisecond))
+	}
+	if aside > 0 {
+		d.warn("damaged devices", asideText(aside), strings.ToUpper(asideHelp[:1])+asideHelp[1:]+".")
 	}
 }

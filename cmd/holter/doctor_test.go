@@ -203,7 +203,7 @@ func TestDoctorStore(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &doctor{machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) error { return tt.err }}
+			d := &doctor{machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) (int, error) { return 0, tt.err }}
 			if server := d.checkStore(t.Context(), tt.cfg); server != 0 {
 				t.Errorf("server = %d", server)
 			}
@@ -218,6 +218,35 @@ func TestDoctorStore(t *testing.T) {
 				t.Errorf("%q is missing from %s", tt.text, text)
 			}
 		})
+	}
+}
+
+func TestDoctorDamagedDevices(t *testing.T) {
+	d := &doctor{machine: fakeMachine(t, nil), storeOf: func(context.Context, config.Config) (int, error) { return 2, nil }}
+	d.checkDatabase(t.Context(), config.Config{})
+	d.wants(t, "ok database", "warn damaged devices")
+	if text := fmt.Sprint(d.findings); !strings.Contains(text, "2 rows of devices could not be read and are set aside in the table set_aside") {
+		t.Error(text)
+	}
+}
+
+func TestDoctorLostDatabase(t *testing.T) {
+	cfg := config.Config{Data: filepath.Join(t.TempDir(), "data")}
+	s, err := store.New(storeConfig(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cfg.Data, "holter.db")
+	if err := errors.Join(s.Open(t.Context()), s.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	d := &doctor{machine: fakeMachine(t, nil), storeOf: probeStore}
+	d.checkStore(t.Context(), cfg)
+	if text := fmt.Sprint(d.findings); !strings.Contains(text, "the file is not there") || !strings.Contains(text, "--accept-loss") {
+		t.Error(text)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the doctor made the file")
 	}
 }
 

@@ -69,12 +69,77 @@ func (s *server) restore(ctx context.Context) error {
 	for _, bad := range loaded.Corrupt {
 		s.log.Error("part of a checkpoint is damaged", "error", bad)
 	}
+	s.logAside(loaded.SetAside)
 	what := []any{"devices", loaded.Devices, "took", time.Since(began)}
 	if !loaded.Checkpoint.IsZero() {
 		what = append(what, "checkpoint", loaded.Checkpoint)
 	}
 	s.log.Info("restored", what...)
 	return nil
+}
+
+// mostAside is of how many rows that were set aside each is logged.
+const mostAside = 10
+
+func (s *server) logAside(rows []error) {
+	for _, bad := range rows[:min(len(rows), mostAside)] {
+		s.log.Error("the row of a device cannot be read; it was moved to the table set_aside, and the device counts as never seen until it is heard",
+			"error", bad)
+	}
+	if len(rows) > mostAside {
+		s.log.Error("more rows of devices cannot be read; all are in the table set_aside", "rows", len(rows))
+	}
+}
+
+// detail says what does not keep the server from its work, but should be looked at.
+func (s *server) detail() string {
+	if n := s.store.Stats().SetAside; n > 0 {
+		return asideText(n) + ", in " + s.store.Place() + "; " + asideHelp
+	}
+	return ""
+}
+
+// asideText says how many rows of devices are set aside.
+func asideText(n int) string {
+	if n == 1 {
+		return "1 row of a device could not be read and is set aside in the table set_aside"
+	}
+	return fmt.Sprintf("%s rows of devices could not be read and are set aside in the table set_aside", grouped(n))
+}
+
+const asideHelp = "those devices are watched again once they are heard; look at its column why, and then remove the rows from that table"
+
+// watchStore logs when the database begins to fail, fails otherwise, and works again, and what was mended, until ctx is done.
+func (s *server) watchStore(ctx context.Context) error {
+	said, repairs := "", uint64(0)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if st := s.store.Stats(); st.Repairs != repairs {
+			repairs = st.Repairs
+			s.log.Error("what is stored was gone, and was written anew", "what", st.LastRepair)
+		}
+		err := s.store.Health()
+		now := ""
+		if errors.Is(err, store.ErrFile) {
+			now = err.Error()
+		} else if err != nil {
+			now = "database" // how long it has lasted is a part of the text
+		}
+		switch {
+		case now == said:
+		case err == nil:
+			s.log.Info("the database works again")
+		default:
+			s.log.Error("the database does not work as it should: verdicts wait, and /readyz says so", "error", err)
+		}
+		said = now
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // openStore opens the store, and tries again and again while that may help.

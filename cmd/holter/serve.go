@@ -112,6 +112,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Auth:       s.auth,
 		Starting:   s.waiting,
 		Ready:      s.ready,
+		Detail:     s.detail,
 		Sender:     s.sender(),
 		Delivery:   s.delivery,
 		Playbooks:  s.books,
@@ -161,6 +162,7 @@ func (s *server) run(ctx context.Context) error {
 	var services errgroup.Group
 	services.Go(func() error { return s.registry.Run(servicesCtx) })
 	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
+	edges.Go(func() error { return s.watchStore(ctx) })
 	edges.Go(func() error { return s.auth.run(ctx) })
 	for _, run := range s.edges {
 		edges.Go(func() error { return run(ctx) })

@@ -33,6 +33,12 @@ func newStoreCollector(s *store.Store) *storeCollector {
 	add("events_total", "Events stored by this process.", counter, func(s *store.Stats) float64 { return float64(s.Appended) })
 	add("failures_total", "Attempts to use the database that failed.", counter, func(s *store.Stats) float64 { return float64(s.Failures) })
 	add("failing_seconds", "For how long the database has failed; 0 if it works.", gauge, func(s *store.Stats) float64 { return ago(s.Failing) })
+	add("harmed_seconds", "For how long the database file, or the data directory, has been gone, replaced or overwritten; 0 if it is what it was.", gauge,
+		func(s *store.Stats) float64 { return ago(s.Harmed) })
+	add("repairs_total", "How often the database file or the data directory was gone and written anew.", counter,
+		func(s *store.Stats) float64 { return float64(s.Repairs) })
+	add("set_aside_devices", "Rows of devices that could not be read and are in the table set_aside.", gauge,
+		func(s *store.Stats) float64 { return float64(s.SetAside) })
 	add("pruned_events_total", "Events removed because of their number or age.", counter, func(s *store.Stats) float64 { return float64(s.Pruned) })
 	add("devices", "Devices that have a row.", gauge, func(s *store.Stats) float64 { return float64(s.Devices) })
 	add("bytes", "Size of the database; 0 if it is not known.", gauge, func(s *store.Stats) float64 { return float64(s.Bytes) })

@@ -16,15 +16,15 @@ func openTokens(ctx context.Context, cfg config.Config) (tokenKeeper, error) {
 	return t, nil
 }
 
-// probeStore opens the database and reads from it.
-func probeStore(ctx context.Context, cfg config.Config) error {
+// probeStore opens the database and reads from it. It returns how many rows of devices are set aside.
+func probeStore(ctx context.Context, cfg config.Config) (aside int, err error) {
 	t, err := store.OpenTokens(ctx, storeConfig(cfg))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = t.Tokens(ctx)
+	aside, err = t.SetAside(ctx)
 	if closed := t.Close(); err == nil {
 		err = closed
 	}
-	return err
+	return aside, err
 }

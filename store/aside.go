@@ -1,0 +1,297 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// A row of a device that cannot be read does not keep the others from being watched: it goes into the table set_aside as it was, and the
+// device counts as never seen until it is heard. Its events go on from the number that it had, and its row is one that can be read.
+
+// rowColumns are the columns that a loader reads of a device, for JSON.
+const rowColumns = stateColumns + ", id"
+
+// asideRow is a row of set_aside to be, and what is left of the device.
+type asideRow struct {
+	bun.BaseModel `bun:"table:set_aside"`
+
+	N    int64  `bun:"n,pk"`
+	Num  int64  `bun:"num"`
+	ID   string `bun:"id"`
+	At   int64  `bun:"at"`
+	Why  string `bun:"why"`
+	Data string `bun:"data"`
+
+	seq, epoch, flags, head int64 // what could be read of them, 0 for nothing
+	back                    bool  // the device gets a row that can be read
+}
+
+// newAside takes what can be had of the current row of a query for rowColumns.
+func newAside(rows *sql.Rows, why error) (*asideRow, error) {
+	columns := strings.Split(rowColumns, ", ")
+	values, err := scanAny(rows, len(columns))
+	if err != nil {
+		return nil, err
+	}
+	row := &asideRow{At: time.Now().UnixNano(), Why: cleanText(why.Error())}
+	raw := make(map[string]any, len(columns))
+	for i, v := range values {
+		raw[columns[i]] = v
+		if columns[i] == "id" {
+			row.ID, _ = v.(string)
+		} else if n, ok := intOf(v); ok {
+			row.number(columns[i], n)
+		}
+	}
+	if liveness.ValidateID(row.ID) != nil {
+		row.ID = ""
+	}
+	data, err := json.Marshal(raw)
+	row.Data = string(data)
+	return row, err
+}
+
+// scanAny scans a row of n columns, whatever is in them. Texts that are none stay bytes.
+func scanAny(rows *sql.Rows, n int) ([]any, error) {
+	values, dest := make([]any, n), make([]any, n)
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		switch v := v.(type) {
+		case []byte:
+			if utf8.Valid(v) {
+				values[i] = string(v)
+			}
+		case string:
+			if !utf8.ValidString(v) {
+				values[i] = []byte(v)
+			}
+		}
+	}
+	return values, nil
+}
+
+// intOf returns a number from a column, which some drivers give as text.
+func intOf(v any) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// number notes the number in a column.
+func (r *asideRow) number(column string, n int64) {
+	if n < 0 && column != "num" {
+		return
+	}
+	switch column {
+	case "num":
+		r.Num = n
+	case "seq":
+		r.seq = n
+	case "epoch":
+		r.epoch = n
+	case "flags":
+		r.flags = n
+	case "head":
+		r.head = n
+	}
+}
+
+func (r *asideRow) error() error {
+	name := r.ID
+	if name == "" {
+		name = fmt.Sprintf("with number %d", r.Num)
+	}
+	return fmt.Errorf("device %s: %s", name, r.Why)
+}
+
+// record is what a registry gets of the device.
+func (r *asideRow) record() liveness.Record {
+	return liveness.Record{
+		Num: uint32(r.Num), ID: r.ID, Seq: uint64(r.seq), Epoch: uint64(r.epoch),
+		Maintenance: r.flags&deviceMaintenance != 0, Window: r.flags&deviceWindow != 0,
+	}
+}
+
+// strays are rows that no loader reads: their numbers cannot be, or half of them is not there.
+const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
+	s.announced, s.own, s.changes, d.id FROM `
+
+// findStrays returns those.
+func findStrays(ctx context.Context, d *database) (found []*asideRow, err error) {
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		found = nil
+		for from, why := range map[string]error{
+			"devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num < 0 OR d.num > ?":  errors.New("its number cannot be"),
+			"device_states s LEFT JOIN devices d ON d.num = s.num WHERE d.num IS NULL AND ? = ?": errors.New("it has no row in devices"),
+		} {
+			args := []any{maxNumber, maxNumber}
+			err := each(ctx, db, func(rows *sql.Rows) error {
+				row, err := newAside(rows, why)
+				found = append(found, row)
+				return err
+			}, strays+from, args[:strings.Count(from, "?")]...)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// setAside writes rows that cannot be read away, gives the registry what is left of their devices, and adds to heads where their events are.
+func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry, rows []*asideRow, heads []uint64) ([]uint64, error) {
+	if len(rows) == 0 {
+		return heads, nil
+	}
+	if err := findEvents(ctx, d, rows); err != nil {
+		return nil, err
+	}
+	was := make([]int64, len(rows))
+	for i, row := range rows {
+		was[i] = row.Num
+		if row.ID == "" || row.head <= 0 || row.seq <= 0 { // nobody was told of it, or knows it any more
+			continue
+		}
+		if row.Num < 1 || row.Num > maxNumber {
+			row.Num = int64(max(len(heads), 1))
+		}
+		if err := r.Restore(row.record()); errors.Is(err, liveness.ErrFull) {
+			return nil, err
+		} else if err != nil { // there is another one with its id
+			continue
+		}
+		for int(row.Num) >= len(heads) {
+			heads = append(heads, 0)
+		}
+		heads[row.Num], row.back = uint64(row.head), true
+	}
+	fence, _, _ := s.identity()
+	return heads, d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		res, err := tx.NewRaw("UPDATE meta SET fence = fence WHERE id = 1 AND fence = ?", fence).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil {
+			return err
+		} else if err := s.checkFence(n); err != nil {
+			return err
+		}
+		return writeAside(ctx, d, tx, rows, was)
+	})
+}
+
+// writeAside writes the rows to set_aside, and in the place of those that were had by these numbers such that can be read.
+func writeAside(ctx context.Context, d *database, tx bun.Tx, rows []*asideRow, was []int64) error {
+	var last int64
+	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(n), 0) FROM set_aside").Scan(&last); err != nil {
+		return err
+	}
+	for nums := range slices.Chunk(was, 1000) {
+		for _, table := range []string{"devices", "device_states"} {
+			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	var back []stateRow
+	for i, row := range rows {
+		row.N = last + int64(i) + 1
+		if row.back {
+			rec := row.record()
+			back = append(back, stateRow{record: &rec, head: uint64(row.head)})
+		}
+	}
+	for chunk := range slices.Chunk(rows, 500) {
+		if _, err := tx.NewInsert().Model(&chunk).Exec(ctx); err != nil {
+			return err
+		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	if err := d.insertDevices(ctx, tx.Tx, back); err != nil {
+		return err
+	}
+	return d.putStates(ctx, tx.Tx, back)
+}
+
+// findEvents looks for the latest events of devices where their rows do not say where they are.
+func findEvents(ctx context.Context, d *database, rows []*asideRow) error {
+	missed := make(map[string]*asideRow)
+	var ids []string
+	for _, row := range rows {
+		if row.ID != "" && (row.seq <= 0 || row.head <= 0) {
+			missed[row.ID] = row
+			ids = append(ids, row.ID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, 500) {
+		err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+			return each(ctx, db, func(rows *sql.Rows) error {
+				var id string
+				var seq, pos int64
+				if err := rows.Scan(&id, &seq, &pos); err != nil {
+					return err
+				}
+				if row := missed[id]; row != nil {
+					row.seq, row.head = max(row.seq, seq), max(row.head, pos)
+				}
+				return nil
+			}, "SELECT subject, MAX(seq), MAX(pos) FROM events WHERE subject IN (?) AND type <= ? GROUP BY subject",
+				bun.List(chunk), typeCode(liveness.DeviceForgotten))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countAside returns how many rows are set aside.
+func (d *database) countAside(ctx context.Context) (n int, err error) {
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM set_aside").Scan(&n)
+	})
+	return n, err
+}
+
+// SetAside returns how many rows of devices are set aside, see [Loaded].
+func (t *TokenStore) SetAside(ctx context.Context) (int, error) {
+	n, err := t.database.countAside(ctx)
+	if err != nil {
+		return 0, wrap(t.database.backend, "count what is set aside", err)
+	}
+	return n, nil
+}
+
+// lookAside counts what is set aside, for Stats.
+func (s *Store) lookAside(ctx context.Context, d *database) error {
+	n, err := d.countAside(ctx)
+	if err == nil {
+		s.aside.Store(int64(n))
+	}
+	return err
+}
