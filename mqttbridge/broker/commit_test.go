@@ -55,11 +55,11 @@ func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 	return g.log.Append(ctx, events)
 }
 
-// startGated starts a broker whose events wait at a gate.
-func startGated(t *testing.T) (*station, *gate) {
+// startGated starts a broker whose events wait at a gate, and whose clients have some patience.
+func startGated(t *testing.T, patience time.Duration) (*station, *gate) {
 	t.Helper()
 	g := newGate(t)
-	s := startAt(t, g, quick, broker.Config{})
+	s := startAt(t, g, quick, broker.Config{}.WithCommitTimeout(patience))
 	s.log = g.log
 	return s, g
 }
@@ -68,7 +68,7 @@ func startGated(t *testing.T) (*station, *gate) {
 func TestCommitted(t *testing.T) {
 	for name, version := range versions {
 		t.Run(name, func(t *testing.T) {
-			s, g := startGated(t)
+			s, g := startGated(t, time.Hour)
 			known := s.connect(hello{id: "known", version: version, keepAlive: 60})
 			g.shut()
 			known.ping() // a heartbeat waits for nobody
@@ -84,6 +84,8 @@ func TestCommitted(t *testing.T) {
 			}()
 			until(t, "the CONNECT", func() bool { return s.registry.Known("fresh") })
 			known.ping()
+			reads := s.broker.Source().Now()
+			until(t, "the clock", func() bool { return s.broker.Source().Now() > reads })
 			select {
 			case code := <-answered:
 				t.Fatalf("CONNACK %#x before the event was stored", code)
@@ -102,21 +104,19 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestNotCommitted: a client whose CONNECT cannot be stored is told so within some time, its session ends, and the clock goes on.
+// TestNotCommitted: a client whose CONNECT cannot be stored is told so within some time, and its session ends.
 func TestNotCommitted(t *testing.T) {
 	for name, version := range versions {
 		t.Run(name, func(t *testing.T) {
-			s, g := startGated(t)
+			s, g := startGated(t, time.Second/2)
 			known := s.connect(hello{id: "known", version: version, keepAlive: 60})
 			g.shut()
-			before := s.broker.Source().Now()
 			clients := make([]*client, 5) // of one id, which take turns
 			for i := range clients {
 				clients[i] = s.dial()
 			}
 			want := map[byte]byte{4: packets.Err3ServerUnavailable.Code, 5: packets.ErrServerUnavailable.Code}[version]
 			var asking sync.WaitGroup
-			began := time.Now()
 			for _, c := range clients {
 				asking.Go(func() {
 					if code, err := c.tryHello(hello{id: "fresh", version: version, keepAlive: 60, will: "w"}); err != nil || code != want {
@@ -126,10 +126,6 @@ func TestNotCommitted(t *testing.T) {
 				})
 			}
 			asking.Wait()
-			t.Logf("%d were told after %v", len(clients), time.Since(began))
-			if now := s.broker.Source().Now(); now <= before {
-				t.Errorf("the clock stood still at %v", now)
-			}
 			known.ping()
 			s.rejected(broker.Busy, uint64(len(clients)))
 			g.let()

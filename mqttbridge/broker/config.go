@@ -52,6 +52,8 @@ type Config struct {
 	CloseRate int
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
+
+	commitTimeout time.Duration // how long a client waits for what its CONNECT caused to be stored; 2 s but in tests
 }
 
 const (
@@ -102,6 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.MaxRetained, 100_000)
 	def(&c.MaxRetainedBytes, 256<<20)
 	def(&c.CloseRate, 2_000)
+	defTime(&c.commitTimeout, 2*time.Second)
 	defTime(&c.ConnectTimeout, 10*time.Second)
 	defTime(&c.SendTimeout, 30*time.Second)
 	defTime(&c.SessionExpiry, 24*time.Hour)

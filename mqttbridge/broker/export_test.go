@@ -1,5 +1,13 @@
 package broker
 
+import "time"
+
+// WithCommitTimeout returns the configuration with how long a client waits for what its CONNECT caused to be stored.
+func (c Config) WithCommitTimeout(d time.Duration) Config {
+	c.commitTimeout = d
+	return c
+}
+
 // Topics lets tests look for topics.
 type Topics struct{ retained }
 

@@ -135,18 +135,19 @@ func TestBusy(t *testing.T) {
 	defer close(sink)
 	defer cancel()
 	s := &station{tb: t, registry: registry}
-	defer s.restart(broker.Config{})()
-	code := byte(0)
-	for i := 0; code == 0 && i < 10; i++ {
-		code = s.dial().hello(hello{id: fmt.Sprint("old-", i)})
-	}
-	if code != 3 {
-		t.Errorf("CONNACK with %#x, want 0x3", code)
+	defer s.restart(broker.Config{}.WithCommitTimeout(time.Millisecond))()
+	for i := range 5 {
+		if code := s.dial().hello(hello{id: fmt.Sprint("old-", i)}); code != 3 {
+			t.Errorf("CONNACK with %#x, want 0x3", code)
+		}
 	}
 	if code := s.dial().hello(hello{id: "new", version: 5}); code != packets.ErrServerBusy.Code {
 		t.Errorf("CONNACK with %#x, want %#x", code, packets.ErrServerBusy.Code)
 	}
-	s.rejected(broker.Busy, 2)
+	s.rejected(broker.Busy, 6)
+	if registry.Known("old-4") {
+		t.Error("a device was made although its event had no room")
+	}
 }
 
 // usersFile writes a users file.

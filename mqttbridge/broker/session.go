@@ -37,14 +37,11 @@ func (c *conn) connect(cl *mqtt.Client, pk packets.Packet) (why Reason, code pac
 	case err != nil:
 		return Denied, atLeast5(cl, packets.ErrBadUsernameOrPassword, packets.ErrMalformedUsername) // 3.1.1: bad user name or password
 	}
-	soon, cancel := b.patience(commitTimeout)
+	soon, cancel := b.patience(b.config.commitTimeout)
 	defer cancel()
 	c.release = b.turns.take(cl.ID)
 	return c.open(soon, cl, pk.Connect.Keepalive)
 }
-
-// commitTimeout is how long a client waits for what its CONNECT has caused to be stored.
-const commitTimeout = 2 * time.Second
 
 // open opens the device's session, and waits until that is committed, if anything is to be. The keep alive is in seconds.
 func (c *conn) open(ctx context.Context, cl *mqtt.Client, keepAlive uint16) (why Reason, code packets.Code) {
