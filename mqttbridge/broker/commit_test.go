@@ -36,7 +36,11 @@ func newGate(t *testing.T) *gate {
 func (g *gate) let() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.open)
+	select {
+	case <-g.open:
+	default:
+		close(g.open)
+	}
 }
 
 // shut shuts it.
@@ -61,6 +65,7 @@ func startGated(t *testing.T, patience time.Duration) (*station, *gate) {
 	g := newGate(t)
 	s := startAt(t, g, quick, broker.Config{}.WithCommitTimeout(patience))
 	s.log = g.log
+	t.Cleanup(g.let)
 	return s, g
 }
 
@@ -121,6 +126,7 @@ func TestNotCommitted(t *testing.T) {
 				asking.Go(func() {
 					if code, err := c.tryHello(hello{id: "fresh", version: version, keepAlive: 60, will: "w"}); err != nil || code != want {
 						t.Errorf("CONNACK %#x, %v; want %#x", code, err, want)
+						return
 					}
 					c.over()
 				})
@@ -141,6 +147,7 @@ func TestNotCommitted(t *testing.T) {
 func TestReturnIsNotDelayed(t *testing.T) {
 	g := newGate(t)
 	s := startAt(t, g, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Hour}}, broker.Config{})
+	t.Cleanup(g.let)
 	c := s.connect(hello{id: "a", keepAlive: 60})
 	c.conn.Close()
 	until(t, "the end", func() bool {
@@ -149,7 +156,6 @@ func TestReturnIsNotDelayed(t *testing.T) {
 	})
 	g.shut()
 	s.connect(hello{id: "a", keepAlive: 60}).ping()
-	g.let()
 }
 
 // TestDismissed: a client whose session an operator ends is told so, not that it came back elsewhere, and may come back at once, as often
