@@ -9,40 +9,40 @@ import (
 
 // TestArrears walks through what is owed to connections, at instants in ms.
 func TestArrears(t *testing.T) {
-	const ms = time.Millisecond
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	a := newArrears()
-	bound := func(at, want time.Duration) {
+	bound := func(at, want int) {
 		t.Helper()
-		if got := a.bound(at * ms); got != want*ms {
+		if got := a.bound(ms(at)); got != ms(want) {
 			t.Errorf("bound(%dms) = %v, want %dms", at, got, want)
 		}
 	}
-	owed := func(d *debt, at, want time.Duration) {
+	owed := func(d *debt, at, want int) {
 		t.Helper()
-		if got := a.owed(d, at*ms); got != want*ms {
+		if got := a.owed(d, ms(at)); got != ms(want) {
 			t.Errorf("owed at %dms = %v, want %dms", at, got, want)
 		}
 	}
 	bound(1000, 1000)
-	d := a.begin(1000 * ms) // waits to be accepted
+	d := a.begin(ms(1000)) // waits to be accepted
 	bound(1500, 1000)
-	a.theirs(d, 1500*ms) // its first record is read
+	a.theirs(d, ms(1500)) // its first record is read
 	bound(1500, 1000)
 	bound(2500, 2000) // who does not go on does not make it stand still
-	a.ours(d, 2400*ms)
+	a.ours(d, ms(2400))
 	bound(3000, 1900)
 	owed(d, 3000, 1100)
-	a.theirs(d, 3000*ms)
-	a.ours(d, 2900*ms) // had lain there already
+	a.theirs(d, ms(3000))
+	a.ours(d, ms(2900)) // had lain there already
 	owed(d, 3100, 1200)
 	bound(3100, 1900)
 
-	prompt := a.begin(3000 * ms)
-	a.theirs(prompt, 3000*ms)
+	prompt := a.begin(ms(3000))
+	a.theirs(prompt, ms(3000))
 	owed(prompt, 200_000, 0)
 	owed(d, 200_000, 120_000)
 	bound(200_000, 80_000)
-	a.theirs(d, 200_000*ms)
+	a.theirs(d, ms(200_000))
 	bound(300_000, 180_000)
 	a.settle(d)
 	bound(300_000, 180_000) // it does not jump

@@ -54,7 +54,9 @@ func TestHandshakesWait(t *testing.T) {
 				t.Errorf("%s: %v", id, err)
 				return
 			}
-			fmt.Fprintf(tc, "HELLO %s ttl=1h\n", id)
+			if _, err := fmt.Fprintf(tc, "HELLO %s ttl=1h\n", id); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
 		})
 	}
 	witness := (&rig{t: t, addr: r.gateway.Addrs()[1].String()}).dial()

@@ -51,7 +51,7 @@ func TestFloodFromElsewhere(t *testing.T) {
 	const hello = "HELLO pump-1 s3cret ttl=1h"
 	device.say(hello)
 	device.expect("OK 1 ttl=3600\n")
-	udp := sourceOf(r, "gateway-udp")
+	udp := udpSource(r)
 	g.flood(stranger, func() {})
 	listens(t, udp, 1)
 

@@ -576,12 +576,13 @@ func TestPacketsReadLate(t *testing.T) {
 			t.Errorf("%s: %v", e.ID(), e.Type)
 		}
 	}
-	if v := sourceOf(r, "gateway-udp").View(); v.DeafTotal != 0 {
+	if v := udpSource(r).View(); v.DeafTotal != 0 {
 		t.Errorf("deaf time = %v, want 0: the gateway was slow, not deaf", v.DeafTotal)
 	}
 }
 
-func sourceOf(r *rig, name string) *liveness.Source {
+func udpSource(r *rig) *liveness.Source {
+	const name = "gateway-udp"
 	for _, s := range r.registry.Sources() {
 		if s.Name() == name {
 			return s
@@ -604,7 +605,7 @@ func TestPacketsOverflow(t *testing.T) {
 		s.say("HELLO pump-1 ttl=1500ms") // is dropped
 		<-time.After(2 * time.Second)
 	})
-	udp := sourceOf(r, "gateway-udp")
+	udp := udpSource(r)
 	until(t, "the source is deaf", func() bool { return len(udp.View().Deaf) > 0 || !udp.View().DeafSince.IsZero() })
 	until(t, "the device is heard", func() bool { // the socket may take a moment to have room again
 		s.say("HELLO pump-1 ttl=1500ms")
@@ -634,7 +635,7 @@ func TestPacketsWithWrongChecksum(t *testing.T) {
 	packet = binary.BigEndian.AppendUint16(packet, netip.MustParseAddrPort(r.addr).Port())
 	packet = binary.BigEndian.AppendUint16(packet, uint16(8+len(body)))
 	packet = append(binary.BigEndian.AppendUint16(packet, 0xbad), body...)
-	udp, before := sourceOf(r, "gateway-udp"), gateway.Overflows()
+	udp, before := udpSource(r), gateway.Overflows()
 	for range 10 {
 		if err := unix.Sendto(raw, packet, 0, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 			t.Fatal(err)

@@ -104,7 +104,7 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 		r.emitLocked(sh, d, DeviceSleeping, "", now)
 	case Offline:
 		r.emitLocked(sh, d, DeviceOffline, "", now)
-	case NeverSeen, Unknown, Suspect: // nobody goes there
+	case NeverSeen, Unknown, Suspect, Pending: // nobody goes there
 	}
 	if crossed {
 		r.flapLocked(sh, d, now)

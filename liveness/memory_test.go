@@ -1,6 +1,7 @@
 package liveness_test
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -97,10 +98,7 @@ func TestRecall(t *testing.T) {
 		synctest.Wait()
 		photo := m.photo()
 		clock := r.source.Now()
-		kept := make(map[string]liveness.Record)
-		for id, rec := range k.devices {
-			kept[id] = rec
-		}
+		kept := maps.Clone(k.devices)
 		stop()
 		k.devices = kept
 

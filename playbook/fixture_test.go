@@ -33,9 +33,9 @@ type peer struct {
 	answer func()
 }
 
-func (p *peer) Replaced() {}
+func (p *peer) Replaced()  {}
 func (p *peer) Dismissed() {}
-func (p *peer) Judged()   {}
+func (p *peer) Judged()    {}
 func (p *peer) Committed() {}
 func (p *peer) Probe() bool {
 	if p.mute {

@@ -115,7 +115,7 @@ func TestDamagedDevice(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer tokens.Close()
+				defer func() { _ = tokens.Close() }()
 				if n, err := tokens.SetAside(t.Context()); n != 1 || err != nil {
 					t.Errorf("SetAside = %d, %v", n, err)
 				}

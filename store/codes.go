@@ -53,7 +53,7 @@ func typeCode(t liveness.Type) int64 {
 
 func stateCode(s liveness.State) int64 {
 	switch s {
-	case liveness.NeverSeen, liveness.Unknown, liveness.Suspect: // the last two are never in a record
+	case liveness.NeverSeen, liveness.Unknown, liveness.Suspect, liveness.Pending: // the last three are never in a record
 		return 0
 	case liveness.Online:
 		return 1

@@ -21,7 +21,7 @@ func copyInto(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := os.Create(to)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func kept(t *testing.T, path string) (last int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer func() { _ = db.Close() }()
 	if err := db.QueryRowContext(t.Context(), "SELECT MAX(pos) FROM events").Scan(&last); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -83,17 +83,18 @@ func TestFileMended(t *testing.T) {
 		name string
 		do   func(t *testing.T, path string)
 	}{
-		{"deleted", func(t *testing.T, path string) { remove(t, path) }},
-		{"deleted with its log", func(t *testing.T, path string) { remove(t, path, path+"-wal", path+"-shm") }},
-		{"the log deleted", func(t *testing.T, path string) { remove(t, path+"-wal") }},
+		{"deleted", func(t *testing.T, path string) { t.Helper(); remove(t, path) }},
+		{"deleted with its log", func(t *testing.T, path string) { t.Helper(); remove(t, path, path+"-wal", path+"-shm") }},
+		{"the log deleted", func(t *testing.T, path string) { t.Helper(); remove(t, path+"-wal") }},
 		{"the log replaced", func(t *testing.T, path string) {
+			t.Helper()
 			copyInto(t, path+"-wal", path+".x")
 			move(t, path+".x", path+"-wal")
 		}},
-		{"moved away", func(t *testing.T, path string) { move(t, path, path+".away") }},
-		{"moved away and back", func(t *testing.T, path string) { move(t, path, path+".away"); move(t, path+".away", path) }},
-		{"the directory deleted", func(t *testing.T, path string) { remove(t, filepath.Dir(path)) }},
-		{"the directory moved", func(t *testing.T, path string) { move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
+		{"moved away", func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away") }},
+		{"moved away and back", func(t *testing.T, path string) { t.Helper(); move(t, path, path+".away"); move(t, path+".away", path) }},
+		{"the directory deleted", func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }},
+		{"the directory moved", func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := databases[0].url(t)
@@ -224,23 +225,27 @@ func TestFileOverwritten(t *testing.T) {
 		do   func(t *testing.T, path string)
 	}{
 		{"emptied", func(t *testing.T, path string) {
+			t.Helper()
 			if err := os.Truncate(path, 0); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"truncated", func(t *testing.T, path string) {
+			t.Helper()
 			if err := os.Truncate(path, 3*4096); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		{"the log truncated", func(t *testing.T, path string) {
+			t.Helper()
 			if err := os.Truncate(path+"-wal", 0); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"overwritten by another", func(t *testing.T, path string) { copyInto(t, another(t), path) }},
-		{"overwritten by an older one", func(t *testing.T, path string) { copyInto(t, path+".backup", path) }},
+		{"overwritten by another", func(t *testing.T, path string) { t.Helper(); copyInto(t, another(t), path) }},
+		{"overwritten by an older one", func(t *testing.T, path string) { t.Helper(); copyInto(t, path+".backup", path) }},
 		{"overwritten by what is none", func(t *testing.T, path string) {
+			t.Helper()
 			if err := os.WriteFile(path, []byte(strings.Repeat("x", 1<<20)), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +300,7 @@ func TestFileShrinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	for _, query := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "DELETE FROM events WHERE pos < 4000", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		if _, err := other.ExecContext(t.Context(), query); err != nil {
 			t.Fatal(err)

@@ -80,6 +80,7 @@ func (m *mender) step(ctx context.Context) error {
 		aside, err := d.guard.setLogAside()
 		return errors.Join(fmt.Errorf("%w; stop holter, and restore a backup, or move the file away and begin anew with --accept-loss; "+
 			"its log was moved to %s", m.why, aside), err)
+	case harmNone, harmSmaller, harmUnknown, harmClosed:
 	}
 	return m.why
 }

@@ -82,7 +82,7 @@ func TestHealthOfALockedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer func() { _ = other.Close() }()
 	tx, err := other.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

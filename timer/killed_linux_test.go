@@ -118,7 +118,7 @@ func TestKilledChild(t *testing.T) {
 // are as after a number of its touches, which is not less than what it has answered.
 func TestKilled(t *testing.T) {
 	path := filepath.Join("/dev/shm", fmt.Sprintf("holter-timer-test-%d", os.Getpid()))
-	defer os.Remove(path)
+	defer func() { _ = os.Remove(path) }()
 	for range 15 {
 		_ = os.Remove(path)
 		answered := runAndKill(t, path)

@@ -20,11 +20,11 @@ type mapping struct {
 const segmentLen, gapLen = 1 << 20, 64
 
 // newMapping makes a memory in a file.
-func newMapping(t testing.TB, path string) *mapping {
-	t.Helper()
+func newMapping(tb testing.TB, path string) *mapping {
+	tb.Helper()
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return &mapping{file: file}
 }

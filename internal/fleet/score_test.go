@@ -27,7 +27,7 @@ func device(last float64, steps ...fleet.Step) fleet.Device {
 			state = fleet.ConnClosed
 		case fleet.Dropped:
 			state = fleet.ConnLost
-		case fleet.Silent:
+		case fleet.Silent, fleet.Last:
 		case fleet.Reconnect, fleet.Duplicate:
 			state = fleet.ConnOpen
 		}

@@ -238,7 +238,7 @@ func read(path string, key [16]byte) (*Remains, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	data, err := contents(file)
 	if err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func collectOne(path string) {
 		if !ok {
 			return
 		}
-		defer file.Close()
+		defer func() { _ = file.Close() }()
 	}
 	_ = os.Remove(path) // or it stays until the next time
 }

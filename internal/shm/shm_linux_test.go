@@ -22,7 +22,7 @@ func key(n byte) [16]byte { return [16]byte{n, 15: n} }
 // tempDir returns an empty directory on a tmpfs.
 func tempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(shm.DefaultDir, "holter-test-")
+	dir, err := os.MkdirTemp(shm.DefaultDir, "holter-test-") //nolint:usetesting // on a tmpfs
 	if err != nil {
 		t.Skipf("there is no %s: %v", shm.DefaultDir, err)
 	}
@@ -361,7 +361,7 @@ func child(dir string) {
 	fail := func(err error) {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			os.Exit(1) //nolint:revive // it is a program of its own
 		}
 	}
 	last := uint64(0)

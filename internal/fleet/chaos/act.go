@@ -43,6 +43,7 @@ func (r *run) fault(ctx context.Context, f *Fault) error {
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
 		return r.during(ctx, f, r.crash, func() error { return r.database.start(ctx) })
+	case Files, Starved: // nobody plans these
 	}
 	return fmt.Errorf("there is no fault %q", f.Kind)
 }

@@ -152,7 +152,7 @@ func (p *planner) fault(kind FaultKind) Fault {
 	case DiskKill, FreezeKill, CrashKill:
 		f.Length = min(p.between(p.ttl/2, 2*p.ttl), p.longest)
 		f.Down = min(p.down(), p.longest/2)
-	case Files:
+	case Files, Starved:
 	}
 	return f
 }
