@@ -53,7 +53,7 @@ func typeCode(t liveness.Type) int64 {
 
 func stateCode(s liveness.State) int64 {
 	switch s {
-	case liveness.NeverSeen, liveness.Unknown, liveness.Suspect: // the last two are never in a record
+	case liveness.NeverSeen, liveness.Unknown, liveness.Suspect, liveness.Pending: // but for the first they are never in a record
 		return 0
 	case liveness.Online:
 		return 1
@@ -81,6 +81,8 @@ func reasonCode(r liveness.Reason) int64 {
 		return 4
 	case liveness.Will:
 		return 5
+	case liveness.Admin:
+		return 6
 	}
 	return 0
 }

@@ -91,7 +91,7 @@ func TestExplain(t *testing.T) {
 			"  flapping        it keeps going offline and coming back",
 		}},
 		{name: "unknown", change: func(d *httpapi.Device) {
-			d.State, d.Listening.NotBefore, d.Silence, d.Listening.Last = "unknown", 138_000, 94_500, 35_000
+			d.State, d.Listening.NotBefore = "unknown", 138_000
 			d.Listening.Grace = &httpapi.Grace{Each: 40_000, Most: 120_000, Used: 4500, Left: 115_500}
 		}, want: []string{
 			"  because         its source was deaf since the last heartbeat, and it was not heard again yet",
