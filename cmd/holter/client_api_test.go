@@ -76,7 +76,7 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		not  string
 	}{
 		{[]string{"devices"}, []string{"site-7/pump 3", "\n..", "\n/ ", "100%", "\n\n4 devices; in all 4: 4 unknown\n"}, ""},
-		{[]string{"devices", "--state=unknown", "--source=line", "--prefix=1", "--seen-after=1h"}, []string{"100%", "unknown", "1 device; in all 4"}, "pump"},
+		{[]string{"devices", "--state=unknown", "--source=line", "--prefix=1", "--seen-after=1h"}, []string{"100%  unknown ", "1 device; in all 4"}, "pump"},
 		{[]string{"devices", "--group=none", "--state=late,offline"}, []string{"0 devices; in all 4"}, "pump"},
 		{[]string{"devices", "..", "/", "--json"}, []string{`"id":".."`, `"id":"/"`}, "pump"},
 		{[]string{"events"}, []string{"site-7/pump 3  at line", "source.deaf", "source.heard"}, ""},
@@ -89,10 +89,10 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		{[]string{"devices", "--maintenance"}, []string{"/ ", "maintenance", "1 device; in all 4"}, "pump"},
 		{[]string{"device", "maintenance", "/", "off"}, []string{"is not in maintenance"}, ""},
 		{[]string{"device", "policy", "site-7/pump 3", "--clear"}, []string{"no policy of its own"}, ""},
-		{[]string{"sources", "list"}, []string{"\nline ", "listening", "\nbridge/old ", "absent for "}, "retired"},
-		{[]string{"sources", "list", "--json"}, []string{`"name":"bridge/old"`, `"retired":false`, `"missed_ms":`}, "LISTENED"},
+		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  absent for "}, "retired"},
+		{[]string{"sources", "list", "--json"}, []string{`"name":"bridge/old"`, `"absent":true,"retired":false`}, "LISTENED"},
 		{[]string{"sources", "retire", "bridge/old"}, []string{"bridge/old retired; its devices are judged"}, ""},
-		{[]string{"sources", "list"}, []string{"\nline ", "retired"}, "absent"},
+		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  retired "}, "absent"},
 		{[]string{"device", "disconnect", "/"}, []string{"/ disconnected\n"}, ""},
 		{[]string{"device", "forget", ".."}, []string{".. forgotten"}, ""},
 		{[]string{"devices"}, []string{"3 devices; in all 3: 3 unknown\n"}, "\n.."},
