@@ -178,9 +178,11 @@ func standstill(around surroundings) []row {
 	case around.source == nil:
 		return nil
 	case around.waiting():
-		return []row{{label: "clock", text: fmt.Sprintf("stands still: the source is configured no more; holter has listened for %s without it", length(around.source.Missed))},
+		return []row{
+			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + length(around.source.Missed) + " without it"},
 			{text: fmt.Sprintf("after source.retire_after of that, or at once with \"holter sources retire %s\",", printable(around.source.Name))},
-			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"}}
+			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"},
+		}
 	case around.gone():
 		return []row{{label: "clock", text: "follows those of the other sources: the source is configured no more"}}
 	case around.deafNow():
