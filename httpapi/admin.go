@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -53,6 +54,12 @@ func (a *API) registerAdmin(api huma.API) {
 	huma.Register(api, operation("forget-device", http.MethodDelete, "", "Forget a device",
 		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device; a device of the "+
 			"configuration is there again after a restart."), a.forget)
+	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
+		"The device is told that an operator did so, and its connection is closed. It is offline, for the reason admin, unless it is back "+
+			"within its close grace; to keep it away is not what this is for. 409: it has no session at this process, as a device that is heard "+
+			"by HTTP or through a broker elsewhere never has.")
+	disconnect.Errors = append(disconnect.Errors, http.StatusConflict)
+	huma.Register(api, disconnect, a.disconnect)
 	huma.Register(api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
 		"It stands above all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
 	huma.Register(api, operation("remove-policy", http.MethodDelete, "/policy", "Take a device's own policy back", ""), a.removePolicy)
@@ -62,11 +69,7 @@ func (a *API) registerAdmin(api huma.API) {
 }
 
 func (a *API) forget(ctx context.Context, in *deviceInput) (*struct{}, error) {
-	if err := a.registry.Forget(in.ID); err != nil {
-		return nil, adminError(err)
-	}
-	a.changed(ctx, "forgotten", in.ID)
-	return nil, nil
+	return nil, a.change(ctx, "forgotten", in.ID, a.registry.Forget(in.ID))
 }
 
 func (a *API) setPolicy(ctx context.Context, in *policyInput) (*deviceOutput, error) {
@@ -74,18 +77,16 @@ func (a *API) setPolicy(ctx context.Context, in *policyInput) (*deviceOutput, er
 	if p == (liveness.Policy{}) {
 		return nil, huma.Error422UnprocessableEntity("body: the policy says nothing; give it a field, for instance timeout_ms, or use DELETE to take one back")
 	}
-	if err := a.registry.SetPolicy(in.ID, p); err != nil {
-		return nil, adminError(err)
+	if err := a.change(ctx, "policy set", in.ID, a.registry.SetPolicy(in.ID, p)); err != nil {
+		return nil, err
 	}
-	a.changed(ctx, "policy set", in.ID)
 	return a.device(ctx, &deviceInput{ID: in.ID})
 }
 
 func (a *API) removePolicy(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	if err := a.registry.SetPolicy(in.ID, liveness.Policy{}); err != nil {
-		return nil, adminError(err)
+	if err := a.change(ctx, "policy removed", in.ID, a.registry.SetPolicy(in.ID, liveness.Policy{})); err != nil {
+		return nil, err
 	}
-	a.changed(ctx, "policy removed", in.ID)
 	return a.device(ctx, in)
 }
 
@@ -98,15 +99,43 @@ func (a *API) stopMaintenance(ctx context.Context, in *deviceInput) (*deviceOutp
 }
 
 func (a *API) maintain(ctx context.Context, in *deviceInput, on bool) (*deviceOutput, error) {
-	if err := a.registry.SetMaintenance(in.ID, on); err != nil {
-		return nil, adminError(err)
-	}
 	what := "maintenance stopped"
 	if on {
 		what = "maintenance started"
 	}
-	a.changed(ctx, what, in.ID)
+	if err := a.change(ctx, what, in.ID, a.registry.SetMaintenance(in.ID, on)); err != nil {
+		return nil, err
+	}
 	return a.device(ctx, in)
+}
+
+func (a *API) disconnect(ctx context.Context, in *deviceInput) (*struct{}, error) {
+	had, err := a.registry.Disconnect(in.ID)
+	if err == nil && !had {
+		return nil, a.sessionless(in.ID)
+	}
+	return nil, a.change(ctx, "disconnected", in.ID, err)
+}
+
+// sessionless says that a device has no session, and where it was last.
+func (a *API) sessionless(id string) error {
+	why := "the device has no session here that could be ended"
+	if v, err := a.registry.Device(id); err == nil && !v.LastSeen.IsZero() {
+		why += fmt.Sprintf("; it was heard last at %q, %v ago", v.Source, a.now().Sub(v.LastSeen).Truncate(time.Second))
+	}
+	return huma.Error409Conflict(why)
+}
+
+// change notes who changed something about a device, unless that failed, and makes a problem of what is to be said of it, if that is not that
+// it is done.
+func (a *API) change(ctx context.Context, what, device string, err error) error {
+	if err == nil {
+		a.changed(ctx, what, device)
+	}
+	if err = a.settled(ctx, err); err != nil {
+		return adminError(err)
+	}
+	return nil
 }
 
 // adminError makes a problem of what a registry says.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -57,6 +58,9 @@ type Config struct {
 	NoBeats bool
 	// BeatSource is the name of the source that heartbeats by HTTP come from. Default: "http".
 	BeatSource string
+	// Checkpoint writes down at once what is otherwise written down every few seconds; the retirement of a source is answered after it.
+	// It is called concurrently. Default: none.
+	Checkpoint func(context.Context) error
 	// Sender writes messages to connected devices. Default: none; then no device is connected where a message could be sent to it.
 	Sender Sender
 	// Delivery is what jobs, queues, endpoints, routes and dead letters are asked of. Default: none; then the API has nothing of them.
@@ -93,6 +97,8 @@ type API struct {
 	sockets *ear.Sockets
 	turns   turns
 	callers *limits[caller] // of messages to devices
+
+	committing atomic.Int64 // requests that wait until what they changed is stored
 
 	streams atomic.Int64  // that are open
 	dropped atomic.Uint64 // streams ended because their reader was too slow
@@ -149,6 +155,7 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	a.registerSchedules(api)
 	a.registerEvents(api)
 	a.registerOverview(api)
+	a.registerSources(api)
 	a.registerStream(mux, api)
 	if a.ear != nil {
 		a.registerBeats(mux, api)

@@ -183,14 +183,14 @@ func TestOverview(t *testing.T) {
 		}
 		groups := getJSON[struct{ Groups []httpapi.Group }](t, h, "/v1/groups").Groups
 		want := httpapi.Group{Name: "site", Match: "site/*", Members: 2, Silent: 1, States: map[string]int{
-			"never_seen": 0, "online": 1, "late": 0, "sleeping": 0, "offline": 1, "unknown": 0, "suspect": 0,
+			"never_seen": 0, "online": 1, "late": 0, "sleeping": 0, "offline": 1, "unknown": 0, "suspect": 0, "pending": 0,
 		}}
 		if len(groups) != 1 || !reflect.DeepEqual(groups[0], want) {
 			t.Errorf("groups: %+v, want %+v", groups, want)
 		}
 		st := getJSON[httpapi.Stats](t, h, "/v1/stats")
 		states := fmt.Sprint(st.States)
-		if st.Devices != 3 || states != "map[late:0 never_seen:1 offline:1 online:1 sleeping:0 suspect:0]" || st.Version != "v1.2.3" || st.Node != "node-1" {
+		if st.Devices != 3 || states != "map[late:0 never_seen:1 offline:1 online:1 pending:0 sleeping:0 suspect:0 unknown:0]" || st.Version != "v1.2.3" || st.Node != "node-1" {
 			t.Errorf("stats: %+v", st)
 		}
 		if st.Oldest != 1 || st.Latest != 5 {
@@ -213,7 +213,7 @@ func TestMetrics(t *testing.T) {
 		}
 		text := w.Body.String()
 		for _, want := range []string{
-			`holter_devices{state="online"} 0`, `holter_devices{state="offline"} 2`, `holter_events_total 4`, `holter_memory_per_device_bytes `, `holter_events_oldest_offset 1`,
+			`holter_devices{state="online"} 0`, `holter_devices{state="offline"} 2`, `holter_devices{state="unknown"} 0`, `holter_devices{state="pending"} 0`, `holter_events_total 4`, `holter_memory_per_device_bytes `, `holter_events_oldest_offset 1`,
 			`holter_outbox_queued 0`, `holter_outbox_waits_total 0`, `holter_sink_failures_total 0`, `holter_flapping_devices 0`,
 			`holter_source_listening_seconds_total{source="line"} 91`, `holter_source_behind_seconds{source="line"} 0`,
 			`holter_source_deaf_seconds_total{source="line"} 0`, `holter_timers_armed{source="line"} 0`,

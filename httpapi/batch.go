@@ -105,7 +105,7 @@ func explainJSON(err error) error {
 type batchBeat struct {
 	id     string
 	policy liveness.Policy
-	err    error // it is none
+	err    error // it is none, or was not taken
 }
 
 // decodeBatch decodes a JSON array of ids, or of objects with an id. What is wrong with one of them is in its err; an error means that
@@ -205,9 +205,9 @@ func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 			`body: %v; send ["a", "b"] or [{"id": "a", "ttl": "10m"}], of at most %d heartbeats`, err, maxBatch)})
 		return
 	}
-	answer, busy := a.takeBatch(batch)
-	if busy {
-		_, detail := problemOf(liveness.ErrBusy)
+	answer, why := a.takeBatch(w, r, batch)
+	if why != nil {
+		_, detail := problemOf(why)
 		w.Header().Set("Retry-After", "1")
 		writeJSON(w, http.StatusServiceUnavailable, "application/problem+json", &busyBatchError{
 			ErrorModel: huma.ErrorModel{
@@ -221,26 +221,42 @@ func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", &answer)
 }
 
-// takeBatch passes the heartbeats on, and says whether some could not be taken yet.
-func (a *API) takeBatch(batch []batchBeat) (answer BatchAnswer, busy bool) {
-	answer.Errors = []BatchError{}
+// takeBatch passes the heartbeats on, and says why some could not be taken yet.
+func (a *API) takeBatch(w http.ResponseWriter, r *http.Request, batch []batchBeat) (answer BatchAnswer, why error) {
+	var pending []int
 	now := a.ear.now()
 	for i := range batch {
 		b := &batch[i]
-		err := b.err
-		if err == nil {
-			_, err = a.ear.source.Beat(b.id, b.policy, now)
+		if b.err != nil {
+			continue
 		}
-		if err == nil {
+		var welcome liveness.Welcome
+		welcome, b.err = a.ear.source.Beat(b.id, b.policy, now)
+		if b.err == nil && welcome.Pending {
+			pending = append(pending, i)
+		}
+	}
+	if len(pending) > 0 {
+		err := a.heard(w, r, nil)
+		for _, i := range pending {
+			batch[i].err = err
+		}
+	}
+	answer.Errors = []BatchError{}
+	for i := range batch {
+		b := &batch[i]
+		if b.err == nil {
 			answer.Accepted++
 			continue
 		}
-		status, detail := problemOf(err)
-		busy = busy || status == http.StatusServiceUnavailable
+		status, detail := problemOf(b.err)
+		if status == http.StatusServiceUnavailable {
+			why = b.err
+		}
 		answer.Errors = append(answer.Errors, BatchError{Index: i, ID: b.id, Status: status, Detail: detail})
 	}
 	answer.Rejected = len(answer.Errors)
 	a.ear.beats.Add(uint64(answer.Accepted))
 	a.ear.refused.Add(uint64(answer.Rejected))
-	return answer, busy
+	return answer, why
 }

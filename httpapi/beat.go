@@ -37,9 +37,10 @@ func (a *API) registerBeats(mux routes, api huma.API) {
 // hearing keeps the listening clock from overtaking a heartbeat that is being handled, and refuses those who may not send one.
 func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer a.ear.Leave(a.ear.Enter())
+		t := &turn{ResponseWriter: w, ear: a.ear, place: a.ear.Enter()}
+		defer t.leave()
 		if _, ok := a.authorize(w, r, RoleBeat, r.Method == http.MethodGet); ok {
-			next(w, r)
+			next(t, r)
 		}
 	}
 }
@@ -96,6 +97,9 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	welcome, err := a.ear.source.Beat(id, policy, a.ear.now())
+	if err == nil && welcome.Pending {
+		err = a.heard(w, r, nil)
+	}
 	if err != nil {
 		a.refuse(w, err)
 		return
@@ -148,7 +152,7 @@ func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 		message, err = messageOf(r, body)
 	}
 	if err == nil {
-		err = a.ear.source.Fail(id, a.ear.now(), message)
+		err = a.heard(w, r, a.ear.source.Fail(id, a.ear.now(), message))
 	}
 	a.done(w, err)
 }
@@ -178,7 +182,7 @@ func messageOf(r *http.Request, body []byte) (string, error) {
 func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
 	_, err := parseQuery(r.URL.RawQuery)
 	if err == nil {
-		err = a.ear.source.Bye(id, a.ear.now())
+		err = a.heard(w, r, a.ear.source.Bye(id, a.ear.now()))
 	}
 	a.done(w, err)
 }
@@ -196,7 +200,7 @@ func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
 		return
 	}
 	granted, err := a.ear.source.Sleep(id, a.ear.now(), length)
-	if err != nil {
+	if err = a.heard(w, r, err); err != nil {
 		a.refuse(w, err)
 		return
 	}
@@ -241,6 +245,8 @@ func problemOf(err error) (status int, detail string) {
 		return bad.status, bad.detail
 	case errors.Is(err, liveness.ErrBusy):
 		return http.StatusServiceUnavailable, "too many events wait to be stored; try again in a second"
+	case errors.Is(err, errUncommitted):
+		return http.StatusServiceUnavailable, err.Error()
 	case errors.Is(err, liveness.ErrUnknownDevice):
 		return http.StatusNotFound, unknownDevice
 	case errors.Is(err, liveness.ErrFull):

@@ -312,7 +312,8 @@ func TestBeatsBusy(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &problem); err != nil || w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "1" {
 			t.Fatalf("%d %v %s", w.Code, err, w.Body)
 		}
-		if problem.Accepted != 10 || problem.Rejected != 2 || len(problem.Errors) != 2 || problem.Errors[1].ID != "11" || problem.Errors[1].Status != 503 {
+		last := problem.Errors[len(problem.Errors)-1]
+		if problem.Accepted != 0 || problem.Rejected != 12 || len(problem.Errors) != 12 || last.ID != "11" || last.Status != 503 || !strings.Contains(last.Detail, "too many events") {
 			t.Errorf("problem %+v", problem)
 		}
 		for _, target := range []string{"/v1/beat/new", "/v1/beat/0/fail", "/v1/beat/new/sleep?for=1h"} {
@@ -329,9 +330,7 @@ func TestBeatsBusy(t *testing.T) {
 				t.Errorf("%s: no Retry-After", request[1])
 			}
 		}
-		if w := send(h, "POST", "/v1/beat/0", ""); w.Code != http.StatusOK { // it causes no event
-			t.Errorf("heartbeat = %d %s", w.Code, w.Body)
-		}
+		wantProblem(t, send(h, "POST", "/v1/beat/0", ""), "a heartbeat of a device that is not stored", 503, "it is not stored yet")
 		close(sink.free)
 		synctest.Wait()
 		if w := send(h, "POST", "/v1/beats", `["10","11"]`); w.Code != http.StatusOK {

@@ -19,6 +19,7 @@ import (
 
 // station is an API at an address of this machine, in real time.
 type station struct {
+	sink     *shutter
 	registry *liveness.Registry
 	log      *liveness.Log
 	address  string
@@ -32,7 +33,8 @@ func newStation(tb testing.TB, fleet liveness.Config, cfg httpapi.Config) *stati
 	if s.log, err = liveness.NewLog(0); err != nil {
 		tb.Fatal(err)
 	}
-	if s.registry, err = liveness.New(s.log, fleet); err != nil {
+	s.sink = &shutter{Log: s.log}
+	if s.registry, err = liveness.New(s.sink, fleet); err != nil {
 		tb.Fatal(err)
 	}
 	api, err := httpapi.New(s.registry, httpapi.LogEvents{Log: s.log}, cfg)

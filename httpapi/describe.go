@@ -118,7 +118,7 @@ func beatProblems() map[string]*huma.Response {
 	responses := make(map[string]*huma.Response)
 	for status, meaning := range map[string]string{
 		"404": "The device is not known", "408": "The body took longer than 5 s", "413": "The body is too long",
-		"422": "What was sent makes no sense", "503": "Too many events wait to be stored: try again", "507": "There are too many devices",
+		"422": "What was sent makes no sense", "503": "It cannot be stored now, or is not in time: send it again, which does no harm", "507": "There are too many devices",
 	} {
 		responses[status] = &huma.Response{Description: meaning, Content: problemContent()}
 	}

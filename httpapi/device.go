@@ -9,8 +9,9 @@ import (
 // Device is a picture of a device. What does not apply to it is left out.
 type Device struct {
 	ID          string     `json:"id"`
-	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect"`
-	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will" doc:"Why it is offline."`
+	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: it was decided, and is not stored yet."`
+	Decided     string     `json:"decided,omitempty" enum:"never_seen,online,late,sleeping,offline" doc:"Of one that is pending: what it is once that is stored."`
+	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin" doc:"Why it is offline, or pending to be."`
 	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
 	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
 	Source      string     `json:"source,omitempty" doc:"Where it was heard last."`
@@ -50,7 +51,17 @@ type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"At the last heartbeat."`
 	NotBefore float64 `json:"not_before_ms" doc:"The device is not judged earlier, because its source was deaf, or a maintenance window excuses its silence; 0 if neither is so."`
+	Excused   bool    `json:"excused" doc:"That is because of a maintenance window."`
+	Grace     *Grace  `json:"grace,omitempty" doc:"What gaps may put its verdict off; left out if there is no verdict to come."`
 	Deaf      []Deaf  `json:"deaf" doc:"When the source was deaf since the last heartbeat, of its latest such intervals."`
+}
+
+// Grace is what gaps, times in which its source was deaf, put a device's verdict off.
+type Grace struct {
+	Each float64 `json:"each_ms" doc:"The device's reconnect grace: what one gap may put its verdict off."`
+	Most float64 `json:"most_ms" doc:"What all gaps since its last heartbeat together may: three times that, in heard silence beyond its timeout."`
+	Used float64 `json:"used_ms" doc:"How much of that has passed."`
+	Left float64 `json:"left_ms" doc:"How much of it is left."`
 }
 
 // Deaf is a time in which a source heard nothing.
@@ -67,6 +78,9 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
 		Asked: v.Asked, AskedAt: utc(v.AskedAt),
+	}
+	if v.State == liveness.Pending {
+		d.Decided = v.Decided.String()
 	}
 	d.Policy = policyOf(v.Policy, v.From, v.Own)
 	return d
@@ -85,9 +99,16 @@ func listeningOf(v *liveness.View) *Listening {
 	if v.Source == "" {
 		return nil
 	}
-	return &Listening{
-		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Deaf: deafOf(v.Deaf),
+	l := &Listening{
+		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Excused && v.NotBefore > 0,
+		Deaf: deafOf(v.Deaf),
 	}
+	if v.Grace > 0 {
+		l.Grace = &Grace{
+			Each: milliseconds(v.Grace), Most: milliseconds(v.GraceMax), Used: milliseconds(v.GraceUsed), Left: milliseconds(v.GraceMax - v.GraceUsed),
+		}
+	}
+	return l
 }
 
 func deafOf(intervals []liveness.DeafInterval) []Deaf {

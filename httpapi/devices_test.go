@@ -149,12 +149,15 @@ func TestDevice(t *testing.T) {
 		if d := listening.Deaf[0]; d.Length != 10_000 || !d.From.Equal(began.Add(6*time.Second)) || !d.To.Equal(began.Add(16*time.Second)) {
 			t.Errorf("deaf is %+v", d)
 		}
-		if listening.Now != 11_000.25 || listening.Last != 0 || listening.NotBefore != 16_000 {
+		if listening.Now != 11_000.25 || listening.Last != 0 || listening.NotBefore != 16_000 || listening.Excused {
 			t.Errorf("listening is %+v", listening)
 		}
+		if g := listening.Grace; g == nil || *g != (httpapi.Grace{Each: 20_000, Most: 60_000, Used: 0, Left: 60_000}) {
+			t.Errorf("grace is %+v", g)
+		}
 		got.Listening = nil
-		want := httpapi.Device{
-			ID: "site/1", State: "unknown", Seq: 1, Epoch: 1, Source: "line", LastSeen: began, Silence: 11_000.25, Timeout: 30_000,
+		want := httpapi.Device{ // a stall cost it no connection
+			ID: "site/1", State: "online", Seq: 1, Epoch: 1, Source: "line", LastSeen: began, Silence: 11_000.25, Timeout: 30_000,
 			Deadline: began.Add(40 * time.Second), Group: "site", Connected: true, Since: began, AsOf: time.Now().UTC(),
 			Policy: httpapi.Policy{
 				Interval: 10_000, Timeout: 30_000, LateAfter: 20_000, CloseGrace: 10_000, SleepLimit: 86_400_000, From: "group site",

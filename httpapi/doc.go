@@ -3,6 +3,9 @@
 // takes heartbeats, one by one or in batches, as a source of its own, and what an operator tells of devices: policies, maintenance, that
 // one is to be forgotten.
 //
+// Whatever changes something is answered once the registry's sink has taken it, and with 503 if that takes longer than 3 s. A heartbeat
+// that changes nothing does not wait for that, and none holds the listening clock up while it does.
+//
 // It keeps nothing: events come from [Events], tokens from [Auth]. Without an Auth whoever can reach the listener may do everything.
 // The API is described by itself, as OpenAPI 3.1, at /openapi.json, and for people at /docs; neither needs the internet. Errors
 // are problem details as of RFC 9457.

@@ -86,7 +86,7 @@ func (f *deviceFilter) matches(v *liveness.View) bool {
 // deviceStates returns the names of the states.
 func deviceStates() []string {
 	var names []string
-	for s := liveness.NeverSeen; s <= liveness.Suspect; s++ {
+	for s := liveness.NeverSeen; s <= liveness.Pending; s++ {
 		names = append(names, s.String())
 	}
 	return names

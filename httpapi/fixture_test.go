@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +27,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 type fleet struct {
 	t        *testing.T
 	log      *liveness.Log
+	sink     *shutter
 	registry *liveness.Registry
 	source   *liveness.Source
+}
+
+// shutter is a log that takes nothing while it is shut.
+type shutter struct {
+	*liveness.Log
+
+	shut atomic.Bool
+}
+
+// Append implements liveness.Sink.
+func (s *shutter) Append(ctx context.Context, events []liveness.Event) error {
+	if s.shut.Load() {
+		return errors.New("shut")
+	}
+	return s.Log.Append(ctx, events)
 }
 
 // newFleet returns one that runs until the test ends. keep is the log's.
@@ -37,7 +55,8 @@ func newFleet(t *testing.T, cfg liveness.Config, keep int) *fleet {
 	if f.log, err = liveness.NewLog(keep); err != nil {
 		t.Fatal(err)
 	}
-	if f.registry, err = liveness.New(f.log, cfg); err != nil {
+	f.sink = &shutter{Log: f.log}
+	if f.registry, err = liveness.New(f.sink, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if f.source, err = f.registry.AddSource(liveness.SourceConfig{Name: "line"}); err != nil {

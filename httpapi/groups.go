@@ -30,14 +30,14 @@ func (g *groupCounts) count(registry *liveness.Registry) (map[string]map[string]
 		return g.counts, g.at
 	}
 	g.at = time.Now()
-	counts := make(map[string]*[int(liveness.Suspect) + 1]int)
+	counts := make(map[string]*[int(liveness.Pending) + 1]int)
 	var views []liveness.View
 	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
 		views, cursor = registry.List(views[:0], cursor, countBatch)
 		for i := range views {
 			of := counts[views[i].Group]
 			if of == nil {
-				of = new([int(liveness.Suspect) + 1]int)
+				of = new([int(liveness.Pending) + 1]int)
 				counts[views[i].Group] = of
 			}
 			of[views[i].State]++
@@ -55,7 +55,7 @@ func (g *groupCounts) count(registry *liveness.Registry) (map[string]map[string]
 // statesOf names the counts of all states.
 func statesOf(count func(liveness.State) int) map[string]int {
 	states := make(map[string]int)
-	for s := liveness.NeverSeen; s <= liveness.Suspect; s++ {
+	for s := liveness.NeverSeen; s <= liveness.Pending; s++ {
 		states[s.String()] = count(s)
 	}
 	return states

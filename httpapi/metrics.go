@@ -43,7 +43,7 @@ type collector struct {
 	stalled, verdicts, lag, events             *prometheus.Desc
 	beats, beatsRefused, denied, limited       *prometheus.Desc
 	sends                                      *prometheus.Desc
-	held, absent, deafNow                      *prometheus.Desc
+	held, absent, retired, deafNow             *prometheus.Desc
 	memory, oldest                             *prometheus.Desc
 	streams, dropped, refused, evicted         *prometheus.Desc
 	listening, behind, deaf                    *prometheus.Desc
@@ -58,7 +58,7 @@ func newCollector(a *API) *collector {
 	return &collector{
 		api:          a,
 		build:        desc("build_info", "1, with what was built.", "version", "goversion"),
-		devices:      desc("devices", "Devices by state as stored; one that is unknown is counted as what it was.", "state"),
+		devices:      desc("devices", "Devices by state, as the API shows it: unknown and pending are states like others.", "state"),
 		flapping:     desc("flapping_devices", "Devices that keep going offline and online."),
 		queued:       desc("outbox_queued", "Events that wait for the sink."),
 		waits:        desc("outbox_waits_total", "Times that a verdict was held up because the outbox was full."),
@@ -76,6 +76,7 @@ func newCollector(a *API) *collector {
 		held:         desc("source_held", "1 while the listening clock stands still because the sink is stalled.", "source"),
 		deafNow:      desc("source_deaf", "1 while a source knows that it hears nothing.", "source"),
 		absent:       desc("source_absent", "1 for a source that was there before a restart and is no more.", "source"),
+		retired:      desc("source_retired", "1 for an absent source whose devices are judged by the clocks of others.", "source"),
 		memory:       desc("memory_per_device_bytes", "Heap and stacks of the process by the number of devices; 0 without any."),
 		oldest:       desc("events_oldest_offset", "Offset of the oldest event that is kept."),
 		streams:      desc("http_streams", "Open streams of events."),
@@ -101,10 +102,8 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeB
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	st := c.api.registry.Stats()
-	for state, n := range st.States {
-		if state != liveness.Unknown { // never stored
-			gauge(out, c.devices, float64(n), state.String())
-		}
+	for state, n := range statesOf(func(s liveness.State) int { return st.States[s] }) {
+		gauge(out, c.devices, float64(n), state)
 	}
 	gauge(out, c.build, 1, c.api.config.Version, runtime.Version())
 	gauge(out, c.flapping, float64(st.Flaps))
@@ -153,6 +152,7 @@ func (c *collector) collectSource(out chan<- prometheus.Metric, v liveness.Sourc
 	counter(out, c.deaf, v.DeafTotal.Seconds(), v.Name)
 	gauge(out, c.held, oneIf(v.Held), v.Name)
 	gauge(out, c.absent, oneIf(v.Absent), v.Name)
+	gauge(out, c.retired, oneIf(v.Retired), v.Name)
 	gauge(out, c.deafNow, oneIf(!v.DeafSince.IsZero()), v.Name)
 	gauge(out, c.armed, float64(v.Timers.Armed), v.Name)
 	counter(out, c.fired, float64(v.Timers.Fired), v.Name)

@@ -13,22 +13,6 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Source is a picture of a source of heartbeats.
-type Source struct {
-	Name     string  `json:"name"`
-	Listened float64 `json:"listened_ms" doc:"What its listening clock reads."`
-	Behind   float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
-	Held     bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
-	Absent   bool    `json:"absent" doc:"It was there before a restart, and is no more."`
-	Note     string  `json:"note,omitempty" doc:"What kind of source it is, and what its clock stands on."`
-
-	DeafSince *time.Time `json:"deaf_since,omitempty" doc:"It has heard nothing since, and its clock stands still."`
-
-	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it heard nothing."`
-	DeafTotal float64 `json:"deaf_total_ms"`
-	Timers    Timers  `json:"timers"`
-}
-
 // Timers is a picture of a source's timer engine.
 type Timers struct {
 	Armed    int      `json:"armed"`
@@ -66,7 +50,7 @@ type Group struct {
 // Stats is a picture of the whole.
 type Stats struct {
 	Devices  int            `json:"devices"`
-	States   map[string]int `json:"states" doc:"Devices by state as stored: one that is unknown is counted as what it was."`
+	States   map[string]int `json:"states" doc:"Devices by state, as they are shown: unknown and pending are states like others."`
 	Queued   int            `json:"queued" doc:"Events that wait for the log."`
 	Stalled  float64        `json:"stalled_ms" doc:"How long too many events have waited without one being stored: all listening clocks stand still. 0 if all is well."`
 	Waits    uint64         `json:"waits" doc:"Times that a verdict was held up because too many events waited."`
@@ -92,12 +76,6 @@ type Build struct {
 	Revision string `json:"revision,omitempty" doc:"Of the source code, if it is known."`
 	Time     string `json:"time,omitempty" doc:"Of the revision."`
 	Modified bool   `json:"modified,omitempty" doc:"The source code was changed since the revision."`
-}
-
-type sourcesOutput struct {
-	Body struct {
-		Sources []Source `json:"sources"`
-	}
 }
 
 type groupsOutput struct {
@@ -130,30 +108,12 @@ func (a *API) registerOverview(api huma.API) {
 			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
 		}
 	}
-	huma.Register(api, operation("list-sources", "/v1/sources", "Sources of heartbeats and their listening clocks", ""), a.listSources)
 	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices",
 		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
 		a.listGroups)
 	huma.Register(api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
 		"A device's own policy stands above them; /v1/devices/{id} shows what holds for it, and from where."), a.listPolicies)
 	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
-}
-
-func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
-	out := &sourcesOutput{}
-	out.Body.Sources = []Source{}
-	for _, s := range a.registry.Sources() {
-		v := s.View()
-		source := Source{
-			Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Held: v.Held, Absent: v.Absent, Note: v.Note,
-			Deaf: deafOf(v.Deaf), DeafTotal: milliseconds(v.DeafTotal), Timers: timersOf(&v.Timers),
-		}
-		if !v.DeafSince.IsZero() {
-			source.DeafSince = &v.DeafSince
-		}
-		out.Body.Sources = append(out.Body.Sources, source)
-	}
-	return out, nil
 }
 
 func timersOf(st *timer.Stats) Timers {
@@ -195,15 +155,10 @@ func (a *API) listPolicies(context.Context, *struct{}) (*policiesOutput, error) 
 func (a *API) stats(context.Context, *struct{}) (*statsOutput, error) {
 	st := a.registry.Stats()
 	out := &statsOutput{Body: Stats{
-		Devices: st.Devices, States: make(map[string]int), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
+		Devices: st.Devices, States: statesOf(func(s liveness.State) int { return st.States[s] }), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
 		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
 		Version: a.config.Version, Build: buildOf(), Started: utc(a.began), AsOf: utc(a.now()),
 	}}
-	for state, n := range st.States {
-		if state != liveness.Unknown { // never stored
-			out.Body.States[state.String()] = n
-		}
-	}
 	if a.ear != nil {
 		out.Body.Beats = a.ear.beats.Load()
 	}

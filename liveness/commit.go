@@ -17,7 +17,7 @@ func (r *Registry) AfterCommit(done func(committed bool)) { r.outbox.after(done)
 // afterwards. Errors: [ErrUncommitted], that of ctx.
 func (r *Registry) Commit(ctx context.Context) error {
 	done := make(chan bool, 1)
-	r.outbox.after(func(committed bool) { done <- committed })
+	ticket := r.outbox.after(func(committed bool) { done <- committed })
 	select {
 	case committed := <-done:
 		if !committed {
@@ -25,6 +25,7 @@ func (r *Registry) Commit(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
+		r.outbox.withdraw(ticket) // nothing piles up while the sink takes nothing
 		return context.Cause(ctx)
 	}
 }
@@ -46,6 +47,7 @@ func (r *Registry) committedOne(e *Event) {
 	if d == nil || d.gone || d.seq != e.Seq {
 		return
 	}
+	d.marks &^= telling
 	if d.marks&uncommitted != 0 {
 		sh.counts[d.shownLocked()]--
 		d.marks &^= uncommitted

@@ -3,6 +3,7 @@ package liveness_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +89,55 @@ func TestPending(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		if err := stop(); err == nil || committed != 2 {
 			t.Errorf("Run = %v, %d told", err, committed)
+		}
+	})
+}
+
+// A heartbeat says whether something of its device waits to be committed.
+func TestWelcomePending(t *testing.T) {
+	var open atomic.Bool
+	k := &sink{append: func([]liveness.Event) error {
+		if open.Load() {
+			return nil
+		}
+		return errors.New("not now")
+	}}
+	withSink(t, k, 1, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
+		commit := func() {
+			open.Store(true)
+			time.Sleep(2 * time.Second) // until the sink is tried again
+			open.Store(false)
+		}
+		beat := func(what, id string, announced liveness.Policy, want bool) {
+			t.Helper()
+			if w, err := s.Beat(id, announced, s.Time(time.Now())); err != nil || w.Pending != want {
+				t.Errorf("%s: pending %v, %v; want %v", what, w.Pending, err, want)
+			}
+		}
+		announced := liveness.Policy{Timeout: time.Minute}
+		beat("the first", "a", liveness.Policy{}, true)
+		beat("the next", "a", liveness.Policy{}, true)
+		commit()
+		beat("when it is committed", "a", liveness.Policy{}, false)
+		beat("of another", "b", liveness.Policy{}, true)
+		beat("while another waits", "a", liveness.Policy{}, false)
+		commit()
+		beat("a new policy", "a", announced, true)
+		beat("the same policy", "a", announced, true)
+		commit()
+		beat("the same policy, committed", "a", announced, false)
+		if err := s.Bye("a", s.Time(time.Now())); err != nil {
+			t.Error(err)
+		}
+		commit()
+		openMany(t, s, 0, 2)
+		beat("while too much waits", "a", liveness.Policy{}, true)
+		commit()
+		beat("of one that is offline", "a", liveness.Policy{}, true)
+		commit()
+		beat("when that is committed", "a", liveness.Policy{}, false)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -118,6 +118,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		r.keepHeard(d, d.last)
 	}
 	d.seq++
+	d.marks |= telling
 	rule := d.rule.Value()
 	e := Event{
 		Type:        t,

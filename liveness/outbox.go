@@ -1,7 +1,9 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +30,7 @@ type outbox struct {
 	came    uint64   // events that were put in, ever
 	took    uint64   // of them, those that the sink has taken
 	waiting []waiter // for the sink to take what was put in before them, oldest first
+	tickets uint64   // that were given to them, ever
 	closed  bool     // nobody waits for room
 	ended   bool     // nothing is handed over any more
 	waits   uint64
@@ -45,21 +48,35 @@ func newOutbox(limit int) *outbox {
 
 // waiter is called when the sink has taken the first so many events; false if it never will.
 type waiter struct {
-	came uint64
-	done func(committed bool)
+	came   uint64
+	ticket uint64
+	done   func(committed bool)
 }
 
-// after calls done once the sink has taken all events that were put in, at once if it has.
-func (o *outbox) after(done func(committed bool)) {
+// after calls done once the sink has taken all events that were put in, at once if it has. It returns what to give to withdraw.
+func (o *outbox) after(done func(committed bool)) (ticket uint64) {
 	o.mu.Lock()
 	if o.took < o.came && !o.ended {
-		o.waiting = append(o.waiting, waiter{o.came, done})
+		o.tickets++
+		ticket = o.tickets
+		o.waiting = append(o.waiting, waiter{o.came, ticket, done})
 		o.mu.Unlock()
-		return
+		return ticket
 	}
 	committed := o.took == o.came
 	o.mu.Unlock()
 	done(committed)
+	return 0
+}
+
+// withdraw forgets one who waits, if he still does.
+func (o *outbox) withdraw(ticket uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, found := slices.BinarySearchFunc(o.waiting, ticket, func(w waiter, t uint64) int { return cmp.Compare(w.ticket, t) })
+	if found {
+		o.waiting = slices.Delete(o.waiting, at, at+1)
+	}
 }
 
 // put adds events.

@@ -50,6 +50,9 @@ type Welcome struct {
 	Epoch  uint64
 	Policy Policy // complete
 	From   string // the rule that Policy.Timeout is from
+	// Pending: not all that is said of the device is committed, or it was heard and is not online yet because too many events wait. Who is to
+	// be told that it holds is told after [Registry.Commit].
+	Pending bool
 }
 
 // Open opens a session of the device with an id, at an instant of the source's listening time, and counts as a sign of life. Another
@@ -114,7 +117,7 @@ func (s *Source) newsLocked(d *device, session *Session, rule rule) bool {
 
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from}
+	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.marks&telling != 0 || d.state != Online}
 }
 
 // epochLocked returns the epoch of the device's next session, which said one of its own or 0.

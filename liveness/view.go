@@ -36,6 +36,8 @@ type View struct {
 	// NotBefore is the listening time before which the device is not judged, because its source was deaf, or a maintenance window
 	// excuses its silence; 0 if neither is so.
 	NotBefore time.Duration
+	// Excused: that is, or may be, because of a maintenance window.
+	Excused bool
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its verdict off by GraceMax at most, of which
 	// GraceUsed has passed.
 	Grace, GraceMax, GraceUsed time.Duration
@@ -110,6 +112,7 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	v.Closing = f.reason
 	if f.awaited(p) {
 		v.NotBefore = d.notBeforeLocked(f, p)
+		v.Excused = d.marks&excused != 0
 		v.Grace = p.grace(s.config.Load())
 		v.GraceMax = maxGraces * v.Grace
 		v.GraceUsed = min(max(v.Now-f.from()-p.Timeout, 0), v.GraceMax)

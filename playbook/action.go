@@ -12,6 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/command"
+	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -174,7 +175,11 @@ func (e *Engine) look(r *run) []string {
 		if err != nil {
 			return nil
 		}
-		is = append(is, view.State.String())
+		state := view.State
+		if state == liveness.Pending { // a moment later it is stored
+			state = view.Decided
+		}
+		is = append(is, state.String())
 		add(view.Connected, "connected")
 		add(view.Flapping, "flapping")
 		add(view.Maintenance, "maintenance")

@@ -81,6 +81,8 @@ func reasonCode(r liveness.Reason) int64 {
 		return 4
 	case liveness.Will:
 		return 5
+	case liveness.Admin:
+		return 6
 	}
 	return 0
 }

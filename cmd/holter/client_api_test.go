@@ -45,8 +45,13 @@ func realAPI(t *testing.T, ids ...string) (url string) {
 			t.Fatal(err)
 		}
 	}
-	for _, after := range []time.Duration{time.Second, 11 * time.Second, 12 * time.Second} {
+	source.Watermark(0, source.Pulse(now.Add(time.Second)))
+	source.Deafen(now.Add(time.Second))
+	for _, after := range []time.Duration{10 * time.Second, 11 * time.Second} {
 		source.Watermark(0, source.Pulse(now.Add(after)))
+	}
+	if err := registry.RestoreSource(liveness.SourceRecord{Name: "bridge/old", Listened: time.Minute, At: now}); err != nil {
+		t.Fatal(err)
 	}
 	wait, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -70,8 +75,8 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		want []string // in the output, each once
 		not  string
 	}{
-		{[]string{"devices"}, []string{"site-7/pump 3", "\n..", "\n/ ", "100%", "\n\n4 devices; in all 4: 4 online\n"}, ""},
-		{[]string{"devices", "--state=unknown", "--source=line", "--prefix=1", "--seen-after=1h"}, []string{"100%", "unknown", "1 device; in all 4"}, "pump"},
+		{[]string{"devices"}, []string{"site-7/pump 3", "\n..", "\n/ ", "100%", "\n\n4 devices; in all 4: 4 unknown\n"}, ""},
+		{[]string{"devices", "--state=unknown", "--source=line", "--prefix=1", "--seen-after=1h"}, []string{"100%  unknown ", "1 device; in all 4"}, "pump"},
 		{[]string{"devices", "--group=none", "--state=late,offline"}, []string{"0 devices; in all 4"}, "pump"},
 		{[]string{"devices", "..", "/", "--json"}, []string{`"id":".."`, `"id":"/"`}, "pump"},
 		{[]string{"events"}, []string{"site-7/pump 3  at line", "source.deaf", "source.heard"}, ""},
@@ -84,8 +89,13 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		{[]string{"devices", "--maintenance"}, []string{"/ ", "maintenance", "1 device; in all 4"}, "pump"},
 		{[]string{"device", "maintenance", "/", "off"}, []string{"is not in maintenance"}, ""},
 		{[]string{"device", "policy", "site-7/pump 3", "--clear"}, []string{"no policy of its own"}, ""},
+		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  absent for "}, "retired"},
+		{[]string{"sources", "list", "--json"}, []string{`"name":"bridge/old"`, `"absent":true,"retired":false`}, "LISTENED"},
+		{[]string{"sources", "retire", "bridge/old"}, []string{"bridge/old retired; its devices are judged"}, ""},
+		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  retired "}, "absent"},
+		{[]string{"device", "disconnect", "/"}, []string{"/ disconnected\n"}, ""},
 		{[]string{"device", "forget", ".."}, []string{".. forgotten"}, ""},
-		{[]string{"devices"}, []string{"3 devices; in all 3: 3 online\n"}, "\n.."},
+		{[]string{"devices"}, []string{"3 devices; in all 3: 3 unknown\n"}, "\n.."},
 		{[]string{"events", "--type=device.forgotten,device.maintenance.stopped"}, []string{"device.forgotten", "device.maintenance.stopped"}, "device.online"},
 	}
 	for _, step := range steps {
@@ -104,6 +114,19 @@ func TestCommandsAskTheAPI(t *testing.T) {
 	}
 	if got := typeLine(t.Context(), t, "device", "forget", ".."); got.code != exitFailed || !strings.Contains(got.stderr, `unknown device ".."`) {
 		t.Errorf("forget again = %+v", got)
+	}
+	for _, tt := range []struct{ args, want string }{
+		{"device disconnect /", `409 Conflict: the device has no session here that could be ended; it was heard last at "line"`},
+		{"device disconnect none", `unknown device "none"`},
+		{"sources retire line", "remove it from the configuration"},
+		{"sources retire none", `404 Not Found: there is no source "none"`},
+	} {
+		if got := typeLine(t.Context(), t, strings.Fields(tt.args)...); got.code != exitFailed || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%s = %+v, want %q", tt.args, got, tt.want)
+		}
+	}
+	if got := typeLine(t.Context(), t, "sources", "retire", ""); got.code != exitUsage || !strings.Contains(got.stderr, "the name of the source is empty") {
+		t.Errorf("retire nothing = %+v", got)
 	}
 }
 

@@ -3,7 +3,8 @@ package main
 // clientCommands are the commands for operators, beside serve.
 type clientCommands struct {
 	Devices     devicesCommand       `cmd:"" help:"List devices and their states."`
-	Device      deviceCommand        `cmd:"" help:"Administer a device: forget, policy, maintenance."`
+	Device      deviceCommand        `cmd:"" help:"Administer a device: forget, disconnect, policy, maintenance."`
+	Sources     sourcesCommand       `cmd:"" help:"Show the sources of heartbeats, and retire those that will not come back."`
 	Explain     explainDeviceCommand `cmd:"" help:"Say why a device is in the state that it is in."`
 	Events      eventsCommand        `cmd:"" help:"List what happened, or follow it as it happens."`
 	Stats       statsCommand         `cmd:"" help:"Show devices by state, events, and the health of the server."`

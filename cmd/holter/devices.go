@@ -27,7 +27,7 @@ type devicesCommand struct {
 	apiFlags
 
 	IDs         []string `arg:"" optional:"" name:"id" help:"Only these devices."`
-	State       []string `placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline or unknown; may be repeated."`
+	State       []string `placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown,pending" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline, unknown, or pending, which is decided but not stored yet; may be repeated."`
 	Group       []string `placeholder:"NAME" sep:"none" help:"Only devices of this group; may be repeated."`
 	Source      []string `placeholder:"NAME" sep:"none" help:"Only devices heard last at this source; may be repeated."`
 	Prefix      string   `placeholder:"TEXT" help:"Only devices whose id begins so."`
@@ -244,6 +244,9 @@ func due(d *httpapi.Device) string {
 // notes are what is special about a device.
 func notes(d *httpapi.Device) string {
 	var all []string
+	if d.Decided != "" {
+		all = append(all, "decided: "+d.Decided)
+	}
 	if d.Closing != "" {
 		all = append(all, "closing: "+d.Closing)
 	}
@@ -269,7 +272,7 @@ func statePaint(state string) paint {
 		return red
 	case "sleeping":
 		return blue
-	case "unknown":
+	case "unknown", "pending":
 		return magenta
 	}
 	return faint
@@ -277,7 +280,7 @@ func statePaint(state string) paint {
 
 // statesOf returns the states that have devices, in the order of a device's life; those of a newer server at the end.
 func statesOf(states map[string]int) []string {
-	order := []string{"online", "late", "suspect", "sleeping", "unknown", "offline", "never_seen"}
+	order := []string{"online", "late", "suspect", "sleeping", "unknown", "pending", "offline", "never_seen"}
 	all := slices.DeleteFunc(slices.Clone(order), func(state string) bool { return states[state] == 0 })
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		if states[state] != 0 && !slices.Contains(order, state) {

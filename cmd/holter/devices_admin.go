@@ -15,6 +15,7 @@ import (
 // deviceCommand administers one device.
 type deviceCommand struct {
 	Forget      forgetCommand      `cmd:"" help:"Remove a device, with its state and its own policy."`
+	Disconnect  disconnectCommand  `cmd:"" help:"End the session of a device, without forgetting it."`
 	Policy      policyCommand      `cmd:"" help:"Give a device a policy of its own, or take it away."`
 	Maintenance maintenanceCommand `cmd:"" help:"Say that somebody works on a device, or no longer."`
 }
@@ -37,6 +38,26 @@ Example:
 // Run removes the device.
 func (c *forgetCommand) Run(ctx context.Context, out output) error {
 	return administer(ctx, out, &c.apiFlags, c.Device, http.MethodDelete, "", nil, "forgotten")
+}
+
+type disconnectCommand struct {
+	apiFlags
+
+	Device string `arg:"" help:"Id of the device."`
+}
+
+// Help is the text below the usage line.
+func (*disconnectCommand) Help() string {
+	return `The device is told that an operator ended its session. It may come back at once; if it does not within its close grace, it is offline, for the reason admin.
+
+Example:
+
+    holter device disconnect site-7/pump-3`
+}
+
+// Run ends the device's session.
+func (c *disconnectCommand) Run(ctx context.Context, out output) error {
+	return administer(ctx, out, &c.apiFlags, c.Device, http.MethodPost, "/disconnect", nil, "disconnected")
 }
 
 type policyCommand struct {

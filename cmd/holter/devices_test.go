@@ -189,6 +189,8 @@ func TestAdminister(t *testing.T) {
 		stdout             string
 	}{
 		{"forget", []string{"device", "forget", "a/b"}, "DELETE", "/v1/devices/a%2Fb", "", "a/b forgotten\n"},
+		{"disconnect", []string{"device", "disconnect", "a/b"}, "POST", "/v1/devices/a%2Fb/disconnect", "", "a/b disconnected\n"},
+		{"retire", []string{"sources", "retire", "mqtt:a/b"}, "POST", "/v1/sources/mqtt:a%2Fb/retire", "", "mqtt:a/b retired; its devices are judged by the clocks of the other sources\n"},
 		{
 			"policy",
 			[]string{"device", "policy", "a", "--timeout=2m", "--interval=30s", "--late-after=45s", "--close-grace=1500ms", "--sleep-limit=24h"},

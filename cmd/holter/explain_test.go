@@ -51,6 +51,7 @@ func TestExplain(t *testing.T) {
 
 		source  httpapi.Source
 		started time.Time
+		not     string // is not in it
 	}{
 		{name: "online", change: func(*httpapi.Device) {}, want: []string{
 			"site-7/pump 3",
@@ -89,12 +90,38 @@ func TestExplain(t *testing.T) {
 			"  session         not connected, epoch 2, event 4",
 			"  flapping        it keeps going offline and coming back",
 		}},
-		{name: "unknown", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 138_000 }, want: []string{
+		{name: "unknown", change: func(d *httpapi.Device) {
+			d.State, d.Listening.NotBefore = "unknown", 138_000
+			d.Listening.Grace = &httpapi.Grace{Each: 40_000, Most: 120_000, Used: 4500, Left: 115_500}
+		}, want: []string{
 			"  because         its source was deaf since the last heartbeat, and it was not heard again yet",
-			"  allowance       not judged for another 8.5s of listening, because the source was deaf",
+			"  grace           not judged for another 8.5s of listening, because the source was deaf",
+			"                        40s  reconnect grace: what one gap puts its verdict off at most",
+			"                       2m0s  all gaps since its last heartbeat together, beyond its timeout",
+			"                       4.5s  of that used, 1m55.5s left",
 		}},
-		{name: "allowance over", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, want: []string{
-			"  allowance       passed: the source listened long enough after it was deaf",
+		{name: "stalled", change: func(d *httpapi.Device) { d.Listening.NotBefore = 138_000 }, want: []string{
+			"  because         it was heard in time",
+			"  grace           not judged for another 8.5s of listening, because the source was deaf",
+		}},
+		{name: "grace over", change: func(d *httpapi.Device) { d.State, d.Listening.NotBefore = "unknown", 120_000 }, want: []string{
+			"  grace           passed: the source listened long enough after it was deaf",
+		}},
+		{name: "excused", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 138_000, true }, want: []string{
+			"  window          not judged for another 8.5s of listening, because a maintenance window excuses its silence",
+		}},
+		{name: "excused before", change: func(d *httpapi.Device) { d.Listening.NotBefore, d.Listening.Excused = 120_000, true }, want: []string{
+			"  window          passed: its timeout after a maintenance window that excused its silence",
+		}},
+		{name: "pending", change: func(d *httpapi.Device) { d.State, d.Decided, d.Reason = "pending", "offline", "bye" }, want: []string{
+			"  state           pending: offline is decided, and not stored yet, so nobody was told",
+			"  because         it said goodbye",
+		}},
+		{name: "admin", change: func(d *httpapi.Device) { d.State, d.Reason = "offline", "admin" }, want: []string{
+			"  because         an operator ended its session, and it was not back within 10s",
+		}},
+		{name: "disconnected", change: func(d *httpapi.Device) { d.Closing = "admin" }, want: []string{
+			"  because         an operator ended its session, and it has 10s to come back",
 		}},
 		{name: "never seen", change: func(d *httpapi.Device) {
 			*d = httpapi.Device{ID: "x", State: "never_seen", Since: d.Since, AsOf: d.AsOf, Policy: d.Policy}
@@ -173,7 +200,44 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "absent", change: func(*httpapi.Device) {}, source: httpapi.Source{Name: "line", Absent: true},
-			want: []string{"  clock           stands still: the source is gone since a restart; it is judged again once it is heard elsewhere"},
+			want: []string{
+				"  clock           stands still: the source is configured no more; holter has listened for 0s without it",
+				`                  after source.retire_after of that, or at once with "holter sources retire line",`,
+				"                  its devices are judged by the clocks of the other sources, with the silence that they have",
+			},
+		},
+		{
+			name: "absent and unknown", change: func(d *httpapi.Device) {
+				d.State, d.Deadline, d.Listening.Deaf, d.Listening.NotBefore = "unknown", d.LastSeen.Add(time.Second), nil, 138_000
+			}, source: httpapi.Source{Name: "line", Absent: true, Missed: 125_000},
+			want: []string{
+				"  because         its source is configured no more, so nothing can be heard of it there",
+				"  silence            35.05s  since the last heartbeat",
+				"                  -   5.55s  nothing listens for the source any more",
+				"                  =   29.5s  heard silence",
+				"  clock           stands still: the source is configured no more; holter has listened for 2m5s without it",
+			},
+			not: "deadline",
+		},
+		{
+			name: "nobody knows when", change: func(d *httpapi.Device) {
+				d.State, d.LastSeen, d.Since, d.Deadline, d.Listening.Deaf = "unknown", time.Time{}, time.Time{}, time.Time{}, nil
+			}, source: httpapi.Source{Name: "line", Absent: true},
+			want: []string{
+				"  since           at a time that is not known",
+				"  last heartbeat  at a time that is not known, source line",
+				"                  =   29.5s  heard silence",
+				"                      1m30s  timeout, 1m0.5s to go",
+			},
+			not: "2562047h",
+		},
+		{
+			name: "retired", change: func(d *httpapi.Device) { d.State = "unknown" }, source: httpapi.Source{Name: "line", Absent: true, Retired: true},
+			want: []string{
+				"  because         its source is configured no more, so nothing can be heard of it there",
+				"  clock           follows those of the other sources: the source is configured no more",
+				"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if it is not heard and the source listens on",
+			},
 		},
 		{
 			name: "administered", change: func(d *httpapi.Device) { d.Maintenance, d.Policy.Own, d.Policy.From = true, true, "device" },
@@ -214,6 +278,9 @@ func TestExplain(t *testing.T) {
 				if !strings.Contains("\n"+out.String(), "\n"+want+"\n") {
 					t.Errorf("%q is missing from\n%s", want, out.String())
 				}
+			}
+			if tt.not != "" && strings.Contains(out.String(), tt.not) {
+				t.Errorf("%q is in\n%s", tt.not, out.String())
 			}
 			if strings.Contains(out.String(), "0001-01-01") {
 				t.Errorf("a zero time is shown:\n%s", out.String())
@@ -287,7 +354,7 @@ func TestExplainAsksTheAPI(t *testing.T) {
 		if err := explainAt(t.Context(), url, id, &out); err != nil {
 			t.Errorf("explain %q: %v", id, err)
 		}
-		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "3s  heard silence", "timeout from default", "allowance "} {
+		for _, want := range []string{id + "\n", "state           unknown", "9s  source deaf from ", "2s  heard silence", "timeout from default", "grace "} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%q is missing from\n%s", want, out.String())
 			}

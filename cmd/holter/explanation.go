@@ -29,13 +29,19 @@ func (s surroundings) restart(deaf httpapi.Deaf) bool {
 // deafNow says whether the source hears nothing now.
 func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
 
+// gone says whether the source is configured no more.
+func (s surroundings) gone() bool { return s.source != nil && s.source.Absent }
+
+// waiting says whether the source is configured no more, and is waited for.
+func (s surroundings) waiting() bool { return s.gone() && !s.source.Retired }
+
 // never says whether a timeout in milliseconds is none.
 func never(ms float64) bool { return ms == 0 || ms >= milliseconds(liveness.Never) }
 
 // explanation says why a device is in its state.
 func explanation(d *httpapi.Device, around surroundings) string {
 	lines := []row{
-		{label: "state", text: d.State},
+		{label: "state", text: state(d)},
 		{label: "because", text: because(d, around)},
 		{label: "since", text: instant(d, d.Since)},
 	}
@@ -47,7 +53,7 @@ func explanation(d *httpapi.Device, around surroundings) string {
 		lines = append(lines, row{label: "source", text: printable(around.source.Note)})
 	}
 	lines = append(lines, standstill(around)...)
-	lines = append(lines, outlook(d)...)
+	lines = append(lines, outlook(d, around)...)
 	lines = append(lines, rules(d)...)
 	lines = append(lines, row{label: "session", text: session(d)})
 	if d.Flapping {
@@ -59,9 +65,21 @@ func explanation(d *httpapi.Device, around surroundings) string {
 	return printable(d.ID) + "\n\n" + table(lines)
 }
 
+// state says what the device's state is, or is going to be.
+func state(d *httpapi.Device) string {
+	if d.Decided == "" {
+		return d.State
+	}
+	return d.State + ": " + d.Decided + " is decided, and not stored yet, so nobody was told"
+}
+
 // because puts the state's reason into words.
 func because(d *httpapi.Device, around surroundings) string {
 	switch {
+	case d.State == "pending" && d.Decided != "":
+		decided := *d
+		decided.State = d.Decided
+		return because(&decided, around)
 	case d.State == "never_seen":
 		return "it is configured, and was never heard"
 	case d.State == "offline" && d.Reason == "silence":
@@ -74,10 +92,16 @@ func because(d *httpapi.Device, around surroundings) string {
 		return "a broker published its last will, or said that its connection ended, and it was not back within " + length(d.Policy.CloseGrace)
 	case d.State == "offline" && d.Reason == "protocol":
 		return "it broke its protocol and was cut off, and was not back within " + length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "admin":
+		return "an operator ended its session, and it was not back within " + length(d.Policy.CloseGrace)
 	case d.State == "sleeping":
 		return "it said that it would be silent until " + instant(d, d.SleepUntil)
+	case d.Closing == "admin":
+		return "an operator ended its session, and it has " + length(d.Policy.CloseGrace) + " to come back"
 	case d.Closing != "":
 		return "its connection ended (" + d.Closing + "), and it has " + length(d.Policy.CloseGrace) + " to come back"
+	case d.State == "unknown" && around.gone():
+		return "its source is configured no more, so nothing can be heard of it there"
 	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
 		return "holter was restarted since the last heartbeat, and it was not heard again yet"
 	case d.State == "unknown" && around.deafNow():
@@ -109,6 +133,23 @@ func times(n int) string {
 // silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
 // adds up to the millisecond.
 func silence(d *httpapi.Device, around surroundings) []row {
+	var lines []row
+	if !d.LastSeen.IsZero() {
+		lines = parts(d, around)
+	}
+	lines = append(lines, row{sign: "=", amount: length(d.Silence), text: "heard silence"})
+	if never(d.Timeout) {
+		return lines
+	}
+	left := row{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
+	if d.Silence < d.Timeout {
+		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
+	}
+	return append(lines, left)
+}
+
+// parts are what the heard silence is made of.
+func parts(d *httpapi.Device, around surroundings) []row {
 	wall := milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := math.Round(wall) - math.Round(d.Silence)
 	lines := []row{{label: "silence", amount: length(wall), text: "since the last heartbeat"}}
@@ -120,31 +161,30 @@ func silence(d *httpapi.Device, around surroundings) []row {
 		}
 		lines = append(lines, row{sign: "-", amount: length(deaf.Length), text: text})
 	}
+	if around.waiting() {
+		return append(lines, row{sign: "-", amount: length(unread), text: "nothing listens for the source any more"})
+	}
 	if around.deafNow() {
 		still := max(min(math.Round(milliseconds(d.AsOf.Sub(*around.source.DeafSince))), unread), 0)
 		unread -= still
 		lines = append(lines, row{sign: "-", amount: length(still), text: "source deaf since " + stamp(*around.source.DeafSince) + ", and it still is"})
 	}
-	lines = append(lines,
-		row{sign: "-", amount: length(unread), text: "not processed yet"},
-		row{sign: "=", amount: length(d.Silence), text: "heard silence"})
-	if never(d.Timeout) {
-		return lines
-	}
-	left := row{amount: length(d.Timeout), text: "timeout, passed by " + length(d.Silence-d.Timeout)}
-	if d.Silence < d.Timeout {
-		left.text = "timeout, " + length(d.Timeout-d.Silence) + " to go"
-	}
-	return append(lines, left)
+	return append(lines, row{sign: "-", amount: length(unread), text: "not processed yet"})
 }
 
-// standstill says why a device is not judged at all for now.
+// standstill says why a device is not judged at all for now, or by which clock.
 func standstill(around surroundings) []row {
 	switch {
 	case around.source == nil:
 		return nil
-	case around.source.Absent:
-		return []row{{label: "clock", text: "stands still: the source is gone since a restart; it is judged again once it is heard elsewhere"}}
+	case around.waiting():
+		return []row{
+			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + length(around.source.Missed) + " without it"},
+			{text: fmt.Sprintf("after source.retire_after of that, or at once with \"holter sources retire %s\",", printable(around.source.Name))},
+			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"},
+		}
+	case around.gone():
+		return []row{{label: "clock", text: "follows those of the other sources: the source is configured no more"}}
 	case around.deafNow():
 		return []row{{label: "clock", text: "stands still: the source is deaf, so nobody behind it is judged"}}
 	case around.source.Held:
@@ -154,22 +194,39 @@ func standstill(around surroundings) []row {
 }
 
 // outlook says when the device goes offline.
-func outlook(d *httpapi.Device) []row {
+func outlook(d *httpapi.Device, around surroundings) []row {
 	var lines []row
-	if !d.Deadline.IsZero() {
+	if !d.Deadline.IsZero() && !around.waiting() {
 		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
 	}
-	if d.Listening == nil || d.Listening.NotBefore == 0 {
+	l := d.Listening
+	if l == nil || l.NotBefore == 0 {
 		return lines
 	}
-	text, why := "passed: the source listened long enough after it was deaf", "the source was deaf"
-	if d.State != liveness.Unknown.String() && d.State != liveness.Sleeping.String() { // it was heard since
-		text, why = "passed: its timeout after a maintenance window that excused its silence", "a maintenance window excuses its silence"
+	left := "for another " + length(l.NotBefore-l.Now) + " of listening"
+	switch over := l.NotBefore <= l.Now; {
+	case l.Excused && over:
+		return append(lines, row{label: "window", text: "passed: its timeout after a maintenance window that excused its silence"})
+	case l.Excused:
+		return append(lines, row{label: "window", text: "not judged " + left + ", because a maintenance window excuses its silence"})
+	case over:
+		lines = append(lines, row{label: "grace", text: "passed: the source listened long enough after it was deaf"})
+	default:
+		lines = append(lines, row{label: "grace", text: "not judged " + left + ", because the source was deaf"})
 	}
-	if left := d.Listening.NotBefore - d.Listening.Now; left > 0 {
-		text = "not judged for another " + length(left) + " of listening, because " + why
+	return append(lines, graces(l.Grace)...)
+}
+
+// graces says how much of what gaps may put a verdict off is used.
+func graces(g *httpapi.Grace) []row {
+	if g == nil {
+		return nil
 	}
-	return append(lines, row{label: "allowance", text: text})
+	return []row{
+		{amount: length(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
+		{amount: length(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
+		{amount: length(g.Used), text: "of that used, " + length(g.Left) + " left"},
+	}
 }
 
 // rules shows the policy.
@@ -230,6 +287,9 @@ func table(lines []row) string {
 
 // instant says when something is, and how far from now by the server's clock.
 func instant(d *httpapi.Device, t time.Time) string {
+	if t.IsZero() {
+		return "at a time that is not known"
+	}
 	if away := t.Sub(d.AsOf); away > 0 {
 		return stamp(t) + " (in " + length(milliseconds(away)) + ")"
 	}

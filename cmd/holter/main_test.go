@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "explain", ...` + hint},
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "sources", ...` + hint},
 		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{

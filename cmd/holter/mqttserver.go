@@ -112,9 +112,7 @@ func (s *server) found(ctx context.Context) error {
 func statesText(st liveness.Stats) string {
 	states := make(map[string]int, len(st.States))
 	for state, n := range st.States {
-		if state != liveness.Unknown { // never stored
-			states[state.String()] += n
-		}
+		states[state.String()] += n
 	}
 	text := plural(st.Devices, "device", "devices")
 	if st.Devices > 0 {

@@ -113,6 +113,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Starting:   s.waiting,
 		Ready:      s.ready,
 		Detail:     s.detail,
+		Checkpoint: func(ctx context.Context) error { return s.store.Checkpoint(ctx, s.registry) },
 		Sender:     s.sender(),
 		Delivery:   s.delivery,
 		Playbooks:  s.books,

@@ -229,20 +229,26 @@ func (r *statsReport) writeSources(text *strings.Builder, s screen) error {
 		if source.Behind > 2000 {
 			behind.paint = yellow
 		}
-		note := ""
-		switch {
-		case source.Held:
-			note = "stands still: events cannot be kept"
-		case source.Absent:
-			note = "from before a restart"
-		case source.DeafSince != nil:
-			note = "deaf for " + short(r.Stats.AsOf.Sub(*source.DeafSince))
-		}
 		g.add(cell{text: "  " + source.Name}, cell{text: short(duration(source.Listened))}, behind,
-			cell{text: short(duration(source.DeafTotal))}, cell{text: grouped(source.Timers.Armed)}, cell{text: last}, cell{note, yellow})
+			cell{text: short(duration(source.DeafTotal))}, cell{text: grouped(source.Timers.Armed)}, cell{text: last}, cell{sourceNote(source, r.Stats.AsOf), yellow})
 	}
 	if len(r.Sources) > 0 {
 		text.WriteByte('\n')
 	}
 	return g.flush(text)
+}
+
+// sourceNote says what is special about a source; nothing if it listens.
+func sourceNote(s *httpapi.Source, now time.Time) string {
+	switch {
+	case s.Held:
+		return "stands still: events cannot be kept"
+	case s.Retired:
+		return "retired"
+	case s.Absent:
+		return "from before a restart"
+	case s.DeafSince != nil:
+		return "deaf for " + short(now.Sub(*s.DeafSince))
+	}
+	return ""
 }

@@ -35,7 +35,7 @@ func (m marks) has(x marks) bool { return m&x != 0 }
 
 // terms are by what verdicts are due. Times are nanoseconds.
 type terms struct {
-	timeout, grace, slack, clock, allowance int64
+	timeout, grace, slack, clock, reconnect int64
 }
 
 // reason is one of those that are known.
@@ -56,7 +56,7 @@ func reasonOf(text string) reason {
 		return unsaid
 	case ReasonSilence:
 		return silence
-	case ReasonClosed, ReasonProtocol:
+	case ReasonClosed, ReasonProtocol, ReasonAdmin:
 		return closed
 	case ReasonBye:
 		return bye

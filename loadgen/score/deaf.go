@@ -39,13 +39,18 @@ func (p *place) deafen(v *Verdict) {
 	}
 }
 
-// extend puts a deadline off that was counted from an instant: by the time for which the source was deaf, and until it had listened for
-// the allowance again. A source that became deaf within the slack after the deadline may have stopped before it: it notices that late. What
-// came after the verdict, at an instant or never, does not count.
+// maxGraces bounds what all deaf times together put a deadline off besides their own length, in reconnect graces.
+const maxGraces = 3
+
+// extend puts a deadline off that was counted from an instant: by the time for which the source was deaf, and each time for as long as
+// devices may have to make new connections, but never more than maxGraces times that in all. What a deaf time broke is not told, so the most
+// that it may cost is allowed. A source that became deaf within the slack after the deadline may have stopped before it: it notices that late.
+// What came after the verdict, at an instant or never, does not count.
 func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	if due == never {
 		return due
 	}
+	most := due + maxGraces*t.reconnect
 	for _, d := range p.deaf {
 		if d.to <= from || d.from >= due+t.slack || d.from >= verdict {
 			continue
@@ -53,10 +58,12 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 		if d.to == never {
 			return never
 		}
+		length := d.to - max(d.from, from)
+		most += length
 		if d.from < due {
-			due += d.to - max(d.from, from)
+			due += length
 		}
-		due = max(due, d.to+t.allowance)
+		due = min(max(due, d.to+t.reconnect), most)
 	}
 	return due
 }

@@ -272,9 +272,9 @@ func mutations() []mutation {
 				return false
 			}
 			if v := &l.said[i]; v.Reason == "bye" {
-				v.Reason = rapid.SampledFrom([]string{"silence", "closed", "will", "admin"}).Draw(t, "reason")
+				v.Reason = rapid.SampledFrom([]string{"silence", "closed", "will", "strange"}).Draw(t, "reason")
 			} else {
-				v.Reason = rapid.SampledFrom([]string{"bye", "admin"}).Draw(t, "reason")
+				v.Reason = rapid.SampledFrom([]string{"bye", "strange"}).Draw(t, "reason")
 			}
 			return true
 		}, func(r score.Report) bool { return r.WrongReason.Count == 1 }},

@@ -23,8 +23,9 @@ type Options struct {
 	// Clock is how far the clocks of gateway and generator may differ. Default none: on one machine a verdict is false if it comes a
 	// nanosecond early.
 	Clock time.Duration
-	// Allowance is the least time that a source gives devices to be heard after it was deaf. Default: the plan's interval, at least 10 s.
-	Allowance time.Duration
+	// ReconnectGrace is for how long at most a source waits to hear a device once it was deaf; altogether it waits three times that at most
+	// from a device's timeout on. Default: the plan's interval and 10 s, at most 5 min.
+	ReconnectGrace time.Duration
 	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default 1 min.
 	Keep time.Duration
 }
@@ -36,14 +37,14 @@ func (o Options) withDefaults(p *plan.Plan) (Options, error) {
 	}
 	o.Timeout = cmp.Or(o.Timeout, announced)
 	o.Slack = cmp.Or(o.Slack, 2*time.Second)
-	o.Allowance = cmp.Or(o.Allowance, max(p.Interval, 10*time.Second))
+	o.ReconnectGrace = cmp.Or(o.ReconnectGrace, min(p.Interval+10*time.Second, 5*time.Minute))
 	o.Keep = cmp.Or(o.Keep, time.Minute)
 	var errs []error
 	if o.Timeout <= 0 {
 		errs = append(errs, errors.New("score: there is no timeout; set that of the plan, or Options.Timeout to what the gateway uses"))
 	}
 	for name, d := range map[string]time.Duration{
-		"Slack": o.Slack, "Clock": o.Clock, "Allowance": o.Allowance, "Keep": o.Keep, "the plan's grace": p.Grace,
+		"Slack": o.Slack, "Clock": o.Clock, "ReconnectGrace": o.ReconnectGrace, "Keep": o.Keep, "the plan's grace": p.Grace,
 	} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("score: %s is %v; it must not be negative", name, d))
@@ -110,7 +111,7 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 	s := &Score{
 		plan: p, options: o, devices: make([]device, max(p.Devices, 0)), placeOf: make(map[placeName]uint16), places: make([]place, 1),
 		terms: terms{
-			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), allowance: int64(o.Allowance),
+			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), reconnect: int64(o.ReconnectGrace),
 		},
 		absences: slab[absence]{next: func(a *absence) *uint32 { return &a.next }},
 		claims:   slab[claim]{next: func(c *claim) *uint32 { return &c.next }},

@@ -317,6 +317,7 @@ func lostCases() []scoreCase {
 		{"lost and gone, silence", []any{cut(50, 0)}, numbered(on(0), off("silence", 59)), count{"right": 1}},
 		{"lost and gone, no verdict", []any{cut(50, 0)}, numbered(on(0)), count{"missed": 1}},
 		{"lost and back", restart, numbered(on(0)), count{}},
+		{"an operator ended its session", []any{cut(50, 0)}, numbered(on(0), off("admin", 52)), count{"right": 1}},
 		{"lost before the verdict is told", restart, numbered(on(0), off("protocol", 51.5), on(55)), count{"right": 1}},
 		{"cut off by a false verdict", []any{cut(50, 51)}, numbered(on(0), off("silence", 49.9), on(51)), count{"false": 1}},
 		{"early, and cut off", []any{cut(50, 51)}, numbered(on(0), off("silence", 50.5), on(51)), count{"false": 1, "early": 1}},
@@ -405,12 +406,20 @@ func deafCases() []scoreCase {
 		return []score.Verdict{d, h}
 	}
 	silent := []any{did(plan.Silent, 50, 0)}
+	var stalls []score.Verdict
+	for from := 55.0; from < 290; from += 9 {
+		stalls = append(stalls, deaf(from, from+1)...)
+	}
 	return []scoreCase{
 		{"late for deafness", silent, append(numbered(on(0), off("silence", 89)), deaf(55, 85)...), count{"right": 1}},
 		{"missed for deafness", []any{did(plan.Silent, 50, 92)}, append(numbered(on(0)), deaf(55, 85)...), count{}},
 		{"deaf just after the deadline", []any{did(plan.Silent, 50, 92)}, append(numbered(on(0)), deaf(60, 85)...), count{}},
 		{"deaf long after the deadline", []any{did(plan.Silent, 50, 92)}, append(numbered(on(0)), deaf(62, 85)...), count{"missed": 1}},
-		{"missed all the same", []any{did(plan.Silent, 50, 98)}, append(numbered(on(0)), deaf(55, 85)...), count{"missed": 1}},
+		{"missed all the same", []any{did(plan.Silent, 50, 101)}, append(numbered(on(0)), deaf(55, 85)...), count{"missed": 1}},
+		{"its reconnect grace", []any{did(plan.Silent, 50, 98)}, append(numbered(on(0)), deaf(55, 85)...), count{}},
+		{"deaf again and again", silent, append(numbered(on(0)), stalls...), count{"missed": 1}},
+		{"deaf again and again, and judged", silent, append(numbered(on(0), off("silence", 103)), stalls...), count{"right": 1}},
+		{"deaf again and again, and alive", nil, append(numbered(on(0)), stalls...), count{}},
 		{"false offline in spite of deafness", nil, append(numbered(on(0), off("silence", 86), on(87)), deaf(55, 85)...), count{"false": 1}},
 		{"deaf to the end", silent, append(numbered(on(0)), deaf(55, 85)[0]), count{}},
 		{"another source", silent, append(numbered(on(0)), with(deaf(55, 85)[0], func(v *score.Verdict) { v.Source = "mqtt" })), count{"missed": 1}},

@@ -35,6 +35,7 @@ const (
 	ReasonClosed   = "closed"
 	ReasonBye      = "bye"
 	ReasonProtocol = "protocol" // the device was cut off for what it said
+	ReasonAdmin    = "admin"    // an operator ended the session
 	ReasonWill     = "will"     // the broker published the device's last will, for silence or because its connection ended
 )
 

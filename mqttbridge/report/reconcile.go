@@ -90,6 +90,10 @@ func (r *Reporter) reconcile(ctx context.Context) error {
 
 // compare appends what a device lacks.
 func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensors map[string][]byte) []publication {
+	if v.State == liveness.Pending { // its event is on its way
+		r.devices[v.ID] = known{}
+		return batch
+	}
 	k, e := ofView(v)
 	if v.State == liveness.Pending { // its latest event is not in the log yet, and nobody is to be told before it is
 		k.seq--

@@ -1,0 +1,113 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Source is a picture of a source of heartbeats.
+type Source struct {
+	Name     string  `json:"name"`
+	Listened float64 `json:"listened_ms" doc:"What its listening clock reads."`
+	Behind   float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
+	Held     bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
+	Absent   bool    `json:"absent" doc:"It was there before a restart, and is no more."`
+	Retired  bool    `json:"retired" doc:"It has been absent for so long, or an operator said so, that its devices are judged by the clocks of others."`
+	Missed   float64 `json:"missed_ms" doc:"Of an absent one: for how long the process has listened without it."`
+	Note     string  `json:"note,omitempty" doc:"What kind of source it is, and what its clock stands on."`
+
+	DeafSince *time.Time `json:"deaf_since,omitempty" doc:"It has heard nothing since, and its clock stands still."`
+
+	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it heard nothing."`
+	DeafTotal float64 `json:"deaf_total_ms"`
+	Timers    Timers  `json:"timers"`
+}
+
+type sourcesOutput struct {
+	Body struct {
+		Sources []Source `json:"sources"`
+	}
+}
+
+type sourceInput struct {
+	Name string `path:"name" doc:"The source's name, percent-encoded: / is %2F."`
+}
+
+func (a *API) registerSources(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "list-sources", Method: http.MethodGet, Path: "/v1/sources", Tags: []string{"overview"},
+		Summary: "Sources of heartbeats and their listening clocks",
+	}, a.listSources)
+	huma.Register(api, huma.Operation{
+		OperationID: "retire-source", Method: http.MethodPost, Path: "/v1/sources/{name}/retire", Tags: []string{"administration"},
+		Summary: "Say that a source will not come back",
+		Description: "For a source that is configured no more: its devices, which are unknown as long as it is waited for, keep the silence that was " +
+			"heard, and are judged by the clocks of the other sources of its kind, or of all if there is none. That comes by itself after " +
+			"retire_after. A source that is configured again takes its devices back. 409: it is in use; remove it from the configuration first.",
+		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
+	}, a.retireSource)
+}
+
+func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
+	out := &sourcesOutput{}
+	out.Body.Sources = []Source{}
+	for _, s := range a.registry.Sources() {
+		v := s.View()
+		out.Body.Sources = append(out.Body.Sources, sourceOf(&v))
+	}
+	return out, nil
+}
+
+func sourceOf(v *liveness.SourceView) Source {
+	s := Source{
+		Name: v.Name, Listened: milliseconds(v.Listened), Behind: milliseconds(v.Behind), Held: v.Held, Absent: v.Absent, Note: v.Note,
+		Deaf: deafOf(v.Deaf), DeafTotal: milliseconds(v.DeafTotal), Timers: timersOf(&v.Timers),
+	}
+	if v.Absent {
+		s.Retired, s.Missed = v.Retired, milliseconds(v.Missed)
+	}
+	if !v.DeafSince.IsZero() {
+		since := utc(v.DeafSince)
+		s.DeafSince = &since
+	}
+	return s
+}
+
+func (a *API) retireSource(ctx context.Context, in *sourceInput) (*struct{}, error) {
+	switch err := a.registry.Retire(in.Name); {
+	case errors.Is(err, liveness.ErrUnknownSource):
+		return nil, huma.Error404NotFound(fmt.Sprintf("there is no source %q; /v1/sources lists those there are", in.Name))
+	case errors.Is(err, liveness.ErrSourceInUse):
+		return nil, huma.Error409Conflict(fmt.Sprintf("the source %q is in use; remove it from the configuration and restart, and retire it then", in.Name))
+	case err != nil:
+		return nil, adminError(err)
+	}
+	name, _ := ctx.Value(whoKey{}).(string)
+	a.config.Logger.InfoContext(ctx, "changed through the API", "what", "retired", "source", in.Name, "token", name)
+	err := a.settled(ctx, nil)
+	if err == nil && a.config.Checkpoint != nil {
+		err = a.checkpoint(ctx)
+	}
+	if err != nil {
+		return nil, adminError(err)
+	}
+	return nil, nil
+}
+
+// checkpoint writes down what no event tells.
+func (a *API) checkpoint(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
+	defer cancel()
+	if err := a.config.Checkpoint(ctx); err != nil {
+		a.config.Logger.ErrorContext(ctx, "no checkpoint", "error", err)
+		return errUncommitted
+	}
+	return nil
+}
