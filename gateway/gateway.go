@@ -29,6 +29,7 @@ type Gateway struct {
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
 	asker     asker
+	holds     holds
 	pacer     pacer
 	addresses addressBook
 	failures  failures
@@ -56,6 +57,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry}
 	g.closer.init(cfg.CloseRate)
 	g.asker.init(cfg.ProbeRate, &g.counts)
+	g.holds.init(registry)
 	g.pacer.init()
 	g.counts.loops = make([]loopCounters, cfg.Loops)
 	g.udp.gateway = g
@@ -121,6 +123,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.probe(ctx, probes) })
 	group.Go(func() error { return g.closer.run(ctx) })
 	group.Go(func() error { return g.asker.run(ctx) })
+	group.Go(func() error { return g.holds.run(ctx) })
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
