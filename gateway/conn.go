@@ -76,6 +76,9 @@ func (c *conn) closed() {
 		_, _ = c.gnet.Write(c.goodbye(c.door, nil, "shutdown", nil))
 	} else {
 		c.ended(c.door.source.Time(time.Now()))
+		if c.held() != nil {
+			g.linger.keep(c)
+		}
 	}
 	g.left(&c.talk, c.address())
 	c.gnet = nil
@@ -181,10 +184,11 @@ func (t *talk) spares() bool { return !t.session.Judged() || t.session.Pending()
 // settled implements holder.
 func (c *conn) settled(a *answer, committed bool) {
 	a.settle(committed)
+	out, end := c.letGo(c.loop.desk.out[:0])
 	if c.gnet == nil {
+		c.loop.gateway.linger.write(c, out, c.held() == nil)
 		return
 	}
-	out, end := c.letGo(c.loop.desk.out[:0])
 	if c.write(out) && end {
 		_ = c.loop.events.Close(c.gnet)
 	}

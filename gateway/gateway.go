@@ -30,6 +30,7 @@ type Gateway struct {
 	closer    closer
 	asker     asker
 	holds     holds
+	linger    linger
 	pacer     pacer
 	addresses addressBook
 	failures  failures
@@ -102,6 +103,7 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
 	defer g.udp.close()
+	defer g.linger.close()
 	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}

@@ -133,8 +133,11 @@ func (t *talk) hold(d *desk, begin int) {
 	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &d.message, &outcome), waits: true}
 	a.size = max(len(a.out), len(a.busy))
 	if d.visitor != nil {
-		if d.held == nil {
-			d.held = new(held)
+		if d.held == nil { // a datagram is answered with one
+			before := bytes.Clone(d.out[d.begin:begin])
+			d.held = &held{}
+			d.held.add(&answer{out: before, size: len(before)})
+			begin = d.begin
 		}
 		d.held.add(a)
 		d.out = d.out[:begin]

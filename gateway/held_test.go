@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -274,18 +275,35 @@ func TestVerdictWaits(t *testing.T) {
 
 // Answers that are held are bounded: when there are too many, nothing is waited for.
 func TestAnswersAreBounded(t *testing.T) {
-	r, v := startValved(t, liveness.Config{}, gateway.Config{MaxOutbound: 1 << 10})
+	r, v := startValved(t, liveness.Config{}, gateway.Config{MaxOutbound: 4 << 10})
 	v.set(true)
 	d := r.dial()
 	d.say("HELLO pump\n")
 	r.asked()
-	for i := range 200 {
+	for i := range 300 {
 		d.say(fmt.Sprintf("PING %d\n", i))
 	}
 	d.expect("ERR busy …")
-	for i := range 200 {
+	for i := range 300 {
 		d.expect(fmt.Sprintf("PONG %d", i))
 	}
+}
+
+// Who has said all, and said so to the kernel, still hears the answers.
+func TestAnswersAfterTheLastWord(t *testing.T) {
+	r, v := startValved(t, liveness.Config{}, gateway.Config{})
+	v.set(true)
+	d := r.dial()
+	d.say("HELLO pump\nPING 1\nBYE\n")
+	if err := d.conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the connection has ended", func() bool { return r.registry.Stats().Queued > 0 && r.gateway.Stats().Connections == 0 })
+	v.set(false)
+	d.expect("OK 1 …")
+	d.expect("PONG 1")
+	d.expect("BYE")
+	d.expect("EOF")
 }
 
 // The binary protocols wait as well. What they say while events cannot be stored, they say when the wait is over.

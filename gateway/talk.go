@@ -55,7 +55,8 @@ type desk struct {
 
 	visitor  *visitor // whose datagram it is; nil on connections
 	admitted bool     // by the guard, before
-	held     *held    // the answers to that datagram; nil unless one waits
+	begin    int      // in out, of the answers to that datagram
+	held     *held    // all of them; nil unless one waits
 
 	message codec.Message
 	outcome codec.Outcome

@@ -11,7 +11,7 @@ type packet struct {
 	room   int // it may be as long as this; -1 for one to somebody who has proved whose the datagram was
 }
 
-// later sends the answer that is held to where the datagram came from. Room is by how much that is longer than what is answered at once.
+// later sends the answer that is held to where the datagram came from, once it may. Room is the datagram's length.
 func (r *reader) later(room int, proven bool) {
 	if r.udp.counts.held.Add(1) > maxPackets {
 		r.udp.counts.held.Add(-1)

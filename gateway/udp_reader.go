@@ -139,10 +139,10 @@ func (r *reader) one(input []byte) {
 			r.udp.gateway.log.Error("a datagram made the gateway panic; it is dropped", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	d.held = nil
+	d.begin, d.held = begin, nil
 	proven := r.datagram(input)
 	if d.held != nil {
-		r.later(len(input)-(len(d.out)-begin), proven)
+		r.later(len(input), proven)
 	}
 	switch answer := len(d.out) - begin; {
 	case answer == 0:
