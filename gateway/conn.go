@@ -152,6 +152,7 @@ func (c *conn) write(out []byte) bool {
 	g := c.loop.gateway
 	if c.gnet.OutboundBuffered()+len(out) > g.config.MaxOutbound {
 		g.counts.slowReaders.Add(1)
+		c.drop()
 		_ = c.gnet.SetLinger(0)
 		_ = c.loop.events.Close(c.gnet)
 		return false
@@ -172,6 +173,7 @@ func (c *conn) finish(e ending) {
 		return
 	}
 	c.loop.gateway.counts.closedByGateway.Add(1)
+	c.drop()
 	if _, err := c.gnet.Write(c.goodbye(c.door, nil, e.why, e.err)); err == nil && c.gnet != nil {
 		_ = c.loop.events.Close(c.gnet)
 	}

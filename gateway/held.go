@@ -87,6 +87,13 @@ func (t *talk) held() *held {
 	return t.details.held
 }
 
+// drop forgets what is held: something else is said at the end.
+func (t *talk) drop() {
+	if t.details != nil {
+		t.details.held = nil
+	}
+}
+
 // heldSize is how many bytes are held.
 func (t *talk) heldSize() int {
 	if h := t.held(); h != nil {

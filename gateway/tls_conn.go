@@ -74,6 +74,7 @@ func (c *tlsConn) finish(e ending) {
 		return
 	}
 	c.over = true
+	c.drop()
 	if g := c.secure.gateway; !g.closing.Load() {
 		g.counts.closedByGateway.Add(1)
 	}
