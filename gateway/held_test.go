@@ -130,6 +130,7 @@ func TestAnswersWait(t *testing.T) {
 	for _, w := range words {
 		t.Run(strings.Fields(w.say)[0], func(t *testing.T) {
 			eachCarrier(t, liveness.Config{}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
+				t.Helper()
 				d := dial()
 				greets := strings.HasPrefix(w.say, "HELLO")
 				inPackets := strings.HasSuffix(t.Name(), "UDP")
@@ -179,6 +180,7 @@ func TestAnswersWait(t *testing.T) {
 // What is not committed in time is answered with "busy". Heartbeats are answered before and after, and the device may say it again.
 func TestAnswersGiveUp(t *testing.T) {
 	eachCarrier(t, liveness.Config{}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
+		t.Helper()
 		v.set(true)
 		d := dial()
 		hello := ""
@@ -220,6 +222,7 @@ func TestAnswersGiveUp(t *testing.T) {
 // A device that is known, and comes back, is not kept waiting by a database that is away; and a heartbeat never is.
 func TestAnswersDoNotWait(t *testing.T) {
 	eachCarrier(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Hour}}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
+		t.Helper()
 		d := dial()
 		d.say("HELLO pump s3cret\n")
 		d.expect("OK 1 …")
@@ -372,6 +375,7 @@ func TestDismissed(t *testing.T) {
 	for _, forget := range []bool{true, false} {
 		t.Run(fmt.Sprintf("forget=%v", forget), func(t *testing.T) {
 			eachCarrier(t, liveness.Config{}, func(t *testing.T, r *rig, _ *valve, dial func() typist) {
+				t.Helper()
 				for range 8 {
 					d := dial()
 					d.say("HELLO pump s3cret\n")
