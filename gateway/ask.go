@@ -164,7 +164,7 @@ func (c *conn) Probe() bool {
 
 // ask implements askable.
 func (c *conn) ask() bool {
-	if c.gnet == nil || c.gnet.OutboundBuffered() > 0 {
+	if c.gnet == nil || c.gnet.OutboundBuffered() > 0 || c.held() != nil {
 		return false
 	}
 	out := c.question(c.loop.gateway, c.loop.desk.out[:0])
@@ -184,7 +184,7 @@ func (c *tlsConn) Probe() bool {
 func (c *tlsConn) ask() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.tls == nil || c.socket.waiting() > 0 {
+	if c.over || c.tls == nil || c.socket.waiting() > 0 || c.held() != nil {
 		return false
 	}
 	out := c.question(c.secure.gateway, nil)

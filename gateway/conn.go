@@ -41,7 +41,7 @@ func (c *conn) Replaced() {
 // Dismissed implements [liveness.Peer].
 func (c *conn) Dismissed() { c.loop.gateway.closer.add(c, whyDismissed) }
 
-// Judged implements [liveness.Peer].
+// Judged implements [liveness.Peer]: it is called once the verdict is committed.
 func (c *conn) Judged() { c.loop.gateway.closer.add(c, whySilence) }
 
 // Committed implements [liveness.Peer].
@@ -76,6 +76,9 @@ func (c *conn) closed() {
 		_, _ = c.gnet.Write(c.goodbye(c.door, nil, "shutdown", nil))
 	} else {
 		c.ended(c.door.source.Time(time.Now()))
+		if c.held() != nil {
+			g.linger.keep(c)
+		}
 	}
 	g.left(&c.talk, c.address())
 	c.gnet = nil
@@ -117,7 +120,7 @@ func (c *conn) traffic() gnet.Action {
 	if n := len(input) - len(rest); n > 0 { // Discard(0) would drop all
 		_, _ = c.gnet.Discard(n)
 	}
-	if !c.write(d.out) || !end {
+	if !c.write(d.out) || !end || c.endsLater() {
 		return gnet.None
 	}
 	return gnet.Close
@@ -149,6 +152,7 @@ func (c *conn) write(out []byte) bool {
 	g := c.loop.gateway
 	if c.gnet.OutboundBuffered()+len(out) > g.config.MaxOutbound {
 		g.counts.slowReaders.Add(1)
+		c.drop()
 		_ = c.gnet.SetLinger(0)
 		_ = c.loop.events.Close(c.gnet)
 		return false
@@ -165,11 +169,29 @@ func (c *conn) where() *loop { return c.loop }
 
 // finish implements carrier.
 func (c *conn) finish(e ending) {
-	if c.gnet == nil || e.spare && !c.session.Judged() || e.err != nil && c.greeted {
+	if c.gnet == nil || e.spare && c.spares() || e.err != nil && c.greeted {
 		return
 	}
 	c.loop.gateway.counts.closedByGateway.Add(1)
+	c.drop()
 	if _, err := c.gnet.Write(c.goodbye(c.door, nil, e.why, e.err)); err == nil && c.gnet != nil {
+		_ = c.loop.events.Close(c.gnet)
+	}
+}
+
+// spares says whether a connection whose device was judged stays open: the device has spoken up since. If it was judged once more, the
+// connection is closed when that is committed.
+func (t *talk) spares() bool { return !t.session.Judged() || t.session.Pending() }
+
+// settled implements holder.
+func (c *conn) settled(a *answer, committed bool) {
+	a.settle(committed)
+	out, end := c.letGo(c.loop.desk.out[:0])
+	if c.gnet == nil {
+		c.loop.gateway.linger.write(c, out, c.held() == nil)
+		return
+	}
+	if c.write(out) && end {
 		_ = c.loop.events.Close(c.gnet)
 	}
 }

@@ -16,6 +16,13 @@
 // it can hold, since. When the kernel has dropped some because a socket was full, it is deaf, until that has not happened for a second:
 // who was not heard since has time to be.
 //
+// # Answers
+//
+// Whoever is answered OK was committed: the answer to anything that causes an event, to the hello of a new device, a sleep, a failure or a
+// goodbye for instance, is held until the registry's sink has taken that, for 2 seconds at most; then the device is told that the server is
+// busy, and may say it again. Other answers on the connection stay behind it. What the device says meanwhile is heard at once. The answer to
+// a heartbeat, or to the hello of a device that is known and was not judged, waits for nothing.
+//
 // # TLS and proxies
 //
 // A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and costs some 15 KB while it is idle, 18 KB if

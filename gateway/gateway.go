@@ -29,6 +29,8 @@ type Gateway struct {
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
 	asker     asker
+	holds     holds
+	linger    linger
 	pacer     pacer
 	addresses addressBook
 	failures  failures
@@ -56,6 +58,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry}
 	g.closer.init(cfg.CloseRate)
 	g.asker.init(cfg.ProbeRate, &g.counts)
+	g.holds.init(registry)
 	g.pacer.init()
 	g.counts.loops = make([]loopCounters, cfg.Loops)
 	g.udp.gateway = g
@@ -100,6 +103,7 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
 	defer g.udp.close()
+	defer g.linger.close()
 	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -121,6 +125,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.probe(ctx, probes) })
 	group.Go(func() error { return g.closer.run(ctx) })
 	group.Go(func() error { return g.asker.run(ctx) })
+	group.Go(func() error { return g.holds.run(ctx) })
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup

@@ -50,7 +50,15 @@ func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate ch
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := liveness.New(gatedLog{log, gate}, fleet)
+	r := startOn(t, gatedLog{log, gate}, fleet, cfg)
+	r.log = log
+	return r
+}
+
+// startOn is startRig with a sink of one's own.
+func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gateway.Config) *rig {
+	t.Helper()
+	registry, err := liveness.New(sink, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +87,7 @@ func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate ch
 			t.Errorf("registry: %v", err)
 		}
 	}()
-	r := &rig{t: t, gateway: g, registry: registry, log: log, addr: g.Addrs()[0].String()}
+	r := &rig{t: t, gateway: g, registry: registry, addr: g.Addrs()[0].String()}
 	r.stop = func() { cancel(); <-ended }
 	t.Cleanup(r.stop)
 	return r

@@ -109,8 +109,8 @@ func TestSinkBlocks(t *testing.T) {
 	for i := range 2 {
 		d := r.dial()
 		d.say(fmt.Sprintf("HELLO d%d\n", i))
-		d.expect("OK 1 …")
 		devices = append(devices, d)
+		until(t, "it is there", func() bool { return r.registry.Stats().Queued == i+1 })
 	}
 	refused := r.dial()
 	refused.say("HELLO d2\n")
@@ -118,7 +118,7 @@ func TestSinkBlocks(t *testing.T) {
 	refused.expect("EOF")
 	d := devices[0]
 	d.say("SLEEP 60\nFAIL pump\nTTL 5s\nHELLO d0 ttl=7s\nPING\n")
-	for range 4 {
+	for range 5 { // the first for the hello, as it was not committed for too long
 		d.expect("ERR busy …")
 	}
 	d.expect("PONG")

@@ -267,8 +267,12 @@ func (c *conn) receive(_ context.Context, l *letter) error {
 	if err != nil {
 		return err
 	}
-	if unread := c.gnet.OutboundBuffered(); unread+len(out) > c.loop.gateway.config.MaxOutbound {
+	if unread := c.gnet.OutboundBuffered() + c.heldSize(); unread+len(out) > c.loop.gateway.config.MaxOutbound {
 		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
+	}
+	if h := c.held(); h != nil {
+		h.behind(out)
+		return nil
 	}
 	if !c.write(out) {
 		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
@@ -281,5 +285,5 @@ func (c *conn) unsent() (n int, ok bool) {
 	if c.gnet == nil {
 		return 0, false
 	}
-	return c.gnet.OutboundBuffered(), true
+	return c.gnet.OutboundBuffered() + c.heldSize(), true
 }

@@ -160,6 +160,7 @@ func TestSendRefuses(t *testing.T) {
 // stranger is the peer of a session that is not the gateway's.
 type stranger struct{ liveness.Peer }
 
+// Committed implements [liveness.Peer].
 func (stranger) Committed() {}
 
 // What is to be written while the loop is busy waits, and is not written once its sender has given up.

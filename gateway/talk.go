@@ -40,6 +40,7 @@ type details struct {
 	id    string // of hello
 
 	behind *behind // nil for one that comes through no proxy
+	held   *held   // nil unless an answer on a connection waits
 }
 
 // desk is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
@@ -54,6 +55,8 @@ type desk struct {
 
 	visitor  *visitor // whose datagram it is; nil on connections
 	admitted bool     // by the guard, before
+	begin    int      // in out, of the answers to that datagram
+	held     *held    // all of them; nil unless one waits
 
 	message codec.Message
 	outcome codec.Outcome
@@ -61,8 +64,11 @@ type desk struct {
 }
 
 // hear handles what came in. It returns what is left of it, which begins with a message that is not complete, and whether the
-// conversation is to be ended once d.out is written.
+// conversation is to be ended once d.out is written, and what is held.
 func (t *talk) hear(d *desk, input []byte) (rest []byte, end bool) {
+	if t.ending() {
+		return nil, true
+	}
 	for rest = input; len(rest) > 0 && !end; {
 		if t.codec == nil {
 			protocol, err := d.door.sniff(rest)
@@ -100,6 +106,7 @@ func errorOf(err error) *codec.Error {
 // message does what one message means, and answers it.
 func (t *talk) message(d *desk) (end bool) {
 	m := &d.message
+	begin, greeted := len(d.out), t.greeted
 	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
 		d.gateway.odd.count(Oddity{t.protocol(d.door), m.Odd})
@@ -124,6 +131,11 @@ func (t *talk) message(d *desk) (end bool) {
 		d.gateway.counts.broken.Add(1)
 	}
 	d.out = t.codec.Reply(d.out, m, &d.outcome)
+	if d.outcome.Err == nil && t.uncommitted(m.Kind, greeted) {
+		t.hold(d, begin)
+	} else {
+		t.behind(d, begin)
+	}
 	return end
 }
 
@@ -311,7 +323,9 @@ func (t *talk) fail(d *desk, e *codec.Error) (end bool) {
 	t.broken = true
 	d.gateway.counts.broken.Add(1)
 	d.gateway.counts.mistakes.Add(1)
+	begin := len(d.out)
 	d.out = t.goodbye(d.door, d.out, "", e)
+	t.behind(d, begin)
 	return true
 }
 

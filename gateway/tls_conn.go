@@ -57,7 +57,7 @@ func (c *tlsConn) Replaced() {
 // Dismissed implements [liveness.Peer].
 func (c *tlsConn) Dismissed() { c.secure.gateway.closer.add(c, whyDismissed) }
 
-// Judged implements [liveness.Peer].
+// Judged implements [liveness.Peer]: it is called once the verdict is committed.
 func (c *tlsConn) Judged() { c.secure.gateway.closer.add(c, whySilence) }
 
 // Committed implements [liveness.Peer].
@@ -70,10 +70,11 @@ func (c *tlsConn) where() *loop { return nil }
 func (c *tlsConn) finish(e ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || e.spare && !c.session.Judged() || e.err != nil && c.greeted {
+	if c.over || e.spare && c.spares() || e.err != nil && c.greeted {
 		return
 	}
 	c.over = true
+	c.drop()
 	if g := c.secure.gateway; !g.closing.Load() {
 		g.counts.closedByGateway.Add(1)
 	}
@@ -247,7 +248,25 @@ func (c *tlsConn) handle() bool {
 			return false
 		}
 	}
-	return !end
+	return !end || c.endsLater()
+}
+
+// settled implements holder. It never waits for the device.
+func (c *tlsConn) settled(a *answer, committed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a.settle(committed)
+	if c.over {
+		return
+	}
+	out, end := c.letGo(nil)
+	if len(out) > 0 {
+		_, _ = c.tls.Write(out)
+	}
+	if end {
+		c.over = true
+		_ = c.tls.Close()
+	}
 }
 
 // read takes all out of tls.Conn that it has, and returns whether that was the end.
@@ -343,8 +362,12 @@ func (c *tlsConn) receive(_ context.Context, l *letter) error {
 	if err != nil {
 		return err
 	}
-	if unread := c.socket.waiting(); unread+len(out) > c.secure.gateway.config.MaxOutbound {
+	if unread := c.socket.waiting() + c.heldSize(); unread+len(out) > c.secure.gateway.config.MaxOutbound {
 		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
+	}
+	if h := c.held(); h != nil {
+		h.behind(out)
+		return nil
 	}
 	if _, err := c.tls.Write(out); err != nil {
 		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
@@ -354,5 +377,7 @@ func (c *tlsConn) receive(_ context.Context, l *letter) error {
 
 // unsent implements receiver.
 func (c *tlsConn) unsent() (n int, ok bool) {
-	return c.socket.waiting(), !c.socket.closed.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.socket.waiting() + c.heldSize(), !c.socket.closed.Load()
 }

@@ -43,6 +43,7 @@ type udp struct {
 // udpCounters are what Stats reports of datagrams.
 type udpCounters struct {
 	datagrams, garbage, withheld, unsent, dropped, failed atomic.Uint64
+	held                                                  atomic.Int64 // packets
 }
 
 // listen binds the sockets of a listener: several if the port is shared anyway, among which the kernel spreads the devices by

@@ -139,7 +139,11 @@ func (r *reader) one(input []byte) {
 			r.udp.gateway.log.Error("a datagram made the gateway panic; it is dropped", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
+	d.begin, d.held = begin, nil
 	proven := r.datagram(input)
+	if d.held != nil {
+		r.later(len(input), proven)
+	}
 	switch answer := len(d.out) - begin; {
 	case answer == 0:
 		return

@@ -18,12 +18,13 @@ import (
 //
 // mu is taken before locks of the registry, and not together with one of the table.
 type visitor struct {
-	id       string
-	udp      *udp
-	replaced atomic.Bool   // the device has come back on another carrier
-	queued   atomic.Bool   // it may have to leave the table
-	place    atomic.Uint64 // where the latest datagram came from, a place
-	asks     atomic.Bool   // it can be asked for a sign of life, where its latest datagram came from
+	id        string
+	udp       *udp
+	replaced  atomic.Bool   // the device has come back on another carrier
+	dismissed atomic.Bool   // an operator has ended its session
+	queued    atomic.Bool   // it may have to leave the table
+	place     atomic.Uint64 // where the latest datagram came from, a place
+	asks      atomic.Bool   // it can be asked for a sign of life, where its latest datagram came from
 
 	mu     sync.Mutex // guards the fields below
 	talk   talk
@@ -41,7 +42,10 @@ func (v *visitor) Replaced() {
 }
 
 // Dismissed implements [liveness.Peer].
-func (v *visitor) Dismissed() { v.Replaced() }
+func (v *visitor) Dismissed() {
+	v.dismissed.Store(true)
+	v.udp.leaving.add(v)
+}
 
 // Judged implements [liveness.Peer].
 func (v *visitor) Judged() { v.udp.leaving.add(v) }
@@ -50,7 +54,9 @@ func (v *visitor) Judged() { v.udp.leaving.add(v) }
 func (v *visitor) Committed() {}
 
 // open says whether the device's session is that of its datagrams.
-func (v *visitor) open() bool { return v.talk.greeted && !v.replaced.Load() }
+func (v *visitor) open() bool {
+	return v.talk.greeted && !v.replaced.Load() && !v.dismissed.Load()
+}
 
 // provenLocked says whether the latest datagram has proved whose it is.
 func (v *visitor) provenLocked() bool { return v.home != nil }
@@ -58,7 +64,8 @@ func (v *visitor) provenLocked() bool { return v.home != nil }
 // greetLocked is called before a message that may open the session.
 func (v *visitor) greetLocked() {
 	v.talk.greeted = false
-	v.replaced.Store(false) // nobody else can set it while the session is not open
+	v.replaced.Store(false) // nobody else can set them while the session is not open
+	v.dismissed.Store(false)
 }
 
 // renewLocked handles a hello on an open session, which in datagrams is how a heartbeat says whose it is. It is not done with one that
@@ -100,8 +107,12 @@ func (v *visitor) settle(now time.Duration) {
 	v.queued.Store(false)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.gone || !v.replaced.Load() && !v.talk.session.Judged() {
+	dismissed := v.dismissed.Load()
+	if v.gone || !dismissed && !v.replaced.Load() && !v.talk.session.Judged() {
 		return
+	}
+	if dismissed && v.home != nil {
+		v.sendLocked(v.talk.codec.Goodbye(nil, whyDismissed, nil))
 	}
 	v.talk.session.Close(now, liveness.Closed) // changes nothing about a device that is offline, or elsewhere
 	v.leaveLocked()
@@ -136,6 +147,13 @@ func (v *visitor) write(out []byte) error {
 		return fmt.Errorf("gateway: send datagram: %w", err)
 	}
 	return nil
+}
+
+// sendLocked sends a datagram to where the device is for certain, if the kernel takes it.
+func (v *visitor) sendLocked(out []byte) {
+	if err := sendTo(v.reader.raw, v.home, out); err != nil {
+		v.udp.counts.unsent.Add(1)
+	}
 }
 
 // where implements carrier.

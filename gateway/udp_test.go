@@ -453,14 +453,14 @@ func TestPacketsWhileSinkBlocks(t *testing.T) {
 	s := r.sender()
 	for i := range 2 {
 		s.say(fmt.Sprintf("HELLO d%d s3cret", i))
-		s.expect("OK 1 ttl=90\n")
 	}
-	s.say("HELLO d2 s3cret")
-	s.expect("ERR busy …")
+	r.holds(2)
+	s.say("HELLO d2 s3cret") // at once, the others when they were not committed for too long
+	for range 3 {
+		s.expect("ERR busy …")
+	}
 	s.say("HELLO d0 s3cret ttl=7s\nPING")
 	s.expect("ERR busy …")
-	s.say("HELLO d0 s3cret")
-	s.expect("OK 1 ttl=90\n")
 	r.holds(2)
 	close(gate)
 	if got, want := r.story(2), "d0:1 device.online; d1:1 device.online"; got != want {

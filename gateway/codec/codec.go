@@ -36,7 +36,8 @@ type Codec interface {
 	// call. Input must not be changed. An error, usually an *Error, ends the connection: there is no message in what follows either.
 	Next(input []byte, m *Message) (n int, err error)
 	// Reply appends the answer to a message, after the gateway did what it means, or nothing. It is called once for each message that
-	// Next took, before the next call of Next.
+	// Next took, before the next call of Next. If what the message caused has to be committed before the device may be told of it, it is
+	// called once more, with an Outcome whose Err has the code Busy: that is what the device is told if it is not committed in time.
 	Reply(dst []byte, m *Message, o *Outcome) []byte
 	// Goodbye appends what the device is told before the gateway closes the connection, or nothing. If the gateway closes it because of
 	// an error of Next, or one that is no answer to a message, that is err; otherwise err is nil and why is a word or two, for instance

@@ -16,7 +16,7 @@ const (
 	StaleEpoch   Code = "stale-epoch"  // closes
 	Unauthorized Code = "unauthorized" // closes
 	Full         Code = "full"         // closes
-	Busy         Code = "busy"         // closes before the session is open; later the message is to be said again
+	Busy         Code = "busy"         // closes if the session is not opened; later the message is to be said again
 	TooLong      Code = "too-long"     // closes
 	NotSpoken    Code = "not-spoken"   // closes: the first bytes are of no protocol that is served here
 	Duplicate    Code = "duplicate"    // closes: two connections say, again and again, that they are this device

@@ -1,0 +1,351 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// Whoever is told that something was done can rely on it, whatever happens to the process: an answer to anything that caused an event is
+// held until that is committed. Input is read meanwhile, and the answers to it stay behind the one that is held. Heartbeats cause no
+// events, as a rule, so their answers are held only behind another one.
+
+const (
+	// patience is how long an answer is held at most. Then the device is told that the server is busy.
+	patience = 2 * time.Second
+	// maxAsked is how many times at once the registry is asked to tell when something is committed.
+	maxAsked = 1024
+)
+
+// answer is what a device is told.
+type answer struct {
+	out   []byte
+	busy  []byte // is said in its place if what it tells of is not committed in time
+	size  int    // of the longer
+	waits bool   // for that to be committed
+}
+
+// held are the answers of a conversation, or to a datagram, from the first that waits on, in their order.
+type held struct {
+	answers []*answer
+	size    int
+	end     bool // the conversation ends with the last
+}
+
+func (h *held) add(a *answer) {
+	h.answers = append(h.answers, a)
+	h.size += a.size
+}
+
+// behind adds bytes that wait only for what is before them.
+func (h *held) behind(out []byte) {
+	if last := h.answers[len(h.answers)-1]; !last.waits {
+		last.out = append(last.out, out...)
+		last.size += len(out)
+		h.size += len(out)
+		return
+	}
+	h.add(&answer{out: bytes.Clone(out), size: len(out)})
+}
+
+// settle ends the wait of an answer, if it still waits.
+func (a *answer) settle(committed bool) {
+	if a.waits && !committed {
+		a.out = a.busy
+	}
+	a.waits, a.busy = false, nil
+}
+
+// giveUp ends all waits.
+func (h *held) giveUp() {
+	for _, a := range h.answers {
+		a.settle(false)
+	}
+}
+
+// take appends what waits no longer, and takes it off.
+func (h *held) take(dst []byte) []byte {
+	for len(h.answers) > 0 && !h.answers[0].waits {
+		dst = append(dst, h.answers[0].out...)
+		h.size -= h.answers[0].size
+		h.answers = h.answers[1:]
+	}
+	return dst
+}
+
+// held returns the answers of the connection that are held, nil if there are none.
+func (t *talk) held() *held {
+	if t.details == nil {
+		return nil
+	}
+	return t.details.held
+}
+
+// drop forgets what is held: something else is said at the end.
+func (t *talk) drop() {
+	if t.details != nil {
+		t.details.held = nil
+	}
+}
+
+// heldSize is how many bytes are held.
+func (t *talk) heldSize() int {
+	if h := t.held(); h != nil {
+		return h.size
+	}
+	return 0
+}
+
+// ending says whether the conversation ends with what is held.
+func (t *talk) ending() bool {
+	h := t.held()
+	return h != nil && h.end
+}
+
+// endsLater says whether something is held, and makes it the end of the conversation.
+func (t *talk) endsLater() bool {
+	h := t.held()
+	if h != nil {
+		h.end = true
+	}
+	return h != nil
+}
+
+// uncommitted says whether the answer to a message tells of something that is not committed; greeted is whether the session was open
+// before the message. That a heartbeat was heard need not be committed.
+func (t *talk) uncommitted(kind codec.Kind, greeted bool) bool {
+	switch kind {
+	case codec.Bye: // the session that could tell has ended
+		return t.greeted
+	case codec.None, codec.Beat, codec.Register, codec.Challenge:
+		return t.greeted && !greeted && t.session.Pending()
+	default:
+		return t.greeted && t.session.Pending()
+	}
+}
+
+// hold keeps back the answer to the message, which d.out has from begin on, until what it tells of is committed.
+func (t *talk) hold(d *desk, begin int) {
+	out := d.out[begin:]
+	if len(out) == 0 {
+		return
+	}
+	outcome := codec.Outcome{Err: busy(), Now: d.wall}
+	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &d.message, &outcome), waits: true}
+	a.size = max(len(a.out), len(a.busy))
+	if d.visitor != nil {
+		if d.held == nil { // a datagram is answered with one
+			before := bytes.Clone(d.out[d.begin:begin])
+			d.held = &held{}
+			d.held.add(&answer{out: before, size: len(before)})
+			begin = d.begin
+		}
+		d.held.add(a)
+		d.out = d.out[:begin]
+		return
+	}
+	if t.details == nil {
+		t.details = &details{}
+	}
+	if t.details.held == nil {
+		t.details.held = new(held)
+	}
+	t.details.held.add(a)
+	d.out = d.out[:begin]
+	d.gateway.holds.add(holding{d.peer.(holder), a})
+	t.bound(d)
+}
+
+// behind keeps what d.out has from begin on behind what is held.
+func (t *talk) behind(d *desk, begin int) {
+	h := d.held
+	if d.visitor == nil {
+		h = t.held()
+	}
+	if h == nil || len(d.out) == begin {
+		return
+	}
+	h.behind(d.out[begin:])
+	d.out = d.out[:begin]
+	if d.visitor == nil {
+		t.bound(d)
+	}
+}
+
+// bound holds no more than half of what a connection may leave unread.
+func (t *talk) bound(d *desk) {
+	if t.details.held.size > d.gateway.config.MaxOutbound/2 {
+		t.details.held.giveUp()
+		d.out, _ = t.letGo(d.out) // after the end nothing is heard
+	}
+}
+
+// letGo appends what is not to be held any longer. It returns whether that was the end of the conversation.
+func (t *talk) letGo(dst []byte) (out []byte, end bool) {
+	h := t.held()
+	if h == nil {
+		return dst, false
+	}
+	if dst = h.take(dst); len(h.answers) > 0 {
+		return dst, false
+	}
+	if t.details.held = nil; t.details.spent() {
+		t.details = nil
+	}
+	return dst, h.end
+}
+
+// spent says whether the details are those of most conversations.
+func (d *details) spent() bool {
+	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil
+}
+
+// holder is who an answer is held for.
+type holder interface {
+	// where is the event loop that settled is to be called on; nil for none: then it is called by holds, and must not block.
+	where() *loop
+	// settled ends the wait of an answer, and says what can be said now.
+	settled(a *answer, committed bool)
+}
+
+// holding is an answer that is held.
+type holding struct {
+	holder
+
+	answer *answer
+}
+
+// holds lets answers go.
+type holds struct {
+	registry *liveness.Registry
+
+	mu    sync.Mutex // guards fresh
+	fresh []holding
+
+	some  chan struct{} // room for one; never closed; receives when there are fresh ones, or a wait has ended
+	asked atomic.Int64  // how many times the registry was asked and has not answered yet
+}
+
+func (h *holds) init(registry *liveness.Registry) {
+	h.registry, h.some = registry, make(chan struct{}, 1)
+}
+
+// add sees to answers. It does not block.
+func (h *holds) add(answers ...holding) {
+	h.mu.Lock()
+	h.fresh = append(h.fresh, answers...)
+	h.mu.Unlock()
+	h.wake()
+}
+
+func (h *holds) wake() {
+	select {
+	case h.some <- struct{}{}:
+	default:
+	}
+}
+
+func (h *holds) take() []holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	taken := h.fresh
+	h.fresh = nil
+	return taken
+}
+
+// group is answers that are held together.
+type group struct {
+	answers []holding
+	since   time.Time
+	asked   bool         // the registry was
+	outcome atomic.Int32 // 0 while it has not answered, then one of those below
+}
+
+const (
+	isCommitted = 1 + iota
+	isLost
+)
+
+// ask has the registry tell when all that the answers tell of is committed.
+func (h *holds) ask(g *group) {
+	if g.asked || h.asked.Load() >= maxAsked {
+		return
+	}
+	g.asked = true
+	h.asked.Add(1)
+	h.registry.AfterCommit(func(committed bool) {
+		if committed {
+			g.outcome.Store(isCommitted)
+		} else {
+			g.outcome.Store(isLost)
+		}
+		h.asked.Add(-1)
+		h.wake()
+	})
+}
+
+// run lets answers go until ctx is done.
+func (h *holds) run(ctx context.Context) error {
+	alarm := time.NewTimer(patience)
+	defer alarm.Stop()
+	for groups := []*group(nil); ; {
+		select {
+		case <-h.some:
+		case <-alarm.C:
+		case <-ctx.Done():
+			return nil
+		}
+		now := time.Now()
+		if fresh := h.take(); len(fresh) > 0 {
+			if n := len(groups); n > 0 && !groups[n-1].asked { // as the registry has not answered for so many, these may wait for less long
+				groups[n-1].answers = append(groups[n-1].answers, fresh...)
+			} else {
+				groups = append(groups, &group{answers: fresh, since: now})
+			}
+		}
+		if n := len(groups); n > 0 {
+			h.ask(groups[n-1])
+		}
+		for len(groups) > 0 {
+			g := groups[0]
+			outcome := g.outcome.Load()
+			if outcome == 0 && now.Sub(g.since) < patience {
+				alarm.Reset(g.since.Add(patience).Sub(now))
+				break
+			}
+			if err := settle(ctx, g.answers, outcome == isCommitted); err != nil {
+				return err
+			}
+			g.answers, groups = nil, groups[1:]
+		}
+	}
+}
+
+// settle ends the wait of answers.
+func settle(ctx context.Context, answers []holding, committed bool) error {
+	byLoop := make(map[*loop][]holding)
+	for _, a := range answers {
+		byLoop[a.where()] = append(byLoop[a.where()], a)
+	}
+	for l, some := range byLoop {
+		all := runnable(func() {
+			for _, a := range some {
+				a.settled(a.answer, committed)
+			}
+		})
+		if l == nil {
+			all()
+		} else if err := l.events.Execute(ctx, all); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("gateway: let answers go: %w", err)
+		}
+	}
+	return nil
+}
+
+var _, _, _ holder = (*conn)(nil), (*tlsConn)(nil), (*packet)(nil)
