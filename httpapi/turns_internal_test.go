@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -65,10 +66,16 @@ func newIdleAPI(t *testing.T) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := registry.Run(t.Context()); err != nil { // ends the timers
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := registry.Run(ctx); err != nil {
 			t.Error(err)
 		}
+	})
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
 	})
 	a, err := New(registry, LogEvents{Log: log}, Config{})
 	if err != nil {
