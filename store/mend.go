@@ -107,6 +107,7 @@ func (m *mender) keep(ctx context.Context, d *database) error {
 // mend writes a file that is gone anew, or goes on without a log that is gone, and opens the database again.
 func (m *mender) mend(ctx context.Context, d *database) error {
 	if !m.seen {
+		_, _ = m.store.keepNotes() // so that, should we end before it is mended, the next start misses the file
 		return m.why
 	}
 	m.store.opening.Lock() // whoever closes the store waits
