@@ -272,7 +272,7 @@ func (l *lines) crash(t *rapid.T) {
 
 // drain works on what is left until nothing is.
 func (l *lines) drain() {
-	for range 10 * (len(l.open) + 1) {
+	for rounds := 10 * (len(l.open) + 1); rounds > 0 && len(l.open) > 0; rounds-- {
 		l.now = l.now.Add(2 * time.Minute)
 		for _, in := range modelLanes {
 			l.claimed(l.t, in, 100)
