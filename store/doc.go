@@ -4,7 +4,8 @@
 // A [Store] is the sink of a liveness.Registry. [Store.Append] puts a batch of events and the states that they report into one
 // transaction, and gives each event an offset, without gaps; only then does anyone get to read them. So what was read is kept.
 // Heartbeats are not written one by one: a checkpoint every few seconds ([Store.Run]) holds the last of each device, packed, beside the
-// listening clocks. After a restart [Store.Load] gives a registry all of it back.
+// listening clocks. What was heard since is in memory that outlives the process ([Config].Memory); its key is committed with the
+// checkpoints, so that no other life's is taken for it. After a restart [Store.Load] gives a registry all of it back.
 //
 // Exactly one Store writes to a database. A lock keeps a second one out; should the lock fail, each transaction checks a fence number
 // which the next Store raises, so that a writer that was overtaken can change nothing, even if it has not noticed yet ([ErrFenced]).
