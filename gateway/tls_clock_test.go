@@ -66,7 +66,8 @@ func TestHandshakesWait(t *testing.T) {
 	release()
 	ready.Wait()
 	for _, e := range r.events(2*devices + 2) { // each comes online and changes its timeout
-		if e.Subject != "witness" && e.Type != liveness.DeviceOnline && e.Type != liveness.DeviceChanged {
+		ofDevice := e.Type != liveness.SourceDeaf && e.Type != liveness.SourceHeard // a busy machine may stall
+		if ofDevice && e.Subject != "witness" && e.Type != liveness.DeviceOnline && e.Type != liveness.DeviceChanged {
 			t.Errorf("%s: %s %s after a silence of %v", e.ID(), e.Type, e.Reason, e.HeardSilence)
 		}
 	}

@@ -172,13 +172,17 @@ func (g *guard) lookLocked() *fileError {
 			return harmed(replaced, "%s was replaced: another file is there now", path)
 		}
 		now[i] = info
-	}
-	mark, ok := g.mark()
-	if !ok || mark != g.marks[0] && mark != g.marks[1] {
-		return harmed(harmInside, "%s was overwritten or truncated: what is in it was not written by this process", g.path)
-	}
-	if mark == g.marks[1] {
-		g.marks[0] = mark
+		if i > 0 {
+			continue
+		}
+		// Before the log: whoever opens an empty database removes the log beside it.
+		mark, ok := g.mark()
+		if !ok || mark != g.marks[0] && mark != g.marks[1] {
+			return harmed(harmInside, "%s was overwritten or truncated: what is in it was not written by this process", g.path)
+		}
+		if mark == g.marks[1] {
+			g.marks[0] = mark
+		}
 	}
 	for i, info := range now {
 		floor := g.most[i]
