@@ -111,7 +111,9 @@ func (b *boundsRun) listen(d time.Duration) {
 }
 
 // source returns where a device is heard.
-func (b *boundsRun) source(device int) *liveness.Source { return b.sources[min(device/2, len(b.sources)-1)] }
+func (b *boundsRun) source(device int) *liveness.Source {
+	return b.sources[min(device/2, len(b.sources)-1)]
+}
 
 func (b *boundsRun) apply(o boundsOp) error {
 	switch o.kind {
