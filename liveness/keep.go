@@ -100,7 +100,7 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	clear(heard)
 	for i := range r.shards {
 		r.eachLocked(i, func(_ *deviceShard, d *device) {
-			if d.expected() && int(d.num) < len(heard) {
+			if d.expected() && int(d.num) < len(heard) && d.source.index < len(sources) { // it may have been added since
 				heard[d.num] = newHeard(d.source.index, d.lastLocked())
 			}
 		})

@@ -439,3 +439,42 @@ func TestRestoreRejects(t *testing.T) {
 		}
 	})
 }
+
+// A source that is added while a snapshot is taken is in none of its parts, or in both.
+func TestSnapshotWhileSourcesCome(t *testing.T) {
+	r, err := liveness.New(discard{}, liveness.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer start(t, r)()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 100 {
+			s, err := r.AddSource(liveness.SourceConfig{Name: strconv.Itoa(i)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Pulse(time.Now())
+			for j := range 20 {
+				if _, err := s.Beat(strconv.Itoa(j), liveness.Policy{}, time.Second); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	for over := false; !over; {
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+		sources, heard := r.Snapshot(nil)
+		for _, h := range heard {
+			if h.Source() >= len(sources) {
+				t.Fatalf("a device was heard by source %d of %d", h.Source(), len(sources))
+			}
+		}
+	}
+}
