@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
@@ -160,6 +161,9 @@ func (f *Fleet) refuse(c *conn, cause string, now time.Time) {
 	d := c.dev
 	f.dials.inFlight--
 	d.next = nil
+	if f.cfg.Journal && bytes.HasPrefix(c.last, []byte("ERR busy ")) {
+		d.Busy = append(d.Busy, c.hello.UnixNano())
+	}
 	if c.step != noStep {
 		d.Steps[c.step].Err = cause
 	}

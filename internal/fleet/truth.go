@@ -132,6 +132,10 @@ type Device struct {
 	Steps []Step
 	// Signs are all signs of life, in order, if the fleet keeps a journal.
 	Signs []Sign
+	// Busy are the instants of HELLOs that the gateway heard, and answered with
+	// "busy", since it could not store them in time; in order, if there is a
+	// journal. The device is online from then on, once that is stored.
+	Busy []int64
 	// End is the ending of the newest connection as the device saw it: the
 	// peer's FIN or RST, also after an ordered Close, or the cause of a failed
 	// dial. Of an open connection it has only the last line.
@@ -145,6 +149,7 @@ func (d *Device) clone() Device {
 	c := *d
 	c.Steps = slices.Clone(d.Steps)
 	c.Signs = slices.Clone(d.Signs)
+	c.Busy = slices.Clone(d.Busy)
 	c.Replaced = slices.Clone(d.Replaced)
 	return c
 }

@@ -10,7 +10,7 @@ import (
 // absence is a time in which a device was to be judged.
 type absence struct {
 	from   time.Duration // when it fell silent, or ended its connection
-	end    time.Duration // the HELLO that ended it; never if none did
+	end    time.Duration // the HELLO that ended it, be it that it was told "busy"; never if none did
 	action fleet.Action  // what began it
 }
 
@@ -34,6 +34,11 @@ func (j *judge) absences() []absence {
 		a := absence{from: at, end: never, action: s.Action}
 		if back := j.after(at + 1); back < len(j.device.Signs) {
 			a.end = j.sign(back)
+		}
+		for _, heard := range j.device.Busy {
+			if t := j.history.at(heard); t > at {
+				a.end = min(a.end, t)
+			}
 		}
 		list = append(list, a)
 	}
