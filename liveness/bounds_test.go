@@ -83,6 +83,8 @@ func (b *boundsRun) begin(past []liveness.Block) error {
 
 // recall adds what a memory tells to what is on the shelf.
 func (b *boundsRun) recall(past []liveness.Block) {
+	b.shelf.mu.Lock()
+	defer b.shelf.mu.Unlock()
 	c, whole := liveness.Recall(past)
 	for name, rec := range b.shelf.sources {
 		if rec.Blank = len(past) == 0; whole {

@@ -88,7 +88,11 @@ func (p Policy) grace(cfg *SourceConfig) time.Duration {
 // device was heard last at an instant, and its silence counts from another.
 func (s *Source) notBefore(last, from time.Duration, p Policy) time.Duration {
 	grace := p.grace(s.config.Load())
-	return min(s.gaps.notBefore(last, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
+	at := min(s.gaps.notBefore(last, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
+	if cut := time.Duration(s.gaps.cut.Load()); last < cut {
+		at = max(at, cut+heardTick) // after a restart nobody is judged before the source listens
+	}
+	return at
 }
 
 // unheard reports whether the source is deaf, or has lost its connections since a device was heard last.

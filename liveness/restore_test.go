@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 type shelf struct {
 	*liveness.Log
 
+	mu      sync.Mutex // guards the fields below: a registry appends while it is restored
 	devices map[string]liveness.Record
 	groups  map[string]liveness.GroupRecord
 	sources map[string]liveness.SourceRecord
@@ -33,6 +35,8 @@ func newShelf(t *testing.T) *shelf {
 }
 
 func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, e := range events {
 		switch e.Type {
 		case liveness.SourceDeaf, liveness.SourceHeard:
@@ -54,6 +58,8 @@ func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
 
 // checkpoint takes a snapshot.
 func (k *shelf) checkpoint(r *liveness.Registry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	var sources []liveness.SourceRecord
 	sources, k.heard = r.Snapshot(k.heard)
 	k.names = nil
@@ -66,6 +72,8 @@ func (k *shelf) checkpoint(r *liveness.Registry) {
 
 // restore gives a registry what was kept.
 func (k *shelf) restore(r *liveness.Registry) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, s := range k.sources {
 		if err := r.RestoreSource(s); err != nil {
 			return err

@@ -74,7 +74,9 @@ func (j *judge) verdict(e *fleet.Event) {
 	case fleet.ReasonSilence:
 		why = j.silence(t, life)
 	case fleet.ReasonClosed:
-		why = j.step(t, life, j.policy.CloseGrace, fleet.Close, fleet.Reset)
+		if why = j.step(t, life, j.policy.CloseGrace, fleet.Close, fleet.Reset); j.turnedAway(t) {
+			why = ""
+		}
 	case fleet.ReasonBye:
 		why = j.step(t, life, 0, fleet.Bye)
 	default:
@@ -84,6 +86,19 @@ func (j *judge) verdict(e *fleet.Event) {
 	if why != "" {
 		j.violation(FalseOffline, e.Offset, "offline (%s) at %s: %s; %s", e.Reason, clock(t), why, j.context(t))
 	}
+}
+
+// turnedAway reports whether the last that the server heard before an instant was a HELLO that it told "busy": the device ended that
+// connection.
+func (j *judge) turnedAway(t time.Duration) bool {
+	last := time.Duration(-1)
+	for _, at := range j.device.Busy {
+		if heard := j.history.at(at); heard <= t {
+			last = heard
+		}
+	}
+	n := j.after(t)
+	return last >= 0 && (n == 0 || j.sign(n-1) < last)
 }
 
 // silence says why a verdict for silence is wrong; "" if it is right. It is
