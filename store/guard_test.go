@@ -160,8 +160,14 @@ func TestFileReplaced(t *testing.T) {
 	for seq := range uint64(20) {
 		appendAll(t, s, device(1, "dev-1", seq+1, liveness.DeviceOnline))
 	}
-	move(t, path, path+".ours")
-	move(t, another(t), path)
+	replace := func(by, kept string) { // without an instant in which there is no file, which would be written anew
+		t.Helper()
+		if err := os.Link(path, kept); err != nil {
+			t.Fatal(err)
+		}
+		move(t, by, path)
+	}
+	replace(another(t), path+".ours")
 	healthy(t, s, time.Minute, "all of ours is kept in ")
 	event := []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}
 	if err := s.Append(t.Context(), event); !errors.Is(err, store.ErrFile) {
@@ -171,12 +177,10 @@ func TestFileReplaced(t *testing.T) {
 	if len(copies) != 1 || kept(t, copies[0]) != 20 || kept(t, path) != 200 {
 		t.Errorf("copies: %v", copies)
 	}
-	move(t, path, path+".theirs") // ours comes back
-	move(t, path+".ours", path)
+	replace(path+".ours", path+".theirs") // ours comes back
 	offer(t, s, event)
 	healthy(t, s, time.Minute, "")
-	move(t, path, path+".ours")
-	move(t, path+".theirs", path)
+	replace(path+".theirs", path+".ours")
 	healthy(t, s, time.Minute, "all of ours is kept in ")
 	end()
 	if err := s.Close(); err != nil {
