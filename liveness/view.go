@@ -196,6 +196,9 @@ func (r *Registry) Stats() Stats {
 	return st
 }
 
+// Stalled is Stats.StalledFor alone, at no cost.
+func (r *Registry) Stalled() time.Duration { return r.outbox.stalled() }
+
 // anyCut reports whether there may be devices that are unknown.
 func (r *Registry) anyCut() bool {
 	for _, s := range r.Sources() {
