@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// see lets devices say hello, and goodbye if they are to be offline.
+// see lets devices say hello, and goodbye if they are to be offline, and waits until that is in the store: before that they are pending.
 func (r *rig) see(offline bool, ids ...string) {
 	r.Helper()
 	for _, id := range ids {
@@ -23,6 +23,11 @@ func (r *rig) see(offline bool, ids ...string) {
 		if offline {
 			session.Bye(r.source.Time(time.Now()))
 		}
+		r.until(id+" is kept", func() bool {
+			v, err := r.registry.Device(id)
+			r.check(err)
+			return v.State != liveness.Pending
+		})
 	}
 }
 
