@@ -2,6 +2,7 @@ package liveness
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -43,7 +44,9 @@ func (r *Registry) SetMaintenance(id string, on bool) error {
 		if on == (d.marks&byOperator != 0) {
 			return
 		}
+		was := d.standing()
 		d.marks ^= byOperator
+		r.regroupLocked(d, was, d.since)
 		kind := DeviceMaintenanceStopped
 		if on {
 			kind = DeviceMaintenanceStarted
@@ -70,7 +73,7 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 }
 
 // Forget removes a device. Its session, if it has one, is ended. A configured device comes back when the process starts
-// again. The device's last event is [DeviceForgotten]; when it is heard later, it is a new device. Errors: ErrUnknownDevice, ErrBusy.
+// again. The device's last event is [DeviceForgotten]; when it is heard later, it is a new device whose events' numbers go on. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) Forget(id string) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
 		if d.session != nil {
@@ -78,17 +81,44 @@ func (r *Registry) Forget(id string) error {
 		}
 		r.stopLocked(d)
 		d.countLocked(-1)
+		was := d.standing()
 		d.gone = true
 		r.emitLocked(sh, d, DeviceForgotten, "", now)
-		r.ungroupLocked(d)
+		r.regroupLocked(d, was, d.since)
 		r.removeLocked(sh, d)
 	})
 }
 
-// ungroupLocked takes a device out of its group.
-func (r *Registry) ungroupLocked(d *device) {
-	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
-		g.leave(d.counted, d.since, time.Now().UnixNano(), r.outbox)
+// endLocked notes the number of a device's last event, so that no other event ever has it. There are no more such notes than there may be
+// devices: when a shard has its share of them, the greatest number stands for all.
+func (r *Registry) endLocked(sh *deviceShard, id string, seq uint64) {
+	if int64(len(sh.ended)) > r.capacity/shardCount {
+		for _, n := range sh.ended {
+			r.raiseFloor(n)
+		}
+		clear(sh.ended)
+	}
+	if sh.ended == nil {
+		sh.ended = make(map[string]uint64)
+	}
+	sh.ended[id] = seq
+}
+
+// endedLocked returns the number of the last event that a device had which was forgotten, or a greater one; 0 if there was none.
+func (r *Registry) endedLocked(sh *deviceShard, id string) uint64 {
+	seq, known := sh.ended[id]
+	if !known {
+		return r.floor.Load()
+	}
+	delete(sh.ended, id)
+	return seq
+}
+
+func (r *Registry) raiseFloor(seq uint64) {
+	for {
+		if floor := r.floor.Load(); floor >= seq || r.floor.CompareAndSwap(floor, seq) {
+			return
+		}
 	}
 }
 
@@ -96,6 +126,7 @@ func (r *Registry) ungroupLocked(d *device) {
 func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	sh.counts[d.shownLocked()]--
+	r.endLocked(sh, strings.Clone(d.id), d.seq)
 	delete(sh.own, d.id)
 	delete(sh.excuses, d.id)
 	r.flaps.set(d.handle, false)

@@ -34,8 +34,8 @@ const (
 	DeviceMaintenanceStarted
 	// DeviceMaintenanceStopped ends what DeviceMaintenanceStarted began.
 	DeviceMaintenanceStopped
-	// DeviceForgotten is a device's last event: it was removed. A device with the same id that is heard later is another one, whose
-	// numbering begins anew.
+	// DeviceForgotten is a device's last event: it was removed. A device with the same id that is heard later is another one. Its events'
+	// numbers go on all the same, so that no two events have one id.
 	DeviceForgotten
 	// SourceDeaf: a source stopped listening.
 	SourceDeaf
@@ -86,7 +86,7 @@ func (t Type) String() string {
 }
 
 // Event is something that happened to a device, a source or a group, its Subject. Events of one subject and kind of subject are
-// numbered without gaps from 1, in Seq; a consumer needs one rule: apply an event if its Seq is greater than the last.
+// numbered without gaps, in Seq, from 1 on unless a device was forgotten very long ago, see [Registry.RestoreForgotten]; a consumer needs one rule: apply an event if its Seq is greater than the last.
 // Fields that mean nothing for a type are zero.
 type Event struct {
 	Offset  uint64 // the place in a log, given by the sink
@@ -114,10 +114,12 @@ type Event struct {
 	Deaf        time.Duration // of SourceDeaf and SourceHeard
 	Members     int           // of the group; of SourceDeaf and SourceHeard the devices that are to be heard there
 	Silent      int           // of them, offline without having said goodbye
-	Before      int           // of those, the ones that were offline before the outage
+	Before      int           // of those, the ones that are not of the outage: they were offline before
 
 	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what a [Log] gives. Not to be changed.
 	Record *Record
+	// From is what to keep of a group's outage beside: who fell silent since then, by the clock of [Record].Since, belongs to it.
+	From time.Time
 
 	handle uint32 // of the device, if there is a Record
 }

@@ -33,7 +33,7 @@ func (c FlappingConfig) validate() error {
 	return nil
 }
 
-// changes remembers when a device changed, wall clock in ns, the latest of them.
+// changes remembers when a device changed, by the registry's steady clock, the latest of them.
 type changes struct {
 	at       []int64 // oldest first; at most Threshold
 	flapping bool
@@ -88,16 +88,16 @@ func (f *flappers) all() []uint32 {
 }
 
 // crossedLocked notes that a device went offline or came back.
-func (d *device) crossedLocked(keep int) {
+func (d *device) crossedLocked(now int64, keep int) {
 	if d.changes == nil {
 		d.changes = &changes{}
 	}
-	d.changes.add(time.Now().UnixNano(), keep)
+	d.changes.add(now, keep)
 }
 
 // flapLocked reports that a device flaps, if it does from now on.
 func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
-	at := time.Now().UnixNano()
+	at := r.steady.now()
 	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
 		d.changes.flapping = true
 		r.flaps.set(d.handle, true)
@@ -105,15 +105,18 @@ func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
 	}
 }
 
-// watchFlapping looks after the flapping devices each second, until ctx is done.
-func (r *Registry) watchFlapping(ctx context.Context) {
+// watchLasting looks each second after what may end by itself, flapping and outages, until ctx is done.
+func (r *Registry) watchLasting(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
-		case now := <-tick.C:
+		case <-tick.C:
 			for _, handle := range r.flaps.all() {
-				r.settle(handle, now)
+				r.settle(handle)
+			}
+			for _, g := range r.groups {
+				g.weigh(r.outbox)
 			}
 		case <-ctx.Done():
 			return
@@ -122,7 +125,7 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 }
 
 // settle ends the flapping of a device that changed seldom enough of late.
-func (r *Registry) settle(handle uint32, now time.Time) {
+func (r *Registry) settle(handle uint32) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
 	if d == nil || d.gone || r.outbox.busy() {
@@ -131,7 +134,7 @@ func (r *Registry) settle(handle uint32, now time.Time) {
 	if _, known := d.factsLocked(); !known {
 		return // until the next time: the event is to say when the device was heard last
 	}
-	if d.changes.since(now.Add(-r.flapping.Window).UnixNano()) > r.flapping.Threshold/2 {
+	if d.changes.since(r.steady.now()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
 		return
 	}
 	d.changes.flapping = false

@@ -15,8 +15,8 @@ type GroupConfig struct {
 }
 
 // OutageConfig says when a group has an outage: when Share of its members, and at least MinDevices, went offline within Window without
-// having said goodbye, and did not come back since. It ends when no more than half that share is offline, not counting those that were
-// before Window.
+// having said goodbye, and did not come back since. It ends when no more than half that share of them, and of those that follow, is
+// offline; devices that were offline before do not matter, whether they come back or not. A device in maintenance counts as one that is there.
 type OutageConfig struct {
 	Share      float64       // 0 to 1; default 0: outages of the group are not looked for
 	Window     time.Duration // default: 60 s
@@ -43,18 +43,27 @@ func (g GroupConfig) validate() error {
 // outageSlots is how finely an outage's window is divided.
 const outageSlots = 12
 
-// group is a group at work.
+// group is a group at work. All instants are those of the registry's steady clock.
 type group struct {
 	GroupConfig
 
 	mu      sync.Mutex // guards the fields below; taken after a device shard's, before the outbox's
 	seq     uint64
 	members int // devices that were seen
-	silent  int // of them, offline without a goodbye
-	before  int // of them, when the outage began, those that did not belong to it
+	silent  int // of them, offline without a goodbye, and not in maintenance
 	outage  bool
-	fell    [outageSlots]int // how many of the silent fell silent when, by slot of time
-	slot    int64            // the latest slot of fell
+	from    int64            // of the outage: who fell silent since then belongs to it
+	fallen  int              // of the silent, those that belong to it
+	recent  [outageSlots]int // how many of the silent fell silent of late, by slot of time
+	slot    int64            // the latest slot of recent
+}
+
+// standing is how a device counts in its group: whether it is a member, and whether it is silent.
+type standing struct{ member, silent bool }
+
+func (d *device) standing() standing {
+	member := d.state != NeverSeen && !d.gone
+	return standing{member, member && d.state == Offline && d.reason != Bye && !d.maintained()}
 }
 
 func newGroup(c GroupConfig) *group {
@@ -73,109 +82,108 @@ func (g *group) inOutage() bool {
 	return g.outage
 }
 
-// join counts a member. One that is silent already has not fallen silent now.
-func (g *group) join(silent bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.members++
-	if silent {
-		g.silent++
-	}
-}
-
-// leave counts a member out that fell silent at an instant, if it is.
-func (g *group) leave(silent bool, fell, at int64, out *outbox) {
-	if silent {
-		g.rise(fell, at, out)
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.members--
-}
-
-// fall counts a member that fell silent, and reports an outage if one begins with it.
-func (g *group) fall(at int64, out *outbox) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.silent++
-	g.turnLocked(at)
-	g.fell[g.slot%outageSlots]++
-	recent := 0
-	for _, n := range g.fell {
-		recent += n
-	}
-	o := g.Outage
-	if g.outage || o.Share == 0 || recent < o.MinDevices || g.shareLocked(recent) < o.Share {
+// countLocked counts n devices of a standing in, or out, whose state is from an instant.
+func (g *group) countLocked(n int, st standing, since int64) {
+	if !st.member {
 		return
 	}
-	g.outage, g.before = true, g.silent-recent
-	g.reportLocked(GroupOutageStarted, at, out)
+	g.members += n
+	if !st.silent {
+		return
+	}
+	g.silent += n
+	if g.outage && since >= g.from {
+		g.fallen += n
+	}
+	if slot := g.slotOf(since); slot > g.slot-outageSlots {
+		g.recent[mod(slot)] += n
+	}
 }
 
-// rise counts a member that fell silent at one instant and is no longer at another, and reports the end of an outage if it ends with it.
-func (g *group) rise(fell, at int64, out *outbox) {
+// change counts a device that has one standing since an instant, and had another since an earlier one. It reports an outage that begins or
+// ends with it.
+func (g *group) change(was standing, wasSince int64, is standing, since, now int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.silent--
-	g.turnLocked(at)
-	if slot := g.slotOf(fell); slot > g.slot-outageSlots && g.fell[slot%outageSlots] > 0 {
-		g.fell[slot%outageSlots]--
+	g.turnLocked(now)
+	g.countLocked(-1, was, wasSince)
+	g.countLocked(1, is, since)
+	g.weighLocked(out)
+}
+
+// weigh reports an outage that is over with no device's doing: the process was killed before it could say so, or the configuration changed.
+func (g *group) weigh(out *outbox) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.outage {
+		g.weighLocked(out)
 	}
-	if g.outage && g.shareLocked(g.silent-g.before) <= g.Outage.Share/2 {
-		g.outage = false
-		g.reportLocked(GroupOutageEnded, at, out)
+}
+
+// weighLocked reports an outage that begins or ends.
+func (g *group) weighLocked(out *outbox) {
+	o := g.Outage
+	if g.outage {
+		if g.fallen == 0 || o.Share == 0 || g.shareLocked(g.fallen) <= o.Share/2 {
+			g.outage = false
+			g.reportLocked(GroupOutageEnded, out)
+			g.fallen = 0
+		}
+		return
+	}
+	recent := 0
+	for _, n := range g.recent {
+		recent += n
+	}
+	if o.Share > 0 && recent >= max(o.MinDevices, 1) && g.shareLocked(recent) >= o.Share {
+		g.outage, g.fallen = true, recent
+		g.from = g.startOf(g.slot - outageSlots + 1)
+		g.reportLocked(GroupOutageStarted, out)
 	}
 }
 
 func (g *group) shareLocked(n int) float64 { return float64(n) / float64(g.members) }
 
-// slotOf returns the slot of time of an instant, wall clock in ns.
-func (g *group) slotOf(at int64) int64 { return at / max(int64(g.Outage.Window)/outageSlots, 1) }
+// slotLength is the length of a slot of time, ns.
+func (g *group) slotLength() int64 { return max(int64(g.Outage.Window)/outageSlots, 1) }
+
+func (g *group) slotOf(at int64) int64 { return at / g.slotLength() }
+
+func (g *group) startOf(slot int64) int64 { return slot * g.slotLength() }
+
+func mod(slot int64) int { return int(slot % outageSlots) }
 
 // turnLocked empties the slots that time has come round to.
-func (g *group) turnLocked(at int64) {
-	slot := g.slotOf(at)
+func (g *group) turnLocked(now int64) {
+	slot := g.slotOf(now)
 	for range min(max(slot-g.slot, 0), outageSlots) {
 		g.slot++
-		g.fell[g.slot%outageSlots] = 0
+		g.recent[mod(g.slot)] = 0
 	}
 	g.slot = max(slot, g.slot)
 }
 
-func (g *group) reportLocked(t Type, at int64, out *outbox) {
+func (g *group) reportLocked(t Type, out *outbox) {
 	g.seq++
-	out.put(Event{Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Unix(0, at), Members: g.members, Silent: g.silent, Before: g.before})
+	out.put(Event{
+		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Now(), Members: g.members, Silent: g.silent,
+		Before: g.silent - g.fallen, From: time.Unix(0, g.from),
+	})
 }
 
-// regroupLocked tells the device's group of its change of state. It was in the state before since an instant.
-func (r *Registry) regroupLocked(d *device, before State, since int64) {
-	g := d.rule.Value().group
-	if g == nil {
-		return
-	}
-	if before == NeverSeen {
-		d.counted = d.silent()
-		g.join(d.counted)
-		return
-	}
-	if d.silent() {
-		d.counted = true
-		g.fall(d.since, r.outbox)
-	} else if d.counted {
-		d.counted = false
-		g.rise(since, d.since, r.outbox)
+// regroupLocked tells the device's group of what has changed. The device had a standing since an instant.
+func (r *Registry) regroupLocked(d *device, was standing, since int64) {
+	if g := d.rule.Value().group; g != nil && was != d.standing() {
+		g.change(was, since, d.standing(), d.since, r.steady.now(), r.outbox)
 	}
 }
-
-// silent says whether the device counts among its group's silent members.
-func (d *device) silent() bool { return d.state == Offline && d.reason != Bye && !d.maintained() }
 
 // GroupView is a picture of a group.
 type GroupView struct {
 	Name    string
 	Match   string
-	Members int
-	Silent  int
+	Members int // devices that were seen
+	Silent  int // of them, offline without a goodbye, and not in maintenance
 	Outage  bool
 	Policy  Policy // as configured: a zero field leaves the matter to the next rule
 }

@@ -45,6 +45,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
 	r.keepHeard(d, next.last)
 	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
+	was, since := d.standing(), d.since
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
@@ -54,9 +55,8 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
 	if before.state != next.state {
-		since := d.since
-		d.since = time.Now().UnixNano()
-		r.regroupLocked(d, before.state, since)
+		d.since = r.steady.now()
+		r.regroupLocked(d, was, since)
 	}
 	if next.news(before) {
 		r.changedLocked(sh, d, before.state, now)
@@ -93,7 +93,7 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
-		d.crossedLocked(r.flapping.Threshold)
+		d.crossedLocked(r.steady.now(), r.flapping.Threshold)
 	}
 	switch d.state {
 	case Online:

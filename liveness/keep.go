@@ -21,13 +21,13 @@ type Record struct {
 	Last   time.Duration // listening time of Source at the last sign of life
 	Heard  time.Duration // for Restore: that of a later one which no event tells of; 0 if there was none
 	Until  time.Duration // listening time: when a sleep ends, or when the verdict was due
-	Since  time.Time     // when the state changed last
+	Since  time.Time     // when the state changed last, by a clock that is never set back, see [View]
 	Seq    uint64
 	Epoch  uint64
 	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.
 	Announced Policy
 	Own       Policy
-	Changes   []int64 // when it went offline or came back of late, Unix time in ns, oldest first
+	Changes   []int64 // when it went offline or came back of late, by the clock of Since, Unix time in ns, oldest first
 	Flapping  bool
 	// Maintenance, what [Registry.SetMaintenance] set, and Forgotten: see the events of these names. Nothing is to be kept of a device that is
 	// forgotten. Window: a maintenance window covers it, see [Registry.Cover].
@@ -56,7 +56,7 @@ type GroupRecord struct {
 	Name   string
 	Seq    uint64
 	Outage bool
-	Before int // see [Event]
+	From   time.Time // see [Event]
 }
 
 const (
@@ -195,7 +195,33 @@ func (r *Registry) RestoreGroup(rec GroupRecord) {
 func (g *group) restore(rec GroupRecord) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seq, g.outage, g.before = rec.Seq, rec.Outage, rec.Before
+	g.seq, g.outage, g.from = rec.Seq, rec.Outage, rec.From.UnixNano()
+}
+
+// restoreDevice counts a device that was kept.
+func (g *group) restoreDevice(st standing, since, now int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turnLocked(now)
+	g.countLocked(1, st, since)
+}
+
+// RestoreForgotten says that a device was forgotten, and the number of its last event: should it come back, its events' numbers go on from there.
+// Where those of some devices are not kept, the greatest of their numbers is to be given with an empty id: devices that are new go on from that.
+// Call it before the devices are restored.
+func (r *Registry) RestoreForgotten(id string, seq uint64) {
+	if id == "" {
+		r.raiseFloor(seq)
+		return
+	}
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if d := sh.findLocked(id, hash); d != nil { // it is configured
+		d.seq = max(d.seq, seq)
+		return
+	}
+	r.endLocked(sh, id, max(seq, sh.ended[id]))
 }
 
 // Of the devices that are due at once after a restart, dueBatch are judged every dueEvery.
@@ -220,17 +246,18 @@ func (r *Registry) Restore(rec Record) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	d := sh.findLocked(rec.ID, hash)
-	if d == nil {
-		var err error
-		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
-			return err
-		}
-	}
-	if d.num != 0 {
+	if d != nil && d.num != 0 {
 		return fmt.Errorf("liveness: device %q was restored already", rec.ID)
 	}
 	if !r.nums.claim(rec.Num) {
 		return fmt.Errorf("liveness: device %q: its number %d is that of another", rec.ID, rec.Num)
+	}
+	if d == nil {
+		var err error
+		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
+			r.nums.give(rec.Num)
+			return err
+		}
 	}
 	if rec.Own != (Policy{}) {
 		sh.setOwnLocked(d.id, rec.Own)
@@ -261,7 +288,7 @@ func (rec *Record) validate() error {
 // reviveLocked gives a new device its past.
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
-	d.source, d.since, d.marks = source, rec.Since.UnixNano(), marksOf(rec)
+	d.source, d.since, d.marks = source, r.steady.restored(rec.Since.UnixNano()), marksOf(rec)
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {
@@ -269,14 +296,16 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	}
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
+		for i, at := range d.changes.at {
+			d.changes.at[i] = r.steady.restored(at)
+		}
 		r.flaps.set(d.handle, rec.Flapping)
 	}
 	sh.counts[NeverSeen]--
 	sh.counts[d.state]++
 	d.countLocked(1)
-	if g := d.rule.Value().group; g != nil && d.state != NeverSeen {
-		d.counted = d.silent()
-		g.join(d.counted)
+	if g := d.rule.Value().group; g != nil {
+		g.restoreDevice(d.standing(), d.since, r.steady.now())
 	}
 	if source == nil {
 		return

@@ -78,6 +78,8 @@ type Registry struct {
 	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
 	flaps   flappers
+	steady  *steady
+	floor   atomic.Uint64 // no event of a device that was forgotten, and is not in ended, has a greater number
 
 	mu      sync.Mutex // guards the fields below; never held together with another lock
 	sources []*Source
@@ -92,9 +94,10 @@ type deviceShard struct {
 	len     int               // with those that are gone
 	own     map[string]Policy // set at run time; nil if there are none
 	excuses map[string]excuse // of devices that maintenance windows excuse; nil if there are none
+	ended   map[string]uint64 // of devices that were forgotten: the number of their last event; nil if there are none
 	counts  [states]int
 
-	_ [32]byte // two shards do not share a cache line
+	_ [24]byte // two shards do not share a cache line
 }
 
 // chunk holds devices. It is let go when all of them are gone.
@@ -118,7 +121,6 @@ type device struct {
 	state   State
 	reason  Reason
 	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
-	counted bool // among its group's silent members
 	marks   marks
 	gone    bool // forgotten
 	askable bool // as of the last arming: it has a session open
@@ -127,7 +129,7 @@ type device struct {
 	until   time.Duration
 	seq     uint64
 	epoch   uint64
-	since   int64    // wall clock, ns: when the state changed last
+	since   int64    // by the registry's steady clock: when the state changed last
 	changes *changes // nil for a device that never went offline
 }
 
@@ -152,6 +154,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		sink:     sink,
 		outbox:   newOutbox(cfg.Outbox),
 		seed:     maphash.MakeSeed(),
+		steady:   newSteady(),
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -201,7 +204,7 @@ func (c Config) validate() error {
 // what is left, and returns the error of the last append, if any. Call it once; sources should have fallen silent before it ends.
 func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
-	housekeeping.Go(func() { r.watchFlapping(ctx) })
+	housekeeping.Go(func() { r.watchLasting(ctx) })
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))
@@ -308,7 +311,8 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 	d.name(id)
 	d.handle = handle
 	d.rule = r.resolveLocked(sh, id, Policy{})
-	d.since = time.Now().UnixNano()
+	d.seq = r.endedLocked(sh, id)
+	d.since = r.steady.now()
 	sh.counts[NeverSeen]++
 	return d, nil
 }

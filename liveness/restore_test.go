@@ -21,6 +21,7 @@ type shelf struct {
 	mu      sync.Mutex // guards the fields below: a registry appends while it is restored
 	devices map[string]liveness.Record
 	groups  map[string]liveness.GroupRecord
+	ended   map[string]uint64
 	sources map[string]liveness.SourceRecord
 	heard   []liveness.Heard
 	names   []string // of the sources of heard
@@ -30,7 +31,7 @@ func newShelf(t *testing.T) *shelf {
 	t.Helper()
 	return &shelf{
 		Log: newLog(t, 0), devices: map[string]liveness.Record{}, groups: map[string]liveness.GroupRecord{},
-		sources: map[string]liveness.SourceRecord{},
+		sources: map[string]liveness.SourceRecord{}, ended: map[string]uint64{},
 	}
 }
 
@@ -45,10 +46,11 @@ func (k *shelf) Append(ctx context.Context, events []liveness.Event) error {
 			k.sources[e.Subject] = s
 		case liveness.GroupOutageStarted, liveness.GroupOutageEnded:
 			k.groups[e.Subject] = liveness.GroupRecord{
-				Name: e.Subject, Seq: e.Seq, Outage: e.Type == liveness.GroupOutageStarted, Before: e.Before,
+				Name: e.Subject, Seq: e.Seq, Outage: e.Type == liveness.GroupOutageStarted, From: e.From,
 			}
 		case liveness.DeviceForgotten:
 			delete(k.devices, e.Subject)
+			k.ended[e.Subject] = e.Seq
 		default:
 			k.devices[e.Subject] = *e.Record
 		}
@@ -81,6 +83,9 @@ func (k *shelf) restore(r *liveness.Registry) error {
 	}
 	for _, g := range k.groups {
 		r.RestoreGroup(g)
+	}
+	for id, seq := range k.ended {
+		r.RestoreForgotten(id, seq)
 	}
 	for _, d := range k.devices {
 		if int(d.Num) < len(k.heard) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unique"
 
 	"github.com/holter-iot/holter/timer"
 )
@@ -39,7 +38,8 @@ type Session struct {
 
 // Hello is what a device says of itself when it opens a session.
 type Hello struct {
-	// Epoch numbers the device's sessions, if it does so itself; it must not fall. 0: the registry numbers them.
+	// Epoch numbers the device's sessions, if it does so itself; it must not fall, and is kept. 0: the registry numbers them. A number that
+	// it gave and no event tells of may be given again after a restart.
 	Epoch uint64
 	// Announced is the policy that the protocol carries, for instance a keep alive. It yields to configured ones.
 	Announced Policy
@@ -56,8 +56,8 @@ type Welcome struct {
 }
 
 // Open opens a session of the device with an id, at an instant of the source's listening time, and counts as a sign of life. Another
-// session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch,
-// ErrFull, ErrBusy, a bad announced policy, a session that is open for another device; then nothing has changed.
+// session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, a bad
+// announced policy, a session that is open for another device; then nothing has changed; ErrBusy: then the device counts as heard, no more.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
 	if session.device != nil && session.device.id != id && session.open() {
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
@@ -68,17 +68,17 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, err
 	}
 	defer sh.mu.Unlock()
-	epoch, err := d.epochLocked(h.Epoch)
-	if err != nil {
-		return Welcome{}, err
+	if h.Epoch != 0 && h.Epoch < d.epoch {
+		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
-	rule := r.resolveLocked(sh, id, h.Announced)
-	if d.state != NeverSeen && s.newsLocked(d, session, rule.Value()) && r.outbox.busy() {
-		return Welcome{}, ErrBusy
+	err = s.applyLocked(sh, d, signal{now: now, announced: &h.Announced, epoch: h.Epoch, opens: session, peer: peer}, nil)
+	switch {
+	case err == nil:
+		return d.welcomeLocked(), nil
+	case d.source == s:
+		_ = s.applyLocked(sh, d, signal{now: now}, nil) // nobody need be told of this
 	}
-	d.epoch, session.epoch, session.peer = epoch, epoch, peer
-	s.attachLocked(sh, d, session, rule, heardAt(now))
-	return d.welcomeLocked(), nil
+	return Welcome{}, err
 }
 
 // meet finds the device with an id, or makes it, and locks its shard unless it fails. For one that was never seen it has asked whether there is
@@ -110,54 +110,9 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 	return sh, d, nil
 }
 
-// newsLocked says whether attaching the device to a session, or to nil, causes an event.
-func (s *Source) newsLocked(d *device, session *Session, rule rule) bool {
-	return d.state != Online || d.source != s || d.session != nil && d.session != session || d.rule.Value().announced != rule.announced
-}
-
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
 	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.marks&telling != 0 || d.state != Online}
-}
-
-// epochLocked returns the epoch of the device's next session, which said one of its own or 0.
-func (d *device) epochLocked(said uint64) (uint64, error) {
-	switch {
-	case said == 0:
-		return max(d.epoch+1, d.epoch), nil // the last one there is stays
-	case said < d.epoch:
-		return 0, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, said, d.epoch)
-	}
-	return said, nil
-}
-
-// attachLocked makes the source and a session, or nil, the device's, which was heard just now.
-func (s *Source) attachLocked(sh *deviceShard, d *device, session *Session, rule unique.Handle[rule], now time.Duration) {
-	r := s.registry
-	before, _ := d.factsLocked()
-	replaced := d.session != nil && d.session != session
-	if replaced {
-		d.cutLocked(Peer.Replaced)
-	}
-	if session != nil && (session.device != d || session.source != s) { // else a heartbeat may be reading them
-		session.device, session.source = d, s
-	}
-	seq, moved := d.seq, d.source != s || d.rule.Value().announced != rule.Value().announced
-	if d.source != s { // its past is on another clock
-		d.moveLocked(r, s)
-		before.last = now
-	}
-	if session != nil && session != d.session {
-		session.pending.Store(d.marks&uncommitted != 0)
-	}
-	d.session, d.rule = session, rule
-	r.setLocked(sh, d, before.heard(now), now)
-	if replaced {
-		r.emitLocked(sh, d, DeviceSessionReplaced, "", now)
-	}
-	if moved && d.seq == seq {
-		r.emitLocked(sh, d, DeviceChanged, "", now)
-	}
 }
 
 // cutLocked ends the device's session, and tells the far end.

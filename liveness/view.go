@@ -15,11 +15,12 @@ type View struct {
 	Connected bool
 	Seq       uint64
 	Epoch     uint64
-	Since     time.Time // when the state changed last
-	Policy    Policy
-	From      string // the rule that Policy.Timeout is from
-	Group     string
-	Flapping  bool
+	// Since is when the state changed last. It is kept by a clock that is not set, and told by the wall clock as it is set now.
+	Since    time.Time
+	Policy   Policy
+	From     string // the rule that Policy.Timeout is from
+	Group    string
+	Flapping bool
 	// Maintenance: its verdicts are not to alarm anybody. Window: a maintenance window covers it. Own: it has a policy that was set at run time.
 	Maintenance, Window, Own bool
 
@@ -56,7 +57,7 @@ func (r *Registry) Device(id string) (View, error) {
 	if d == nil {
 		return View{}, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
 	}
-	return d.viewLocked(), nil
+	return r.viewLocked(d), nil
 }
 
 // Known says whether a device was seen or configured. It is O(1).
@@ -67,13 +68,13 @@ func (r *Registry) Known(id string) bool {
 	return sh.findLocked(id, hash) != nil
 }
 
-func (d *device) viewLocked() View {
+func (r *Registry) viewLocked(d *device) View {
 	f, _ := d.factsLocked()
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
 		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
-		Since: time.Unix(0, d.since), Policy: rule.Policy, From: rule.from,
+		Since: r.steady.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}
 	if rule.group != nil {
@@ -143,7 +144,7 @@ func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) 
 		sh.mu.Lock()
 		for ; i < sh.len && limit > 0; i++ {
 			if d := sh.at(handleOf(i, shard)); d != nil && !d.gone {
-				buffer = append(buffer, d.viewLocked())
+				buffer = append(buffer, r.viewLocked(d))
 				limit--
 			}
 		}

@@ -89,7 +89,9 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 	if covered == (d.marks&byWindow != 0) {
 		return false
 	}
+	was := d.standing()
 	d.marks ^= byWindow
+	r.regroupLocked(d, was, d.since)
 	kind := DeviceMaintenanceStopped
 	if covered {
 		kind = DeviceMaintenanceStarted

@@ -68,7 +68,7 @@ func TestWindow(t *testing.T) {
 		if events = r.events(); len(events) != 2 || events[0].Type != liveness.DeviceMaintenanceStopped || events[0].Message != "window night" {
 			r.Errorf("events %+v", events)
 		}
-		if g := r.registry.Groups()[0]; g.Silent != 1 {
+		if g := r.registry.Groups()[0]; g.Silent != 2 {
 			r.Errorf("%+v", g)
 		}
 	})
