@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate ch
 // startOn is startRig with a sink of one's own.
 func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gateway.Config) *rig {
 	t.Helper()
+	fleet.MinTimeout = cmp.Or(fleet.MinTimeout, time.Millisecond) // tests are not to wait for long
 	registry, err := liveness.New(sink, fleet)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (a *API) registerAdmin(api huma.API) {
 		}
 	}
 	huma.Register(api, operation("forget-device", http.MethodDelete, "", "Forget a device",
-		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device; a device of the "+
+		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device, whose events are numbered on; a device of the "+
 			"configuration is there again after a restart."), a.forget)
 	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
 		"The device is told that an operator did so, and its connection is closed. It is offline, for the reason admin, unless it is back "+

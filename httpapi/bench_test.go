@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
@@ -34,6 +36,7 @@ func newStation(tb testing.TB, fleet liveness.Config, cfg httpapi.Config) *stati
 		tb.Fatal(err)
 	}
 	s.sink = &shutter{Log: s.log}
+	fleet.MinTimeout = cmp.Or(fleet.MinTimeout, time.Millisecond) // tests are not to wait for long
 	if s.registry, err = liveness.New(s.sink, fleet); err != nil {
 		tb.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,6 +57,7 @@ func newFleet(t *testing.T, cfg liveness.Config, keep int) *fleet {
 		t.Fatal(err)
 	}
 	f.sink = &shutter{Log: f.log}
+	cfg.MinTimeout = cmp.Or(cfg.MinTimeout, time.Millisecond) // tests are not to wait for long
 	if f.registry, err = liveness.New(f.sink, cfg); err != nil {
 		t.Fatal(err)
 	}

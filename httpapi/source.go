@@ -16,8 +16,8 @@ type Events interface {
 	Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
 	// Wait is like Read, but waits until there is an event or ctx is done.
 	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
-	// DeviceEvents returns at most limit of the kept events of a device whose Seq is greater than after, in order. Events of a device
-	// with the same id that was forgotten before are not among them.
+	// DeviceEvents returns at most limit of the kept events of a device whose Seq is greater than after, in order. Those of a device
+	// that was forgotten are among them, also if it is back.
 	DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error)
 }
 
@@ -49,9 +49,6 @@ func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, li
 		}
 		for i := range buffer {
 			if e := &buffer[i]; isDevice(e.Type) && e.Subject == id {
-				if len(found) > 0 && e.Seq <= found[len(found)-1].Seq {
-					found = found[:0] // it was forgotten, and is another
-				}
 				found = append(found, *e)
 			}
 		}

@@ -186,7 +186,7 @@ func TestForgetMany(t *testing.T) {
 
 // A device is forgotten while it beats, is judged and looked at.
 func TestForgetConcurrently(t *testing.T) {
-	r, err := liveness.New(newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}})
+	r, err := liveness.New(newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,14 @@ func (p Policy) validate() error {
 	return errors.Join(errs...)
 }
 
+// atLeast reports a Timeout that is less than what a policy may have.
+func (p Policy) atLeast(least time.Duration) error {
+	if p.Timeout != 0 && p.Timeout < least {
+		return fmt.Errorf("Timeout is %v, want %v or more, see MinTimeout", p.Timeout, least)
+	}
+	return nil
+}
+
 // validateFleet is validate for the fleet's policy, whose zero fields are the defaults.
 func (p Policy) validateFleet() error {
 	if err := p.validate(); err != nil {
@@ -128,7 +136,11 @@ func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) u
 	if g != nil {
 		ofGroup = g.Policy
 	}
-	out := rule{Policy: own.or(ofGroup).or(announced).or(r.fleet).filled(), group: g, announced: announced, own: isSet}
+	p := own.or(ofGroup).or(announced).or(r.fleet)
+	if p.Timeout != 0 {
+		p.Timeout = max(p.Timeout, r.least)
+	}
+	out := rule{Policy: p.filled(), group: g, announced: announced, own: isSet}
 	switch {
 	case own.Timeout != 0:
 		out.from = "device"

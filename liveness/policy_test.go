@@ -105,8 +105,8 @@ func TestPolicyDefaults(t *testing.T) {
 		{"short timeout", liveness.Policy{Timeout: 6 * s}, liveness.Policy{
 			Interval: 2 * s, Timeout: 6 * s, CloseGrace: 3 * s, SleepLimit: 24 * time.Hour,
 		}},
-		{"shortest timeout", liveness.Policy{Timeout: 1}, liveness.Policy{
-			Interval: 1, Timeout: 1, CloseGrace: 1, SleepLimit: 24 * time.Hour,
+		{"shorter than the least", liveness.Policy{Interval: 1, Timeout: 1}, liveness.Policy{
+			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour,
 		}},
 	}
 	registry, err := liveness.New(discard{}, liveness.Config{})

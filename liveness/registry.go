@@ -35,6 +35,9 @@ var (
 type Config struct {
 	// Policy is the fleet's default.
 	Policy Policy
+	// MinTimeout is the least Timeout that holds for a device. A policy that is set may not have less; what a protocol announces, or was set
+	// before, is raised to it. Default: 1 s.
+	MinTimeout time.Duration
 	// Groups are looked through in order; a device belongs to the first whose pattern matches its id.
 	Groups []GroupConfig
 	// Devices are the policies of single devices, by id. They are known, as NeverSeen, from the start.
@@ -66,6 +69,7 @@ type Registry struct {
 	groups   []*group
 	flapping FlappingConfig
 	patience time.Duration // Config.RetireAfter
+	least    time.Duration // Config.MinTimeout
 	capacity int64
 
 	sink    Sink
@@ -141,6 +145,9 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 	if cfg.Outbox == 0 {
 		cfg.Outbox = 65_536
 	}
+	if cfg.MinTimeout == 0 {
+		cfg.MinTimeout = time.Second
+	}
 	if cfg.RetireAfter == 0 {
 		cfg.RetireAfter = 10 * time.Minute
 	}
@@ -150,6 +157,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		own:      maps.Clone(cfg.Devices),
 		flapping: cfg.Flapping,
 		patience: cfg.RetireAfter,
+		least:    cfg.MinTimeout,
 		capacity: int64(cfg.MaxDevices),
 		sink:     sink,
 		outbox:   newOutbox(cfg.Outbox),
@@ -181,18 +189,21 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("liveness: %s: %w", what, err))
 		}
 	}
-	reject("Policy", c.Policy.validateFleet())
+	reject("Policy", errors.Join(c.Policy.validateFleet(), c.Policy.atLeast(c.MinTimeout)))
 	reject("Flapping", c.Flapping.validate())
 	names := make(map[string]bool)
 	for _, g := range c.Groups {
-		reject("group "+g.Name, g.validate())
+		reject("group "+g.Name, errors.Join(g.validate(), g.Policy.atLeast(c.MinTimeout)))
 		if names[g.Name] {
 			reject("group "+g.Name, errors.New("the name is taken"))
 		}
 		names[g.Name] = true
 	}
 	for id, p := range c.Devices {
-		reject("device "+id, errors.Join(ValidateID(id), p.validate()))
+		reject("device "+id, errors.Join(ValidateID(id), p.validate(), p.atLeast(c.MinTimeout)))
+	}
+	if c.MinTimeout < 0 || c.MinTimeout > defaultTimeout {
+		errs = append(errs, fmt.Errorf("liveness: MinTimeout is %v, want 0 to %v", c.MinTimeout, defaultTimeout))
 	}
 	if c.MaxDevices < 0 || c.Outbox < 0 || c.RetireAfter < 0 {
 		errs = append(errs, errors.New("liveness: MaxDevices, Outbox and RetireAfter must not be negative"))

@@ -41,7 +41,8 @@ type Hello struct {
 	// Epoch numbers the device's sessions, if it does so itself; it must not fall, and is kept. 0: the registry numbers them. A number that
 	// it gave and no event tells of may be given again after a restart.
 	Epoch uint64
-	// Announced is the policy that the protocol carries, for instance a keep alive. It yields to configured ones.
+	// Announced is the policy that the protocol carries, for instance a keep alive. It yields to configured ones, and is raised to
+	// Config.MinTimeout.
 	Announced Policy
 }
 

@@ -226,7 +226,7 @@ func TestRounding(t *testing.T) {
 		{3 * timer.Resolution / 10, 10*s + 1},
 		{1, 37*time.Hour + 1}, // a period that the timer keeps in coarser units
 	} {
-		fleet := liveness.Config{Policy: liveness.Policy{Timeout: tt.timeout}}
+		fleet := liveness.Config{Policy: liveness.Policy{Timeout: tt.timeout}, MinTimeout: 1}
 		inRig(t, fleet, liveness.SourceConfig{MaxGap: 40 * time.Hour}, func(r *rig) {
 			time.Sleep(tt.opened)
 			r.pulse()

@@ -114,6 +114,9 @@ func (s *Store) writeBatchLocked(ctx context.Context, d *database, tx bun.Tx, b 
 			return err
 		}
 	}
+	if err := followForgotten(ctx, tx, b); err != nil {
+		return err
+	}
 	if err := forget(ctx, tx, b); err != nil {
 		return err
 	}
@@ -165,8 +168,23 @@ func (s *Store) advanceLocked(ctx context.Context, tx bun.Tx, b *batch, events [
 type forgottenRow struct {
 	bun.BaseModel `bun:"table:forgotten"`
 
-	ID   string `bun:"id,pk"`
-	Head uint64 `bun:"head"`
+	ID   string `bun:"id,pk"` // empty: those whose rows are gone, as their events are
+	Head uint64 `bun:"head"`  // offset of the last event
+	Seq  uint64 `bun:"seq"`   // its number
+}
+
+// followForgotten looks for the events that devices had which were forgotten and are back.
+func followForgotten(ctx context.Context, tx bun.Tx, b *batch) error {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.returned)), 1000) {
+		var rows []forgottenRow
+		if err := tx.NewSelect().Model(&rows).Where("id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			b.returned[r.ID].prev = r.Head
+		}
+	}
+	return nil
 }
 
 // forget removes the devices of a batch that are gone, and notes where their events are.
@@ -184,7 +202,7 @@ func forget(ctx context.Context, tx bun.Tx, b *batch) error {
 		}
 		rows := make([]forgottenRow, len(ids))
 		for i, id := range ids {
-			rows[i] = forgottenRow{ID: id, Head: b.forgotten[id]}
+			rows[i] = b.forgotten[id]
 		}
 		if _, err := tx.NewInsert().Model(&rows).Exec(ctx); err != nil {
 			return err
@@ -236,8 +254,8 @@ func (s *Store) putSeqs(ctx context.Context, d *database, tx bun.Tx, b *batch) e
 	for _, name := range slices.Sorted(maps.Keys(b.outages)) {
 		ev := b.outages[name]
 		outage := flag(ev.Type == liveness.GroupOutageStarted, 1)
-		_, err := tx.NewRaw("INSERT INTO outages (name, seq, outage, silent_before) VALUES (?, ?, ?, ?)"+
-			d.upsert("name", "seq", "outage", "silent_before"), name, ev.Seq, outage, ev.Before).Exec(ctx)
+		_, err := tx.NewRaw("INSERT INTO outages (name, seq, outage, began) VALUES (?, ?, ?, ?)"+
+			d.upsert("name", "seq", "outage", "began"), name, ev.Seq, outage, nanos(ev.From)).Exec(ctx)
 		if err != nil {
 			return err
 		}

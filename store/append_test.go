@@ -286,13 +286,14 @@ func TestDeviceEvents(t *testing.T) {
 
 			appendAll(t, s, device(1, "dev-1", n+1, liveness.DeviceForgotten))
 			check("dev-1", n-1, 100, n, 2)
-			appendAll(t, s, device(1, "dev-9", 1, liveness.DeviceOnline), device(3, "dev-1", 1, liveness.DeviceOnline))
+			appendAll(t, s, device(1, "dev-9", 1, liveness.DeviceOnline), device(3, "dev-1", n+2, liveness.DeviceOnline))
 			check("dev-9", 0, 100, 1, 1)
-			check("dev-1", 0, 100, 1, 1)
+			check("dev-1", 0, 100, 1, 100) // from before it was forgotten
+			check("dev-1", n, 100, n+1, 2)
 
 			more := make([]liveness.Event, 2000)
 			for i := range more {
-				more[i] = device(3, "dev-1", uint64(i)+2, liveness.DeviceOnline)
+				more[i] = device(3, "dev-1", n+3+uint64(i), liveness.DeviceOnline)
 			}
 			appendAll(t, s, more...)
 			if err := s.Prune(t.Context()); err != nil {

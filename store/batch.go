@@ -18,9 +18,10 @@ type batch struct {
 	names     []nameRow
 	sources   map[string]uint64 // seq; 0 for one that is only to have a row
 	outages   map[string]*liveness.Event
-	forgotten map[string]uint64 // by id, offset of the last event
+	forgotten map[string]forgottenRow // by id
 	heads     map[uint32]uint64
-	known     map[string]bool // sources that have a row
+	known     map[string]bool      // sources that have a row
+	returned  map[string]*eventRow // by id: the first events of devices that may have been forgotten before
 }
 
 // stage makes a batch of events. It changes nothing but messages that no database would take. Call it with writing held.
@@ -30,7 +31,7 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 		events:    make([]eventRow, len(events)),
 		sources:   make(map[string]uint64),
 		outages:   make(map[string]*liveness.Event),
-		forgotten: make(map[string]uint64),
+		forgotten: make(map[string]forgottenRow),
 		heads:     make(map[uint32]uint64, len(events)),
 		gone:      make(map[uint32]bool),
 		known:     s.sources,
@@ -47,7 +48,9 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 		}
 		switch {
 		case ev.Record != nil:
-			row.prev = b.head(s, ev.Record.Num)
+			if row.prev = b.head(s, ev.Record.Num); row.prev == 0 && ev.Seq > 1 {
+				b.back(row)
+			}
 			b.device(s, ev.Record, row.pos)
 			last[ev.Record.Num] = ev.Record
 		case ev.Type == liveness.SourceDeaf || ev.Type == liveness.SourceHeard:
@@ -81,6 +84,19 @@ func (b *batch) head(s *Store, num uint32) uint64 {
 	return s.headLocked(num)
 }
 
+// back notes the first event of a device that was, perhaps, forgotten before: it follows those from then.
+func (b *batch) back(row *eventRow) {
+	id := row.event.Subject
+	if f, ok := b.forgotten[id]; ok {
+		row.prev = f.Head
+		return
+	}
+	if b.returned == nil {
+		b.returned = make(map[string]*eventRow)
+	}
+	b.returned[id] = row
+}
+
 // device notes a device's event.
 func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 	if name := rec.Source; name != "" && !b.known[name] {
@@ -90,7 +106,7 @@ func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 		b.heads[rec.Num] = pos
 		return
 	}
-	b.forgotten[rec.ID] = pos
+	b.forgotten[rec.ID] = forgottenRow{ID: rec.ID, Head: pos, Seq: rec.Seq}
 	if s.headLocked(rec.Num) != 0 {
 		b.gone[rec.Num] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -82,6 +83,9 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 		return loaded, err
 	}
 	if err := s.restoreGroups(ctx, d, r, &damaged); err != nil {
+		return loaded, err
+	}
+	if err := s.restoreForgotten(ctx, d, r, &damaged); err != nil {
 		return loaded, err
 	}
 	loaded.Corrupt = append(loaded.Corrupt, damaged...)
@@ -173,13 +177,13 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 				return err
 			}
 			name, _ := values[0].(string)
-			seq, outage, before := numberOf(values[1], &err), numberOf(values[2], &err), numberOf(values[3], &err)
+			seq, outage, from := numberOf(values[1], &err), numberOf(values[2], &err), numberOf(values[3], &err)
 			if err != nil {
 				bad = append(bad, fmt.Errorf("the row of group %q: %w", name, err))
 			}
-			records = append(records, liveness.GroupRecord{Name: name, Seq: uint64(seq), Outage: outage != 0, Before: int(before)})
+			records = append(records, liveness.GroupRecord{Name: name, Seq: uint64(seq), Outage: outage != 0, From: time.Unix(0, from)})
 			return nil
-		}, "SELECT name, seq, outage, silent_before FROM outages")
+		}, "SELECT name, seq, outage, began FROM outages")
 	})
 	for i := range records {
 		if err == nil {
@@ -187,6 +191,33 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 			r.RestoreGroup(records[i])
 		}
 	}
+	*damaged = append(*damaged, bad...)
+	return err
+}
+
+// restoreForgotten tells the registry which numbers the events of forgotten devices have had.
+func (s *Store) restoreForgotten(ctx context.Context, d *database, r *liveness.Registry, damaged *[]error) error {
+	var bad []error
+	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		bad = nil
+		return each(ctx, db, func(rows *sql.Rows) error {
+			values, err := scanAny(rows, 2)
+			if err != nil {
+				return err
+			}
+			id, _ := values[0].(string)
+			seq := numberOf(values[1], &err)
+			if err == nil && (seq < 0 || seq > math.MaxInt64/2) {
+				err = fmt.Errorf("the number of an event is %d", seq)
+			}
+			if err != nil {
+				bad = append(bad, fmt.Errorf("the row of the forgotten device %q: %w", id, err))
+				return nil
+			}
+			r.RestoreForgotten(id, uint64(seq))
+			return nil
+		}, "SELECT id, seq FROM forgotten")
+	})
 	*damaged = append(*damaged, bad...)
 	return err
 }

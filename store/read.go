@@ -134,8 +134,8 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 }
 
 // DeviceEvents returns at most limit events of a device with a Seq greater than afterSeq, in their order, as far back as events are
-// kept; also of a device that was forgotten, if no other has its id now. It returns none for a device that is not known. It costs a look-up
-// for each event of the device after afterSeq.
+// kept; also of a device that was forgotten, and those from before of one that is back. It returns none for a device that is not known. It
+// costs a look-up for each event of the device after afterSeq.
 func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, limit int) ([]liveness.Event, error) {
 	d, err := s.opened()
 	if err != nil {

@@ -202,7 +202,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// checkSeqs checks that the events of each subject are numbered from 1 without gaps; after it is forgotten from 1 again.
+// checkSeqs checks that the events of each subject are numbered from 1 without gaps, also after it was forgotten.
 func checkSeqs(t *testing.T, events []liveness.Event) {
 	t.Helper()
 	last := make(map[string]uint64)
@@ -212,9 +212,6 @@ func checkSeqs(t *testing.T, events []liveness.Event) {
 			t.Errorf("%s comes after %s:%d", events[i].ID(), subject, last[subject])
 		}
 		last[subject] = events[i].Seq
-		if events[i].Type == liveness.DeviceForgotten {
-			last[subject] = 0
-		}
 	}
 }
 
@@ -476,5 +473,59 @@ func TestForeignMemory(t *testing.T) {
 	defer func() { l.end() }()
 	if l.loaded.Recalled || l.loaded.Forgotten == nil {
 		t.Errorf("Load = %+v, want what was heard forgotten", l.loaded)
+	}
+}
+
+// TestNumbersGoOn forgets devices that come back, at once, after a restart, and once their events are gone.
+func TestNumbersGoOn(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			cfg := store.Config{URL: db.url(t), Keep: 10}
+			first := begin(t, cfg, base)
+			first.pulse()
+			first.beat(0, 3)
+			for _, i := range []int{0, 1} {
+				if err := first.registry.Forget(name(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first.beat(0, 1)
+			first.await(6)
+			first.end()
+
+			second := begin(t, cfg, base.Add(time.Minute))
+			second.pulse()
+			second.beat(1, 2)
+			second.await(7)
+			for i, want := range []int{3, 3} {
+				got, err := second.store.DeviceEvents(t.Context(), name(i), 0, 100)
+				if err != nil || len(got) != want {
+					t.Errorf("%s has %d events, %v, want %d", name(i), len(got), err, want)
+				}
+			}
+			checkSeqs(t, readAll(t, second.store))
+			for i := range 30 { // the number of the last event is 33
+				if err := second.registry.SetMaintenance(name(1), i%2 == 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := second.registry.Forget(name(1)); err != nil {
+				t.Fatal(err)
+			}
+			second.beat(10, 30)
+			second.await(7 + 30 + 1 + 20)
+			if err := second.store.Prune(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			second.end()
+
+			third := begin(t, cfg, base.Add(2*time.Minute))
+			third.pulse()
+			third.beat(1, 2)
+			if v := third.view(1); v.Seq != 35 {
+				t.Errorf("the first number of a device whose events are gone is %d, want 35", v.Seq)
+			}
+			third.end()
+		})
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 	"time"
@@ -142,7 +143,7 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 			return err
 		}
 		if to-oldest < pruneStep { // the last piece
-			_, err = tx.NewRaw("DELETE FROM forgotten WHERE head < ?", to).Exec(ctx)
+			err = pruneForgotten(ctx, tx, to)
 		}
 		return err
 	})
@@ -151,6 +152,19 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	}
 	s.oldest.Store(to)
 	return to - oldest, nil
+}
+
+// pruneForgotten lets go of where the events of forgotten devices are found that are gone, but for the greatest of their numbers.
+func pruneForgotten(ctx context.Context, tx bun.Tx, to uint64) error {
+	var seq sql.NullInt64
+	if err := tx.QueryRowContext(ctx, "SELECT MAX(seq) FROM forgotten WHERE head < ?", to).Scan(&seq); err != nil || !seq.Valid {
+		return err
+	}
+	if _, err := tx.NewRaw("DELETE FROM forgotten WHERE head < ?", to).Exec(ctx); err != nil {
+		return err
+	}
+	_, err := tx.NewInsert().Model(&forgottenRow{Seq: uint64(seq.Int64)}).Exec(ctx)
+	return err
 }
 
 // surplus returns the offset before which events are too many or too old, by so many times the bounds, but at most end.

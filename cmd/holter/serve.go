@@ -204,6 +204,7 @@ func storeConfig(c config.Config) store.Config {
 func fleetConfig(c config.Config) liveness.Config {
 	out := liveness.Config{
 		Policy:      liveness.Policy(c.Policy),
+		MinTimeout:  c.MinTimeout,
 		Flapping:    liveness.FlappingConfig(c.Flapping),
 		RetireAfter: c.Source.RetireAfter,
 		Devices:     make(map[string]liveness.Policy, len(c.Devices)),

@@ -13,6 +13,9 @@ const (
 	DefaultBroker = "127.0.0.1:1883"
 )
 
+// DefaultMinTimeout is the least timeout of a device where nothing else is said.
+const DefaultMinTimeout = time.Second
+
 // DefaultHTTPRate is how many requests an address may make of the API per
 // second where nothing else is said.
 const DefaultHTTPRate = 20_000
@@ -25,27 +28,29 @@ const DefaultHTTPRate = 20_000
 // is meant for applies its own default; where 0 is off, that is off. Negative
 // values do not occur.
 type Config struct {
-	Listen    []Listener        // where devices connect; empty only for holter monitor
-	HTTP      string            // HOST:PORT of the API
-	HTTPRate  int               // requests per second from one IP address; 0 is no limit
-	TLS       TLS               // of the API; unset means plain HTTP
-	Data      string            // directory for what is stored; relative to the working directory
-	Database  Secret            // URL of the database, which may hold a password; unset means SQLite in Data
-	Open      bool              // accept devices and API calls without a token, also from other machines
-	Token     Secret            // shared by all devices; unset means no authentication, but for DevicesFile and certificates
-	ReusePort bool              // open device ports with SO_REUSEPORT
-	Log       Log               // what is logged, and how
-	Policy    Policy            // the fleet's default
-	Groups    []Group           // the first whose pattern matches a device applies
-	Devices   map[string]Policy // by device id; stands above the groups; nil if there are none
-	Flapping  Flapping
-	Source    Source
-	Gateway   Gateway
-	Broker    Broker   // never for holter monitor
-	Bridges   []Bridge // at least one for holter monitor
-	Report    Report
-	Events    Events
-	Playbooks []Playbook
+	Listen    []Listener // where devices connect; empty only for holter monitor
+	HTTP      string     // HOST:PORT of the API
+	HTTPRate  int        // requests per second from one IP address; 0 is no limit
+	TLS       TLS        // of the API; unset means plain HTTP
+	Data      string     // directory for what is stored; relative to the working directory
+	Database  Secret     // URL of the database, which may hold a password; unset means SQLite in Data
+	Open      bool       // accept devices and API calls without a token, also from other machines
+	Token     Secret     // shared by all devices; unset means no authentication, but for DevicesFile and certificates
+	ReusePort bool       // open device ports with SO_REUSEPORT
+	Log       Log        // what is logged, and how
+	Policy    Policy     // the fleet's default
+	// MinTimeout is the least timeout that holds for a device. Default: 1 s.
+	MinTimeout time.Duration
+	Groups     []Group           // the first whose pattern matches a device applies
+	Devices    map[string]Policy // by device id; stands above the groups; nil if there are none
+	Flapping   Flapping
+	Source     Source
+	Gateway    Gateway
+	Broker     Broker   // never for holter monitor
+	Bridges    []Bridge // at least one for holter monitor
+	Report     Report
+	Events     Events
+	Playbooks  []Playbook
 
 	DevicesFile string        // the devices that may come in, and their secrets; empty means all, or Token
 	AcceptLoss  bool          // begin a new fleet in place of one whose database is gone

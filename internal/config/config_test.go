@@ -28,7 +28,7 @@ func TestResolveFull(t *testing.T) {
 		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true,
 		Token: config.NewSecret("0123456789"), ReusePort: true,
 		Log:    config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
-		Policy: slow,
+		Policy: slow, MinTimeout: 5 * time.Second,
 		Groups: []config.Group{
 			{
 				Name: "site 7", Match: "site-7/*", Policy: config.Policy{Timeout: 5 * time.Minute},
@@ -158,7 +158,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: lines("127.0.0.1:7700"),
-		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000,
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, MinTimeout: time.Second,
 		Data:   "./holter-data",
 		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},

@@ -3,7 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -80,6 +82,7 @@ type resolver struct {
 func (r *resolver) finish() (Config, error) {
 	r.typed.settle(r)
 	r.fillDefaults()
+	r.checkTimeouts()
 	r.checkAddresses()
 	r.checkDevices()
 	r.checkBroker()
@@ -89,6 +92,23 @@ func (r *resolver) finish() (Config, error) {
 		return Config{}, err
 	}
 	return r.cfg, nil
+}
+
+// checkTimeouts sees to it that no policy asks for less than holds.
+func (r *resolver) checkTimeouts() {
+	check := func(key string, p Policy) {
+		if p.Timeout != 0 && p.Timeout < r.cfg.MinTimeout {
+			r.errs = append(r.errs, fmt.Errorf("%s: %s is less than min_timeout (%s); set that lower if it is meant",
+				key, short(p.Timeout), short(r.cfg.MinTimeout)))
+		}
+	}
+	check("policy.timeout", r.cfg.Policy)
+	for _, g := range r.cfg.Groups {
+		check(fmt.Sprintf("the policy.timeout of group %q", g.Name), g.Policy)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.cfg.Devices)) {
+		check(fmt.Sprintf("the timeout of device %q", id), r.cfg.Devices[id])
+	}
 }
 
 // load reads the text of a file.
@@ -213,6 +233,9 @@ func (r *resolver) fillDefaults() {
 		c.Listen, c.Broker = nil, Broker{}
 	} else if len(c.Listen) == 0 {
 		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
+	}
+	if c.MinTimeout == 0 {
+		c.MinTimeout = DefaultMinTimeout
 	}
 	if c.HTTP == "" {
 		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at

@@ -40,6 +40,7 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "format", Set: strictyaml.Value(d, &c.Log.Format, parseFormat)},
 		})},
 		{Key: "policy", Set: fleetPolicy(d, &c.Policy)},
+		{Key: "min_timeout", Set: strictyaml.Value(d, &c.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
 		{Key: "groups", Set: groups(d, &c.Groups)},
 		{Key: "devices", Set: devices(d, &c.Devices)},
 		{Key: "flapping", Set: strictyaml.Section(d, []strictyaml.Field{

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ func start(tb testing.TB, fleet liveness.Config, cfg broker.Config) *station {
 // startAt starts a broker whose events go to a sink.
 func startAt(tb testing.TB, sink liveness.Sink, fleet liveness.Config, cfg broker.Config) *station {
 	tb.Helper()
+	fleet.MinTimeout = cmp.Or(fleet.MinTimeout, time.Millisecond) // tests are not to wait for long
 	registry, err := liveness.New(sink, fleet)
 	if err != nil {
 		tb.Fatal(err)
