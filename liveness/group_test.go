@@ -2,7 +2,9 @@ package liveness_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
@@ -195,5 +197,73 @@ func TestOutageShareIsExact(t *testing.T) {
 		r.beatSite(7, 100)
 		r.listen(5 * unit)
 		r.wantOutages("group/site:1 group.outage.started at 10 7 of 100")
+	})
+}
+
+// Devices that were dead before an outage do not end it by coming back, and it goes on, and ends, after a restart.
+func TestOutageSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, outageConfig(0.3, 4), origin, false)
+		l.pulse()
+		l.openAll("site/", 20)
+		for i := range 5 { // 0 to 4 die one by one
+			for range 4 {
+				l.listen(5 * unit)
+				l.beatSite(i+1, 20)
+			}
+		}
+		for range 4 {
+			l.listen(5 * unit)
+			l.beatSite(5, 20)
+		}
+		l.wantOutages()
+		for range 3 { // 5 to 11 fall together
+			l.listen(5 * unit)
+			l.beatSite(12, 20)
+		}
+		if got := l.outages(); len(got) != 1 {
+			t.Fatalf("outages %v, want one that began", got)
+		}
+		for i := range 3 { // 0 to 2 are back
+			l.open(fmt.Sprint("site/", i))
+		}
+		for i := 10; i < 12; i++ {
+			if err := l.registry.SetMaintenance(fmt.Sprint("site/", i), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.wantOutages()
+		before := l.registry.Groups()[0]
+		k.checkpoint(l.registry)
+		l.stop()
+
+		l = begin(t, k, outageConfig(0.3, 4), origin, false)
+		if g := l.registry.Groups()[0]; g != before || !g.Outage || g.Silent != 7 {
+			t.Errorf("after the restart %+v, before it %+v", g, before)
+		}
+		l.pulse()
+		for i := range 9 { // 3 and 4, which died before, and 5 to 8: one of the outage is left
+			l.open(fmt.Sprint("site/", i))
+			if got := l.outages(); i == 6 != (len(got) == 1) { // then no more than 15 % of those that fell are silent
+				t.Errorf("with %d back: %v", i+1, got)
+			}
+		}
+		l.stop()
+	})
+}
+
+// The death of a process between the last word of a device and that of its group does not leave an outage behind.
+func TestOutageWithNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newShelf(t)
+		k.groups["site"] = liveness.GroupRecord{Name: "site", Seq: 7, Outage: true, From: time.Now().Add(-time.Hour)}
+		l := begin(t, k, outageConfig(0.3, 4), time.Now(), false)
+		l.pulse()
+		l.listen(2 * unit)
+		if got := l.outages(); len(got) != 1 || !strings.HasPrefix(got[0], "group/site:8 group.outage.ended") {
+			t.Errorf("outages %v, want the end of one", got)
+		}
+		l.stop()
 	})
 }

@@ -2,6 +2,7 @@ package liveness_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -489,5 +490,88 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 				t.Fatalf("a device was heard by source %d of %d", h.Source(), len(sources))
 			}
 		}
+	}
+}
+
+// A record that cannot be restored leaves nothing behind, and its number to others.
+func TestRestoreFails(t *testing.T) {
+	r, err := liveness.New(discard{}, liveness.Config{MaxDevices: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { start(t, r)() }()
+	if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	record := func(num uint32, id string) liveness.Record {
+		return liveness.Record{Num: num, ID: id, State: liveness.Online, Source: "edge", Last: time.Minute, Seq: 1}
+	}
+	for _, tt := range []struct {
+		rec  liveness.Record
+		want bool
+	}{
+		{record(1, "a"), true}, {record(1, "b"), false}, {record(2, "a"), false}, {record(2, "c"), true}, {record(3, "d"), false},
+	} {
+		if err := r.Restore(tt.rec); (err == nil) != tt.want {
+			t.Errorf("Restore of %s as number %d = %v", tt.rec.ID, tt.rec.Num, err)
+		}
+	}
+	if n := r.Stats().Devices; n != 2 || r.Known("b") || r.Known("d") {
+		t.Errorf("%d devices, b known: %v, d known: %v", n, r.Known("b"), r.Known("d"))
+	}
+	if err := r.Forget("a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Restore(record(3, "d")); err != nil {
+		t.Errorf("the number of a device that was refused is gone: %v", err)
+	}
+}
+
+// A device's own number of its session is kept though nothing else happens with it, and a lower one is refused after a restart.
+func TestEpochIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, origin := newShelf(t), time.Now()
+		l := begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		l.openAs("d", liveness.Hello{Epoch: 5}, nil).Close(l.now(), liveness.Closed)
+		l.openAs("d", liveness.Hello{Epoch: 9}, nil)
+		l.want("d:1 device.online at 0 seen 0 due 30 silent 0", "d:2 device.changed at 0 seen 0 due 30 silent 0")
+		k.checkpoint(l.registry)
+		l.stop()
+
+		l = begin(t, k, liveness.Config{}, origin, false)
+		l.pulse()
+		if _, err := l.source.Open(new(liveness.Session), "d", liveness.Hello{Epoch: 6}, nil, l.now()); !errors.Is(err, liveness.ErrStaleEpoch) {
+			t.Errorf("Open with a lower number: %v", err)
+		}
+		l.openAs("d", liveness.Hello{Epoch: 9}, nil)
+		l.want("source/edge:1 source.deaf at 0 deaf 0", "source/edge:2 source.heard at 0 deaf 0")
+		l.stop()
+	})
+}
+
+// A hello that is refused because too much waits counts as a heartbeat all the same: whoever is there is not judged for a connection that ended.
+func TestBusyHelloCounts(t *testing.T) {
+	for _, own := range []uint64{0, 7} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newShelf(t)
+			l := begin(t, k, liveness.Config{Outbox: 2}, time.Now(), false)
+			l.pulse()
+			l.open("d").Close(l.now(), liveness.Closed)
+			synctest.Wait()
+			k.mu.Lock() // the sink stops
+			for i := range 5 {
+				_, _ = l.source.Beat(fmt.Sprint("more-", i), liveness.Policy{}, l.now())
+			}
+			_, err := l.source.Open(new(liveness.Session), "d", liveness.Hello{Epoch: own, Announced: liveness.Policy{Timeout: 40 * unit}}, nil, l.now())
+			if !errors.Is(err, liveness.ErrBusy) {
+				t.Errorf("Open = %v, want ErrBusy", err)
+			}
+			k.mu.Unlock()
+			synctest.Wait()
+			l.listen(20 * unit) // past the close grace
+			l.wantState("d", liveness.Online)
+			l.stop()
+		})
 	}
 }

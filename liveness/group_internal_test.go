@@ -1,0 +1,94 @@
+package liveness
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestGroupRecount lets devices of a group fall silent, come back, say goodbye, go into maintenance and be forgotten. After each step, what the
+// group has counted is what a new process would count from the devices' records and the outage's.
+func TestGroupRecount(t *testing.T) {
+	type member struct {
+		standing
+
+		since int64
+	}
+	standings := map[string]standing{
+		"online": {true, false}, "silent": {true, true}, "maintained": {true, false}, "gone": {false, false},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		config := GroupConfig{Name: "g", Match: "*", Outage: OutageConfig{Share: 0.3, Window: time.Minute, MinDevices: 2}}
+		g, out := newGroup(config), newOutbox(1<<20)
+		members := make([]member, 8)
+		now := int64(1_000_000 * time.Second)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now += int64(rapid.SampledFrom([]time.Duration{0, time.Second, 7 * time.Second, 40 * time.Second, time.Hour}).Draw(t, "pause"))
+			m := &members[rapid.IntRange(0, len(members)-1).Draw(t, "device")]
+			was := *m
+			m.standing = standings[rapid.SampledFrom([]string{"online", "silent", "maintained", "gone"}).Draw(t, "becomes")]
+			if rapid.Bool().Draw(t, "state changed") || !was.member {
+				m.since = now
+			}
+			g.change(was.standing, was.since, m.standing, m.since, now, out)
+
+			anew := newGroup(config)
+			anew.restore(GroupRecord{Name: "g", Outage: g.outage, From: time.Unix(0, g.from)})
+			belong, silent := 0, 0
+			for _, m := range members {
+				anew.restoreDevice(m.standing, m.since, now)
+				if m.silent {
+					silent++
+					if m.since >= g.from {
+						belong++
+					}
+				}
+			}
+			if anew.members != g.members || anew.silent != g.silent || anew.recent != g.recent || anew.fallen != g.fallen || g.silent != silent {
+				t.Fatalf("counted: %d silent of %d, %d of the outage, of late %v; counted anew: %d of %d, %d, %v",
+					g.silent, g.members, g.fallen, g.recent, anew.silent, anew.members, anew.fallen, anew.recent)
+			}
+			if g.outage && (g.fallen != belong || float64(belong) <= 0.15*float64(g.members)) {
+				t.Fatalf("an outage of %d of %d devices, counted %d", belong, g.members, g.fallen)
+			}
+			if !g.outage && g.fallen != 0 {
+				t.Fatalf("no outage, and %d devices belong to it", g.fallen)
+			}
+		}
+	})
+}
+
+// The steady clock goes on from what was kept, and tells of it by the wall clock as that is set now.
+func TestSteady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteady()
+		start := time.Now()
+		if s.now() != start.UnixNano() {
+			t.Errorf("it begins %v from the wall clock", time.Duration(s.now()-start.UnixNano()))
+		}
+		hour := int64(time.Hour)
+		future := start.UnixNano() + hour // the wall clock was set back by an hour before the process started
+		if got := s.restored(future); got != future || s.now() != future {
+			t.Errorf("restored gives %d, and it reads %d then, want %d", got, s.now(), future)
+		}
+		time.Sleep(time.Minute)
+		if got := s.now() - future; got != int64(time.Minute) {
+			t.Errorf("a minute later it went on by %v", time.Duration(got))
+		}
+		if got := s.wall(future); !got.Equal(start) {
+			t.Errorf("what was kept is told as %v, want %v", got, start)
+		}
+		for _, tt := range []struct{ kept, want int64 }{
+			{-5, 0}, {0, 0}, {future - 7, future - 7}, {1 << 62, s.now()}, {s.now() + int64(400*24*time.Hour), s.now()},
+		} {
+			if got := s.restored(tt.kept); got != tt.want {
+				t.Errorf("restored(%d) = %d, want %d", tt.kept, got, tt.want)
+			}
+		}
+		if got := s.now() - future; got != int64(time.Minute) {
+			t.Errorf("what is beyond all reason moved it: %v", time.Duration(got))
+		}
+	})
+}
