@@ -1,0 +1,202 @@
+package liveness_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// clockOp is what happens in a fleet that two sources hear.
+type clockOp struct {
+	kind           string
+	source, device int
+	units          int
+	burst          bool // while the sink takes nothing
+}
+
+var clockKinds = []string{
+	"beat", "open", "sessionBeat", "close", "bye", "sessionBye", "sleep", "sessionSleep", "fail", "greet", "lost", "seed", "announce", "policy",
+	"pass", "fill",
+}
+
+// gate is a sink that can be stopped.
+type gate struct {
+	*liveness.Log
+
+	open chan struct{} // closed while the sink takes events
+}
+
+func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
+	<-g.open
+	return g.Log.Append(ctx, events)
+}
+
+// clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and returns what was told of each subject.
+func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]string {
+	told := make(map[string][]string)
+	synctest.Test(t, func(t *testing.T) {
+		sink := &gate{newLog(t, 0), make(chan struct{})}
+		close(sink.open)
+		r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 12 * unit, CloseGrace: 4 * unit}, Outbox: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, r)
+		f := &clocks{sink: sink, registry: r, sessions: make(map[string]*liveness.Session)}
+		for i, name := range []string{"a", "b"} {
+			listened := unit + time.Duration(i)*ahead
+			if err := r.RestoreSource(liveness.SourceRecord{Name: name, Listened: listened, At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.pass(1)
+		begin := time.Now()
+		for _, op := range ops {
+			f.do(op)
+		}
+		f.end()
+		f.pass(100)
+		stop()
+		events, err := sink.Read(nil, 0, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(when time.Time) float64 { return inUnits(when.Sub(begin)) }
+		for _, e := range events {
+			line := fmt.Sprintf("%s %v %v at %g epoch %d by %s silent %g", e.ID(), e.Type, e.Reason, at(e.Time), e.Epoch, e.Source, inUnits(e.HeardSilence))
+			if e.Record != nil {
+				line += fmt.Sprintf(" seen %g due %g", at(e.LastSeen), at(e.Deadline))
+			}
+			told[e.Subject] = append(told[e.Subject], line)
+		}
+	})
+	return told
+}
+
+// clocks are two sources at work.
+type clocks struct {
+	sink     *gate
+	registry *liveness.Registry
+	sources  [2]*liveness.Source
+	sessions map[string]*liveness.Session
+	stopped  bool
+	filled   int
+}
+
+func (f *clocks) pass(units int) {
+	for range units {
+		time.Sleep(unit)
+		for _, s := range f.sources {
+			s.Watermark(0, s.Pulse(time.Now()))
+		}
+		synctest.Wait()
+	}
+}
+
+// end lets the sink go on.
+func (f *clocks) end() {
+	if f.stopped {
+		f.stopped = false
+		close(f.sink.open)
+		synctest.Wait()
+	}
+}
+
+func (f *clocks) do(op clockOp) {
+	if op.burst && !f.stopped {
+		f.stopped, f.sink.open = true, make(chan struct{})
+	}
+	if op.kind == "pass" || !op.burst { // no time passes while the sink is stopped: which source judges first would be chance
+		f.end()
+	}
+	defer synctest.Wait()
+	s, id := f.sources[op.source], fmt.Sprint("d", op.device)
+	now, length := s.Time(time.Now()), time.Duration(op.units)*unit
+	switch op.kind {
+	case "pass":
+		f.pass(op.units)
+	case "fill":
+		f.filled++
+		_, _ = s.Beat(fmt.Sprint("more-", f.filled), liveness.Policy{Timeout: liveness.Never}, now)
+	case "beat":
+		_, _ = s.Beat(id, liveness.Policy{}, now)
+	case "announce":
+		_, _ = s.Beat(id, liveness.Policy{Timeout: length + 5*unit}, now)
+	case "bye":
+		_ = s.Bye(id, now)
+	case "sleep":
+		_, _ = s.Sleep(id, now, length)
+	case "fail":
+		_ = s.Fail(id, now, "broken")
+	case "greet":
+		_, _ = s.Greet(id, liveness.Hello{Epoch: uint64(op.units)}, now)
+	case "lost":
+		_ = s.Lost(id, uint64(op.units), liveness.Policy{}, now, liveness.Will)
+	case "seed":
+		_ = s.Seed(id, liveness.Policy{}, now)
+	case "policy":
+		_ = f.registry.SetPolicy(id, liveness.Policy{Timeout: length + 3*unit})
+	default:
+		f.inSession(op, s, id, now, length)
+	}
+}
+
+// inSession does what takes a session, if the device has one.
+func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, length time.Duration) {
+	session := f.sessions[id]
+	if op.kind == "open" {
+		session = new(liveness.Session)
+		if _, err := s.Open(session, id, liveness.Hello{}, nil, now); err == nil {
+			f.sessions[id] = session
+		}
+		return
+	}
+	if session == nil {
+		return
+	}
+	for _, by := range f.sources { // a session is stamped with its own source's clock
+		if v, err := f.registry.Device(id); err == nil && v.Source == by.Name() {
+			now = by.Time(time.Now())
+		}
+	}
+	switch op.kind {
+	case "sessionBeat":
+		session.Beat(now)
+	case "close":
+		session.Close(now, liveness.Closed)
+	case "sessionBye":
+		session.Bye(now)
+	case "sessionSleep":
+		_, _ = session.Sleep(now, length)
+	}
+}
+
+// TestClocksDoNotMatter plays what happens to a fleet of two sources twice, with clocks that agree and with one that is far ahead, also while
+// too many events wait: what is told is the same.
+func TestClocksDoNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clockOp {
+			return clockOp{
+				kind: rapid.SampledFrom(clockKinds).Draw(t, "kind"), source: rapid.IntRange(0, 1).Draw(t, "source"),
+				device: rapid.IntRange(0, 2).Draw(t, "device"), units: rapid.IntRange(1, 40).Draw(t, "units"), burst: rapid.IntRange(0, 2).Draw(t, "burst") > 0,
+			}
+		}), 1, 60).Draw(rt, "ops")
+		want, got := clockFleet(t, ops, 0), clockFleet(t, ops, 1_000_000*unit)
+		for subject, lines := range want {
+			if !slices.Equal(lines, got[subject]) {
+				rt.Fatalf("%s with clocks that differ:\n%s\nwith clocks that agree:\n%s", subject, strings.Join(got[subject], "\n"), strings.Join(lines, "\n"))
+			}
+		}
+	})
+}
