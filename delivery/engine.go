@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +25,7 @@ type Engine struct {
 
 	enqueuing groupcommit.Group[enqueued]
 	hosts     hosts
+	outlived  atomic.Int64 // jobs that became dead letters with their events since sweep has said so
 
 	admin sync.Mutex // held while settings are changed, and never while a delivery is waited for; taken before all others
 	stale bool       // guarded by admin: what is in the database may be newer than what counts
@@ -52,6 +54,7 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
+	e.jobs.Describe(e.describe)
 	return e, nil
 }
 
@@ -281,6 +284,9 @@ func (e *Engine) sweep(ctx context.Context) {
 		}
 		if n > 0 {
 			e.config.Logger.InfoContext(ctx, "old dead letters were removed", "number", n)
+		}
+		if n := e.outlived.Swap(0); n > 0 {
+			e.config.Logger.WarnContext(ctx, "jobs became dead letters because their events are too old to be kept", "number", n)
 		}
 		if err := e.refresh(ctx); err != nil && ctx.Err() == nil {
 			e.config.Logger.WarnContext(ctx, "queues, endpoints and routes may have been changed, and cannot be read", "error", err)
