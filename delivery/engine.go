@@ -22,6 +22,7 @@ type Engine struct {
 	jobs   *store.Jobs
 	router *Router
 	web    *web
+	logs   *logs
 
 	enqueuing groupcommit.Group[enqueued]
 	hosts     hosts
@@ -50,7 +51,7 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent),
+		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent), logs: newLogs(cfg.LogDir),
 		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
@@ -166,7 +167,7 @@ func (e *Engine) applyEndpointsLocked(settings []store.Endpoint) (replaced []*en
 		if there[num] {
 			continue
 		}
-		if p.err == nil {
+		if p.sink != nil {
 			replaced = append(replaced, p)
 		}
 		e.endpoints[num] = &endpoint{Endpoint: store.Endpoint{Num: num}, err: errors.New("it was deleted"), counts: e.countsLocked(num)}
