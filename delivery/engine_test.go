@@ -281,6 +281,41 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// Of two deliveries at a time that are told not to come back before, the longer time counts.
+func TestLongerRetryAfter(t *testing.T) {
+	var asked atomic.Int64
+	both, failed := make(chan struct{}), make(chan struct{})
+	k := &recorder{deliver: func([]delivery.Message) []delivery.Result {
+		n := asked.Add(1)
+		if n == 2 {
+			close(both)
+		}
+		<-both
+		r := delivery.Result{Err: errors.New("429"), After: time.Hour}
+		if n != 1 {
+			<-failed
+			r.After = time.Millisecond
+		}
+		return []delivery.Result{r}
+	}}
+	other := &recorder{}
+	r := newRig(t, delivery.Config{Kinds: map[string]delivery.Kind{"memory": k.kind, "other": other.kind}})
+	r.queue(quick)
+	r.endpoint("m", "memory", "", "")
+	r.append("dev-1", "dev-2")
+	r.until("one has failed", func() bool { return r.engine.Stats().Queues[0].Retried == 1 })
+	close(failed)
+	r.until("both have failed", func() bool { return r.engine.Stats().Queues[0].Retried == 2 })
+	r.endpoint("o", "other", "", "")
+	for i := range 30 { // the queue has gone round many times when these are delivered
+		r.append(fmt.Sprint("dev-", i+3))
+		r.until("the other endpoint has it", func() bool { return len(other.got()) == i+1 })
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d deliveries, want 2 within the hour", n)
+	}
+}
+
 // What is in the database is delivered after a restart, and pausing keeps it there.
 func TestRestartAndPause(t *testing.T) {
 	k := &recorder{}
