@@ -84,7 +84,7 @@ type endpointCounts struct{ delivered, failed atomic.Uint64 }
 func (e *Engine) kinds() map[string]Kind {
 	kinds := map[string]Kind{"webhook": e.web.kind, "mqtt": mqttKind(e.web.guard)}
 	if e.config.LogDir != "" {
-		kinds["log"] = logKind(e.config.LogDir)
+		kinds["log"] = e.logs.kind
 	}
 	if e.config.Commands {
 		kinds["command"] = commandKind

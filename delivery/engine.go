@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,9 +22,11 @@ type Engine struct {
 	jobs   *store.Jobs
 	router *Router
 	web    *web
+	logs   *logs
 
 	enqueuing groupcommit.Group[enqueued]
 	hosts     hosts
+	outlived  atomic.Int64 // jobs that became dead letters with their events since sweep has said so
 
 	admin sync.Mutex // held while settings are changed, and never while a delivery is waited for; taken before all others
 	stale bool       // guarded by admin: what is in the database may be newer than what counts
@@ -48,10 +51,11 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent),
+		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent), logs: newLogs(cfg.LogDir),
 		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
+	e.jobs.Describe(e.describe)
 	return e, nil
 }
 
@@ -163,7 +167,7 @@ func (e *Engine) applyEndpointsLocked(settings []store.Endpoint) (replaced []*en
 		if there[num] {
 			continue
 		}
-		if p.err == nil {
+		if p.sink != nil {
 			replaced = append(replaced, p)
 		}
 		e.endpoints[num] = &endpoint{Endpoint: store.Endpoint{Num: num}, err: errors.New("it was deleted"), counts: e.countsLocked(num)}
@@ -281,6 +285,9 @@ func (e *Engine) sweep(ctx context.Context) {
 		}
 		if n > 0 {
 			e.config.Logger.InfoContext(ctx, "old dead letters were removed", "number", n)
+		}
+		if n := e.outlived.Swap(0); n > 0 {
+			e.config.Logger.WarnContext(ctx, "jobs became dead letters because their events are too old to be kept", "number", n)
 		}
 		if err := e.refresh(ctx); err != nil && ctx.Err() == nil {
 			e.config.Logger.WarnContext(ctx, "queues, endpoints and routes may have been changed, and cannot be read", "error", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -162,6 +163,53 @@ func TestDeadLetter(t *testing.T) {
 	}
 }
 
+// A job whose event is too old to be kept is a dead letter with all of it: replaying it delivers what the job would have.
+func TestDeadLetterOutlivesItsEvent(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := &rig{tb: t, url: "sqlite:" + filepath.Join(t.TempDir(), "data", "holter.db"), keep: 2, seqs: make(map[string]uint64)}
+	r.start()
+	t.Cleanup(r.end)
+	r.endpoint("ops", "webhook", rc.URL, "")
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	events := r.events("dev-1")
+	r.check(r.store.Append(t.Context(), events))
+	want, err := json.Marshal(cloudevent.New(&events[0], "node-1"))
+	r.check(err)
+	for range 4 {
+		r.append("dev-2")
+	}
+	r.prune(2)
+	dead := r.dead()
+	if len(dead) != 1 || dead[0].Message != "dev-1:1" || dead[0].Key != "dev-1" || string(dead[0].Data) != string(want) ||
+		!strings.Contains(dead[0].Error, "too old to be kept") || r.engine.Stats().Queues[0].Dead != 1 {
+		t.Fatalf("dead letters %+v, %+v", dead, r.engine.Stats())
+	}
+	if n, err := r.store.Jobs().Replay(t.Context(), store.DeadFilter{}); err != nil || n != 1 {
+		t.Fatalf("Replay = %d, %v", n, err)
+	}
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.idle()
+	for _, q := range rc.got() {
+		if q.header.Get("webhook-id") == "dev-1:1" && q.header.Get("Content-Type") == cloudevent.ContentType && q.body == string(want) {
+			return
+		}
+	}
+	t.Errorf("what was replayed did not come: %+v", rc.got())
+}
+
+// What has nothing to deliver, as a dead letter of which only the lane was known, is no delivery.
+func TestNothingToDeliver(t *testing.T) {
+	rc := newReceiver(t, nil)
+	r := newRig(t, delivery.Config{})
+	r.endpoint("ops", "webhook", rc.URL, "")
+	_, err := r.store.Jobs().Enqueue(t.Context(), []store.NewJob{{Lane: store.Lane{Queue: 1, Endpoint: 1}, JobBody: store.JobBody{Created: time.Now()}}})
+	r.check(err)
+	r.idle()
+	if dead := r.dead(); len(dead) != 1 || !strings.Contains(dead[0].Error, "nothing to deliver") || len(rc.got()) != 0 {
+		t.Errorf("dead letters %+v, requests %+v", dead, rc.got())
+	}
+}
+
 // 410 disables the endpoint; when somebody enables it, what waited is delivered.
 func TestGone(t *testing.T) {
 	var gone atomic.Bool
@@ -230,6 +278,41 @@ func TestRetryAfter(t *testing.T) {
 	r.idle()
 	if n := len(rc.got()); n != 3 {
 		t.Errorf("%d requests, want 3", n)
+	}
+}
+
+// Of two deliveries at a time that are told not to come back before, the longer time counts.
+func TestLongerRetryAfter(t *testing.T) {
+	var asked atomic.Int64
+	both, failed := make(chan struct{}), make(chan struct{})
+	k := &recorder{deliver: func([]delivery.Message) []delivery.Result {
+		n := asked.Add(1)
+		if n == 2 {
+			close(both)
+		}
+		<-both
+		r := delivery.Result{Err: errors.New("429"), After: time.Hour}
+		if n != 1 {
+			<-failed
+			r.After = time.Millisecond
+		}
+		return []delivery.Result{r}
+	}}
+	other := &recorder{}
+	r := newRig(t, delivery.Config{Kinds: map[string]delivery.Kind{"memory": k.kind, "other": other.kind}})
+	r.queue(quick)
+	r.endpoint("m", "memory", "", "")
+	r.append("dev-1", "dev-2")
+	r.until("one has failed", func() bool { return r.engine.Stats().Queues[0].Retried == 1 })
+	close(failed)
+	r.until("both have failed", func() bool { return r.engine.Stats().Queues[0].Retried == 2 })
+	r.endpoint("o", "other", "", "")
+	for i := range 30 { // the queue has gone round many times when these are delivered
+		r.append(fmt.Sprint("dev-", i+3))
+		r.until("the other endpoint has it", func() bool { return len(other.got()) == i+1 })
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d deliveries, want 2 within the hour", n)
 	}
 }
 

@@ -42,7 +42,7 @@ func Sign(header http.Header, id string, now time.Time, body []byte, secrets ...
 }
 
 // LogKind makes log files.
-func LogKind(dir string) Kind { return logKind(dir) }
+func LogKind(dir string) Kind { return newLogs(dir).kind }
 
 // CommandKind makes commands.
 var CommandKind Kind = commandKind

@@ -20,13 +20,15 @@ import (
 
 // rig is a store and an engine that delivers its jobs.
 type rig struct {
-	tb     testing.TB
-	url    string
-	cfg    delivery.Config
-	store  *store.Store
-	engine *delivery.Engine
-	stop   func()
-	seqs   map[string]uint64
+	tb       testing.TB
+	url      string
+	cfg      delivery.Config
+	keep     int // events; 0 for the default
+	store    *store.Store
+	registry *liveness.Registry // that nobody runs
+	engine   *delivery.Engine
+	stop     func()
+	seqs     map[string]uint64
 }
 
 // loopback lets webhooks go to servers of tests.
@@ -53,7 +55,7 @@ func (r *rig) start() {
 		r.cfg.Private = loopback()
 	}
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route})
+	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
 	r.check(err)
 	r.check(s.Open(r.tb.Context()))
 	registry, err := liveness.New(s, liveness.Config{})
@@ -73,7 +75,7 @@ func (r *rig) start() {
 			r.tb.Errorf("Run: %v", err)
 		}
 	})
-	r.store, r.engine = s, e
+	r.store, r.registry, r.engine = s, registry, e
 	r.stop = func() {
 		cancel()
 		running.Wait()
@@ -148,6 +150,24 @@ func (r *rig) num(id string) uint32 {
 func (r *rig) append(devices ...string) {
 	r.tb.Helper()
 	r.check(r.store.Append(r.tb.Context(), r.events(devices...)))
+}
+
+// prune removes old events until one is the oldest.
+func (r *rig) prune(oldest uint64) {
+	r.tb.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.store.Run(ctx, r.registry); err != nil {
+			r.tb.Errorf("Run: %v", err)
+		}
+	})
+	defer running.Wait()
+	defer cancel()
+	r.until("old events are removed", func() bool {
+		first, _ := r.store.Bounds()
+		return first >= oldest
+	})
 }
 
 // idle waits until no jobs are left.

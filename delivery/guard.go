@@ -27,21 +27,40 @@ func NewGuard(allowed []netip.Prefix) *Guard {
 		}
 		g.allowed = append(g.allowed, p.Masked())
 	}
-	// The special-purpose address registries, https://www.iana.org/assignments/iana-ipv4-special-registry and
-	// https://www.iana.org/assignments/iana-ipv6-special-registry, and what carries an IPv4 address within one of IPv6.
-	for _, text := range []string{
-		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
-		"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-		"::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
-		"fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
-	} {
+	for _, text := range special() {
 		g.special = append(g.special, netip.MustParsePrefix(text))
 	}
 	return g
 }
 
+// special returns what is not part of the public internet; where networks contain each other, the
+// one that says more comes first.
+func special() []string {
+	return []string{
+		// All of https://www.iana.org/assignments/iana-ipv4-special-registry, with what is routed
+		// but no place to deliver to (relays, AS112), and multicast.
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+		"192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+		// Public addresses that only the own cloud answers at: the host of a virtual machine in
+		// Azure, and the services of IBM Cloud. Those of other clouds are in the networks above and
+		// below.
+		"168.63.129.16/32", "161.26.0.0/16", "166.8.0.0/14",
+		// All of https://www.iana.org/assignments/iana-ipv6-special-registry, and what carries an
+		// IPv4 address within one of IPv6.
+		"::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "100:0:0:1::/64", "2001::/23", "2001:db8::/32",
+		"2002::/16", "2620:4f:8000::/48", "3fff::/20", "5f00::/16", "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8",
+		// The rest of what is not 2000::/3, the only part of IPv6 that public addresses are given
+		// from: https://www.iana.org/assignments/ipv6-address-space.
+		"::/3", "4000::/2", "8000::/1",
+	}
+}
+
 // Check says whether an address may be connected to.
 func (g *Guard) Check(ip netip.Addr) error {
+	if !ip.IsValid() {
+		return fmt.Errorf("%w: there is no address", ErrPrivate)
+	}
 	ip = ip.Unmap().WithZone("")
 	for _, p := range g.allowed {
 		if p.Contains(ip) {

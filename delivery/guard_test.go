@@ -37,7 +37,11 @@ func TestGuard(t *testing.T) {
 		{"172.31.255.255", true},
 		{"192.0.0.192", true},
 		{"192.0.2.1", true},
+		{"192.31.196.1", true},
+		{"192.52.193.1", true},
+		{"192.88.99.1", true},
 		{"192.168.1.1", true},
+		{"192.175.48.1", true},
 		{"198.18.0.1", true},
 		{"198.51.100.1", true},
 		{"203.0.113.1", true},
@@ -45,17 +49,40 @@ func TestGuard(t *testing.T) {
 		{"239.255.255.250", true},
 		{"240.0.0.1", true},
 		{"255.255.255.255", true},
+		{"100.100.100.200", true}, // of a cloud's metadata
+		{"168.63.129.16", true},   // a cloud's host
+		{"168.63.129.17", false},
+		{"161.26.0.10", true}, // a cloud's services
+		{"161.27.0.1", false},
+		{"166.9.48.1", true},
+		{"166.12.0.1", false},
 		{"::", true},
 		{"::1", true},
 		{"::127.0.0.1", true},
 		{"::ffff:127.0.0.1", true},
 		{"::ffff:169.254.169.254", true},
+		{"::ffff:0:127.0.0.1", true},
+		{"::ffff:0:169.254.169.254", true},
 		{"64:ff9b::a9fe:a9fe", true},
 		{"64:ff9b:1::1", true},
+		{"64:ff9b:0:1::1", true}, // assigned to nobody
 		{"100::1", true},
+		{"100:0:0:1::1", true},
+		{"200::1", true},
+		{"400::1", true},
+		{"1fff::1", true},
 		{"2001::1", true},
 		{"2001:db8::1", true},
+		{"2001:4:112::1", true},
 		{"2002:7f00:1::", true},
+		{"2620:4f:8000::1", true},
+		{"2620:4f:8001::1", false},
+		{"3fff::1", true},
+		{"3fff:1000::1", false},
+		{"4000::1", true},
+		{"5f00::1", true},
+		{"8000::1", true},
+		{"c000::1", true},
 		{"fc00::1", true},
 		{"fd00:ec2::254", true}, // of clouds' metadata
 		{"fe80::1", true},
@@ -66,6 +93,9 @@ func TestGuard(t *testing.T) {
 		if err := g.Check(netip.MustParseAddr(c.address)); errors.Is(err, delivery.ErrPrivate) != c.refused {
 			t.Errorf("Check(%s) = %v, want refused: %v", c.address, err, c.refused)
 		}
+	}
+	if err := g.Check(netip.Addr{}); !errors.Is(err, delivery.ErrPrivate) {
+		t.Errorf("Check of no address = %v, want ErrPrivate", err)
 	}
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "localhost:80", "127.0.0.1", "", "[fe80::1%lo]:1", "0x7f.1:80"} {
 		if err := g.Control("tcp", address, nil); !errors.Is(err, delivery.ErrPrivate) {
@@ -89,7 +119,7 @@ func FuzzGuard(f *testing.F) {
 		if err != nil {
 			return // a zone, or a port by name
 		}
-		if ip := at.Addr().Unmap(); ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
+		if ip := at.Addr().Unmap(); ip.Is6() && ip.As16()[0]>>5 != 1 || ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
 			t.Errorf("%q passes", address)
 		}
 	})

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -26,41 +29,66 @@ type logSettings struct {
 const (
 	defaultLogBytes = 100 << 20
 	defaultLogFiles = 5
+	maxLogFiles     = 1000
 )
 
-// logFile is a sink that appends JSON lines to a file. When it gets too long it becomes NAME.1, that NAME.2, and so on.
-type logFile struct {
-	path  string
-	max   int64
-	files int
+// logs are the files of the endpoints of kind log. Endpoints that name one file, be it by a
+// symbolic link, share its writer.
+type logs struct {
+	dir string
 
-	mu   sync.Mutex // guards the fields below; held while writing
-	file *os.File   // nil before the first delivery and after an error
-	size int64
+	mu      sync.Mutex // guards the fields below, and the users of each writer
+	sinks   map[*logFile]bool
+	writers map[string]*logWriter
 }
 
-// logKind makes log files in a directory.
-func logKind(dir string) Kind {
-	return func(target string, settings json.RawMessage) (Sink, error) {
-		if target == "" || target != filepath.Base(target) || strings.HasPrefix(target, ".") || strings.ContainsAny(target, "\x00/\\") || len(target) > 200 {
-			return nil, fmt.Errorf("target: %.80q is no name of a file in the directory of log files; want one such as events.jsonl", target)
-		}
-		var s logSettings
-		if err := DecodeSettings(settings, &s); err != nil {
-			return nil, err
-		}
-		out := &logFile{path: filepath.Join(dir, target), max: s.MaxBytes, files: defaultLogFiles}
-		if out.max == 0 {
-			out.max = defaultLogBytes
-		}
-		if s.Files != nil {
-			out.files = *s.Files
-		}
-		if out.max < 1024 || out.files < 0 || out.files > 1000 {
-			return nil, errors.New("settings: max_bytes is below 1,024, or files is not 0 to 1,000")
-		}
-		return out, nil
+func newLogs(dir string) *logs {
+	return &logs{dir: dir, sinks: make(map[*logFile]bool), writers: make(map[string]*logWriter)}
+}
+
+// logFile is a sink that appends JSON lines to a file.
+type logFile struct {
+	logs *logs
+	path string
+	keep logLimits
+
+	mu     sync.Mutex // guards writer; held while writing, and taken before that of the writer, and that before that of logs
+	writer *logWriter // nil before the first delivery
+}
+
+// kind makes log files of the settings of endpoints.
+func (l *logs) kind(target string, settings json.RawMessage) (Sink, error) {
+	if target == "" || target != filepath.Base(target) || strings.HasPrefix(target, ".") || strings.ContainsAny(target, "\x00/\\") || len(target) > 200 {
+		return nil, fmt.Errorf("target: %.80q is no name of a file in the directory of log files; want one such as events.jsonl", target)
 	}
+	if isOld(target) {
+		return nil, fmt.Errorf("target: %.80q is what an old file of another endpoint may be called; want a name that does not end in .1 to .%d", target, maxLogFiles)
+	}
+	var s logSettings
+	if err := DecodeSettings(settings, &s); err != nil {
+		return nil, err
+	}
+	out := &logFile{logs: l, path: filepath.Join(l.dir, target), keep: logLimits{bytes: s.MaxBytes, files: defaultLogFiles}}
+	if out.keep.bytes == 0 {
+		out.keep.bytes = defaultLogBytes
+	}
+	if s.Files != nil {
+		out.keep.files = *s.Files
+	}
+	if out.keep.bytes < 1024 || out.keep.files < 0 || out.keep.files > maxLogFiles {
+		return nil, errors.New("settings: max_bytes is below 1,024, or files is not 0 to 1,000")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sinks[out] = true
+	return out, nil
+}
+
+// isOld reports whether a name is that of an old file beside a log file.
+func isOld(name string) bool {
+	number := name[strings.LastIndexByte(name, '.')+1:]
+	n, err := strconv.Atoi(number)
+	return err == nil && n >= 1 && n <= maxLogFiles && strconv.Itoa(n) == number && number != name
 }
 
 // Deliver appends a line for each message, and returns once they are on the disk.
@@ -83,9 +111,7 @@ func (f *logFile) append(messages []Message) []Result {
 		}
 		lines.WriteByte('\n')
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	err := f.writeLocked(lines.Bytes())
+	err := f.write(lines.Bytes())
 	for i := range results {
 		if results[i].Err == nil {
 			results[i].Err = err
@@ -94,73 +120,102 @@ func (f *logFile) append(messages []Message) []Result {
 	return results
 }
 
-// writeLocked appends lines, all or none. Opening makes the directory.
-func (f *logFile) writeLocked(lines []byte) error {
-	if f.file != nil && f.size > 0 && f.size+int64(len(lines)) > f.max {
-		if err := f.rotateLocked(); err != nil {
-			return err
-		}
-	}
-	if f.file == nil {
-		if err := f.openLocked(); err != nil {
-			return err
-		}
-	}
-	n, err := f.file.Write(lines)
-	if err == nil {
-		err = f.file.Sync()
-	}
-	if err == nil {
-		f.size += int64(n)
-		return nil
-	}
-	err = errors.Join(err, f.file.Truncate(f.size), f.file.Close())
-	f.file = nil
-	return err
-}
-
-func (f *logFile) openLocked() error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+func (f *logFile) write(lines []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path, err := realPath(f.path)
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	f.file, f.size = file, info.Size()
-	return nil
-}
-
-// rotateLocked moves the files on by one.
-func (f *logFile) rotateLocked() error {
-	err := f.file.Close()
-	if f.file = nil; err != nil {
-		return err
-	}
-	name := func(i int) string { return fmt.Sprintf("%s.%d", f.path, i) }
-	if f.files == 0 {
-		return os.Remove(f.path)
-	}
-	for i := f.files - 1; i > 0; i-- {
-		if err := os.Rename(name(i), name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if f.writer == nil || f.writer.path != path {
+		if err := f.leaveLocked(); err != nil {
 			return err
 		}
+		f.writer = f.logs.join(path)
 	}
-	return os.Rename(f.path, name(1))
+	return f.writer.write(lines, f.keep, func() logLimits { return f.logs.limits(path) })
 }
 
-// Close closes the file.
+// Close closes the file, unless another endpoint has it too.
 func (f *logFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
+	f.logs.forget(f)
+	return f.leaveLocked()
+}
+
+func (f *logFile) leaveLocked() error {
+	w := f.writer
+	if f.writer = nil; w == nil {
 		return nil
 	}
-	err := f.file.Close()
-	f.file = nil
-	return err
+	return f.logs.leave(w)
+}
+
+// realPath returns where a file is when all symbolic links are followed. One that is missing is
+// made, and so is its directory.
+func realPath(path string) (string, error) {
+	name, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return name, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return "", err
+	}
+	if err := file.Close(); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// join returns the only writer of a file, for one more user.
+func (l *logs) join(path string) *logWriter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.writers[path]
+	if w == nil {
+		w = &logWriter{path: path}
+		l.writers[path] = w
+	}
+	w.users++
+	return w
+}
+
+// leave is the inverse of join. The last one closes the file.
+func (l *logs) leave(w *logWriter) error {
+	l.mu.Lock()
+	w.users--
+	last := w.users == 0
+	if last {
+		delete(l.writers, w.path)
+	}
+	l.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return w.close()
+}
+
+func (l *logs) forget(f *logFile) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sinks, f)
+}
+
+// limits returns how much is kept of a file: as much as any endpoint wants that names it, whether
+// it has delivered something or not.
+func (l *logs) limits(path string) (most logLimits) {
+	l.mu.Lock()
+	sinks := slices.Collect(maps.Keys(l.sinks))
+	l.mu.Unlock()
+	for _, f := range sinks {
+		if name, err := filepath.EvalSymlinks(f.path); err == nil && name == path {
+			most.bytes, most.files = max(most.bytes, f.keep.bytes), max(most.files, f.keep.files)
+		}
+	}
+	return most
 }

@@ -36,6 +36,9 @@ func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time
 		return m, a, &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(notRead), Error: err.Error()}
 	}
 	m.Job = it.job.ID
+	if len(m.Data) == 0 { // it was a dead letter that knew nothing but its lane
+		return m, a, &store.Outcome{Verdict: store.Dead, Error: errNothing.Error(), Body: bodyOf(&m, it)}
+	}
 	if it.job.Body == nil {
 		a.created = it.event.Time
 	} else {
@@ -49,6 +52,25 @@ func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time
 
 // errGone is the error of a job whose event is not kept any more.
 var errGone = errors.New("its event is not kept any more")
+
+// errNothing is the error of a job that has nothing to deliver.
+var errNothing = errors.New("there is nothing to deliver: its event was not kept until it became a dead letter")
+
+// describe returns what the job of an event delivers, for the dead letter that it becomes when the
+// event is about to be removed.
+func (e *Engine) describe(lane store.Lane, ev *liveness.Event) (store.JobBody, error) {
+	m, err := e.eventMessage(ev)
+	if err != nil {
+		return store.JobBody{}, err
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if q := e.queues[lane.Queue]; q != nil {
+		q.dead.Add(1)
+	}
+	e.outlived.Add(1)
+	return bodyOf(&m, &item{event: ev}), nil
+}
 
 // message makes the message of a job. What was not read with the claim is read now.
 func (e *Engine) message(ctx context.Context, it *item) (Message, error) {

@@ -206,7 +206,7 @@ func (q *queue) work(ctx context.Context, l *lane, p *endpoint, batch []*item) {
 		q.mu.Lock()
 		now := time.Now()
 		if after > 0 {
-			l.hold = now.Add(after)
+			l.hold = later(l.hold, now.Add(after)) // another delivery, at the same time, may have been told more
 		}
 		for i, it := range batch {
 			q.finishLocked(l, it, outcomes[i], now)

@@ -287,8 +287,11 @@ const maxRetryAfter = 24 * time.Hour
 
 // retryAfter reads a Retry-After, RFC 9110 section 10.2.3: seconds or a date. What makes no sense is none.
 func retryAfter(text string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+	switch seconds, err := strconv.ParseUint(text, 10, 31); {
+	case err == nil:
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+	case errors.Is(err, strconv.ErrRange): // it has digits only
+		return maxRetryAfter
 	}
 	if at, err := http.ParseTime(text); err == nil {
 		return min(max(at.Sub(now), 0), maxRetryAfter)

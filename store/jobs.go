@@ -25,7 +25,8 @@ func (l Lane) code() int64 { return int64(l.Queue)<<32 | int64(l.Endpoint) }
 func laneOf(code int64) Lane { return Lane{Queue: uint32(code >> 32), Endpoint: uint32(code)} }
 
 // EventJob is a job that tells of an event: it has the event's subject as ordering key, and takes a row of a few bytes, since what it
-// delivers is made from the event when it is delivered. Events that a job needs are not removed.
+// delivers is made from the event when it is delivered. Events that a job needs are kept for twice as long as others; a job that is
+// still there then becomes a dead letter, see [Jobs.Describe].
 type EventJob struct {
 	Event int // index in the batch
 	Lane  Lane
@@ -76,6 +77,8 @@ type Job struct {
 type Jobs struct {
 	store *Store
 	watch atomic.Pointer[func([]Lane)]
+
+	describe atomic.Pointer[func(Lane, *liveness.Event) (JobBody, error)]
 
 	turns sync.Mutex // held by one writer of jobs at a time, so that no more than one of them waits before an Append
 

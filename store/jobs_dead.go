@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -134,10 +133,15 @@ type DeadFilter struct {
 	IDs   []uint64 // only these
 	Lanes []Lane   // only of these; nil for all
 	After uint64   // only with a greater number
+
+	upto uint64 // only with no greater number; 0 for all
 }
 
 func (f *DeadFilter) where(q *bun.SelectQuery) *bun.SelectQuery {
 	q = q.Where("id > ?", f.After)
+	if f.upto > 0 {
+		q = q.Where("id <= ?", f.upto)
+	}
 	if f.IDs != nil {
 		q = q.Where("id IN (?)", bun.List(append([]uint64{0}, f.IDs...)))
 	}
@@ -186,6 +190,7 @@ func (j *Jobs) dead(ctx context.Context, filter DeadFilter, limit int, without .
 const deadStep = 200
 
 // Replay makes new jobs of the dead letters that a filter chooses, with the ids that their receivers know, and says how many there were.
+// Those that come meanwhile stay: jobs that were replayed and failed again, for example.
 func (j *Jobs) Replay(ctx context.Context, filter DeadFilter) (int, error) {
 	return j.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error) {
 		first, err := takeNumbers(ctx, tx, len(rows))
@@ -218,11 +223,14 @@ func (j *Jobs) Discard(ctx context.Context, filter DeadFilter) (int, error) {
 	})
 }
 
-// eachDead does something with the numbers, lanes and keys of dead letters, piece by piece, and removes them.
+// eachDead does something with the numbers, lanes and keys of the dead letters that there are, piece by piece, and removes them.
 func (j *Jobs) eachDead(
 	ctx context.Context, filter DeadFilter, what string,
 	do func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error),
 ) (total int, err error) {
+	if filter.upto, err = j.latest(ctx); err != nil {
+		return 0, err
+	}
 	for ctx.Err() == nil {
 		var rows []deadRow
 		var counts map[Lane]int64
@@ -311,18 +319,4 @@ func surplus(ctx context.Context, tx bun.Tx, keep Retention, now time.Time) ([]u
 	var ids []uint64
 	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, now.Add(-keep.DeadAge).UnixNano(), pruneStep).Scan(ctx, &ids)
 	return ids, err
-}
-
-// oldestNeeded returns the offset of the oldest event that a job needs, beyond all if none does. Jobs are in the order of their events,
-// and those that come meanwhile need later ones.
-func oldestNeeded(ctx context.Context, d *database) (uint64, error) {
-	var events []uint64
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		events = nil
-		return db.NewRaw("SELECT event FROM jobs WHERE event > 0 ORDER BY id LIMIT 1").Scan(ctx, &events)
-	})
-	if err != nil || len(events) == 0 {
-		return math.MaxUint64, err
-	}
-	return events[0], nil
 }

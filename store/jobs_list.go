@@ -42,10 +42,15 @@ type JobFilter struct {
 	IDs   []uint64 // only these; nil for all
 	Lanes []Lane   // only of these; nil for all
 	After uint64   // only with a greater number
+
+	upto uint64 // only with no greater number; 0 for all
 }
 
 func (f *JobFilter) where() (string, []any) {
 	where, args := "id > ?", []any{f.After}
+	if f.upto > 0 {
+		where, args = where+" AND id <= ?", append(args, f.upto)
+	}
 	if f.IDs != nil {
 		where, args = where+" AND id IN (?)", append(args, bun.List(append([]uint64{0}, f.IDs...)))
 	}
@@ -148,8 +153,12 @@ func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 	return nil, nil
 }
 
-// Remove removes the jobs that a filter chooses for good, and says how many there were. One that is being delivered may arrive nevertheless.
+// Remove removes the jobs that a filter chooses for good, and says how many there were. One that is being delivered may arrive nevertheless;
+// those that are made meanwhile stay.
 func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err error) {
+	if filter.upto, err = j.latest(ctx); err != nil {
+		return 0, err
+	}
 	for ctx.Err() == nil {
 		var jobs []Job
 		var elsewhere []Lane
@@ -184,6 +193,15 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 		filter.After = jobs[len(jobs)-1].ID
 	}
 	return total, ctx.Err()
+}
+
+// latest returns the number of the latest job. What goes through jobs, or dead letters, piece by
+// piece ends with it: else it might go on for as long as others make new ones.
+func (j *Jobs) latest(ctx context.Context) (last uint64, err error) {
+	err = j.read(ctx, "read the number of the latest job", func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last)
+	})
+	return max(last, 1), err // 0 would be no bound
 }
 
 // lanesOf returns the lanes of jobs, maybe more than once.

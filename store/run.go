@@ -118,10 +118,16 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	if needed, err := oldestNeeded(ctx, d); err != nil {
 		return 0, err
 	} else if needed < to { // jobs that nobody does must not fill the disk
-		if to, err = s.surplus(ctx, d, end, latest, 2); err != nil {
+		most, err := s.surplus(ctx, d, end, latest, 2)
+		if err != nil {
 			return 0, err
 		}
-		to = max(to, needed)
+		if needed < most {
+			if needed, err = s.jobs.bury(ctx, d, most); err != nil {
+				return 0, err
+			}
+		}
+		to = min(to, needed)
 	}
 	if to <= oldest {
 		return 0, nil
