@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,7 +83,8 @@ func TestNATS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ids = append(ids, m.Header.Get(natsjs.MsgIDHeader))
+			_, id, _ := strings.Cut(m.Header.Get(natsjs.MsgIDHeader), " ")
+			ids = append(ids, id)
 		}
 		return ids
 	})

@@ -206,11 +206,13 @@ func headerID(id string) string {
 	return b.String()
 }
 
-// messageOf returns a message as it is published.
+// messageOf returns a message as it is published. A stream leaves out what it had by its id, whatever the subject: the subject, which has no
+// spaces, is part of the id, so that two endpoints do not take each other's messages for repetitions.
 func messageOf(template string, m *delivery.Message) *nats.Msg {
+	subject := subjectOf(template, m)
 	return &nats.Msg{
-		Subject: subjectOf(template, m), Data: m.Data,
-		Header: nats.Header{jetstream.MsgIDHeader: {headerID(m.ID)}, "Content-Type": {m.ContentType}},
+		Subject: subject, Data: m.Data,
+		Header: nats.Header{jetstream.MsgIDHeader: {subject + " " + headerID(m.ID)}, "Content-Type": {m.ContentType}},
 	}
 }
 

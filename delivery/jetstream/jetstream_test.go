@@ -42,9 +42,9 @@ func TestDeliver(t *testing.T) {
 		got = append(got, strings.Join([]string{m.Subject, m.Header.Get(natsjs.MsgIDHeader), m.Header.Get("Content-Type"), string(m.Data)}, " "))
 	}
 	want := []string{
-		"holter.site_7.dev-1.device.offline dev-1:1 " + cloudevent.ContentType + ` {"id":"dev-1:1"}`,
-		"holter.site_7.a_b_c_d__e.device.offline a.b*c>d%20$e:1 " + cloudevent.ContentType + ` {"id":"a.b*c>d $e:1"}`,
-		"holter.-.-.job job%201%25 application/json {}",
+		"holter.site_7.dev-1.device.offline holter.site_7.dev-1.device.offline dev-1:1 " + cloudevent.ContentType + ` {"id":"dev-1:1"}`,
+		"holter.site_7.a_b_c_d__e.device.offline holter.site_7.a_b_c_d__e.device.offline a.b*c>d%20$e:1 " + cloudevent.ContentType + ` {"id":"a.b*c>d $e:1"}`,
+		"holter.-.-.job holter.-.-.job job%201%25 application/json {}",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the stream has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -71,11 +71,23 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
+// Two endpoints with subjects of their own in one stream: neither's messages are repetitions of the other's.
+func TestTwoEndpointsOneStream(t *testing.T) {
+	b := newBroker(t, nil)
+	b.stream(fleet())
+	must(t, sink(t, b.url(), `{"subject":"holter.plant.{type}"}`), message("dev-1", 1))
+	must(t, sink(t, b.url(), `{"subject":"holter.office.{type}"}`), message("dev-1", 1))
+	if got := idsOf(b); !slices.Equal(got, []string{"dev-1:1", "dev-1:1"}) {
+		t.Errorf("two deliveries are done, and the stream has %q", got)
+	}
+}
+
 // idsOf returns the ids in the stream.
 func idsOf(b *broker) []string {
 	var ids []string
 	for _, m := range b.stored() {
-		ids = append(ids, m.Header.Get(natsjs.MsgIDHeader))
+		_, id, _ := strings.Cut(m.Header.Get(natsjs.MsgIDHeader), " ")
+		ids = append(ids, id)
 	}
 	return ids
 }
