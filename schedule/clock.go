@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,25 @@ func (c *clock) stepped() (offset int64, ok bool) {
 	offset, blur := c.measure()
 	d := time.Duration(offset - c.offset.Load()).Abs()
 	return offset, d >= clockStep+blur
+}
+
+// plus returns the instant a while after another one, and minus the time between two; where that cannot be counted, the nearest that can.
+func plus(at int64, d time.Duration) int64 {
+	if d > 0 && at > math.MaxInt64-int64(d) {
+		return math.MaxInt64
+	}
+	return at + int64(d)
+}
+
+func minus(a, b int64) time.Duration {
+	switch d := a - b; {
+	case a >= b && d < 0:
+		return math.MaxInt64
+	case a < b && d > 0:
+		return math.MinInt64
+	default:
+		return time.Duration(d)
+	}
 }
 
 // checkClock sets the deadlines anew if the clock on the wall was set, or the machine was suspended.

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -79,5 +80,26 @@ func TestClockAndPeriods(t *testing.T) {
 			e.sleep(20 * minute)
 			l.want(t, "in 30 minutes", 7*minute, 14*minute, 21*minute, 28*minute)
 		})
+	}
+}
+
+// Instants at the ends of what can be counted do not come round at the other end.
+func TestFarInstants(t *testing.T) {
+	const year, day = 365 * 24 * time.Hour, 24 * time.Hour
+	old, last := time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), time.Date(2261, 12, 31, 0, 0, 0, 0, time.UTC).UnixNano()
+	if got := schedule.Minus(old, last); got != math.MinInt64 {
+		t.Errorf("from 2261 to 1700: %v", got)
+	}
+	if got := schedule.Minus(last, old); got != math.MaxInt64 {
+		t.Errorf("from 1700 to 2261: %v", got)
+	}
+	if got := schedule.Minus(last, last-int64(day)); got != day {
+		t.Errorf("a day: %v", got)
+	}
+	if got := schedule.Plus(last, year); got != math.MaxInt64 {
+		t.Errorf("a year after 2261: %v", got)
+	}
+	if got := schedule.Plus(last, day); got != last+int64(day) {
+		t.Errorf("a day after: %v", got)
 	}
 }
