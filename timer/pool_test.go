@@ -296,6 +296,8 @@ func TestResize(t *testing.T) {
 			e.Resize(workers)
 			want(3, "a size that is none")
 		}
+		e.Resize(1 << 32) // which is 0 in 32 bits
+		want(90, "as many as there are")
 		close(r.release)
 		synctest.Wait()
 		if st := e.Stats(); st.Fired != 100 {
