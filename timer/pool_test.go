@@ -226,6 +226,20 @@ func TestPanics(t *testing.T) {
 	})
 }
 
+// A func or a handler that is nil is a callback that panics, and takes nothing with it.
+func TestNilCallbacks(t *testing.T) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
+		e.armed(e.AfterFunc(0, nil))
+		e.armed(e.RepeatFunc(time.Second, timer.FixedDelay, nil))
+		e.armed(e.group(nil).Arm(0, 0, 1))
+		e.advance(time.Second + resolution)
+		if st := e.Stats(); st.Panics != 3 || st.Fired != 3 || st.Armed != 1 {
+			t.Errorf("Panics, Fired, Armed = %d, %d, %d, want 3, 3, 1", st.Panics, st.Fired, st.Armed)
+		}
+	})
+}
+
 // running counts callbacks that wait to be let go.
 type running struct {
 	now, most atomic.Int32
