@@ -62,6 +62,31 @@ func TestClockBack(t *testing.T) {
 	})
 }
 
+// The clock on the wall was years ahead: nobody waits for these years to come again.
+func TestClockWasWrong(t *testing.T) {
+	bubble(t, schedule.Config{}, func(e *fixture) {
+		const ahead = 10 * 366 * 24 * time.Hour
+		e.jump.Store(int64(ahead))
+		e.sleep(1100 * time.Millisecond)
+		l, paused, single := e.log(), e.log(), e.log()
+		h := e.added(e.Cron("*/20 * * * *").DoRun(l.note))
+		p := e.added(e.Cron("*/20 * * * *").DoRun(paused.note))
+		once := e.start.Add(ahead + time.Hour)
+		e.added(e.Once(once).DoRun(single.note))
+		e.sleep(10 * minute)
+		p.Pause()
+		e.set(-ahead)
+		if got := h.Next().Format(time.RFC3339); got != "2000-01-01T00:20:00Z" {
+			t.Errorf("next at %s, want 00:20", got)
+		}
+		p.Resume()
+		e.sleep(50 * minute)
+		l.wantScheduled(t, "by the right clock", "2000-01-01T00:20:00Z", "2000-01-01T00:40:00Z", "2000-01-01T01:00:00Z")
+		paused.wantScheduled(t, "paused meanwhile", "2000-01-01T00:20:00Z", "2000-01-01T00:40:00Z", "2000-01-01T01:00:00Z")
+		single.wantScheduled(t, "an instant that is years ahead")
+	})
+}
+
 // Periods do not care, but show what the wall does.
 func TestClockAndPeriods(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {

@@ -62,7 +62,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	feeding.Go(func() { e.feed(pool) })
 	t, err := e.startTimers() //nolint:contextcheck // the timers end with Close, below
 	if err == nil {
-		e.clockSet() // arms all that was added before
+		e.clockSet(false) // arms all that was added before
 		<-ctx.Done()
 	}
 	e.mu.Lock()

@@ -118,6 +118,19 @@ func (h *Handle) rearm() {
 	}
 }
 
+// goOnFromNow makes the first instant from now on the next one, if that is earlier.
+func (h *Handle) goOnFromNow() {
+	if h.steady {
+		return
+	}
+	next := h.following(time.Unix(0, h.engine.clock.read(false)))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended && !next.IsZero() && next.Before(time.Unix(0, h.next)) {
+		h.setNextLocked(next)
+	}
+}
+
 // fire is called when a timer has expired, and says whether the schedule has ended.
 func (h *Handle) fire(id timer.ID) bool {
 	h.mu.Lock()
@@ -139,7 +152,7 @@ func (h *Handle) fire(id timer.ID) bool {
 		return false
 	}
 	h.id = 0
-	if due {
+	if due && h.next == first { // the clock was not set meanwhile
 		h.takeLocked(found)
 	}
 	h.armLocked()
