@@ -61,10 +61,12 @@ func TestJSON(t *testing.T) {
 // What JSON cannot say, or YAML reads otherwise than it looks, is a mistake.
 func TestJSONMistakes(t *testing.T) {
 	const number, anchors = "v: is no number as JSON has them", "anchors (&), aliases (*) and merge keys (<<) are not supported"
-	bomb := "v:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	var long strings.Builder
+	long.WriteString("v:\n  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range 12 {
-		bomb += fmt.Sprintf("  a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+		fmt.Fprintf(&long, "  a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
 	}
+	bomb := long.String()
 	tests := []struct {
 		format     strictyaml.Format
 		text, want string
