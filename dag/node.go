@@ -35,7 +35,7 @@ type Node[T any] struct {
 }
 
 // Retry says how often a node is tried, and how long it pauses in between. The pause before attempt n+1 is random, evenly spread
-// from 0 to the smaller of Max and Pause × 2^(n-1): "full jitter" of https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
+// from 0 to below the smaller of Max and Pause × 2^(n-1): "full jitter" of https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
 //
 // A pause ends when the run is canceled. Until then it holds the node's worker and its place in Config.Limit; what takes minutes
 // should better return [ErrWaiting] and be run again.
@@ -110,7 +110,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// bound is the longest pause after so many attempts.
+// bound is what the pause after so many attempts is shorter than: more than 0.
 func (r Retry) bound(attempts int) time.Duration {
 	d := r.Pause
 	for i := 1; i < attempts && d < r.Max; i++ {

@@ -9,19 +9,23 @@ import (
 	"time"
 )
 
-// perform runs node i, and says how it settled.
-func (r *run[T]) perform(i int32) (Outcome, error) {
+// perform runs node i, and says how it settled. The methods of an error that a node returned are foreign as well: where one of them
+// panics, as those of a nil pointer do, the node has failed.
+func (r *run[T]) perform(i int32) (o Outcome, err error) {
 	n, report := &r.plan.nodes[i], &r.nodes[i]
 	report.Start = r.now()
-	var err error
+	defer func() {
+		if v := recover(); v != nil {
+			o, err = Failed, r.fail(i, recovered(v))
+		}
+		report.End = r.now()
+	}()
 	if n.wrapped == nil {
 		err = n.turn(r.ctx, r.state, report)
 	} else {
 		err = protect(n.wrapped, context.WithValue(r.ctx, reportKey{}, report), r.state)
 	}
-	o, err := r.settled(i, err)
-	report.End = r.now()
-	return o, err
+	return r.settled(i, err)
 }
 
 // settled says what the error of node i means, and cancels the run at a failure unless it is to continue.
@@ -36,11 +40,16 @@ func (r *run[T]) settled(i int32, err error) (Outcome, error) {
 	case gaveUp(r.ctx, err):
 		return Canceled, err
 	}
+	return Failed, r.fail(i, err)
+}
+
+// fail returns the error of node i that has failed, and cancels the run unless it is to continue.
+func (r *run[T]) fail(i int32, err error) error {
 	failure := &NodeError{Node: r.plan.nodes[i].Name, Attempts: r.nodes[i].Attempts, Err: err}
 	if !r.graph.cfg.Continue {
 		r.cancel(failure)
 	}
-	return Failed, failure
+	return failure
 }
 
 // gaveUp reports whether the error is that of a context that has ended.
@@ -73,7 +82,7 @@ func (n *node[T]) turn(ctx context.Context, state *T, report *NodeReport) error 
 		if err == nil || attempt >= n.retry.Attempts || errors.Is(err, ErrSkipped) || errors.Is(err, ErrWaiting) || gaveUp(ctx, err) {
 			return err
 		}
-		if !pause(ctx, rand.N(n.retry.bound(attempt)+1)) {
+		if !pause(ctx, rand.N(n.retry.bound(attempt))) {
 			return fmt.Errorf("%w, before the node was tried again after: %w", ended(ctx), err)
 		}
 	}

@@ -3,6 +3,7 @@ package dag_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +70,25 @@ func TestRetry(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// The longest pause that there is can be drawn, and ends with the run.
+func TestLongestPause(t *testing.T) {
+	for _, retry := range []dag.Retry{
+		{Attempts: 2, Pause: math.MaxInt64},
+		{Attempts: math.MaxInt, Pause: math.MaxInt64/2 + 1, Max: math.MaxInt64},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			n := node("a", errBoom)
+			n.Retry = retry
+			r, _ := build(t, dag.Config[trace]{}, n).Run(ctx, new(trace))
+			if got := r.Nodes[0]; got.Outcome != dag.Canceled || !errors.Is(got.Err, errBoom) {
+				t.Errorf("%+v: %v, %v", retry, got.Outcome, got.Err)
+			}
 		})
 	}
 }

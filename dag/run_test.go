@@ -352,6 +352,12 @@ func TestPanics(t *testing.T) {
 		},
 		{"condition", dag.Config[trace]{}, dag.Node[trace]{Name: "a", Run: fail, When: func(*trace) bool { panic("when") }}, false, 0, "dag: node a: panic: when"},
 		{"interceptor", dag.Config[trace]{Interceptors: []dag.Interceptor[trace]{inside}}, node("a", nil), true, 0, "dag: node a: panic: interceptor"},
+		{"error", dag.Config[trace]{}, node("a", (*broken)(nil)), false, 1, "dag: node a: panic: broken error"},
+		{
+			"error, intercepted",
+			dag.Config[trace]{Interceptors: []dag.Interceptor[trace]{inside}},
+			node("a", (*broken)(nil)), false, 1, "dag: node a: panic: broken error",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -368,6 +374,22 @@ func TestPanics(t *testing.T) {
 				t.Error("the error that it panicked with is lost")
 			}
 		})
+	}
+}
+
+// broken is an error that cannot be asked what it is, as many a nil pointer.
+type broken struct{}
+
+func (*broken) Error() string   { return "broken" }
+func (*broken) Is(_ error) bool { panic("broken error") }
+
+// An error that panics fails its node also on a goroutine that the run or the pool has started, and nobody waits for ever.
+func TestPanickingErrorOfHelpers(t *testing.T) {
+	for _, pool := range []*dag.Pool{nil, startPool(t, 2)} {
+		g := build(t, dag.Config[trace]{Pool: pool, Continue: true}, node("a", (*broken)(nil)), node("b", (*broken)(nil)), node("c", (*broken)(nil)), node("d", nil))
+		if r, err := g.Run(t.Context(), new(trace)); err == nil || outcomes(r) != "a=failed b=failed c=failed d=done" {
+			t.Errorf("Run = %s, %v", outcomes(r), err)
+		}
 	}
 }
 

@@ -2,15 +2,17 @@ package playbook
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holter-iot/holter/store"
 )
 
-// Busy takes its time, and does what is asked for.
+// Busy fails so many times, then takes its time, and does what is asked for.
 type Busy struct {
-	For time.Duration
-	Do  func(step string)
+	Fails int
+	For   time.Duration
+	Do    func(step string)
 }
 
 // Kind implements Action.
@@ -18,7 +20,10 @@ func (Busy) Kind() string { return "busy" }
 
 func (Busy) check() error { return nil }
 
-func (b Busy) do(ctx context.Context, _ *run, s *Step, _ store.RunStep) outcome {
+func (b Busy) do(ctx context.Context, _ *run, s *Step, before store.RunStep) outcome {
+	if before.Attempts < b.Fails {
+		return outcome{err: errors.New("busy")}
+	}
 	select {
 	case <-time.After(b.For):
 	case <-ctx.Done():

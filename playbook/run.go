@@ -228,13 +228,21 @@ func (r *run) wait(ctx context.Context) error {
 		steps = r.book.Recovered
 	}
 	var wake time.Time
+	now := r.engine.config.Now()
 	for i := range steps {
-		if s := r.known(steps[i].Name); s.State == store.StepWaiting && (wake.IsZero() || s.Wake.Before(wake)) {
+		s := r.known(steps[i].Name)
+		if s.State != store.StepWaiting {
+			continue
+		}
+		if steps[i].tooFar(s.Wake, now) { // the clock was set back while the run was worked on
+			s.Wake = now
+		}
+		if wake.IsZero() || s.Wake.Before(wake) {
 			wake = s.Wake
 		}
 	}
 	if r.spent.Load() {
-		wake = r.engine.config.Now()
+		wake = now
 	}
 	r.State, r.Wake = store.RunWaiting, wake
 	return r.store(ctx)

@@ -117,9 +117,9 @@ func (e *Engine) leave(r *run) {
 // maxAfter bounds how many later events of a device are looked at for one that ends a run.
 const maxAfter = 10_000
 
-// isOver says whether what a run is about is over.
+// isOver says whether what a run is about is over, if that means anything to it.
 func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
-	if r.event == nil {
+	if r.event == nil || r.book.Recovery == Ignore {
 		return false, nil
 	}
 	ends, ok := recoveryOf(r.event.Type)

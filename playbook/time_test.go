@@ -78,3 +78,34 @@ func TestTime(t *testing.T) {
 		})
 	}
 }
+
+// A clock that was ahead is set right while a run is worked on: its waits are as long as they were to be, and a recovery still means nothing
+// to a run that ignores it.
+func TestClockSetBackAtWork(t *testing.T) {
+	for _, fails := range []int{0, 1} { // with 1 the run is stored as one that waits while it is worked on
+		synctest.Test(t, func(t *testing.T) {
+			var ended []time.Duration
+			begin := time.Now()
+			busy := playbook.Step{Name: "busy", After: []string{}, Timeout: time.Minute, Do: playbook.Busy{Fails: fails, For: 30 * time.Second, Do: func(string) {
+				ended = append(ended, time.Since(begin).Truncate(time.Minute))
+			}}}
+			last := playbook.Step{Name: "last", Do: playbook.Busy{Do: func(string) { ended = append(ended, time.Since(begin).Truncate(time.Minute)) }}}
+			patience := playbook.Step{Name: "patience", After: []string{}, Do: playbook.Wait{For: 10 * time.Minute}}
+			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Ignore, Steps: []playbook.Step{busy, patience, last}})
+			r.poll = time.Second
+			r.restart()
+			r.ahead.Store(int64(2 * time.Hour))
+			r.event("a", liveness.DeviceOffline)
+			time.Sleep(5 * time.Second)
+			r.later(0) // what waits for an instant, which comes late for jobs with their own clock, looks at it
+			time.Sleep(10 * time.Second)
+			r.event("a", liveness.DeviceOnline)
+			r.ahead.Store(0)
+			time.Sleep(12 * time.Minute)
+			r.state("a", store.RunDone)
+			if got := fmt.Sprint(ended); got != "[0s 10m0s]" {
+				t.Errorf("steps ended after %s, want 0 and 10 minutes", got)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,9 @@ import (
 
 // clockStep is how far the clock on the wall and the steady one may drift apart before the deadlines are set anew.
 const clockStep = 10 * time.Millisecond
+
+// wrongClock is by how much a clock is set back at least for what was handled before not to count.
+const wrongClock = 24 * time.Hour
 
 // clock knows two clocks: that on the wall, which somebody may set, and a steady one, which timers wait on. Instants of either are
 // nanoseconds since 1970; steady ones are those that the wall showed if nobody had set it since the start.
@@ -73,6 +77,25 @@ func (c *clock) stepped() (offset int64, ok bool) {
 	return offset, d >= clockStep+blur
 }
 
+// plus returns the instant a while after another one, and minus the time between two; where that cannot be counted, the nearest that can.
+func plus(at int64, d time.Duration) int64 {
+	if d > 0 && at > math.MaxInt64-int64(d) {
+		return math.MaxInt64
+	}
+	return at + int64(d)
+}
+
+func minus(a, b int64) time.Duration {
+	switch d := a - b; {
+	case a >= b && d < 0:
+		return math.MaxInt64
+	case a < b && d > 0:
+		return math.MinInt64
+	default:
+		return time.Duration(d)
+	}
+}
+
 // checkClock sets the deadlines anew if the clock on the wall was set, or the machine was suspended.
 func (e *Engine) checkClock() {
 	if _, ok := e.clock.stepped(); !ok {
@@ -81,17 +104,21 @@ func (e *Engine) checkClock() {
 	e.clock.setting.Lock()
 	defer e.clock.setting.Unlock()
 	if offset, ok := e.clock.stepped(); ok { // nobody else was here first
-		e.clock.offset.Store(offset)
+		back := minus(e.clock.offset.Swap(offset), offset)
 		e.clock.steps.Add(1)
-		e.clockSet()
+		e.clockSet(back >= wrongClock)
 	}
 }
 
-// clockSet sets all deadlines anew.
-func (e *Engine) clockSet() {
+// clockSet sets all deadlines anew. If the clock was wrong, no schedule waits for the instant that was next by it.
+func (e *Engine) clockSet(wasWrong bool) {
 	for _, h := range e.all() {
-		if h != nil {
-			h.rearm()
+		if h == nil {
+			continue
 		}
+		if wasWrong {
+			h.goOnFromNow()
+		}
+		h.rearm()
 	}
 }

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -61,6 +62,31 @@ func TestClockBack(t *testing.T) {
 	})
 }
 
+// The clock on the wall was years ahead: nobody waits for these years to come again.
+func TestClockWasWrong(t *testing.T) {
+	bubble(t, schedule.Config{}, func(e *fixture) {
+		const ahead = 10 * 366 * 24 * time.Hour
+		e.jump.Store(int64(ahead))
+		e.sleep(1100 * time.Millisecond)
+		l, paused, single := e.log(), e.log(), e.log()
+		h := e.added(e.Cron("*/20 * * * *").DoRun(l.note))
+		p := e.added(e.Cron("*/20 * * * *").DoRun(paused.note))
+		once := e.start.Add(ahead + time.Hour)
+		e.added(e.Once(once).DoRun(single.note))
+		e.sleep(10 * minute)
+		p.Pause()
+		e.set(-ahead)
+		if got := h.Next().Format(time.RFC3339); got != "2000-01-01T00:20:00Z" {
+			t.Errorf("next at %s, want 00:20", got)
+		}
+		p.Resume()
+		e.sleep(50 * minute)
+		l.wantScheduled(t, "by the right clock", "2000-01-01T00:20:00Z", "2000-01-01T00:40:00Z", "2000-01-01T01:00:00Z")
+		paused.wantScheduled(t, "paused meanwhile", "2000-01-01T00:20:00Z", "2000-01-01T00:40:00Z", "2000-01-01T01:00:00Z")
+		single.wantScheduled(t, "an instant that is years ahead")
+	})
+}
+
 // Periods do not care, but show what the wall does.
 func TestClockAndPeriods(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
@@ -79,5 +105,26 @@ func TestClockAndPeriods(t *testing.T) {
 			e.sleep(20 * minute)
 			l.want(t, "in 30 minutes", 7*minute, 14*minute, 21*minute, 28*minute)
 		})
+	}
+}
+
+// Instants at the ends of what can be counted do not come round at the other end.
+func TestFarInstants(t *testing.T) {
+	const year, day = 365 * 24 * time.Hour, 24 * time.Hour
+	old, last := time.Date(1700, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), time.Date(2261, 12, 31, 0, 0, 0, 0, time.UTC).UnixNano()
+	if got := schedule.Minus(old, last); got != math.MinInt64 {
+		t.Errorf("from 2261 to 1700: %v", got)
+	}
+	if got := schedule.Minus(last, old); got != math.MaxInt64 {
+		t.Errorf("from 1700 to 2261: %v", got)
+	}
+	if got := schedule.Minus(last, last-int64(day)); got != day {
+		t.Errorf("a day: %v", got)
+	}
+	if got := schedule.Plus(last, year); got != math.MaxInt64 {
+		t.Errorf("a year after 2261: %v", got)
+	}
+	if got := schedule.Plus(last, day); got != last+int64(day) {
+		t.Errorf("a day after: %v", got)
 	}
 }

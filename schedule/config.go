@@ -32,8 +32,9 @@ type Config struct {
 	Location *time.Location
 	// Grace is how late an instant may be run with [MisfireSkip]. Default: one minute.
 	Grace time.Duration
-	// OnPanic is told what a run panicked with, and where; or a schedule's Next, with a Run that has no number. It is called on the worker's goroutine, several may call it at a time; it
-	// may block, and must not panic. Default: panics are only counted.
+	// OnPanic is told what a run panicked with, and where; or a schedule's Next, with a Run that has no number. It is called on the
+	// worker's goroutine, or on that of [Handle.Resume]; several may call it at a time; it may block, and must not panic. Default:
+	// panics are only counted.
 	OnPanic func(run Run, recovered any, stack []byte)
 	// Now reads the clock on the wall. It may be called concurrently. Default: time.Now.
 	Now func() time.Time

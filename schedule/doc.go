@@ -28,6 +28,7 @@
 // day: if that is skipped they run once, at the first instant after the gap, and if it comes twice they run the first time only.
 // A greater jump, such as the whole day that Samoa left out in 2011, is a correction: the new time holds at once.
 //
-// When the machine's own clock is set, or the machine was suspended, schedules that name times of day notice within a second.
+// When the machine's own clock is set, or the machine was suspended, schedules that name times of day notice within a second. What
+// has run does not run again when the clock is set back, unless it is by a day or more: then it was wrong, and they go on from now.
 // Periods are measured in time that passed, and do not care.
 package schedule

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,7 +62,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	feeding.Go(func() { e.feed(pool) })
 	t, err := e.startTimers() //nolint:contextcheck // the timers end with Close, below
 	if err == nil {
-		e.clockSet() // arms all that was added before
+		e.clockSet(false) // arms all that was added before
 		<-ctx.Done()
 	}
 	e.mu.Lock()
@@ -117,10 +118,10 @@ func (e *Engine) feed(pool *ants.PoolWithFuncGeneric[*Handle]) {
 	e.ready.runs.Wait()
 }
 
-// Resize changes the number of workers. Runs that go on are not disturbed. It returns an error if workers is below 1.
+// Resize changes the number of workers. Runs that go on are not disturbed. It returns an error if workers is not 1 to 2^31 - 1.
 func (e *Engine) Resize(workers int) error {
-	if workers < 1 {
-		return fmt.Errorf("schedule: resize to %d workers: want 1 or more", workers)
+	if workers < 1 || workers > math.MaxInt32 {
+		return fmt.Errorf("schedule: resize to %d workers: want 1 to %d", workers, math.MaxInt32)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

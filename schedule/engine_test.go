@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -229,8 +230,10 @@ func TestResize(t *testing.T) {
 		}
 		e.sleep(second)
 		check(3, 0)
-		if err := e.Resize(0); err == nil {
-			t.Error("Resize(0): no error")
+		for _, workers := range []int{0, 1 << 31, 1 << 32, math.MaxInt} {
+			if err := e.Resize(workers); err == nil {
+				t.Errorf("Resize(%d): no error", workers)
+			}
 		}
 		if got := e.Stats().Workers; got != 3 {
 			t.Errorf("%d workers, want 3", got)
@@ -383,6 +386,33 @@ func TestPanickingSchedule(t *testing.T) {
 	}
 }
 
+// One that panics when it goes on after a pause ends as well, and one that does so at once is refused.
+func TestPanickingScheduleAsked(t *testing.T) {
+	var reports []string
+	cfg := schedule.Config{OnPanic: func(r schedule.Run, v any, _ []byte) {
+		reports = append(reports, r.Name+": "+v.(string))
+	}}
+	bubble(t, cfg, func(e *fixture) {
+		bad := e.added(e.Schedule(&brittle{calls: 1}).Name("brittle").Do(func() {}))
+		if bad.Resume() || !bad.Pause() {
+			t.Error("want Pause, and Resume after it")
+		}
+		e.sleep(2 * second)
+		if !bad.Resume() || bad.Resume() {
+			t.Error("want Resume once")
+		}
+		if s := bad.Status(); !s.Ended || e.Stats().Schedules != 0 || e.Stats().Panics != 1 {
+			t.Errorf("status %+v, stats %+v, want it ended, and 1 panic", s, e.Stats())
+		}
+		if h, err := e.Schedule(&brittle{}).Do(func() {}); h != nil || err == nil || !strings.Contains(err.Error(), "the schedule panicked: broken") {
+			t.Errorf("Do = %v, %v", h, err)
+		}
+	})
+	if want := []string{"brittle: broken"}; !slices.Equal(reports, want) {
+		t.Errorf("reports %v, want %v", reports, want)
+	}
+}
+
 // brittle is a schedule of each second that panics after some calls.
 type brittle struct{ calls int }
 
@@ -412,6 +442,27 @@ func TestJitter(t *testing.T) {
 		}
 		if mean := delays / time.Duration(len(runs)); mean < second || mean > 3*second {
 			t.Errorf("the mean delay is %v, want some 2 s", mean)
+		}
+	})
+}
+
+// An instant that has passed is run for at once, however long ago it was.
+func TestLongAgo(t *testing.T) {
+	bubble(t, schedule.Config{}, func(e *fixture) {
+		for _, year := range []int{-1_000_000, 2, 1678, 1679, 1720, 1740, 1969} {
+			l := e.log()
+			h := e.added(e.Once(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)).Do(l.run))
+			e.sleep(second)
+			if _, runs := l.take(); len(runs) != 1 || !h.Status().Ended {
+				t.Errorf("year %d: %d runs, status %+v, want one", year, len(runs), h.Status())
+			}
+		}
+		l := e.log()
+		daily := e.added(e.Every(1).Day().Continue(time.Date(2, 1, 1, 0, 0, 0, 0, time.UTC), 1).DoRun(l.note))
+		e.sleep(second)
+		l.wantScheduled(t, "days since the year 2", "2000-01-01T00:00:00Z")
+		if got, want := daily.Next(), e.start.AddDate(0, 0, 1); !got.Equal(want) {
+			t.Errorf("next at %v, want %v", got, want)
 		}
 	})
 }

@@ -65,12 +65,16 @@ type waiting struct {
 // horizon is how far ahead timers are set; what is further is looked at again then.
 const horizon = 366 * 24 * time.Hour
 
-// setNextLocked makes an instant the next one, and says whether it is one that the engine can wait for.
+// setNextLocked makes an instant the next one, and says whether it is one that the engine can wait for. One that passed before
+// instants can be counted is the first that can.
 func (h *Handle) setNextLocked(next time.Time) bool {
 	const firstYear, lastYear = 1679, 2261 // in which UnixNano is defined
-	if next.IsZero() || next.Year() < firstYear || next.Year() > lastYear {
+	if next.IsZero() || next.Year() > lastYear {
 		h.ended = true
 		return false
+	}
+	if next.Year() < firstYear {
+		next = time.Date(firstYear, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	h.next, h.delay = next.UnixNano(), 0
 	if h.jitter > 0 {
@@ -94,12 +98,13 @@ func (h *Handle) armLocked() {
 // deadlineLocked returns when to look at the handle, on the steady clock.
 func (h *Handle) deadlineLocked() time.Duration {
 	c := h.engine.clock
-	at := time.Duration(h.next-c.base(h.steady)) + h.delay
+	now, until := c.steady.Now(), plus(h.next, h.delay)
+	at := minus(until, c.base(h.steady))
 	// The wall may be a little behind what the offset says of it.
-	if left := time.Duration(h.next - c.read(h.steady)); left > 0 {
-		at = max(at, c.steady.Now()+left)
+	if left := minus(h.next, c.read(h.steady)); left > 0 {
+		at = max(at, time.Duration(plus(int64(now), left)))
 	}
-	return min(at, c.steady.Now()+horizon)
+	return min(at, now+horizon)
 }
 
 // rearm sets the timer anew.
@@ -113,6 +118,19 @@ func (h *Handle) rearm() {
 	}
 }
 
+// goOnFromNow makes the first instant from now on the next one, if that is earlier.
+func (h *Handle) goOnFromNow() {
+	if h.steady {
+		return
+	}
+	next := h.following(time.Unix(0, h.engine.clock.read(false)))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended && !next.IsZero() && next.Before(time.Unix(0, h.next)) {
+		h.setNextLocked(next)
+	}
+}
+
 // fire is called when a timer has expired, and says whether the schedule has ended.
 func (h *Handle) fire(id timer.ID) bool {
 	h.mu.Lock()
@@ -122,7 +140,7 @@ func (h *Handle) fire(id timer.ID) bool {
 		return false
 	}
 	now := h.engine.clock.read(h.steady)
-	due := now >= first+int64(delay)
+	due := now >= plus(first, delay)
 	var found findings
 	if due {
 		found = h.find(first, now, delay)
@@ -134,7 +152,7 @@ func (h *Handle) fire(id timer.ID) bool {
 		return false
 	}
 	h.id = 0
-	if due {
+	if due && h.next == first { // the clock was not set meanwhile
 		h.takeLocked(found)
 	}
 	h.armLocked()
@@ -149,9 +167,15 @@ type findings struct {
 	next    time.Time
 }
 
+// following asks the schedule for its first instant after one, with no lock held. One that panics has none.
+func (h *Handle) following(after time.Time) (next time.Time) {
+	defer h.recover(Run{Name: h.name, Scheduled: after})
+	return following(h.schedule, after)
+}
+
 // find asks the schedule, with no lock held. One that panics ends.
 func (h *Handle) find(first, now int64, delay time.Duration) (f findings) {
-	defer h.recover(Run{Name: h.name, Number: 0, Scheduled: time.Unix(0, first)})
+	defer h.recover(Run{Name: h.name, Scheduled: time.Unix(0, first)})
 	at, until := time.Unix(0, first), time.Unix(0, now)
 	grace := h.engine.cfg.Grace + delay
 	next := following(h.schedule, at)
@@ -290,8 +314,11 @@ func (h *Handle) Pause() bool {
 // Resume goes on after Pause, with the first instant from now on: what passed meanwhile is left out, whatever the misfire policy. It
 // says whether the schedule was paused.
 func (h *Handle) Resume() bool {
+	if !h.Status().Paused {
+		return false
+	}
 	now := h.engine.clock.read(h.steady)
-	next := following(h.schedule, time.Unix(0, now-1))
+	next := h.following(time.Unix(0, now-1))
 	h.mu.Lock()
 	if !h.paused || h.ended {
 		h.mu.Unlock()

@@ -57,7 +57,7 @@ func (e *Engine) Schedule(s Schedule) *Plan {
 // Cron plans runs at the instants of a crontab expression; see [Parse]. "@every 90s" runs first after 90 seconds.
 func (e *Engine) Cron(text string) *Plan { return &Plan{engine: e, shape: shapeCron, text: text} }
 
-// Once plans one run, at an instant, or at once if that has passed.
+// Once plans one run, at an instant, or at once if that has passed, however long ago.
 func (e *Engine) Once(at time.Time) *Plan { return &Plan{engine: e, shape: shapeOnce, instant: at} }
 
 // fail notes a mistake.
@@ -180,8 +180,13 @@ func (p *Plan) DoRun(f func(context.Context, Run)) (*Handle, error) {
 }
 
 // handle returns a handle that the engine does not know yet.
-func (p *Plan) handle() (*Handle, error) {
-	h := &Handle{
+func (p *Plan) handle() (h *Handle, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("schedule: the schedule panicked: %v", v)
+		}
+	}()
+	h = &Handle{
 		engine: p.engine, name: p.name, jitter: p.jitter, overlap: p.overlap, misfire: p.misfire, number: p.runs,
 	}
 	now := time.Unix(0, p.engine.clock.read(false))

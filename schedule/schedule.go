@@ -13,7 +13,7 @@ var ErrNever = errors.New("schedule: it never fires")
 type Schedule interface {
 	// Next returns the first instant strictly after the given one, or the zero time if there is none. It never decreases when its
 	// argument grows. It may be called concurrently. One that
-	// panics ends, in an engine.
+	// panics ends, in an engine; one that does so at once is refused by [Plan.Do].
 	Next(after time.Time) time.Time
 }
 

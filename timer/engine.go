@@ -3,6 +3,7 @@ package timer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -85,7 +86,7 @@ func (e *Engine) Now() time.Duration { return e.clock.Now() }
 
 // Resize changes the number of workers, which must be above 0. Callbacks that run are not disturbed. It does nothing to an engine
 // that was started with Unlimited workers, or with preallocated ones (ants.WithPreAlloc).
-func (e *Engine) Resize(workers int) { e.pool.Tune(workers) }
+func (e *Engine) Resize(workers int) { e.pool.Tune(min(workers, math.MaxInt32)) }
 
 // slab returns the map that an id points into, or nil.
 func (e *Engine) slab(id ID) *dualmap.Map {

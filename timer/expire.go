@@ -156,7 +156,7 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 		if r.group() == funcGroup {
 			e.f = s.funcs[o.Slot/funcChunk][o.Slot%funcChunk]
 		}
-		if next, again := s.followingLocked(m, r, deadline, b.now); again {
+		if next, again := s.followingLocked(m, r, deadline); again {
 			if !m.CompareAndSwap(o, deadline, next) {
 				continue
 			}
@@ -181,11 +181,12 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 	}
 }
 
-// followingLocked returns the deadline of a timer that comes after one that has expired, if there is one.
-func (s *shard) followingLocked(m *dualmap.Map, r ref, expired, now tick) (next tick, again bool) {
+// followingLocked returns the deadline of a timer that comes after one that has expired, if there is one. It reads the clock: the batch
+// may have waited long for a worker, and what passed meanwhile has passed.
+func (s *shard) followingLocked(m *dualmap.Map, r ref, expired tick) (next tick, again bool) {
 	x := s.extraLocked(m, r)
 	if x == nil {
 		return 0, false
 	}
-	return x.following(expired, now)
+	return x.following(expired, tickFloor(s.engine.clock.Now()))
 }

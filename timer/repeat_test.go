@@ -59,6 +59,26 @@ func TestFixedRateLate(t *testing.T) {
 	})
 }
 
+// So are those that passed while it waited for a worker: the run that comes late stands for them as well.
+func TestFixedRateWaitsForWorker(t *testing.T) {
+	bubble(t, timer.Config{}, func(e *fixture) {
+		t := e.t
+		var at []time.Duration
+		release := make(chan struct{})
+		e.armed(e.AfterFunc(0, func() { <-release }))
+		e.advance(resolution)
+		e.armed(e.RepeatFunc(time.Second, timer.FixedRate, func() { at = append(at, e.Now().Truncate(time.Millisecond)) }))
+		e.set(1500 * time.Millisecond) // due, and behind the busy worker
+		e.set(5500 * time.Millisecond)
+		close(release)
+		synctest.Wait()
+		e.set(6001 * time.Millisecond)
+		if got, want := fmt.Sprint(at), "[5.5s 6.001s]"; got != want {
+			t.Errorf("ran at %v, want %v", got, want)
+		}
+	})
+}
+
 func TestFixedDelay(t *testing.T) {
 	bubble(t, timer.Config{}, func(e *fixture) {
 		t := e.t

@@ -89,7 +89,7 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 		return 0, ErrFull
 	}
 	r := newRef(group, o.Slot)
-	if f != nil {
+	if group == funcGroup {
 		s.setFuncLocked(o.Slot, f)
 	}
 	if x != nil {

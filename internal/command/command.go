@@ -71,7 +71,8 @@ func inherited() []string {
 }
 
 // Run runs the program in a process group of its own, all of which is killed when ctx is done. The error says that it could not be started,
-// did not end in time, or ended with another exit code than 0. On Linux the program, but nothing that it has started, is also killed when this
+// did not end in time, or ended with another exit code than 0. What it leaves running when it ends goes on, and changes nothing of that; if
+// that holds its output open, Run waits a second for more. On Linux the program, but nothing that it has started, is also killed when this
 // process dies.
 func Run(ctx context.Context, c Command) (Result, error) {
 	if err := CheckDir(c.Dir); err != nil { // the system would say that the program is not there
@@ -94,16 +95,19 @@ func Run(ctx context.Context, c Command) (Result, error) {
 		}
 		return err
 	}
-	cmd.WaitDelay = time.Second // a child that has left the group may keep the output open
+	cmd.WaitDelay = time.Second // a child that goes on, or has left the group, may keep the output open
 	if err := cmd.Start(); err != nil {
 		return Result{}, err
 	}
 	err := cmd.Wait()
-	r := Result{Code: max(cmd.ProcessState.ExitCode(), 0), Output: string(out.text)}
-	if ctx.Err() != nil {
+	code := cmd.ProcessState.ExitCode()
+	switch {
+	case code == 0: // whatever became of its output and of ctx after that
+		err = nil
+	case code < 0 && ctx.Err() != nil:
 		err = fmt.Errorf("it did not end in time and was killed: %w", ctx.Err())
 	}
-	return r, err
+	return Result{Code: max(code, 0), Output: string(out.text)}, err
 }
 
 // Variable returns NAME=VALUE as it can stand in the environment.

@@ -121,7 +121,7 @@ func fullPlaybooks() []config.Playbook {
 				{
 					Name: "tell", Attempts: 5, Pause: 2 * time.Second, Timeout: 20 * time.Second,
 					Deliver: &config.StepDeliver{
-						As: "webhook", Endpoint: "ops", Queue: "pager", Body: []byte(`{"list":[1.5,true,null],"n":12,"text":"${device}"}`),
+						As: "webhook", Endpoint: "ops", Queue: "pager", Body: []byte(`{"text":"${device}","n":12,"list":[1.5,true,null]}`),
 					},
 				},
 				{Name: "there", After: []string{}, Deliver: &config.StepDeliver{URL: "https://ops.example/x"}},

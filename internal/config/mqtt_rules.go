@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -144,8 +145,9 @@ func equal(d *strictyaml.Reader, all *[]any, path string, n ast.Node) {
 	case *ast.BoolNode:
 		*all = append(*all, strings.EqualFold(text, "true"))
 	case *ast.IntegerNode, *ast.FloatNode:
-		number, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
-		if err != nil {
+		digits := strings.ReplaceAll(text, "_", "")
+		number, err := strconv.ParseFloat(digits, 64)
+		if err != nil || !json.Valid([]byte(digits)) { // as 0123, which is another number in YAML
 			d.Fail(path, n, "%s is not a number of JSON; put a text in quotes", strictyaml.Quote(text))
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
@@ -217,7 +216,7 @@ func deliver(d *strictyaml.Reader, s *Step, as string) strictyaml.Setter {
 			{Key: "endpoint", Set: strictyaml.Value(d, &s.Deliver.Endpoint, parseName)},
 			{Key: "url", Set: strictyaml.Value(d, &s.Deliver.URL, parseURL)},
 			{Key: "queue", Set: strictyaml.Value(d, &s.Deliver.Queue, parseName)},
-			{Key: "body", Set: jsonValue(d, &s.Deliver.Body)},
+			{Key: "body", Set: strictyaml.JSON(d, &s.Deliver.Body)},
 		})(path, n)
 	}
 }
@@ -251,20 +250,6 @@ func texts(d *strictyaml.Reader, all *[]string, what string) strictyaml.Setter {
 		}
 		for i, item := range d.Items(path, n) {
 			one(strictyaml.Element(path, i), item)
-		}
-	}
-}
-
-// jsonValue stores any value as JSON.
-func jsonValue(d *strictyaml.Reader, into *json.RawMessage) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		var value any
-		err := yaml.NodeToValue(n, &value)
-		if err == nil {
-			*into, err = json.Marshal(value)
-		}
-		if err != nil {
-			d.Fail(path, n, "it cannot be written as JSON: %v", err)
 		}
 	}
 }
