@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/ear"
 )
 
 // enrolling is how many accepted connections may be on their way into an event loop.
@@ -48,16 +49,29 @@ func (g *Gateway) listen(ctx context.Context) error {
 			g.addrs = append(g.addrs, addr)
 			continue
 		}
-		l, err := lc.Listen(ctx, "tcp", at.Address)
+		d, err := newDoor(ctx, &lc, at)
 		if err != nil {
 			g.udp.close()
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)
 		}
-		g.addrs = append(g.addrs, l.Addr())
-		g.doors = append(g.doors, &door{Listener: at, listener: l.(*net.TCPListener)})
+		g.addrs = append(g.addrs, d.tcp.Addr())
+		g.doors = append(g.doors, d)
 	}
 	return nil
+}
+
+// newDoor binds the address of a listener.
+func newDoor(ctx context.Context, lc *net.ListenConfig, at Listener) (*door, error) {
+	l, err := lc.Listen(ctx, "tcp", at.Address)
+	if err != nil {
+		return nil, err
+	}
+	counted, err := ear.Count(l)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &door{Listener: at, tcp: l.(*net.TCPListener), listener: counted}, nil
 }
 
 func (g *Gateway) closeListeners() {
@@ -73,7 +87,6 @@ func (g *Gateway) closeListeners() {
 //
 // gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors run out.
 func (g *Gateway) accept(ctx context.Context, d *door) error {
-	l := d.listener
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
 	results := make(chan enrolled, enrolling) // closed below; what is in it is on its way into a loop
 	var settled sync.WaitGroup
@@ -81,11 +94,10 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 	defer settled.Wait()
 	defer close(results)
 	for pause := time.Duration(0); ; {
-		c, err := l.AcceptTCP()
+		c, err := d.listener.Accept()
 		if err == nil {
 			pause = 0
-			d.accepted.Add(1)
-			results <- g.admit(ctx, d, c)
+			results <- g.admit(ctx, d, c.(*net.TCPConn))
 			if limit.Wait(ctx) != nil {
 				return nil
 			}
@@ -96,7 +108,7 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 		}
 		g.counts.acceptErrors.Add(1)
 		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-			g.turnAway(l)
+			g.turnAway(d.tcp)
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		g.warnAccept(err)
@@ -110,7 +122,7 @@ func (g *Gateway) accept(ctx context.Context, d *door) error {
 
 // enrolled is a connection on its way into an event loop; the zero one was refused, or is served by none.
 type enrolled struct {
-	talk    *talk
+	conn    *conn
 	address netip.Addr
 	result  <-chan gnet.RegisteredResult
 }
@@ -146,22 +158,29 @@ func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) enrolled {
 		_ = c.Close()
 		return enrolled{}
 	}
-	return enrolled{&served.talk, addr, result}
+	return enrolled{served, addr, result}
 }
 
 // settle waits for the connections to be in an event loop, in their order, and counts those that did not make it.
 func (g *Gateway) settle(d *door, results <-chan enrolled) {
 	for e := range results {
 		if e.result != nil {
-			if r := <-e.result; r.Err != nil {
+			err := (<-e.result).Err
+			if err == nil && !e.conn.opened {
+				err = errNotWatched
+			}
+			if err != nil {
 				g.counts.enrollErrors.Add(1)
-				g.left(e.talk, e.address)
-				g.warnAccept(r.Err)
+				g.left(&e.conn.talk, e.address)
+				g.warnAccept(err)
 			}
 		}
-		d.settled.Add(1)
+		d.listener.Settle()
 	}
 }
+
+// errNotWatched is for a connection that gnet has closed without a word because epoll_ctl(2) did not take it: it says so in no result.
+var errNotWatched = errors.New("the kernel does not watch more connections (fs.epoll.max_user_watches)")
 
 // refuse tells a client why it is not let in. It does not wait for it.
 func (g *Gateway) refuse(d *door, c *net.TCPConn, why string) {

@@ -103,10 +103,7 @@ func (a *asker) run(ctx context.Context) error {
 		}
 		for taken := a.take(); len(taken) > 0; taken = a.take() {
 			for l, some := range taken {
-				ask := runnable(func() { a.ask(some) })
-				if l == nil {
-					ask()
-				} else if err := l.events.Execute(ctx, ask); err != nil {
+				if err := l.soon(ctx, func() { a.ask(some) }); err != nil {
 					return fmt.Errorf("gateway: ask devices: %w", err)
 				}
 			}

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
-
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
@@ -101,14 +99,12 @@ func (cl *closer) run(ctx context.Context) error {
 		}
 		for taken := cl.take(); len(taken) > 0; taken = cl.take() {
 			for l, endings := range byLoop(taken) {
-				finish := runnable(func() {
+				err := l.soon(ctx, func() {
 					for _, e := range endings {
 						e.carrier.finish(e)
 					}
 				})
-				if l == nil {
-					finish()
-				} else if err := l.events.Execute(ctx, finish); err != nil && ctx.Err() == nil { // else the loops may have ended before this
+				if err != nil {
 					return fmt.Errorf("gateway: close connections: %w", err)
 				}
 			}
@@ -129,17 +125,6 @@ func byLoop(endings []ending) map[*loop][]ending {
 	}
 	return m
 }
-
-// runnable makes a func a gnet.Runnable.
-type runnable func()
-
-// Run implements gnet.Runnable.
-func (f runnable) Run(context.Context) error {
-	f()
-	return nil
-}
-
-var _ gnet.Runnable = runnable(nil)
 
 // formatted is a message that is put together only if it is logged.
 type formatted struct {

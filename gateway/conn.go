@@ -29,6 +29,7 @@ type conn struct {
 	loop     *loop
 	door     *door
 	gnet     gnet.Conn // nil once the connection is closed
+	opened   bool      // it was in the loop; read by settle as well, once that has the result
 	deadline timer.ID  // of the hello, then of the next input if IdleTimeout is set
 }
 
@@ -56,7 +57,7 @@ const whySilence = "silence"
 // open begins to serve the connection.
 func (c *conn) open(gc gnet.Conn) {
 	g := c.loop.gateway
-	c.gnet = gc
+	c.gnet, c.opened = gc, true
 	_ = unix.SetsockoptInt(gc.Fd(), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
 	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() {
 		g.counts.handshakeTimeouts.Add(1)

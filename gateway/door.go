@@ -4,12 +4,10 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/ear"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -22,44 +20,14 @@ const (
 	nextKnock = 50 * time.Millisecond
 )
 
-// door is a listener, what is spoken at it, and how many have come in through it.
+// door is a listener, what is spoken at it, and how many have come in through it. A connection is settled once it is in an event loop, on the
+// way to a handshake, or refused.
 type door struct {
 	Listener
 
-	listener *net.TCPListener
+	tcp      *net.TCPListener
+	listener *ear.Listener // the same one
 	source   *liveness.Source
-
-	accepted atomic.Uint64
-	settled  atomic.Uint64 // in an event loop, on the way to a handshake, or refused
-}
-
-// waiting returns how many connections wait to be accepted. The kernel tells it of a listening socket in tcpi_unacked (Linux,
-// tcp_get_info).
-func (d *door) waiting() uint64 {
-	n := uint64(0)
-	raw, err := d.listener.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) { // it fails when the listener is closed: nobody waits any more
-		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			n = uint64(info.Unacked)
-		}
-	})
-	return n
-}
-
-// asked returns how many will be settled once all are in who wait now, or are on the way into an event loop or, over TLS, to their
-// handshakes.
-func (d *door) asked() uint64 {
-	waiting := d.waiting() // first: who is accepted in between is counted twice rather than not at all
-	return d.accepted.Load() + waiting
-}
-
-// entered says whether all are in who waited when asked returned that number.
-func (d *door) entered(asked uint64) bool {
-	accepted := d.accepted.Load()
-	return d.settled.Load() >= asked || d.waiting() == 0 && d.settled.Load() >= accepted && accepted == d.accepted.Load()
 }
 
 // knocks are those who waited at doors, in the order of the instants at which they did. One goroutine uses them.
@@ -82,7 +50,7 @@ func (ks *knocks) note(now time.Time, listened time.Duration) {
 	}
 	k := knock{at: now, listened: listened}
 	for _, d := range ks.doors {
-		k.asked = append(k.asked, d.asked())
+		k.asked = append(k.asked, d.listener.Asked())
 	}
 	ks.first = append(ks.first, k)
 }
@@ -100,7 +68,7 @@ func (ks *knocks) entered(now time.Time) time.Duration {
 // in says whether all are in who waited then.
 func (ks *knocks) in(k knock) bool {
 	for i, d := range ks.doors {
-		if !d.entered(k.asked[i]) {
+		if !d.listener.Entered(k.asked[i]) {
 			return false
 		}
 	}

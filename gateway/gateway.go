@@ -42,6 +42,10 @@ type Gateway struct {
 	secure    *secure // nil without TLS
 	udp       udp
 
+	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
+	over   bool          // nothing more is
+	ended  chan struct{} // closed once the event loops have ended
+
 	connections atomic.Int64 // accepted and not yet closed
 	closing     atomic.Bool  // the end of connections is the gateway's doing, not the devices'
 	counts      counters
@@ -55,7 +59,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry}
+	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, ended: make(chan struct{})}
 	g.closer.init(cfg.CloseRate)
 	g.asker.init(cfg.ProbeRate, &g.counts)
 	g.holds.init(registry)
@@ -145,10 +149,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		if g.secure != nil {
 			g.secure.stop()
 		}
-		if err := engine.Stop(); err != nil {
-			return fmt.Errorf("gateway: stop event loops: %w", err)
-		}
-		return nil
+		return g.stopLoops(engine)
 	})
 	return group.Wait()
 }

@@ -334,14 +334,12 @@ func settle(ctx context.Context, answers []holding, committed bool) error {
 		byLoop[a.where()] = append(byLoop[a.where()], a)
 	}
 	for l, some := range byLoop {
-		all := runnable(func() {
+		err := l.soon(ctx, func() {
 			for _, a := range some {
 				a.settled(a.answer, committed)
 			}
 		})
-		if l == nil {
-			all()
-		} else if err := l.events.Execute(ctx, all); err != nil && ctx.Err() == nil {
+		if err != nil {
 			return fmt.Errorf("gateway: let answers go: %w", err)
 		}
 	}

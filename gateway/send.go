@@ -184,8 +184,8 @@ func explain(err error) error {
 	return err
 }
 
-// run calls f on an event loop, or at once if there is none, and waits for it. If ctx is done before f began, f is not called, and the
-// error is why.
+// run calls f on an event loop, or at once if there is none, and waits for it. If ctx is done before f began, or the loop ends, f is not
+// called, and the error is why.
 func run(ctx context.Context, l *loop, f func()) error {
 	if l == nil {
 		if ctx.Err() != nil {
@@ -196,22 +196,25 @@ func run(ctx context.Context, l *loop, f func()) error {
 	}
 	var taken atomic.Bool // by the loop, or by us to give up
 	done := make(chan struct{})
-	err := l.events.Execute(ctx, runnable(func() {
+	err := l.execute(ctx, func() {
 		defer close(done)
 		if taken.CompareAndSwap(false, true) {
 			f()
 		}
-	}))
+	})
 	if err != nil {
-		return fmt.Errorf("%w: the gateway has ended: %w", ErrNotConnected, err)
+		return fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-l.gateway.ended:
+		err = fmt.Errorf("%w: %w", ErrNotConnected, errEnded)
 	}
 	if taken.CompareAndSwap(false, true) {
-		return context.Cause(ctx)
+		return err
 	}
 	<-done
 	return nil

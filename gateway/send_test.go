@@ -353,3 +353,31 @@ func TestTooLongForAProtocol(t *testing.T) {
 		}
 	}
 }
+
+// TestSendAtTheEnd: no message is waited for that nobody can write any more, because the gateway ends.
+func TestSendAtTheEnd(t *testing.T) {
+	for range 20 {
+		r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
+		d := r.dial()
+		d.say("HELLO a\n")
+		d.expect("OK 1…")
+		go func() { _, _ = io.Copy(io.Discard, d.conn) }()
+		var begun, sending sync.WaitGroup
+		for range 8 {
+			begun.Add(1)
+			sending.Go(func() {
+				_, err := r.gateway.Send(context.WithoutCancel(t.Context()), "a", []byte("text"), false)
+				begun.Done()
+				for err == nil {
+					_, err = r.gateway.Send(context.WithoutCancel(t.Context()), "a", []byte("text"), false)
+				}
+				if !errors.Is(err, gateway.ErrNotConnected) {
+					t.Errorf("Send: %v", err)
+				}
+			})
+		}
+		begun.Wait()
+		r.stop()
+		sending.Wait()
+	}
+}

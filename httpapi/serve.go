@@ -44,7 +44,10 @@ func (a *API) Serve(ctx context.Context, listener net.Listener) error {
 
 func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	server := a.server(ctx)
-	limited := a.sockets.Limit(listener, a.config.MaxConnections)
+	limited, err := a.sockets.Limit(listener, a.config.MaxConnections)
+	if err != nil {
+		return errors.Join(fmt.Errorf("httpapi: %w", err), listener.Close())
+	}
 	defer a.sockets.Stop()
 	failed := make(chan error, 1) // room for the one error; closed after it
 	go func() {
@@ -62,8 +65,7 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	}
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	err := server.Shutdown(stopCtx)
-	if err != nil {
+	if err := server.Shutdown(stopCtx); err != nil {
 		a.config.Logger.Warn("connections cut off", "after", shutdownTimeout)
 		_ = server.Close()
 	}

@@ -99,7 +99,7 @@ type probe struct {
 	stage    stage
 	began    time.Time     // when the stage did
 	named    time.Duration // what has passed when the probe is through
-	asked    []uint64      // connections that are in when all are that waited
+	asked    []uint64      // of each listener, what it is asked for to know that all are in that waited
 	unread   []unread
 	cost     time.Duration // what it took to find them
 	again    time.Duration // what it took to look again

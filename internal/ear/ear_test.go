@@ -158,7 +158,10 @@ func TestUnread(t *testing.T) {
 
 func TestUnaccepted(t *testing.T) {
 	sockets := ear.NewSockets()
-	l := sockets.Limit(listen(t), 1)
+	l, err := sockets.Limit(listen(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, _ := run(t, sockets, nil)
 	first, _ := pair(t, l)
 	s.goesOn(t)

@@ -3,7 +3,6 @@ package ear
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -19,17 +18,15 @@ const (
 // Limit returns a listener whose connections are tracked, and which has at most n of them open at a time, and one that waits for a place.
 // For that one a connection is closed on which no request is under way: the one that has been idle longest, for some time at least. Say
 // with [Conn.Begin] and [Conn.End] when a request is under way.
-func (s *Sockets) Limit(l net.Listener, n int) net.Listener {
-	limited := &limitListener{
-		Listener: l, fd: descriptorOf(l), places: make(chan struct{}, n), closed: make(chan struct{}), sockets: s,
+//
+// It fails if there are no descriptors.
+func (s *Sockets) Limit(l net.Listener, n int) (net.Listener, error) {
+	counted, err := Count(l)
+	if err != nil {
+		return nil, err
 	}
-	if _, known := queued(limited.fd); !known {
-		s.Listen(l)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.limited = append(s.limited, limited)
-	return limited
+	s.Listen(counted)
+	return &limitListener{Listener: counted, places: make(chan struct{}, n), closed: make(chan struct{}), sockets: s}, nil
 }
 
 // Crowded reports whether a connection waits for a place.
@@ -98,15 +95,12 @@ func (s *Sockets) longestIdle() *Conn {
 }
 
 type limitListener struct {
-	net.Listener
+	*Listener
 
-	fd       int           // -1 if the kernel cannot be asked about it
-	places   chan struct{} // holds a token for each open connection; never closed
-	closed   chan struct{} // closed by Close
-	sockets  *Sockets
-	accepted atomic.Uint64 // connections that have a place, or had one
-	waits    atomic.Bool   // an accepted connection has none yet
-	once     sync.Once
+	places  chan struct{} // holds a token for each open connection; never closed
+	closed  chan struct{} // closed by Close
+	sockets *Sockets
+	once    sync.Once
 }
 
 // Accept waits for a connection, and for a place for it. One that waits is tracked already: what it says is unread.
@@ -115,8 +109,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.waits.Store(true)
-	defer l.waits.Store(false)
+	defer l.Settle()
 	placed := false
 	tracked := l.sockets.track(c, func() {
 		if placed {
@@ -129,7 +122,6 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 	placed = true
 	tracked.idleSince.Store(int64(time.Since(l.sockets.began)))
-	l.accepted.Add(1)
 	return tracked, nil
 }
 
@@ -154,25 +146,6 @@ func (l *limitListener) place() bool {
 			return false
 		}
 	}
-}
-
-// asked returns how many connections will have had a place once all have that wait for one now. Who is let in meanwhile is counted twice
-// rather than not at all.
-func (l *limitListener) asked() uint64 {
-	waiting, _ := queued(l.fd)
-	if l.waits.Load() {
-		waiting++
-	}
-	return l.accepted.Load() + waiting
-}
-
-// entered reports whether all have a place that waited when asked returned that number.
-func (l *limitListener) entered(asked uint64) bool {
-	if l.accepted.Load() >= asked {
-		return true
-	}
-	waiting, _ := queued(l.fd)
-	return waiting == 0 && !l.waits.Load()
 }
 
 // Close closes the listener; the connections stay open.

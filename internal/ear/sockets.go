@@ -15,11 +15,10 @@ type Sockets struct {
 	crowded atomic.Bool   // a connection waits for a place
 	evicted atomic.Uint64 // connections that were closed for one that waited
 
-	mu        sync.Mutex       // guards the fields below, and keeps the descriptors from being closed
-	listeners []int            // descriptors of those of which it is known only whether connections wait
-	limited   []*limitListener // those of which it is known how many do
-	open      map[int]*Conn    // by descriptor
-	fds       []int            // room for a question
+	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
+	listeners []*Listener   // where connections come from
+	open      map[int]*Conn // by descriptor
+	fds       []int         // room for a question
 	poller    poller
 	watch     watch
 }
@@ -47,7 +46,7 @@ type unread struct {
 	reads uint64 // how often it was read from before that was found
 }
 
-// descriptorOf returns the descriptor of a connection or listener, -1 for what has none, as a pipe in memory.
+// descriptorOf returns the descriptor of a connection, -1 for what has none, as a pipe in memory.
 func descriptorOf(of any) int {
 	descriptor := -1
 	if c, ok := of.(syscall.Conn); ok {
@@ -58,20 +57,18 @@ func descriptorOf(of any) int {
 	return descriptor
 }
 
-// Listen says where connections come from, too, until Stop is called, which must be before the listener is closed.
-func (s *Sockets) Listen(l net.Listener) {
+// Listen says where connections come from, too, until Stop is called. Whoever accepts settles a connection once it is tracked.
+func (s *Sockets) Listen(l *Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if fd := descriptorOf(l); fd >= 0 {
-		s.listeners = append(s.listeners, fd)
-	}
+	s.listeners = append(s.listeners, l)
 }
 
 // Stop says that no more come from anywhere.
 func (s *Sockets) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners, s.limited = nil, nil
+	s.listeners = nil
 }
 
 // Track adds a connection, until it is closed through what is returned. It must be read and closed through that only.
@@ -99,32 +96,23 @@ func (s *Sockets) remove(c *Conn) {
 	}
 }
 
-// asked notes in room how many connections each limited listener will have let in once all are in that wait now.
+// asked notes in room what to ask each listener for, to know when all connections are in that wait now.
 func (s *Sockets) asked(room []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	room = room[:0]
-	for _, l := range s.limited {
-		room = append(room, l.asked())
+	for _, l := range s.listeners {
+		room = append(room, l.Asked())
 	}
 	return room
 }
 
-// entered reports whether all connections are in that waited when asked returned those numbers. Of a listener of which it is not known how
-// many wait, nobody does.
+// entered reports whether all connections are in that waited when asked returned those numbers.
 func (s *Sockets) entered(asked []uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, l := range s.limited {
-		if i < len(asked) && !l.entered(asked[i]) {
-			return false
-		}
-	}
-	if !s.poller.ask(s.listeners) {
-		return true
-	}
-	for i := range s.listeners {
-		if s.poller.readable(i) {
+	for i, l := range s.listeners {
+		if i < len(asked) && !l.Entered(asked[i]) {
 			return false
 		}
 	}

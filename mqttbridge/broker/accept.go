@@ -22,10 +22,11 @@ const (
 // accept lets connections in until the listener is closed.
 func (b *Broker) accept(ctx context.Context) {
 	for pause := time.Duration(0); ; {
-		tcp, err := b.listener.AcceptTCP()
+		c, err := b.listener.Accept()
 		if err == nil {
 			pause = 0
-			b.admit(tcp)
+			b.admit(c.(*net.TCPConn))
+			b.listener.Settle()
 			continue
 		}
 		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
@@ -76,9 +77,9 @@ func (b *Broker) admit(tcp *net.TCPConn) {
 // spare descriptor for the moment. It says whether there was one.
 func (b *Broker) turnAway() bool {
 	_ = b.spare.Close()
-	_ = b.listener.SetDeadline(time.Now().Add(time.Millisecond))
-	tcp, err := b.listener.AcceptTCP()
-	_ = b.listener.SetDeadline(time.Time{})
+	_ = b.tcp.SetDeadline(time.Now().Add(time.Millisecond))
+	tcp, err := b.tcp.AcceptTCP()
+	_ = b.tcp.SetDeadline(time.Time{})
 	if err == nil {
 		b.counts.reject(Full)
 		_ = tcp.SetLinger(0)

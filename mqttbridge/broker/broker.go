@@ -30,7 +30,8 @@ type Broker struct {
 	source   *liveness.Source
 	server   *mqtt.Server
 	inline   *mqtt.Client // publishes for the program
-	listener *net.TCPListener
+	tcp      *net.TCPListener
+	listener *ear.Listener // the same one
 	sockets  *ear.Sockets
 	ear      *ear.Ear
 	closer   closer
@@ -61,20 +62,31 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Broker,
 	if err := b.newServer(); err != nil {
 		return nil, err
 	}
-	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", cfg.Listen)
-	if err != nil {
+	if err := b.listen(ctx); err != nil {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	b.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
 		Name: cfg.Source, MaxGap: cfg.MaxGap, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax,
 	})
 	if err != nil {
-		_ = l.Close()
+		_ = b.listener.Close()
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	b.listener = l.(*net.TCPListener)
 	b.ear = ear.New(b.source, b.sockets, nil)
 	return b, nil
+}
+
+// listen binds the address.
+func (b *Broker) listen(ctx context.Context) error {
+	l, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", b.config.Listen)
+	if err != nil {
+		return err
+	}
+	if b.listener, err = ear.Count(l); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	b.tcp = l.(*net.TCPListener)
+	return nil
 }
 
 // newServer makes what speaks the protocol. It starts nothing.
