@@ -106,16 +106,17 @@ func (p *pacing) next(now time.Time, l load, longest time.Duration) uint8 {
 // pacer keeps the pace of the fleet.
 type pacer struct {
 	step    atomic.Uint32 // that devices are to be told
-	changed atomic.Int64  // when that began, Unix time in ns
+	changed atomic.Int64  // when that began, ns since the pacer did: the time of day may be set back
 	longest atomic.Int64  // interval that any was told since, ns
 	calmFor atomic.Int64  // ns
 	seed    maphash.Seed
+	began   time.Time
 
 	fixed, weight atomic.Uint64 // of devices over TLS, see loopCounters
 }
 
 func (p *pacer) init() {
-	p.seed = maphash.MakeSeed()
+	p.seed, p.began = maphash.MakeSeed(), time.Now()
 	p.calmFor.Store(int64(time.Minute))
 }
 
@@ -183,9 +184,7 @@ func (g *Gateway) keepPace(ctx context.Context) error {
 		if p.next(now.at, l, time.Duration(g.pacer.longest.Load())) == was {
 			continue
 		}
-		g.pacer.longest.Store(0)
-		g.pacer.changed.Store(now.at.UnixNano())
-		g.pacer.step.Store(uint32(p.step))
+		g.pacer.set(now.at, p.step)
 		g.log.Warn("devices are told another interval, as far as their protocols and policies let them; what they were told before times the factor",
 			"factor", factor(p.step), "beats_per_second", math.Round(l.at(was)), "expected", math.Round(l.at(p.step)), "max_beat_rate", g.config.MaxBeatRate)
 	}
@@ -296,10 +295,17 @@ func (g *Gateway) furthest(base liveness.Policy) uint8 {
 	return step
 }
 
+// set makes a step the one that devices are to be told.
+func (p *pacer) set(now time.Time, step uint8) {
+	p.longest.Store(0)
+	p.changed.Store(int64(now.Sub(p.began)))
+	p.step.Store(uint32(step))
+}
+
 // turn says whether it is a device's turn to be told a longer interval.
 func (p *pacer) turn(id string, now time.Time, interval time.Duration) bool {
 	share := float64(maphash.String(p.seed, id)>>11) / (1 << 53)
-	return hasTurn(share, time.Duration(now.UnixNano()-p.changed.Load()), interval)
+	return hasTurn(share, now.Sub(p.began)-time.Duration(p.changed.Load()), interval)
 }
 
 // hasTurn says whether a device with a share, from 0 to 1, has its turn some time after the step changed. If all were told with their next

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/holter-iot/holter/liveness"
 )
@@ -214,5 +215,27 @@ func TestPaceTally(t *testing.T) {
 	}
 	if got := (paceTally{at, 1, 2}).since(paceTally{at, 1, 2}); got.fixed != 0 || got.free != 0 {
 		t.Errorf("load = %+v", got)
+	}
+}
+
+// setBack returns the same instant by a clock whose time of day was set back by seconds.
+func setBack(t time.Time, seconds uint64) time.Time {
+	const nanoBits = 30 // time.Time: below the seconds, which are below a bit that says that there is a monotonic reading
+	*(*uint64)(unsafe.Pointer(&t)) -= seconds << nanoBits
+	return t
+}
+
+// Devices have their turn also when the time of day was set back meanwhile.
+func TestTurnsAfterTheClockWasSetBack(t *testing.T) {
+	var p pacer
+	p.init()
+	now := time.Now()
+	p.set(now, 2)
+	later := setBack(now.Add(time.Hour), 24*60*60)
+	if since := later.Sub(now); since != time.Hour || !later.Before(now.Add(2*time.Hour)) || later.Unix() >= now.Unix() {
+		t.Fatalf("the clock was not set back: %v, %v later", later, since)
+	}
+	if !p.turn("a", later, time.Minute) {
+		t.Error("an hour later it is not the turn of a device to be told an interval of a minute")
 	}
 }
