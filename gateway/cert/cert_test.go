@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/testcert"
@@ -237,6 +239,38 @@ func TestReload(t *testing.T) {
 	}
 	if _, err := served(t, config, ca, device); err == nil {
 		t.Error("a device of an authority that is no longer known was let in")
+	}
+}
+
+// Files that changed and could not be read, for a reason that is not their own, are loaded as soon as they can be.
+func TestReloadLater(t *testing.T) {
+	ca := testcert.New(t)
+	f := files(t)
+	f.Clients = ""
+	server(t, ca, f, "first")
+	r, err := cert.New(f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server(t, ca, f, "second")
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	failed := r.Look()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(failed, unix.EMFILE) || r.Leaf().Subject.CommonName != "first" {
+		t.Errorf("Look() without descriptors = %v, serving %q", failed, r.Leaf().Subject.CommonName)
+	}
+	if err := r.Look(); err != nil || r.Leaf().Subject.CommonName != "second" {
+		t.Errorf("Look() with descriptors = %v, serving %q", err, r.Leaf().Subject.CommonName)
 	}
 }
 

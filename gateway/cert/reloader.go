@@ -21,7 +21,7 @@ type Reloader struct {
 	current atomic.Pointer[tls.Config]
 
 	mu     sync.Mutex // guards the fields below, and lets one look at a time
-	seen   [3]mark    // of what was loaded last, or found broken
+	seen   [3]mark    // of what was loaded last
 	broken error      // what is wrong with the files; nil if nothing is
 }
 
@@ -91,19 +91,22 @@ func (r *Reloader) Run(ctx context.Context) error {
 	}
 }
 
-// Look loads the files if one of them changed since they were looked at last. It returns the error of [Load] if they are broken, the same
-// look after look: then what was loaded before goes on.
+// Look loads the files if one of them changed since they were loaded last. It returns the error of [Load] if they cannot be: then what was
+// loaded before stays in use, and the next look tries again, for the cause may lie elsewhere than in the files.
 func (r *Reloader) Look() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	marks := r.files.marks()
-	if marks == r.seen {
-		return r.broken
+	if marks == r.seen && r.broken == nil {
+		return nil
 	}
-	r.seen = marks
 	c, err := Load(r.files)
-	r.broken = err
+	before := r.broken
+	r.seen, r.broken = marks, err
 	if err != nil {
+		if before != nil && before.Error() == err.Error() { // it was said
+			return err
+		}
 		leaf := r.Leaf()
 		r.log.Warn("new certificates cannot be used; those from before stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
 		return err
