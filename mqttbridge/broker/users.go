@@ -50,7 +50,8 @@ type Users struct {
 
 	mu     sync.Mutex // guards the fields below
 	looked time.Time
-	seen   os.FileInfo
+	seen   os.FileInfo // of what was read last, right or wrong
+	wrong  string      // what is wrong with the file, and was logged
 	users  map[string]user
 	right  map[[32]byte]time.Time // passwords, and until when they count as right
 	checks map[[32]byte]*check    // passwords that are being checked
@@ -87,22 +88,40 @@ func NewUsers(path string, logger *slog.Logger) (*Users, error) {
 		places: make(chan struct{}, checks), queue: make(chan struct{}, checks+waitingLogins),
 	}
 	_, _ = rand.Read(u.pepper[:]) // it never fails
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("broker: users file: %w", err)
-	}
-	if u.users, err = readUsers(path); err != nil {
+	var err error
+	if u.users, u.seen, err = loadUsers(path); err != nil {
 		return nil, err
 	}
-	u.seen, u.looked = info, time.Now()
+	u.looked = time.Now()
 	return u, nil
 }
 
-func readUsers(path string) (map[string]user, error) {
+// errChanging is why a users file is read again a little later.
+var errChanging = errors.New("it is just being written; try again")
+
+// loadUsers reads a file. seen is nil if it is to be read again in any case.
+func loadUsers(path string) (users map[string]user, seen os.FileInfo, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("broker: users file: %w", err)
+	}
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("broker: users file: %w", err)
+		return nil, nil, fmt.Errorf("broker: users file: %w", err)
 	}
+	if now, err := os.Stat(path); err != nil || !same(now, info) {
+		return nil, nil, fmt.Errorf("broker: users file %s: %w", path, errChanging)
+	}
+	users, err = parseUsers(path, file)
+	return users, info, err
+}
+
+// same reports whether a file is, by all signs, the one that was seen before.
+func same(info, seen os.FileInfo) bool {
+	return seen != nil && info.ModTime().Equal(seen.ModTime()) && info.Size() == seen.Size() && os.SameFile(info, seen)
+}
+
+func parseUsers(path string, file []byte) (map[string]user, error) {
 	if len(file) > maxUsersFile {
 		return nil, fmt.Errorf("broker: users file %s has %d bytes, want at most %d", path, len(file), maxUsersFile)
 	}
@@ -283,21 +302,20 @@ func (u *Users) lookLocked(now time.Time) {
 		return
 	}
 	u.looked = now
-	info, err := os.Stat(u.path)
-	if err == nil && info.ModTime().Equal(u.seen.ModTime()) && info.Size() == u.seen.Size() && os.SameFile(info, u.seen) {
+	if info, err := os.Stat(u.path); err == nil && same(info, u.seen) {
 		return
 	}
-	var users map[string]user
-	if err == nil {
-		u.seen = info
-		users, err = readUsers(u.path)
-	}
-	if err != nil {
+	users, seen, err := loadUsers(u.path)
+	u.seen = seen
+	switch {
+	case errors.Is(err, errChanging): // the next time
+	case err != nil && err.Error() != u.wrong:
+		u.wrong = err.Error()
 		u.log.Warn("the users file changed and cannot be read; those who stood in it before may still connect", "error", err)
-		return
+	case err == nil:
+		u.users, u.wrong = users, ""
+		u.log.Info("users file read", "path", u.path, "users", len(users))
 	}
-	u.users = users
-	u.log.Info("users file read", "path", u.path, "users", len(users))
 }
 
 func (u *Users) isRight(key [32]byte) bool {
