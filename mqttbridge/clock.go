@@ -2,6 +2,7 @@ package mqttbridge
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ type clock struct {
 	silent   bool // and nothing comes from it since
 	gap      bool // a message was dropped
 	pulsed   time.Time
-	number   uint64 // of the latest watermark
+	number   uint64 // of the latest watermark; they begin anywhere, so that one of another bridge, or life, shows nothing
 	probes   []probe
 	slow     time.Duration // the longest time that a watermark took of late
 	slowAt   time.Time
@@ -62,7 +63,7 @@ type mark struct {
 }
 
 func newClock(registry *liveness.Registry, cfg *Config) (*clock, error) {
-	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear)}
+	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear), number: rand.Uint64()} //nolint:gosec // no secret
 	main, err := c.add(cfg.Name, "")
 	c.main = main
 	return c, err

@@ -44,7 +44,9 @@ func (b *Bridge) work(ctx context.Context) {
 		select {
 		case <-b.queue.ready:
 		case <-ctx.Done():
-			return
+			if waiting, _ := b.queue.depth(); waiting == 0 {
+				return
+			}
 		}
 	}
 }
