@@ -95,11 +95,6 @@ func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensor
 		return batch
 	}
 	k, e := ofView(v)
-	if v.State == liveness.Pending { // its latest event is not in the log yet, and nobody is to be told before it is
-		k.seq--
-		r.devices[v.ID] = k
-		return batch
-	}
 	k.listed = true
 	r.devices[v.ID] = k
 	if r.cfg.HomeAssistant {
