@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -12,16 +13,17 @@ import (
 
 // publication is a message that is to be retained; without a payload it clears what is retained.
 type publication struct {
+	device  string // "" for what is of none
 	topic   string
 	payload []byte
 }
 
-// seed makes topics into numbers.
+// seed makes devices into numbers.
 //
 //nolint:gochecknoglobals // never changes
 var seed = maphash.MakeSeed()
 
-// publish publishes a batch: the messages of a topic one after the other, those of others beside them. It returns when all are
+// publish publishes a batch: the messages of a device one after the other, those of others beside them. It returns when all are
 // acknowledged, or with the first error.
 func (r *Reporter) publish(ctx context.Context, batch []publication) error {
 	workers := min(r.cfg.Window, len(batch))
@@ -30,7 +32,7 @@ func (r *Reporter) publish(ctx context.Context, batch []publication) error {
 	}
 	shares := make([][]*publication, workers)
 	for i := range batch {
-		at := maphash.String(seed, batch[i].topic) % uint64(workers)
+		at := maphash.String(seed, cmp.Or(batch[i].device, batch[i].topic)) % uint64(workers)
 		shares[at] = append(shares[at], &batch[i])
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -105,7 +107,7 @@ func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensor
 	}
 	topic := StateTopic(r.cfg.Prefix, v.ID)
 	if s, ok := retained(v.ID, states[topic]); !ok || !s.says(k) {
-		batch = append(batch, publication{topic, payload(k, &e, r.cfg.Node, false)})
+		batch = append(batch, publication{v.ID, topic, payload(k, &e, r.cfg.Node, false)})
 	}
 	return batch
 }
@@ -115,7 +117,7 @@ func (r *Reporter) stale(batch []publication, states, sensors map[string][]byte)
 	for topic, p := range sensors {
 		if id, ours := discovered(r.cfg.Prefix, r.cfg.DiscoveryPrefix, topic, p); ours {
 			if _, there := r.devices[id]; !there {
-				batch = append(batch, publication{topic: topic})
+				batch = append(batch, publication{device: id, topic: topic})
 			}
 		}
 	}
@@ -128,7 +130,7 @@ func (r *Reporter) stale(batch []publication, states, sensors map[string][]byte)
 			continue
 		}
 		if _, ours = retained(id, p); ours {
-			batch = append(batch, publication{topic: topic})
+			batch = append(batch, publication{device: id, topic: topic})
 		}
 	}
 	return batch

@@ -235,18 +235,18 @@ func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
 	if r.cfg.HomeAssistant && (!before.listed || before.source != k.source) {
 		batch = append(batch, r.sensor(e.Subject, k.source))
 	}
-	return append(batch, publication{StateTopic(r.cfg.Prefix, e.Subject), payload(k, e, r.cfg.Node, true)})
+	return append(batch, publication{e.Subject, StateTopic(r.cfg.Prefix, e.Subject), payload(k, e, r.cfg.Node, true)})
 }
 
 // sensor is the discovery of a device that is heard by a source.
 func (r *Reporter) sensor(id, source string) publication {
-	return publication{DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, source)}
+	return publication{id, DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, source)}
 }
 
 // clear appends the removal of all that is retained of a device.
 func (r *Reporter) clear(batch []publication, id string) []publication {
 	if r.cfg.HomeAssistant { // first, so that it does not become unknown before it is gone
-		batch = append(batch, publication{topic: DiscoveryTopic(r.cfg.DiscoveryPrefix, id)})
+		batch = append(batch, publication{device: id, topic: DiscoveryTopic(r.cfg.DiscoveryPrefix, id)})
 	}
-	return append(batch, publication{topic: StateTopic(r.cfg.Prefix, id)})
+	return append(batch, publication{device: id, topic: StateTopic(r.cfg.Prefix, id)})
 }

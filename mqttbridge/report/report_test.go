@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -46,6 +47,28 @@ func TestOrder(t *testing.T) {
 		}
 		if st := r.Stats(); st.Published == 0 || st.Cleared == 0 || st.Reconciles != 1 || st.Failed != 0 {
 			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestSensorFirst: Home Assistant knows a sensor before the first state of it comes, and no more when that is cleared.
+func TestSensorFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, b := newFleet(t, 0), newBroker()
+		b.delay = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond } //nolint:gosec // a test
+		b.connect(false)
+		start(t, report.Config{Registry: f, Events: f.log, Publisher: b, HomeAssistant: true})
+		for i := range 50 {
+			id := fmt.Sprint("dev-", i)
+			for _, what := range []liveness.Type{liveness.DeviceOnline, liveness.DeviceForgotten} {
+				f.happen(id, what)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				log := b.takeLog()
+				if len(log) != 2 || log[0].topic != report.DiscoveryTopic("homeassistant", id) || log[1].topic != report.StateTopic("holter", id) {
+					t.Errorf("after %v: %v, want the sensor and then the state", what, log)
+				}
+			}
 		}
 	})
 }

@@ -48,7 +48,7 @@ func (r *Reporter) publishSources(ctx context.Context) error {
 	var batch []publication
 	for topic, status := range now {
 		if r.sources[topic] != status {
-			batch = append(batch, publication{topic, []byte(status)})
+			batch = append(batch, publication{topic: topic, payload: []byte(status)})
 		}
 	}
 	for topic, status := range r.sources {
