@@ -172,6 +172,9 @@ func (r *rule) who(is decision, doc *document, found *captures) (string, error) 
 	return id, nil
 }
 
+// longest is the longest timeout that is announced; a longer one would be refused, and the message with it.
+const longest = maxSeconds * time.Second
+
 // announce fills in the interval and the timeout.
 func (r *rule) announce(sign *Sign, doc *document) error {
 	sign.Interval, sign.Timeout = r.interval, r.timeout
@@ -181,14 +184,14 @@ func (r *rule) announce(sign *Sign, doc *document) error {
 		sign.Interval = d
 	}
 	if r.factor > 0 {
-		sign.Timeout = time.Duration(float64(sign.Interval) * r.factor)
+		sign.Timeout = time.Duration(min(float64(sign.Interval)*r.factor, float64(longest)))
 	}
 	if d, ok, err := r.seconds(doc, r.keepaliveJSON, "keepalive", 0); err != nil {
 		return err
 	} else if ok && d == 0 {
 		sign.Timeout = Never
 	} else if ok {
-		sign.Timeout = d + d/2
+		sign.Timeout = min(d+d/2, longest)
 	}
 	if sign.Meaning != Beat && sign.Meaning != Online {
 		return nil

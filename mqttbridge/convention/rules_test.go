@@ -109,6 +109,8 @@ func TestApply(t *testing.T) {
 		{"interval a text", rule{Topic: "{device}", IntervalJSON: "/p"}, "d", `{"p":"soon"}`, nil, "json"},
 		{"interval infinite", rule{Topic: "{device}", IntervalJSON: "/p"}, "d", `{"p":1e999}`, nil, "json"},
 		{"keep alive", rule{Topic: "{device}", KeepaliveJSON: "/k"}, "d", `{"k":5}`, &sign{Meaning: convention.Beat, Device: "d", Timeout: 7500 * time.Millisecond}, ""},
+		{"keep alive of most of a year", rule{Topic: "{device}", KeepaliveJSON: "/k"}, "d", `{"k":31000000}`, &sign{Meaning: convention.Beat, Device: "d", Timeout: liveness.Never}, ""},
+		{"factor of a year", rule{Topic: "{device}", IntervalJSON: "/i", Factor: 1000}, "d", `{"i":31000000}`, &sign{Meaning: convention.Beat, Device: "d", Interval: 31_000_000 * time.Second, Timeout: liveness.Never}, ""},
 		{"keep alive 0", rule{Topic: "{device}", KeepaliveJSON: "/k"}, "d", `{"k":0}`, &sign{Meaning: convention.Beat, Device: "d", Timeout: convention.Never}, ""},
 		{"ttd", rule{Topic: "{device}", TTDJSON: "/t"}, "d", `{"t":20}`, &sign{Meaning: convention.Online, Device: "d", Timeout: 20 * time.Second}, ""},
 		{"ttd until further notice", rule{Topic: "{device}", TTDJSON: "/t"}, "d", `{"t":-1}`, &sign{Meaning: convention.Online, Device: "d", Timeout: convention.Never}, ""},
