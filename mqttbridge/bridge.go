@@ -257,11 +257,13 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 		}
 		now := time.Now()
 		if b.clock.waits(now) > b.config.ProbeTimeout {
-			if b.answers.Load() {
+			switch {
+			case !b.answers.Load():
+				b.weaken(errNoWatermark)
+				b.clock.forget()
+			case now.Sub(b.lastHeard()) > b.config.ProbeTimeout: // else the answer may be behind much that the broker has retained
 				return proved, errNoAnswer
 			}
-			b.weaken(errNoWatermark)
-			b.clock.forget()
 		}
 		b.clock.tick(now, b.lastHeard())
 		if n, due := b.clock.probe(now); due {
