@@ -41,6 +41,7 @@ func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 
 // clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and returns what was told of each subject.
 func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]string {
+	t.Helper()
 	told := make(map[string][]string)
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
