@@ -50,7 +50,10 @@ func (f *fleet) state(id string) string {
 }
 
 func TestBeat(t *testing.T) {
-	cfg := liveness.Config{Groups: []liveness.GroupConfig{{Name: `a "site"`, Match: "site/*", Policy: liveness.Policy{Timeout: time.Minute}}}}
+	cfg := liveness.Config{
+		MinTimeout: time.Second,
+		Groups:     []liveness.GroupConfig{{Name: `a "site"`, Match: "site/*", Policy: liveness.Policy{Timeout: time.Minute}}},
+	}
 	const fleetWide = `{"timeout_ms":90000,"interval_ms":30000,"policy":"default"}`
 	tests := []struct{ method, path, body, id, answer string }{
 		{"POST", "a", "", "a", fleetWide},
@@ -58,6 +61,7 @@ func TestBeat(t *testing.T) {
 		{"GET", "b?ttl=10m", "", "b", `{"timeout_ms":600000,"interval_ms":200000,"policy":"announced"}`},
 		{"POST", "b", "", "b", `{"timeout_ms":600000,"interval_ms":200000,"policy":"announced"}`}, // it stays
 		{"POST", "c?ttl=1.5", "", "c", `{"timeout_ms":1500,"interval_ms":500,"policy":"announced"}`},
+		{"POST", "c?ttl=1ns", "", "c", `{"timeout_ms":1000,"interval_ms":333.333333,"policy":"announced"}`}, // the least there is
 		{"GET", "d?interval=1h", "", "d", `{"timeout_ms":10800000,"interval_ms":3600000,"policy":"announced"}`},
 		{"GET", "e?interval=1h&ttl=90m&token=none", "", "e", `{"timeout_ms":5400000,"interval_ms":3600000,"policy":"announced"}`},
 		{"POST", "f", `{"ttl": "10m"}`, "f", `{"timeout_ms":600000,"interval_ms":200000,"policy":"announced"}`},

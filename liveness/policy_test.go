@@ -136,6 +136,18 @@ func TestBadConfig(t *testing.T) {
 		want []string // parts of the error
 	}{
 		{"negative timeout", liveness.Config{Policy: liveness.Policy{Timeout: -1}}, []string{"Policy: Timeout is -1ns"}},
+		{"timeout below the least", liveness.Config{Policy: liveness.Policy{Timeout: 1}}, []string{"Policy: Timeout is 1ns, want 1s or more"}},
+		{
+			"group's and device's timeout below the least",
+			liveness.Config{
+				MinTimeout: 5 * time.Second,
+				Groups:     []liveness.GroupConfig{{Name: "a", Match: "*", Policy: liveness.Policy{Timeout: 4 * time.Second}}},
+				Devices:    map[string]liveness.Policy{"b": {Timeout: 3 * time.Second}},
+			},
+			[]string{"group a: Timeout is 4s, want 5s or more", "device b: Timeout is 3s, want 5s or more"},
+		},
+		{"least timeout above the default", liveness.Config{MinTimeout: 91 * time.Second}, []string{"MinTimeout is 1m31s"}},
+		{"negative least timeout", liveness.Config{MinTimeout: -1}, []string{"MinTimeout is -1ns"}},
 		{
 			"several mistakes are told together",
 			liveness.Config{Policy: liveness.Policy{Interval: -1, LateAfter: -1, CloseGrace: -1, SleepLimit: 367 * 24 * time.Hour}},
