@@ -19,7 +19,7 @@ type judge struct {
 	plan    *plan.Plan
 	limits  score.Limits
 	from    []string
-	knows   []func(ctx context.Context, device string) bool
+	knows   []func(ctx context.Context, device string, since time.Time) (bool, error)
 	scored  *score.Score
 	close   context.CancelFunc
 	wg      sync.WaitGroup
@@ -37,6 +37,7 @@ type judge struct {
 	used  bool
 	heard []bool // by number
 	begun time.Time
+	began time.Time // when the following did
 }
 
 // follow begins to follow the verdicts, and returns when nothing of what is said from then on can be missed. It is nil if there is nobody to
@@ -51,7 +52,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	}
 	j := &judge{
 		plan: cfg.Plan, limits: cfg.Limits, scored: s, there: make([]bool, len(cfg.Followers)), broken: make([]string, len(cfg.Followers)),
-		heard: make([]bool, cfg.Plan.Devices),
+		heard: make([]bool, cfg.Plan.Devices), began: time.Now(),
 	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the end, which may be in order
 	j.close = cancel
@@ -148,8 +149,12 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 		j.heard[n] = true
 		return false
 	}
-	return j.used && !j.heard[n] && (j.begun.IsZero() || v.Time.Before(j.begun))
+	before := j.begun.IsZero() || v.Time.Before(j.begun) && v.Seen.Before(j.begun.Add(onItsWay))
+	return j.used && !j.heard[n] && before
 }
+
+// onItsWay is how long what a gateway said may take to be here.
+const onItsWay = 2 * time.Second
 
 // told takes what a worker did.
 func (j *judge) told(n *news) {
@@ -166,6 +171,24 @@ func (j *judge) told(n *news) {
 		if l.Back.IsZero() && !l.Last.IsZero() {
 			j.expect(plan.Close, l.At, l.Last)
 		}
+	}
+}
+
+// said is what a member had answers to by an instant.
+type said struct {
+	at       time.Time
+	answered uint64
+}
+
+// answered takes that a member's devices were answered since it told last.
+func (j *judge) answered(m *member) {
+	before, now := m.said, said{m.stats.At, m.stats.Answered + m.stats.Welcomes}
+	if now.at.IsZero() || !now.at.After(before.at) {
+		return
+	}
+	m.said = now
+	if !before.at.IsZero() && now.answered > before.answered {
+		j.scored.Answered(before.at, now.at)
 	}
 }
 
@@ -231,19 +254,23 @@ func (j *judge) stop() {
 
 // finish is the score at an instant up to which all is told, and what does not hold.
 func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
-	r := j.scored.Finish(at)
+	unheard := j.scored.Unheard(j.used)
 	if j.used { // a server says nothing of whoever is back before it has noticed that he was gone
-		j.limits.NeverOnline = -1
+		failures = j.ask(ctx, unheard)
 	}
+	r := j.scored.Finish(at)
 	verdicts = &report.Verdicts{
-		From: j.from, Right: r.Right, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
-		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99,
+		From: j.from, Right: r.Right, Excused: r.Excused, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
+		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99, Clocks: clocksOf(&r), NotChecked: notChecked(&r),
+		Deaf: report.Deaf{Count: r.Deaf, Total: r.DeafFor, Longest: r.DeafLongest, Allowed: j.limits.Deaf, Still: r.StillDeaf},
 	}
-	verdicts.Detection, err = report.DistributionOf(r.Detection(), score.Unit)
-	if j.used && r.Verdicts == 0 && j.knowsAll(ctx) {
+	if verdicts.Detection, err = report.DistributionOf(r.Delivery(), score.Unit); err == nil {
+		verdicts.Decided, err = report.DistributionOf(r.Detection(), score.Unit)
+	}
+	if j.used && r.Verdicts == 0 && r.NeverOnline.Count == 0 {
 		r.Verdicts = 1 // there was nothing to be said
 	}
-	failures = j.limits.Check(r)
+	failures = append(failures, j.limits.Check(r)...)
 	for i, there := range j.there {
 		if !there {
 			failures = append(failures, fmt.Sprintf("the verdicts of %s were not read to the end: %s", j.from[i], j.broken[i]))
@@ -252,41 +279,122 @@ func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verd
 	return verdicts, failures, err
 }
 
-// knowsAll says that some server holds the first and the last device to be online.
-func (j *judge) knowsAll(ctx context.Context) bool {
-	for _, n := range []int{0, j.plan.Devices - 1} {
-		id := j.plan.DeviceID(n)
-		if !slices.ContainsFunc(j.knows, func(knows func(context.Context, string) bool) bool { return knows(ctx, id) }) {
-			return false
-		}
+const (
+	askers    = 8               // devices that are asked for at the same time
+	askWithin = 2 * time.Minute // all of them
+)
+
+// ask asks the servers for devices of which they said nothing. It returns what went wrong with that.
+func (j *judge) ask(ctx context.Context, unheard []int) []string {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var next atomic.Int64
+	var mu sync.Mutex // guards the fields below
+	var first error
+	failed := 0
+	clocks := j.scored.Report().Clocks
+	var wg sync.WaitGroup
+	for range askers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(unheard) {
+					return
+				}
+				known, err := j.known(ctx, j.plan.DeviceID(unheard[i]), clocks)
+				if known {
+					j.scored.Vouch(unheard[i])
+				}
+				if err != nil && !known {
+					mu.Lock()
+					first = cmp.Or(first, err)
+					failed++
+					mu.Unlock()
+				}
+			}
+		})
 	}
-	return true
+	wg.Wait()
+	if failed == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("of %d devices nothing was said, and they could not be asked for: %v", failed, first)}
+}
+
+// known reports whether one of the servers holds a device to be online, and has heard it in this run.
+func (j *judge) known(ctx context.Context, device string, clocks []score.Clocked) (known bool, err error) {
+	for i, knows := range j.knows {
+		since := j.began.Add(-onItsWay)
+		if i < len(clocks) {
+			since = since.Add(clocks[i].Skew)
+		}
+		one, fault := knows(ctx, device, since)
+		known, err = known || one, cmp.Or(err, fault)
+	}
+	return known, err
+}
+
+// clocksOf says what is known of the servers' clocks.
+func clocksOf(r *score.Report) []report.Clock {
+	var all []report.Clock
+	for _, c := range r.Clocks {
+		all = append(all, report.Clock{
+			From: c.URL, Measured: c.Measured && !c.Set, Set: c.Set, Skew: c.Skew, Error: c.Error, Least: c.Least, Most: c.Most,
+		})
+	}
+	return all
+}
+
+// notChecked says what could not be checked, and why.
+func notChecked(r *score.Report) []string {
+	var all []string
+	for _, url := range r.Unnumbered {
+		all = append(all, fmt.Sprintf("what %s says has no numbers: whether events are missing, out of order or late, or contradict each other", url))
+	}
+	for _, url := range r.Unreasoned {
+		all = append(all, fmt.Sprintf("what %s says has no reasons: whether they are right", url))
+	}
+	return all
 }
 
 // mistakes are all kinds that are looked for.
 func (j *judge) mistakes(r *score.Report) []report.Mistake {
 	l := &j.limits
+	numbers := len(r.Unnumbered) > 0 && len(r.Unnumbered) == len(j.from)
+	reasons := len(r.Unreasoned) > 0 && len(r.Unreasoned) == len(j.from)
 	kinds := []struct {
 		name, meaning string
 		figure        *score.Figure
 		allowed       int
+		unchecked     bool
 	}{
-		{"false offline", "A device was alive and was called offline.", &r.FalseOffline, l.FalseOffline},
-		{"missed offline", "A device was gone for longer than its timeout and was not called offline.", &r.MissedOffline, l.MissedOffline},
-		{"wrong reason", "A device was rightly called offline, for a reason that is not the true one.", &r.WrongReason, l.WrongReason},
-		{"sequence gap", "Events of a device are missing, by their numbers.", &r.Gaps, l.Gaps},
-		{"order violation", "An event came after a later one of its device.", &r.Order, l.Order},
-		{"duplicate", "An event came twice.", &r.Duplicates, l.Duplicates},
-		{"never online", "A device was connected, and nobody said so.", &r.NeverOnline, l.NeverOnline},
-		{"stuck", "A device was back, and still called offline at the end.", &r.Stuck, l.Stuck},
-		{"early", "Of the false offlines, those on devices that were gone, but not for long enough.", &r.Early, -1},
-		{"replaced", "Of the false offlines, those from the end of an old connection of a device that had a new one.", &r.Replaced, -1},
-		{"another timeout", "A verdict by another timeout than the plan's.", &r.OtherTimeout, -1},
-		{"stranger", "An event of a device that is not of this fleet.", &r.Strangers, -1},
+		{"false offline", "A device was alive and was called offline.", &r.FalseOffline, l.FalseOffline, false},
+		{"missed offline", "A device was gone for longer than its timeout and was not called offline.", &r.MissedOffline, l.MissedOffline, false},
+		{"false online", "A device was away and was called online.", &r.FalseOnline, l.FalseOnline, numbers},
+		{"wrong reason", "A device was rightly called offline, for a reason that is not the true one.", &r.WrongReason, l.WrongReason, reasons},
+		{"late", "A verdict, or that a device is back, came more than 5 s after it was due.", &r.Late, l.Late, numbers},
+		{"sequence gap", "Events of a device are missing, by their numbers.", &r.Gaps, l.Gaps, numbers},
+		{"order violation", "An event came after a later one of its device, by its number or session.", &r.Order, l.Order, numbers},
+		{"duplicate", "An event came twice, or a second verdict on one absence.", &r.Duplicates, l.Duplicates, false},
+		{"contradiction", "An event cannot follow the one before it, or is from before its own deadline.", &r.Contradictions, l.Contradictions, numbers},
+		{"from the future", "An event came before the time that it tells.", &r.Future, l.Future, false},
+		{"time going back", "An event tells an earlier time than the one of its device before it.", &r.Backwards, l.Backwards, numbers},
+		{"incomplete event", "An event lacks what events of holter have.", &r.Lacking, l.Lacking, numbers},
+		{"log gap", "Places of the log are missing.", &r.LogGaps, l.LogGaps, numbers},
+		{"log going back", "Places of the log came again.", &r.LogOrder, l.LogOrder, numbers},
+		{"deaf while it answered", "A source says that it heard nothing, and answered heartbeats meanwhile.", &r.DeafAnswered, l.DeafAnswered, false},
+		{"never online", "A device was connected, and nobody said so.", &r.NeverOnline, l.NeverOnline, false},
+		{"stuck", "A device was back, and still called offline at the end.", &r.Stuck, l.Stuck, false},
+		{"forgotten", "A device of the fleet was removed.", &r.Forgotten, l.Forgotten, numbers},
+		{"early", "Of the false offlines, those on devices that were gone, but not for long enough.", &r.Early, -1, false},
+		{"replaced", "Of the false offlines, those from the end of an old connection of a device that had a new one.", &r.Replaced, -1, false},
+		{"overtaken", "Of the false offlines, those that were due, but came more than 2 s after the device was back.", &r.Overtaken, -1, false},
+		{"another timeout", "A verdict by another timeout than the plan's.", &r.OtherTimeout, -1, false},
+		{"stranger", "An event of a device that is not of this fleet.", &r.Strangers, -1, false},
 	}
 	all := make([]report.Mistake, len(kinds))
 	for i, k := range kinds {
-		all[i] = report.Mistake{Name: k.name, Meaning: k.meaning, Count: k.figure.Count, Allowed: k.allowed}
+		all[i] = report.Mistake{Name: k.name, Meaning: k.meaning, Count: k.figure.Count, Allowed: k.allowed, Unchecked: k.unchecked}
 		for _, e := range k.figure.Examples {
 			all[i].Examples = append(all[i].Examples, report.Example{Device: e.Device, At: e.At, Done: e.Done, Said: e.Said})
 		}

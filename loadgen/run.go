@@ -191,6 +191,7 @@ func (r *run) hear(ctx context.Context, t tiding) {
 	}
 	if r.judge != nil && t.news != nil {
 		r.judge.told(t.news)
+		r.judge.answered(t.member)
 	}
 	if r.stage == ramping {
 		r.total = r.fleet.sum()
