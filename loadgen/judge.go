@@ -40,6 +40,19 @@ type judge struct {
 	began time.Time // when the following did
 }
 
+// restartTakes is how long what was stopped may take to listen again, beyond what a plan says.
+const restartTakes = 30 * time.Second
+
+// DefaultLimits allow no mistake, and a gateway to be deaf only where the plan has signals, which stop or restart something: for as long as
+// that is to be away, and half a minute more each time. Deaf at the end it must not be.
+func DefaultLimits(p *plan.Plan) score.Limits {
+	var l score.Limits
+	for _, s := range p.Signals() {
+		l.Deaf += max(s.Back-s.At, 0) + restartTakes
+	}
+	return l
+}
+
 // follow begins to follow the verdicts, and returns when nothing of what is said from then on can be missed. It is nil if there is nobody to
 // be followed.
 func follow(ctx context.Context, cfg *Config) (*judge, error) {

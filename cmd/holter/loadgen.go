@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -193,7 +190,7 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
 		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
-		return loadgen.Follower{Follower: h, URL: text, Knows: c.knows(text)}, err
+		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, err
 	}
 	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
 	if c.ClockSkew != nil {
@@ -209,43 +206,14 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 	return loadgen.Follower{Follower: m, URL: text}, err
 }
 
-// knows asks an API whether a device is online, and was heard since an instant.
-func (c *loadgenCommand) knows(api string) func(ctx context.Context, device string, since time.Time) (bool, error) {
-	client := sync.OnceValues((&apiFlags{API: api, APIToken: c.VerifyToken}).client)
-	return func(ctx context.Context, device string, since time.Time) (bool, error) {
-		asked, err := client()
-		if err != nil {
-			return false, err
-		}
-		var answer struct {
-			State    string
-			LastSeen time.Time `json:"last_seen"`
-		}
-		err = asked.get(ctx, "/v1/devices/"+url.PathEscape(device), nil, &answer)
-		if statusOf(err) == http.StatusNotFound {
-			return false, nil
-		}
-		here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
-		return err == nil && here && !answer.LastSeen.Before(since), err
-	}
-}
-
 // workerCommand is the command that workers are started with.
 const workerCommand = "loadgen-worker"
 
-// restartTakes is how long what was stopped may take to listen again beyond what the scenario says.
-const restartTakes = 30 * time.Second
-
 func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
-	l := score.Limits{
-		FalseOffline: c.MaxFalseOffline, MissedOffline: c.MaxMissedOffline, WrongReason: c.MaxWrongReason, Gaps: c.MaxGaps,
-		LatencyP99: c.MaxLatencyP99,
-	}
-	if l.LatencyP99 > 0 {
+	l := loadgen.DefaultLimits(p)
+	l.FalseOffline, l.MissedOffline, l.WrongReason, l.Gaps = c.MaxFalseOffline, c.MaxMissedOffline, c.MaxWrongReason, c.MaxGaps
+	if l.LatencyP99 = c.MaxLatencyP99; l.LatencyP99 > 0 {
 		l.Late = -1 // whoever says what is allowed has it so
-	}
-	for _, s := range p.Signals() {
-		l.Deaf += max(s.Back-s.At, 0) + restartTakes
 	}
 	if c.MaxDeaf != nil {
 		l.Deaf, l.DeafAnswered = *c.MaxDeaf, -1 // it may be deaf for other reasons than those that end its answers

@@ -112,7 +112,11 @@ func verdictRows(v *Verdicts) []row {
 		if i > 0 {
 			head = ""
 		}
-		rows = append(rows, row{"", []string{head + strings.Join(names, ", ")}})
+		tail := ","
+		if i+nonesInARow >= len(none) {
+			tail = ""
+		}
+		rows = append(rows, row{"", []string{head + strings.Join(names, ", ") + tail}})
 	}
 	for i, text := range v.NotChecked {
 		rows = append(rows, row{first(i, "NOT CHECKED"), []string{clean(text)}})

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,11 +35,12 @@ type HTTPConfig struct {
 type HTTP struct {
 	config HTTPConfig
 	urls   []string
+	client *http.Client // for questions
 }
 
 // NewHTTP checks a configuration. It connects nowhere.
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
-	h := &HTTP{config: cfg}
+	h := &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second}}}
 	if h.config.Retry == 0 {
 		h.config.Retry = 200 * time.Millisecond
 	}
@@ -86,6 +88,46 @@ func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) erro
 		})
 	}
 	return all.Wait()
+}
+
+// Knows asks whether a device is held to be online, and was heard since an instant of the gateway's clock, at any of the addresses.
+func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (known bool, err error) {
+	for _, u := range h.urls {
+		s := &stream{config: &h.config, url: u, client: h.client}
+		one, fault := s.knows(ctx, device, since)
+		known, err = known || one, cmp.Or(err, fault)
+	}
+	return known, err
+}
+
+func (s *stream) knows(ctx context.Context, device string, since time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := s.request(ctx, "/v1/devices/"+url.PathEscape(device))
+	if err != nil {
+		return false, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return false, nil
+	default:
+		return false, refusal(resp)
+	}
+	var answer struct {
+		State    string    `json:"state"`
+		LastSeen time.Time `json:"last_seen"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&answer); err != nil {
+		return false, fmt.Errorf("what is said of device %s cannot be read: %w", device, err)
+	}
+	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
+	return here && !answer.LastSeen.Before(since), nil
 }
 
 // stream is one address that is followed.
