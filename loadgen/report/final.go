@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -106,6 +107,8 @@ type Mistake struct {
 	Count   uint64 `json:"count"`
 	// Allowed is how many of them let the run pass; below 0: not checked.
 	Allowed int `json:"allowed"`
+	// Of is the kind that it is a part of, and counted as.
+	Of string `json:"of,omitempty"`
 	// Unchecked says that it cannot be seen whether there are any.
 	Unchecked bool      `json:"unchecked,omitempty"`
 	Examples  []Example `json:"examples,omitempty"`
@@ -121,7 +124,7 @@ func (m Mistake) None() bool { return m.Count == 0 && m.Held() }
 func (v *Verdicts) None() []Mistake {
 	var none []Mistake
 	for _, m := range v.Mistakes {
-		if m.None() && !m.Unchecked {
+		if m.None() && !m.Unchecked && m.Of == "" {
 			none = append(none, m)
 		}
 	}
@@ -135,6 +138,11 @@ type Example struct {
 	// Done is what was done to the device, Said what was said of it.
 	Done string `json:"done"`
 	Said string `json:"said"`
+}
+
+// Timed reports whether the example has an instant that Said does not have.
+func (e Example) Timed() bool {
+	return !e.At.IsZero() && !strings.Contains(e.Said, e.At.UTC().Format("15:04:05"))
 }
 
 // Hit is a limit that was hit.

@@ -139,7 +139,7 @@ func verdictRows(v *Verdicts) []row {
 	}
 	for _, m := range v.Mistakes {
 		for i, e := range m.Examples {
-			if i == shownExamples {
+			if i == shownExamples || m.Of != "" {
 				break
 			}
 			rows = append(rows, row{first(i, "  for example"), []string{clean(m.Name) + ": " + e.words()}})
@@ -159,7 +159,7 @@ func (d Deaf) Words() string {
 	}
 	switch {
 	case d.Allowed < 0:
-		text += " (not checked)"
+		text += " (any time allowed)"
 	case d.Total > d.Allowed:
 		text += fmt.Sprintf(" (only %s allowed)", short(d.Allowed))
 	default:
@@ -195,8 +195,10 @@ func (c Clock) Words() string {
 
 func allowed(m Mistake) string {
 	switch {
+	case m.Of != "":
+		return " (of the " + clean(m.Of) + ")"
 	case m.Allowed < 0:
-		return " (not checked)"
+		return " (any number allowed)"
 	case m.Held():
 		return fmt.Sprintf(" (%s allowed)", count(m.Allowed))
 	case m.Allowed == 0:
@@ -208,7 +210,7 @@ func allowed(m Mistake) string {
 
 func (e Example) words() string {
 	text := clean(e.Device) + ": " + clean(e.Done) + "; said: " + clean(e.Said)
-	if !e.At.IsZero() {
+	if e.Timed() {
 		text += " at " + e.At.UTC().Format("15:04:05.000")
 	}
 	return text

@@ -86,7 +86,7 @@ func (v *Verdict) named() bool {
 
 // wholeLocked counts an event that lacks something that it is to have.
 func (s *Score) wholeLocked(g *gateway, v *Verdict) {
-	g.numbered = g.numbered || v.Seq != 0
+	g.spoke, g.numbered = true, g.numbered || v.Seq != 0
 	if v.Kind == Offline {
 		g.offline = true
 		g.reasoned = g.reasoned || v.Reason != ""

@@ -118,10 +118,10 @@ func (g *gateway) describe(r *Report) {
 	}
 	g.clock.URL = g.url
 	r.Clocks = append(r.Clocks, g.clock)
-	if !g.full && !g.numbered {
+	if !g.numbered && (g.spoke || !g.full) {
 		r.Unnumbered = append(r.Unnumbered, g.url)
 	}
-	if !g.full && !g.reasoned && g.offline {
+	if !g.reasoned && g.offline {
 		r.Unreasoned = append(r.Unreasoned, g.url)
 	}
 }
@@ -216,33 +216,40 @@ type Limits struct {
 func (l Limits) Check(r Report) []string {
 	var broken []string
 	for _, c := range []struct {
-		what  string
-		most  int
-		found Figure
+		one, many string
+		most      int
+		found     Figure
 	}{
-		{"false offlines", l.FalseOffline, r.FalseOffline},
-		{"missed offlines", l.MissedOffline, r.MissedOffline},
-		{"verdicts for a wrong reason", l.WrongReason, r.WrongReason},
-		{"missing events", l.Gaps, r.Gaps},
-		{"events out of order", l.Order, r.Order},
-		{"duplicates", l.Duplicates, r.Duplicates},
-		{"devices that were never online", l.NeverOnline, r.NeverOnline},
-		{"devices that are back and still offline", l.Stuck, r.Stuck},
-		{"false onlines", l.FalseOnline, r.FalseOnline},
-		{"verdicts or returns told late", l.Late, r.Late},
-		{"events from the future", l.Future, r.Future},
-		{"events whose time goes back", l.Backwards, r.Backwards},
-		{"events that contradict what was said before", l.Contradictions, r.Contradictions},
-		{"incomplete events", l.Lacking, r.Lacking},
-		{"devices forgotten", l.Forgotten, r.Forgotten},
-		{"places missing in the log", l.LogGaps, r.LogGaps},
-		{"places of the log told again", l.LogOrder, r.LogOrder},
-		{"times deaf while it answered", l.DeafAnswered, r.DeafAnswered},
+		{"false offline", "false offlines", l.FalseOffline, r.FalseOffline},
+		{"missed offline", "missed offlines", l.MissedOffline, r.MissedOffline},
+		{"verdict for a wrong reason", "verdicts for a wrong reason", l.WrongReason, r.WrongReason},
+		{"missing event", "missing events", l.Gaps, r.Gaps},
+		{"event out of order", "events out of order", l.Order, r.Order},
+		{"duplicate", "duplicates", l.Duplicates, r.Duplicates},
+		{"device that was never online", "devices that were never online", l.NeverOnline, r.NeverOnline},
+		{"device that is back and still offline", "devices that are back and still offline", l.Stuck, r.Stuck},
+		{"false online", "false onlines", l.FalseOnline, r.FalseOnline},
+		{"verdict or return told late", "verdicts or returns told late", l.Late, r.Late},
+		{"event from the future", "events from the future", l.Future, r.Future},
+		{"event whose time goes back", "events whose time goes back", l.Backwards, r.Backwards},
+		{"event that contradicts what was said before", "events that contradict what was said before", l.Contradictions, r.Contradictions},
+		{"incomplete event", "incomplete events", l.Lacking, r.Lacking},
+		{"device forgotten", "devices forgotten", l.Forgotten, r.Forgotten},
+		{"place missing in the log", "places missing in the log", l.LogGaps, r.LogGaps},
+		{"place of the log told again", "places of the log told again", l.LogOrder, r.LogOrder},
+		{"time deaf while it answered", "times deaf while it answered", l.DeafAnswered, r.DeafAnswered},
 	} {
 		if c.most < 0 || c.found.Count <= uint64(c.most) {
 			continue
 		}
-		text := fmt.Sprintf("%d %s, at most %d allowed", c.found.Count, c.what, c.most)
+		what, most := c.many, "none allowed"
+		if c.found.Count == 1 {
+			what = c.one
+		}
+		if c.most > 0 {
+			most = fmt.Sprintf("at most %d allowed", c.most)
+		}
+		text := fmt.Sprintf("%d %s, %s", c.found.Count, what, most)
 		if len(c.found.Examples) > 0 {
 			text += "; the first: " + c.found.Examples[0].String()
 		}

@@ -109,7 +109,7 @@ type gateway struct {
 	fresh, followed bool
 	// full says that its events are to have all that Holter's have; numbered and reasoned that some had a number, and a reason.
 	full, numbered, reasoned bool
-	offline                  bool // there was an offline verdict
+	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    Clocked
 	err                      int64 // of the clock, as it was told last
 }

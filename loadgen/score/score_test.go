@@ -653,7 +653,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"clean", score.Limits{}, score.Report{Verdicts: 1, Devices: 1}, nil},
 		{"all", score.Limits{LatencyP99: time.Millisecond}, bad, []string{
-			"2 false offlines, at most 0 allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
+			"2 false offlines, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
 			"out of order", "duplicates", "never online", "still offline", "false onlines", "late", "future", "goes back", "contradict", "incomplete",
 			"forgotten", "missing in the log", "told again", "deaf while it answered", "deaf at the end: the source line", "deaf for 1m0s in all",
 			"within 1s after their deadline, at most 1ms", "3 verdicts could not be judged",
