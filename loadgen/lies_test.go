@@ -118,19 +118,18 @@ func honestCases() []lieCase {
 
 // deafCases are lies about listening.
 func deafCases() []lieCase {
-	deafen := func(g *liar, after time.Duration) bool {
-		if g.since() > after && g.once("deaf") {
-			g.source("source.deaf", time.Now(), 0)
+	deafen := func(g *liar, now time.Time) {
+		if g.since() > time.Second && g.once("deaf") {
+			g.source("source.deaf", now, 0)
 		}
-		return g.marks["deaf"] > 0
 	}
 	never := func(*liar) bool { return true }
 	return []lieCase{
 		{name: "deaf once, and judges nobody", names: []string{"deaf at the end", "deaf for"}, lie: lie{
-			blind: never, each: func(g *liar, _ time.Time) { deafen(g, time.Second) },
+			blind: never, each: deafen,
 		}},
 		{name: "deaf without end, where it may be for a while", plan: withSignal, names: []string{"deaf at the end", "deaf while it answered"}, lie: lie{
-			blind: never, each: func(g *liar, _ time.Time) { deafen(g, time.Second) },
+			blind: never, each: deafen,
 		}},
 		{name: "deaf while it answered, where it may be for a while", plan: withSignal, names: []string{"deaf while it answered"}, lie: lie{
 			blind: func(g *liar) bool { return g.since() < 9*time.Second }, each: func(g *liar, now time.Time) {
@@ -250,7 +249,7 @@ func verdictCases() []lieCase {
 			}
 		})},
 		{name: "verdicts on other devices", names: []string{"false offline", "missed offline"}, lie: change("device.offline", func(s *saying) {
-			last := byte('0' + (s.device[len(s.device)-1]-'0'+1)%10)
+			last := '0' + (s.device[len(s.device)-1]-'0'+1)%10
 			s.device = s.device[:len(s.device)-1] + string(last)
 			s.id = fmt.Sprintf("%s:%d", s.device, s.seq)
 		})},

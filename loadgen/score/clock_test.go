@@ -123,8 +123,13 @@ func TestKnows(t *testing.T) {
 		device    string
 		known, ok bool
 	}{
-		{"a/b", true, true}, {"late", true, true}, {"old", false, true}, {"gone", false, true}, {"nobody", false, true},
-		{"broken", false, false}, {"secret", false, false},
+		{"a/b", true, true},
+		{"late", true, true},
+		{"old", false, true},
+		{"gone", false, true},
+		{"nobody", false, true},
+		{"broken", false, false},
+		{"secret", false, false},
 	} {
 		if known, err := h.Knows(t.Context(), c.device, began); known != c.known || (err == nil) != c.ok {
 			t.Errorf("Knows(%q) = %v, %v; want %v", c.device, known, err, c.known)
