@@ -237,9 +237,10 @@ func (j *judge) settle(until time.Time) {
 	}
 }
 
-// waits says whether there are verdicts to be waited for.
-func (j *judge) waits(now, until time.Time) bool {
-	if now.Before(j.lastDue.Add(comes)) {
+// waits says whether there are verdicts to be waited for, or what was done is still to be told: until is up to when it is, and the phases ended
+// at an instant.
+func (j *judge) waits(now, until, ended time.Time) bool {
+	if until.Before(ended) || now.Before(j.lastDue.Add(comes)) {
 		return true
 	}
 	if now.After(j.lastDue.Add(comesLate)) {

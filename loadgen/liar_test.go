@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/score"
 )
@@ -43,7 +45,7 @@ type lie struct {
 	deafTo func(device string) bool
 	// says changes what it says: it returns what goes into the log instead, numbered already.
 	says func(g *liar, s saying) []saying
-	// each is called some 100 times a second.
+	// each is called some 50 times a second.
 	each func(g *liar, now time.Time)
 	// stats and knows change what the API says.
 	stats func(now time.Time) time.Time
@@ -56,11 +58,11 @@ type tenant struct {
 	state        string
 	last, closed time.Time // heard last; when the connection ended, if it did
 	seq, epoch   uint64
-	known        bool      // in the log
-	until        time.Time // what it said is in the log
+	until        time.Time // what was said of it is in the log by then
+	looks        int       // that found nothing of it, since it was heard
 }
 
-// liar is a small gateway of the protocol line with an event stream. It is honest but for its lie. Its judge looks 100 times a second; the
+// liar is a small gateway of the protocol line with an event stream. It is honest but for its lie. Its judge looks 50 times a second; the
 // clock of what it says is the one of this machine, and its skew.
 type liar struct {
 	lie
@@ -106,7 +108,7 @@ func begin(t *testing.T, p *plan.Plan, l lie) *liar {
 	}
 	if l.resident {
 		for n := range p.Devices {
-			g.tenants[p.DeviceID(n)] = &tenant{state: "online", last: g.began, seq: 7, epoch: 3, known: true, closed: g.began.Add(time.Hour)}
+			g.tenants[p.DeviceID(n)] = &tenant{state: "online", last: g.began, seq: 7, epoch: 3, closed: g.began.Add(time.Hour)}
 		}
 	}
 	g.wg.Go(g.accept)
@@ -207,7 +209,7 @@ func (g *liar) alive(id string, d *tenant) {
 	if g.deafTo != nil && d.state == "online" && g.deafTo(id) {
 		return
 	}
-	d.last = time.Now()
+	d.last, d.looks = time.Now(), 0
 	if d.state != "online" {
 		d.state = "online"
 		g.say(id, "device.online", "", time.Time{})
@@ -241,7 +243,7 @@ func (g *liar) hangUp(c net.Conn, id string) {
 
 // judge judges the devices until ctx ends, and puts into the log what is due.
 func (g *liar) judge(ctx context.Context) {
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -268,7 +270,7 @@ func (g *liar) look(now time.Time) {
 		if !d.closed.IsZero() && d.closed.Add(g.p.Grace).Before(due) {
 			due, reason = d.closed.Add(g.p.Grace), "closed"
 		}
-		if now.Before(due) {
+		if now.Before(due) || !d.silent() {
 			continue
 		}
 		d.state = "offline"
@@ -288,6 +290,21 @@ func (g *liar) look(now time.Time) {
 			i--
 		}
 	}
+}
+
+// silent reports whether there was nothing to be read of a device, this time and the last: what waits to be read is no silence.
+func (d *tenant) silent() bool {
+	waits := 0
+	if raw, ok := d.conn.(*net.TCPConn); ok {
+		if control, err := raw.SyscallConn(); err == nil {
+			_ = control.Control(func(fd uintptr) { waits, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		}
+	}
+	if waits > 0 {
+		d.looks = 0
+	}
+	d.looks++
+	return d.looks > 1
 }
 
 // say says something of a device.

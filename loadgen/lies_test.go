@@ -18,13 +18,13 @@ import (
 // storyOf is a fleet that does a little of everything.
 func storyOf(target string) *plan.Plan {
 	p := &plan.Plan{
-		Name: "a little of everything", Devices: 60, Targets: []string{target}, Interval: 400 * time.Millisecond, Timeout: 2 * time.Second,
-		Grace: 500 * time.Millisecond, Ramp: 5000, Backoff: 100 * time.Millisecond, BackoffMax: time.Second,
-		Phases: []plan.Phase{{Name: "all", Length: 9 * time.Second, Acts: []plan.Act{
-			{Kind: plan.Silent, Count: 6, After: time.Second},
-			{Kind: plan.Close, Count: 6, After: 1200 * time.Millisecond, Back: 4 * time.Second},
-			{Kind: plan.Bye, Count: 4, After: 1400 * time.Millisecond, Back: 3 * time.Second},
-			{Kind: plan.Crash, Count: 4, After: 1500 * time.Millisecond, Back: 5 * time.Second},
+		Name: "a little of everything", Devices: 40, Targets: []string{target}, Interval: 500 * time.Millisecond, Timeout: 4 * time.Second,
+		Grace: 2 * time.Second, Ramp: 5000, Backoff: 100 * time.Millisecond, BackoffMax: time.Second,
+		Phases: []plan.Phase{{Name: "all", Length: 10 * time.Second, Acts: []plan.Act{
+			{Kind: plan.Silent, Count: 6, After: 500 * time.Millisecond},
+			{Kind: plan.Close, Count: 6, After: 700 * time.Millisecond, Back: 5500 * time.Millisecond},
+			{Kind: plan.Bye, Count: 4, After: 800 * time.Millisecond, Back: 4 * time.Second},
+			{Kind: plan.Crash, Count: 4, After: 900 * time.Millisecond, Back: 7500 * time.Millisecond},
 			{Kind: plan.Reset, Count: 4, After: 2 * time.Second, Back: 100 * time.Millisecond},
 			{Kind: plan.Duplicate, Count: 2, After: 2500 * time.Millisecond},
 		}}},
@@ -132,9 +132,9 @@ func deafCases() []lieCase {
 			blind: never, each: deafen,
 		}},
 		{name: "deaf while it answered, where it may be for a while", plan: withSignal, names: []string{"deaf while it answered"}, lie: lie{
-			blind: func(g *liar) bool { return g.since() < 9*time.Second }, each: func(g *liar, now time.Time) {
-				if g.since() > 9*time.Second && g.once("told") {
-					g.source("source.heard", now, 8*time.Second)
+			blind: func(g *liar) bool { return g.since() < 11*time.Second }, each: func(g *liar, now time.Time) {
+				if g.since() > 11*time.Second && g.once("told") {
+					g.source("source.heard", now, 10*time.Second)
 				}
 			},
 		}},
@@ -217,20 +217,20 @@ func verdictCases() []lieCase {
 				return []saying{s}
 			},
 		}},
-		{name: "half of the timeout", lie: lie{timeout: time.Second}, names: []string{"false offline", "early"}},
+		{name: "half of the timeout", lie: lie{timeout: 2 * time.Second}, names: []string{"false offline", "early"}},
 		{name: "half of the timeout, stamped with all of it", names: []string{"from the future", "false offline"}, lie: func() lie {
 			l := change("device.offline", func(s *saying) {
 				if s.reason == "silence" {
-					s.at, s.deadline = s.at.Add(time.Second), s.deadline.Add(time.Second)
+					s.at, s.deadline = s.at.Add(2*time.Second), s.deadline.Add(2*time.Second)
 				}
 			})
-			l.timeout = time.Second
+			l.timeout = 2 * time.Second
 			return l
 		}()},
 		{name: "verdicts before their own deadlines", names: []string{"contradiction"}, lie: change("device.offline", func(s *saying) {
 			s.deadline = s.at.Add(time.Second)
 		})},
-		{name: "four times the timeout", lie: lie{timeout: 8 * time.Second}, names: []string{"late"}},
+		{name: "three times the timeout", lie: lie{timeout: 12 * time.Second}, names: []string{"late"}},
 		{name: "judges nobody", lie: lie{blind: func(*liar) bool { return true }}, names: []string{"missed offline"}},
 		{name: "answers without hearing", lie: lie{deafTo: half}, names: []string{"false offline"}},
 		{name: "says that the silent sleep", names: []string{"missed offline"}, lie: lie{says: func(_ *liar, s saying) []saying {
@@ -300,7 +300,7 @@ func presenceCases() []lieCase {
 		{name: "online while away", names: []string{"false online"}, plan: func(p *plan.Plan) { p.Phases[0].Length = 14 * time.Second }, lie: lie{
 			each: func(g *liar, now time.Time) {
 				for id, d := range g.tenants {
-					if d.state == "offline" && now.Sub(d.last) > 7*time.Second && g.once(id) {
+					if d.state == "offline" && now.Sub(d.last) > 6*time.Second && g.once(id) {
 						g.say(id, "device.online", "", time.Time{})
 						d.state = "gone"
 					}
@@ -446,7 +446,7 @@ func TestLies(t *testing.T) {
 	t.Parallel()
 	cases := slices.Concat(honestCases(), deafCases(), verdictCases(), presenceCases(), numberCases())
 	outcomes := make([]outcome, len(cases))
-	seats := make(chan struct{}, 30) // so many are played at a time
+	seats := make(chan struct{}, 16) // so many are played at a time
 	var all sync.WaitGroup
 	for i, c := range cases {
 		all.Go(func() {
