@@ -13,10 +13,10 @@
 // the time.
 //
 // An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed offline, until one comes. One that comes
-// more than Slack after the gateway had heard that the device was back is a false offline, whatever it says of itself. Latency counts
-// from the deadline by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard) moves that deadline, and so excuses what
-// comes late or not at all; it never excuses a false offline. How long that is, and whether the
-// gateway answered meanwhile, is part of the report.
+// more than Slack after the gateway had heard that the device was back is a false offline, whatever it says of itself. Latency counts from
+// the deadline by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard) moves that deadline, and so
+// excuses what comes late or not at all; it never excuses a false offline. How long that was, and whether the gateway answered meanwhile, is
+// part of the report.
 //
 // Nothing that a gateway says of itself is trusted where it can be known otherwise: an event cannot be from later than it came, not from before
 // the one before it, and must be one that can follow that. Times are brought to the clock of this machine: [HTTP] measures the other one.
