@@ -347,7 +347,9 @@ func (r *run) watchFleet(now time.Time) {
 func (r *run) longestWait() time.Duration { return r.p.Timeout + r.p.Grace + comesLate }
 
 // waits says whether the judge waits for anything.
-func (r *run) waits(now time.Time) bool { return r.judge.waits(now, r.fleet.until(), r.begun.Add(r.p.Length())) }
+func (r *run) waits(now time.Time) bool {
+	return r.judge.waits(now, r.fleet.until(), r.begun.Add(r.p.Length()))
+}
 
 func (r *run) settle(now time.Time) {
 	if r.judge == nil || !r.waits(now) {

@@ -70,8 +70,8 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	return h, errors.Join(errs...)
 }
 
-// Follow implements [Follower]. tell is called by two goroutines for each address, one of which only tells of the clock. It fails if an address cannot be followed at all: nobody
-// answers when it is tried first, or it refuses the token, now or later.
+// Follow implements [Follower]. tell is called by two goroutines for each address, one of which only tells of the clock. It fails if an
+// address cannot be followed at all: nobody answers when it is tried first, or it refuses the token, now or later.
 func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
