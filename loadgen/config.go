@@ -50,9 +50,10 @@ type Follower struct {
 	score.Follower
 
 	URL string
-	// Knows says whether a device is held to be online now. It is asked at the end if nothing at all was said, which is right where the same
-	// devices were there a moment before the run; default: that is taken to be a mistake.
-	Knows func(ctx context.Context, device string) bool
+	// Knows reports whether a device is held to be online now, and was heard since an instant of the server's clock. It is asked at the end for
+	// devices of which nothing was said, which is right where the same devices were there a moment before the run; default: that is taken to
+	// be a mistake. It is called concurrently.
+	Knows func(ctx context.Context, device string, since time.Time) (bool, error)
 }
 
 // Exit statuses, as an [Error] has them.

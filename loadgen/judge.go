@@ -19,7 +19,7 @@ type judge struct {
 	plan    *plan.Plan
 	limits  score.Limits
 	from    []string
-	knows   []func(ctx context.Context, device string) bool
+	knows   []func(ctx context.Context, device string, since time.Time) (bool, error)
 	scored  *score.Score
 	close   context.CancelFunc
 	wg      sync.WaitGroup
@@ -37,6 +37,20 @@ type judge struct {
 	used  bool
 	heard []bool // by number
 	begun time.Time
+	began time.Time // when the following did
+}
+
+// restartTakes is how long what was stopped may take to listen again, beyond what a plan says.
+const restartTakes = 30 * time.Second
+
+// DefaultLimits allow no mistake, and a gateway to be deaf only where the plan has signals, which stop or restart something: for as long as
+// that is to be away, and half a minute more each time. Deaf at the end it must not be.
+func DefaultLimits(p *plan.Plan) score.Limits {
+	var l score.Limits
+	for _, s := range p.Signals() {
+		l.Deaf += max(s.Back-s.At, 0) + restartTakes
+	}
+	return l
 }
 
 // follow begins to follow the verdicts, and returns when nothing of what is said from then on can be missed. It is nil if there is nobody to
@@ -51,7 +65,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	}
 	j := &judge{
 		plan: cfg.Plan, limits: cfg.Limits, scored: s, there: make([]bool, len(cfg.Followers)), broken: make([]string, len(cfg.Followers)),
-		heard: make([]bool, cfg.Plan.Devices),
+		heard: make([]bool, cfg.Plan.Devices), began: time.Now(),
 	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the end, which may be in order
 	j.close = cancel
@@ -148,8 +162,12 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 		j.heard[n] = true
 		return false
 	}
-	return j.used && !j.heard[n] && (j.begun.IsZero() || v.Time.Before(j.begun))
+	before := j.begun.IsZero() || v.Time.Before(j.begun) && v.Seen.Before(j.begun.Add(onItsWay))
+	return j.used && !j.heard[n] && before
 }
+
+// onItsWay is how long what a gateway said may take to be here.
+const onItsWay = 2 * time.Second
 
 // told takes what a worker did.
 func (j *judge) told(n *news) {
@@ -166,6 +184,24 @@ func (j *judge) told(n *news) {
 		if l.Back.IsZero() && !l.Last.IsZero() {
 			j.expect(plan.Close, l.At, l.Last)
 		}
+	}
+}
+
+// said is what a member had answers to by an instant.
+type said struct {
+	at       time.Time
+	answered uint64
+}
+
+// answered takes that a member's devices were answered since it told last.
+func (j *judge) answered(m *member) {
+	before, now := m.said, said{m.stats.At, m.stats.Answered + m.stats.Welcomes}
+	if now.at.IsZero() || !now.at.After(before.at) {
+		return
+	}
+	m.said = now
+	if !before.at.IsZero() && now.answered > before.answered {
+		j.scored.Answered(before.at, now.at)
 	}
 }
 
@@ -201,9 +237,10 @@ func (j *judge) settle(until time.Time) {
 	}
 }
 
-// waits says whether there are verdicts to be waited for.
-func (j *judge) waits(now, until time.Time) bool {
-	if now.Before(j.lastDue.Add(comes)) {
+// waits says whether there are verdicts to be waited for, or what was done is still to be told: until is up to when it is, and the phases ended
+// at an instant.
+func (j *judge) waits(now, until, ended time.Time) bool {
+	if until.Before(ended) || now.Before(j.lastDue.Add(comes)) {
 		return true
 	}
 	if now.After(j.lastDue.Add(comesLate)) {
@@ -231,19 +268,23 @@ func (j *judge) stop() {
 
 // finish is the score at an instant up to which all is told, and what does not hold.
 func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
-	r := j.scored.Finish(at)
+	unheard := j.scored.Unheard(j.used)
 	if j.used { // a server says nothing of whoever is back before it has noticed that he was gone
-		j.limits.NeverOnline = -1
+		failures = j.ask(ctx, unheard)
 	}
+	r := j.scored.Finish(at)
 	verdicts = &report.Verdicts{
-		From: j.from, Right: r.Right, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
-		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99,
+		From: j.from, Right: r.Right, Excused: r.Excused, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
+		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99, Clocks: clocksOf(&r), NotChecked: notChecked(&r),
+		Deaf: report.Deaf{Count: r.Deaf, Total: r.DeafFor, Longest: r.DeafLongest, Allowed: j.limits.Deaf, Still: r.StillDeaf},
 	}
-	verdicts.Detection, err = report.DistributionOf(r.Detection(), score.Unit)
-	if j.used && r.Verdicts == 0 && j.knowsAll(ctx) {
+	if verdicts.Detection, err = report.DistributionOf(r.Delivery(), score.Unit); err == nil {
+		verdicts.Decided, err = report.DistributionOf(r.Detection(), score.Unit)
+	}
+	if j.used && r.Verdicts == 0 && r.NeverOnline.Count == 0 {
 		r.Verdicts = 1 // there was nothing to be said
 	}
-	failures = j.limits.Check(r)
+	failures = append(failures, j.limits.Check(r)...)
 	for i, there := range j.there {
 		if !there {
 			failures = append(failures, fmt.Sprintf("the verdicts of %s were not read to the end: %s", j.from[i], j.broken[i]))
@@ -252,44 +293,80 @@ func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verd
 	return verdicts, failures, err
 }
 
-// knowsAll says that some server holds the first and the last device to be online.
-func (j *judge) knowsAll(ctx context.Context) bool {
-	for _, n := range []int{0, j.plan.Devices - 1} {
-		id := j.plan.DeviceID(n)
-		if !slices.ContainsFunc(j.knows, func(knows func(context.Context, string) bool) bool { return knows(ctx, id) }) {
-			return false
-		}
+const (
+	askers    = 8               // devices that are asked for at the same time
+	askWithin = 2 * time.Minute // all of them
+)
+
+// ask asks the servers for devices of which they said nothing. It returns what went wrong with that.
+func (j *judge) ask(ctx context.Context, unheard []int) []string {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var next atomic.Int64
+	var mu sync.Mutex // guards the fields below
+	var first error
+	failed := 0
+	clocks := j.scored.Report().Clocks
+	var wg sync.WaitGroup
+	for range askers {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(unheard) {
+					return
+				}
+				known, err := j.known(ctx, j.plan.DeviceID(unheard[i]), clocks)
+				if known {
+					j.scored.Vouch(unheard[i])
+				}
+				if err != nil && !known {
+					mu.Lock()
+					first = cmp.Or(first, err)
+					failed++
+					mu.Unlock()
+				}
+			}
+		})
 	}
-	return true
+	wg.Wait()
+	if failed == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("of %d devices nothing was said, and they could not be asked for: %v", failed, first)}
 }
 
-// mistakes are all kinds that are looked for.
-func (j *judge) mistakes(r *score.Report) []report.Mistake {
-	l := &j.limits
-	kinds := []struct {
-		name, meaning string
-		figure        *score.Figure
-		allowed       int
-	}{
-		{"false offline", "A device was alive and was called offline.", &r.FalseOffline, l.FalseOffline},
-		{"missed offline", "A device was gone for longer than its timeout and was not called offline.", &r.MissedOffline, l.MissedOffline},
-		{"wrong reason", "A device was rightly called offline, for a reason that is not the true one.", &r.WrongReason, l.WrongReason},
-		{"sequence gap", "Events of a device are missing, by their numbers.", &r.Gaps, l.Gaps},
-		{"order violation", "An event came after a later one of its device.", &r.Order, l.Order},
-		{"duplicate", "An event came twice.", &r.Duplicates, l.Duplicates},
-		{"never online", "A device was connected, and nobody said so.", &r.NeverOnline, l.NeverOnline},
-		{"stuck", "A device was back, and still called offline at the end.", &r.Stuck, l.Stuck},
-		{"early", "Of the false offlines, those on devices that were gone, but not for long enough.", &r.Early, -1},
-		{"replaced", "Of the false offlines, those from the end of an old connection of a device that had a new one.", &r.Replaced, -1},
-		{"another timeout", "A verdict by another timeout than the plan's.", &r.OtherTimeout, -1},
-		{"stranger", "An event of a device that is not of this fleet.", &r.Strangers, -1},
-	}
-	all := make([]report.Mistake, len(kinds))
-	for i, k := range kinds {
-		all[i] = report.Mistake{Name: k.name, Meaning: k.meaning, Count: k.figure.Count, Allowed: k.allowed}
-		for _, e := range k.figure.Examples {
-			all[i].Examples = append(all[i].Examples, report.Example{Device: e.Device, At: e.At, Done: e.Done, Said: e.Said})
+// known reports whether one of the servers holds a device to be online, and has heard it in this run.
+func (j *judge) known(ctx context.Context, device string, clocks []score.Clocked) (known bool, err error) {
+	for i, knows := range j.knows {
+		since := j.began.Add(-onItsWay)
+		if i < len(clocks) {
+			since = since.Add(clocks[i].Skew)
 		}
+		one, fault := knows(ctx, device, since)
+		known, err = known || one, cmp.Or(err, fault)
+	}
+	return known, err
+}
+
+// clocksOf says what is known of the servers' clocks.
+func clocksOf(r *score.Report) []report.Clock {
+	var all []report.Clock
+	for _, c := range r.Clocks {
+		all = append(all, report.Clock{
+			From: c.URL, Measured: c.Measured && !c.Set, Set: c.Set, Skew: c.Skew, Error: c.Error, Least: c.Least, Most: c.Most,
+		})
+	}
+	return all
+}
+
+// notChecked says what could not be checked, and why.
+func notChecked(r *score.Report) []string {
+	var all []string
+	for _, url := range r.Unnumbered {
+		all = append(all, fmt.Sprintf("what %s says has no numbers: whether events are missing, out of order or late, or contradict each other", url))
+	}
+	for _, url := range r.Unreasoned {
+		all = append(all, fmt.Sprintf("what %s says has no reasons: whether they are right", url))
 	}
 	return all
 }

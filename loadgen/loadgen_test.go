@@ -353,7 +353,7 @@ func TestRunScores(t *testing.T) {
 		{"a gap", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{URL: "test", Device: p.DeviceID(7), Kind: score.Other, Seq: 3, Time: time.Now(), Seen: time.Now()})
 			return nil
-		}, score.Limits{}, loadgen.StatusFailed, []string{"1 missing events"}},
+		}, score.Limits{}, loadgen.StatusFailed, []string{"1 missing event,"}},
 		{"no more", func(*plan.Plan, func(score.Verdict)) error { return errors.New("the door is shut") }, score.Limits{}, loadgen.StatusFailed, []string{
 			"not read to the end: the door is shut",
 		}},
@@ -419,7 +419,7 @@ func TestRunOnAServerThatWasUsed(t *testing.T) {
 			g := serve(t, "127.0.0.1:0", welcomeAll)
 			p := somePlan(50, time.Second, g.Addr().String())
 			f, err := loadgen.Run(t.Context(), loadgen.Config{Plan: p, Followers: []loadgen.Follower{{
-				URL: "test", Knows: func(context.Context, string) bool { return true },
+				URL: "test", Knows: func(context.Context, string, time.Time) (bool, error) { return true, nil },
 				Follower: followFunc(func(ctx context.Context, _ uint64, tell func(score.Verdict)) error {
 					now := time.Now()
 					tell(score.Verdict{URL: "test", Kind: score.Following, Offset: tt.offset})

@@ -28,6 +28,7 @@ type member struct {
 	end     func() // at once
 
 	stats drive.Stats // the last that it told, without histograms
+	said  said        // what was made of them last
 	done  bool        // it has said that it is
 	fault string      // that it told, with done
 	gone  bool        // it is not there any more

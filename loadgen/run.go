@@ -191,6 +191,7 @@ func (r *run) hear(ctx context.Context, t tiding) {
 	}
 	if r.judge != nil && t.news != nil {
 		r.judge.told(t.news)
+		r.judge.answered(t.member)
 	}
 	if r.stage == ramping {
 		r.total = r.fleet.sum()
@@ -210,7 +211,7 @@ func (r *run) second(ctx context.Context, now time.Time) {
 			r.settle(now)
 		}
 	case settling:
-		if now.After(r.settled) || !r.judge.waits(now, r.fleet.until()) {
+		if now.After(r.settled) || !r.waits(now) {
 			r.stop(now)
 		}
 	case stopping:
@@ -345,8 +346,13 @@ func (r *run) watchFleet(now time.Time) {
 // longestWait is how long the last verdicts are waited for at the most.
 func (r *run) longestWait() time.Duration { return r.p.Timeout + r.p.Grace + comesLate }
 
+// waits says whether the judge waits for anything.
+func (r *run) waits(now time.Time) bool {
+	return r.judge.waits(now, r.fleet.until(), r.begun.Add(r.p.Length()))
+}
+
 func (r *run) settle(now time.Time) {
-	if r.judge == nil || !r.judge.waits(now, r.fleet.until()) {
+	if r.judge == nil || !r.waits(now) {
 		r.stop(now)
 		return
 	}

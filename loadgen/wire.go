@@ -49,15 +49,15 @@ type figures struct {
 
 // truth is [plan.Truth] in small; instants are nanoseconds of Unix time, 0 if there is none.
 type truth struct {
-	Device, At, Last, Back int64
-	Kind                   plan.Kind
-	Connected              bool
+	Device, At, Last, Back, Heard int64
+	Kind                          plan.Kind
+	Connected                     bool
 }
 
 // lost is [plan.Lost] in small.
 type lost struct {
-	Device, At, Last, Back int64
-	Cause                  string
+	Device, At, Last, Back, Heard int64
+	Cause                         string
 }
 
 // histogramsOf returns the places of the histograms in stats, always in the same order.
@@ -111,7 +111,8 @@ func packTruths(all []plan.Truth) []truth {
 	small := make([]truth, len(all))
 	for i, t := range all {
 		small[i] = truth{
-			Device: int64(t.Device), At: nanos(t.At), Last: nanos(t.Last), Back: nanos(t.Back), Kind: t.Kind, Connected: t.Connected,
+			Device: int64(t.Device), At: nanos(t.At), Last: nanos(t.Last), Back: nanos(t.Back), Heard: nanos(t.Heard), Kind: t.Kind,
+			Connected: t.Connected,
 		}
 	}
 	return small
@@ -119,20 +120,21 @@ func packTruths(all []plan.Truth) []truth {
 
 func (t *truth) unpack() plan.Truth {
 	return plan.Truth{
-		Device: int(t.Device), At: instant(t.At), Last: instant(t.Last), Back: instant(t.Back), Kind: t.Kind, Connected: t.Connected,
+		Device: int(t.Device), At: instant(t.At), Last: instant(t.Last), Back: instant(t.Back), Heard: instant(t.Heard), Kind: t.Kind,
+		Connected: t.Connected,
 	}
 }
 
 func packLosts(all []plan.Lost) []lost {
 	small := make([]lost, len(all))
 	for i, l := range all {
-		small[i] = lost{Device: int64(l.Device), At: nanos(l.At), Last: nanos(l.Last), Back: nanos(l.Back), Cause: l.Cause}
+		small[i] = lost{Device: int64(l.Device), At: nanos(l.At), Last: nanos(l.Last), Back: nanos(l.Back), Heard: nanos(l.Heard), Cause: l.Cause}
 	}
 	return small
 }
 
 func (l *lost) unpack() plan.Lost {
-	return plan.Lost{Device: int(l.Device), At: instant(l.At), Last: instant(l.Last), Back: instant(l.Back), Cause: l.Cause}
+	return plan.Lost{Device: int(l.Device), At: instant(l.At), Last: instant(l.Last), Back: instant(l.Back), Heard: instant(l.Heard), Cause: l.Cause}
 }
 
 func nanos(t time.Time) int64 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -53,7 +52,10 @@ type loadgenCommand struct {
 	MaxMissedOffline int           `default:"0" placeholder:"N" help:"How many devices that are gone may have no verdict."`
 	MaxWrongReason   int           `default:"0" placeholder:"N" help:"How many verdicts may give a wrong reason."`
 	MaxGaps          int           `default:"0" placeholder:"N" help:"How many events may be missing."`
-	MaxLatencyP99    time.Duration `name:"max-latency-p99" placeholder:"TIME" help:"How long after their deadlines 99% of the verdicts must be there. Default: not checked."`
+	MaxLatencyP99    time.Duration `name:"max-latency-p99" placeholder:"TIME" help:"How long after their deadlines 99% of the verdicts must be here. Default: each within 5s, of a holter."`
+
+	MaxDeaf   *time.Duration `placeholder:"TIME" help:"For how long altogether it may say that it was deaf: then it judges nobody. A negative time: for any. Default: not at all; where the scenario stops or restarts something, for as long as that is away and 30s each time."`
+	ClockSkew *time.Duration `placeholder:"TIME" help:"How far the clock that verdicts are stamped with is ahead of the one here; behind if negative. Default: it is measured."`
 
 	Report   string `placeholder:"DIR" help:"Write report.json, report.html and summary.txt there."`
 	PNG      bool   `name:"png" help:"With --report: the charts as pictures, too."`
@@ -113,7 +115,7 @@ func (c *loadgenCommand) Run(ctx context.Context, command *kong.Context, out out
 	}
 	var view report.View
 	final, err := loadgen.Run(ctx, loadgen.Config{
-		Plan: p, Workers: c.Workers, Command: []string{self, workerCommand}, Pipeline: c.Pipeline, Followers: followers, Limits: c.limits(),
+		Plan: p, Workers: c.Workers, Command: []string{self, workerCommand}, Pipeline: c.Pipeline, Followers: followers, Limits: c.limits(p),
 		View: func(r report.Run) report.View {
 			view = c.view(r, out.stdout)
 			return view
@@ -187,10 +189,13 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
-		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken)})
-		return loadgen.Follower{Follower: h, URL: text, Knows: c.knows(text)}, err
+		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
+		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, err
 	}
 	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
+	if c.ClockSkew != nil {
+		cfg.ClockSkew = *c.ClockSkew
+	}
 	if scheme == "mqtt" {
 		if p.WillTopic == "" {
 			return loadgen.Follower{}, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
@@ -201,27 +206,19 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 	return loadgen.Follower{Follower: m, URL: text}, err
 }
 
-// knows asks an API whether a device is online.
-func (c *loadgenCommand) knows(api string) func(ctx context.Context, device string) bool {
-	return func(ctx context.Context, device string) bool {
-		asked, err := (&apiFlags{API: api, APIToken: c.VerifyToken}).client()
-		if err != nil {
-			return false
-		}
-		defer asked.close()
-		var answer struct{ State string }
-		return asked.get(ctx, "/v1/devices/"+url.PathEscape(device), nil, &answer) == nil && answer.State == "online"
-	}
-}
-
 // workerCommand is the command that workers are started with.
 const workerCommand = "loadgen-worker"
 
-func (c *loadgenCommand) limits() score.Limits {
-	return score.Limits{
-		FalseOffline: c.MaxFalseOffline, MissedOffline: c.MaxMissedOffline, WrongReason: c.MaxWrongReason, Gaps: c.MaxGaps, Duplicates: -1,
-		LatencyP99: c.MaxLatencyP99,
+func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
+	l := loadgen.DefaultLimits(p)
+	l.FalseOffline, l.MissedOffline, l.WrongReason, l.Gaps = c.MaxFalseOffline, c.MaxMissedOffline, c.MaxWrongReason, c.MaxGaps
+	if l.LatencyP99 = c.MaxLatencyP99; l.LatencyP99 > 0 {
+		l.Late = -1 // whoever says what is allowed has it so
 	}
+	if c.MaxDeaf != nil {
+		l.Deaf, l.DeafAnswered = *c.MaxDeaf, -1 // it may be deaf for other reasons than those that end its answers
+	}
+	return l
 }
 
 // view shows a run on a terminal or in lines.

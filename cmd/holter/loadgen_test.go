@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
 	"github.com/holter-iot/holter/loadgen/report"
@@ -76,6 +77,23 @@ func TestLoadgen(t *testing.T) {
 				t.Errorf("%+v\n%s", f.Fleet, said)
 			}
 		})
+	}
+}
+
+// What is not said about the clock and deaf times is taken from what is seen; what is said stands.
+func TestLoadgenFlags(t *testing.T) {
+	t.Parallel()
+	p := startServe(t)
+	few := []string{"--target", p.devices, "--verify", p.api, "--connections", "20", "--interval", "1s", "--duration", "2s"}
+	status, f, said := play(t, append(few, "--id-format", "a-%03d")...)
+	if c := f.Verdicts.Clocks; status != 0 || len(c) != 1 || !c[0].Measured || c[0].Skew != 0 || f.Verdicts.Deaf.Allowed != 0 {
+		t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
+	}
+	// All events are from before they come, by a clock that is said to be behind.
+	status, f, said = play(t, append(few, "--id-format", "b-%03d", "--clock-skew=-1h", "--max-deaf", "3s")...)
+	if c := f.Verdicts.Clocks; status != 1 || len(c) != 1 || !c[0].Set || c[0].Skew != -time.Hour || f.Verdicts.Deaf.Allowed != 3*time.Second ||
+		!strings.Contains(said, " events from the future, none allowed") || !strings.Contains(said, "1h behind the one here") {
+		t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
 	}
 }
 

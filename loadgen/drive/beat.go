@@ -92,7 +92,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	}
 	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
 		v.flags &^= blocked
-		d.back(i, now)
+		d.back(i, now, 0)
 	}
 }
 
@@ -127,7 +127,7 @@ func (d *Drive) flush(i int32) {
 		delete(d.unsent, v.fd)
 		if v.state == open {
 			v.flags &^= blocked
-			d.back(i, now)
+			d.back(i, now, 0)
 		}
 	}
 }

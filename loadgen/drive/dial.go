@@ -100,7 +100,7 @@ func (d *Drive) welcome(i int32) {
 	greeted := v.mark
 	v.tries, v.mark = 0, 0
 	d.set(i, open)
-	d.back(i, greeted)
+	d.back(i, greeted, now)
 	d.begun(i, now)
 }
 

@@ -192,7 +192,7 @@ func (d *Drive) promote(fd int32, s *second) {
 	d.truths = append(d.truths, plan.Truth{
 		Device: d.number(i), Kind: plan.Duplicate, At: at, Last: d.instant(v.last), Back: at, Connected: true,
 	})
-	d.back(i, max(v.last, s.greeted))
+	d.back(i, max(v.last, s.greeted), now)
 	d.begun(i, now)
 }
 

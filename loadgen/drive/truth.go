@@ -2,7 +2,11 @@
 
 package drive
 
-import "github.com/holter-iot/holter/loadgen/plan"
+import (
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
 
 // absence is what will be told again when a device is back.
 type absence struct {
@@ -42,21 +46,25 @@ func (d *Drive) miss(i int32, cause string, at int64) {
 	a.lost, a.isLost = l, true
 }
 
-// back tells that device i gave a sign of life at an instant.
-func (d *Drive) back(i int32, at int64) {
+// back tells that device i gave a sign of life at an instant, which was answered at another; 0 if it does not wait for that.
+func (d *Drive) back(i int32, at, answered int64) {
 	d.devs[i].last = at
 	if !d.devs[i].has(missing) {
 		return
 	}
 	d.devs[i].flags &^= missing
 	a, when := d.absences[i], d.instant(at)
+	var heard time.Time
+	if answered != 0 {
+		heard = d.instant(answered)
+	}
 	delete(d.absences, i)
 	for _, t := range a.truths {
-		t.Back = when
+		t.Back, t.Heard = when, heard
 		d.truths = append(d.truths, t)
 	}
 	if a.isLost {
-		a.lost.Back = when
+		a.lost.Back, a.lost.Heard = when, heard
 		d.losts = append(d.losts, a.lost)
 	}
 }

@@ -10,6 +10,8 @@ type Truth struct {
 	At, Last time.Time
 	// Back is when the first sign of life afterwards was; zero while there was none.
 	Back time.Time
+	// Heard is when that had been answered, if the device waited for that; else zero.
+	Heard time.Time
 	// Connected says that the device had been welcomed.
 	Connected bool
 }
@@ -20,5 +22,6 @@ type Lost struct {
 	At     time.Time
 	Last   time.Time
 	Back   time.Time
-	Cause  string // "closed by peer", "reset by peer", "refused", "timeout", "no answer", "garbage"
+	Heard  time.Time // as in Truth
+	Cause  string    // "closed by peer", "reset by peer", "refused", "timeout", "no answer", "garbage"
 }

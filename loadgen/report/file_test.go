@@ -40,7 +40,7 @@ func TestReadJSONRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"no JSON", "hello", "not a report"},
 		{"another file", `{"name":"x"}`, "not a report"},
-		{"another version", `{"schema":"holter.loadgen.report/2"}`, "another version"},
+		{"another version", `{"schema":"holter.loadgen.report/1"}`, "another version"},
 		{"a wrong type", `{"schema":"` + report.Schema + `","samples":3}`, "samples"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -110,7 +110,7 @@ func WriteHTML(out io.Writer, f *Final) error {
 		p.Causes = append(p.Causes, cause{clean(name), last.Errors[name]})
 	}
 	if v := f.Verdicts; v != nil {
-		p.addBars("Verdict after its deadline", "When a right verdict was decided, counted from its deadline.", v.Detection, v.DetectionAllowed)
+		p.addBars("Verdict after its deadline", "When a right verdict was here, counted from its deadline.", v.Detection, v.DetectionAllowed)
 	}
 	p.addBars("Heartbeat to answer", "Counted from when it was sent.", f.RTT, 0)
 	if err := t.Execute(out, p); err != nil {
@@ -170,13 +170,22 @@ func tiles(f *Final) []tile {
 	if v := f.Verdicts; v != nil {
 		var wrong uint64
 		for _, m := range v.Mistakes {
-			wrong += m.Count
+			if m.Allowed >= 0 { // the others are parts of these, or none
+				wrong += m.Count
+			}
 		}
 		list = append(list,
-			tile{"verdicts", count(v.Right) + " right", count(wrong) + " mistakes", worst(wrong)},
+			tile{"verdicts", count(v.Right) + " right", mistakesWord(wrong), worst(wrong)},
 			tile{"detection, p99", short(v.Detection.P99), "beyond the deadline; max " + short(v.Detection.Max), ""})
 	}
 	return list
+}
+
+func mistakesWord(n uint64) string {
+	if n == 1 {
+		return "1 mistake"
+	}
+	return count(n) + " mistakes"
 }
 
 // latencyTable has a row for each distribution.
@@ -202,6 +211,7 @@ func latencyTable(f *Final) [][]cellText {
 	}
 	if f.Verdicts != nil {
 		add("verdict after its deadline", f.Verdicts.Detection)
+		add("the same, until it says that it was decided", f.Verdicts.Decided)
 	}
 	add("heartbeat to answer", f.RTT)
 	add("the same, from when it was planned", f.RTTPlanned)

@@ -10,6 +10,9 @@ import (
 // lateness of the generator from which on the summary warns.
 const tooLate = 10 * time.Millisecond
 
+// nonesInARow is how many kinds of mistakes a row names.
+const nonesInARow = 7
+
 // shownExamples is how many examples of a mistake the summary has.
 const shownExamples = 2
 
@@ -87,29 +90,56 @@ func verdictRows(v *Verdicts) []row {
 		return nil
 	}
 	words := []string{count(v.Right) + " right"}
+	if v.Excused > 0 {
+		words = append(words, count(v.Excused)+" excused (on devices that sleep, stall or could not get in)")
+	}
 	if v.UnjudgedDevices > 0 {
 		words = append(words, fmt.Sprintf("%s unjudged, on %s whose worker died", count(v.Unjudged), plural(v.UnjudgedDevices, "device")))
 	}
-	var none []string
 	for _, m := range v.Mistakes {
-		if m.Count == 0 && m.Held() {
-			none = append(none, clean(m.Name))
-			continue
+		if !m.None() {
+			words = append(words, count(m.Count)+" "+clean(m.Name)+allowed(m))
 		}
-		words = append(words, count(m.Count)+" "+clean(m.Name)+allowed(m))
 	}
 	rows := []row{{"verdicts", words}}
-	if len(none) > 0 {
-		rows = append(rows, row{"", []string{"none of: " + strings.Join(none, ", ")}})
+	none := v.None()
+	for i := 0; i < len(none); i += nonesInARow {
+		var names []string
+		for _, m := range none[i:min(i+nonesInARow, len(none))] {
+			names = append(names, clean(m.Name))
+		}
+		head := "none of: "
+		if i > 0 {
+			head = ""
+		}
+		tail := ","
+		if i+nonesInARow >= len(none) {
+			tail = ""
+		}
+		rows = append(rows, row{"", []string{head + strings.Join(names, ", ") + tail}})
+	}
+	for i, text := range v.NotChecked {
+		rows = append(rows, row{first(i, "NOT CHECKED"), []string{clean(text)}})
+	}
+	rows = append(rows, row{"deaf", []string{v.Deaf.Words()}})
+	for i, c := range v.Clocks {
+		words := c.Words()
+		if len(v.Clocks) > 1 {
+			words = clean(c.From) + ": " + words
+		}
+		rows = append(rows, row{first(i, "clock"), []string{words}})
 	}
 	detection := finalWords(v.Detection)
 	if v.DetectionAllowed > 0 {
 		detection = append(detection, "p99 allowed: "+short(v.DetectionAllowed))
 	}
-	rows = append(rows, row{"detection", append(detection, "beyond the deadline")})
+	rows = append(rows, row{"detection", append(detection, "from the deadline to when the verdict was here")})
+	if v.Decided.Count > 0 {
+		rows = append(rows, row{"decided", append(finalWords(v.Decided), "the same, to when it says that it was decided")})
+	}
 	for _, m := range v.Mistakes {
 		for i, e := range m.Examples {
-			if i == shownExamples {
+			if i == shownExamples || m.Of != "" {
 				break
 			}
 			rows = append(rows, row{first(i, "  for example"), []string{clean(m.Name) + ": " + e.words()}})
@@ -118,12 +148,61 @@ func verdictRows(v *Verdicts) []row {
 	return rows
 }
 
+// Words says for how long nobody listened.
+func (d Deaf) Words() string {
+	if d.Count == 0 {
+		return "never"
+	}
+	text := fmt.Sprintf("%s in all", short(d.Total))
+	if d.Count > 1 {
+		text = fmt.Sprintf("%s, %s, the longest %s", plural(d.Count, "time"), text, short(d.Longest))
+	}
+	switch {
+	case d.Allowed < 0:
+		text += " (any time allowed)"
+	case d.Total > d.Allowed:
+		text += fmt.Sprintf(" (only %s allowed)", short(d.Allowed))
+	default:
+		text += fmt.Sprintf(" (%s allowed)", short(d.Allowed))
+	}
+	if len(d.Still) > 0 {
+		text += "; STILL DEAF at the end: " + clean(strings.Join(d.Still, ", "))
+	}
+	return text
+}
+
+// Words says how a clock goes.
+func (c Clock) Words() string {
+	text := "not measured: the times that are told are taken as they are"
+	switch side := "ahead of"; {
+	case !c.Measured && !c.Set:
+	case c.Skew == 0 && c.Error == 0:
+		text = "the same as here"
+	default:
+		if c.Skew < 0 {
+			side = "behind"
+		}
+		text = fmt.Sprintf("%s %s the one here, give or take %s", short(c.Skew.Abs()), side, short(c.Error))
+	}
+	switch {
+	case c.Set:
+		text += ", as was said (--clock-skew)"
+	case c.Most-c.Least > max(10*time.Millisecond, 4*c.Error):
+		text += fmt.Sprintf("; it MOVED by %s", short(c.Most-c.Least))
+	}
+	return text
+}
+
 func allowed(m Mistake) string {
 	switch {
+	case m.Of != "":
+		return " (of the " + clean(m.Of) + ")"
 	case m.Allowed < 0:
-		return " (not checked)"
+		return " (any number allowed)"
 	case m.Held():
 		return fmt.Sprintf(" (%s allowed)", count(m.Allowed))
+	case m.Allowed == 0:
+		return " (none allowed)"
 	default:
 		return fmt.Sprintf(" (only %s allowed)", count(m.Allowed))
 	}
@@ -131,7 +210,7 @@ func allowed(m Mistake) string {
 
 func (e Example) words() string {
 	text := clean(e.Device) + ": " + clean(e.Done) + "; said: " + clean(e.Said)
-	if !e.At.IsZero() {
+	if e.Timed() {
 		text += " at " + e.At.UTC().Format("15:04:05.000")
 	}
 	return text

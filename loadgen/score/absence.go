@@ -16,9 +16,13 @@ type absence struct {
 	last int64 // the last sign of life before
 	back int64 // the first one afterwards
 	next uint32
+	wait uint16    // from back until the gateway had answered it, in hundredths of a second
 	kind plan.Kind // 0: the connection was lost
 	mark marks
 }
+
+// heard is when the gateway had heard for sure that the device was back.
+func (a *absence) heard() int64 { return a.back + int64(a.wait)*int64(10*time.Millisecond) }
 
 // marks are what is known of an absence besides.
 type marks uint8
@@ -35,7 +39,9 @@ func (m marks) has(x marks) bool { return m&x != 0 }
 
 // terms are by what verdicts are due. Times are nanoseconds.
 type terms struct {
-	timeout, grace, slack, clock, reconnect int64
+	timeout, grace, slack, clock, reconnect, late int64
+
+	wills bool // devices have last wills
 }
 
 // reason is one of those that are known.
@@ -47,7 +53,9 @@ const (
 	closed
 	bye
 	will
+	ended // by the gateway
 	strange
+	returned // none: the device is online again
 )
 
 func reasonOf(text string) reason {
@@ -56,8 +64,10 @@ func reasonOf(text string) reason {
 		return unsaid
 	case ReasonSilence:
 		return silence
-	case ReasonClosed, ReasonProtocol, ReasonAdmin:
+	case ReasonClosed:
 		return closed
+	case ReasonProtocol, ReasonAdmin:
+		return ended
 	case ReasonBye:
 		return bye
 	case ReasonWill:
@@ -96,14 +106,18 @@ func (a *absence) due(r reason, t *terms) int64 {
 		if a.closes() {
 			return a.at + t.grace
 		}
+		return a.due(ended, t)
+	case ended:
 		if a.mark.has(lost) {
 			return a.last + min(t.grace, t.timeout)
 		}
 	case will:
-		return min(a.due(silence, t), a.due(closed, t))
+		if t.wills {
+			return min(a.due(silence, t), a.due(closed, t))
+		}
 	case unsaid:
-		return min(a.due(bye, t), a.due(will, t))
-	case strange:
+		return min(a.due(bye, t), a.due(silence, t), a.due(closed, t))
+	case strange, returned:
 	}
 	return never
 }
@@ -152,7 +166,7 @@ const (
 // claim is an offline verdict.
 type claim struct {
 	time int64 // when it was decided
-	// ahead is how long the deadline was before that, lag how long after that it was read; microseconds.
+	// ahead is how long the deadline was before that, lag how long after that it came; microseconds.
 	ahead, lag uint32
 	next       uint32
 	place      uint16
@@ -161,6 +175,9 @@ type claim struct {
 }
 
 func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
+
+// came is when it came, by this machine's clock, whatever it says of itself.
+func (c *claim) came() int64 { return c.time + int64(c.lag)*int64(time.Microsecond) }
 
 // fit compares a claim with an absence; away says that the device is gone for the gateway, because it came back elsewhere.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
@@ -186,6 +203,8 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	switch {
 	case d < min(due, own)-t.clock:
 		return early
+	case a.mark.has(judged) && a.mark.has(lost):
+		return excused // it may have been in for a moment, and was not told
 	case a.mark.has(judged):
 		return repeated
 	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost):

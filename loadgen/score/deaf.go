@@ -8,8 +8,12 @@ import (
 // place is a source of heartbeats of a gateway.
 type place struct {
 	url  uint16 // the index of the gateway
+	used bool   // devices of the plan are heard there
 	deaf []interval
 	name string
+	// dropped are deaf times that are remembered no more: how many, and how long.
+	dropped    int
+	droppedFor time.Duration
 }
 
 // interval is a time in which a source was deaf; to is never while it is.
@@ -18,23 +22,37 @@ type interval struct{ from, to int64 }
 // deafKept is how many intervals of a source are remembered.
 const deafKept = 1024
 
-// deafen notes that a source is deaf, or was.
+// deafen notes that a source is deaf, or was. Times that overlap, or are told twice, are one.
 func (p *place) deafen(v *Verdict) {
-	at := v.Time.UnixNano()
+	at, length := v.Time.UnixNano(), int64(max(v.Deaf, 0))
 	i := interval{from: at, to: never}
 	switch {
 	case v.Kind == SourceHeard:
-		i = interval{from: at - int64(v.Deaf), to: at}
-	case v.Deaf > 0:
-		i.to = at + int64(v.Deaf)
+		i = interval{from: at - length, to: at}
+	case length > 0:
+		i.to = at + length
+		if !v.Seen.IsZero() {
+			i.to = max(min(i.to, v.Seen.UnixNano()), at) // what is over is not yet to come
+		}
 	}
-	// What is told again, or ended, replaces what was known.
-	p.deaf = slices.DeleteFunc(p.deaf, func(o interval) bool {
-		return abs(o.from-i.from) < int64(10*time.Millisecond) || o.to == never
+	if n := len(p.deaf); n > 0 && p.deaf[n-1].to == never {
+		i.from = min(i.from, p.deaf[n-1].from)
+		p.deaf = p.deaf[:n-1]
+	}
+	first, _ := slices.BinarySearchFunc(p.deaf, i.from, func(d interval, from int64) int {
+		if d.to < from {
+			return -1
+		}
+		return 1
 	})
-	place, _ := slices.BinarySearchFunc(p.deaf, i, func(a, b interval) int { return int(min(max(a.from-b.from, -1), 1)) })
-	p.deaf = slices.Insert(p.deaf, place, i)
+	last := first
+	for ; last < len(p.deaf) && p.deaf[last].from <= i.to; last++ {
+		i.from, i.to = min(i.from, p.deaf[last].from), max(i.to, p.deaf[last].to)
+	}
+	p.deaf = slices.Replace(p.deaf, first, last, i)
 	if len(p.deaf) > deafKept {
+		p.dropped++
+		p.droppedFor += time.Duration(p.deaf[0].to - p.deaf[0].from)
 		p.deaf = slices.Delete(p.deaf, 0, 1)
 	}
 }
@@ -68,4 +86,84 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	return due
 }
 
-func abs(d int64) int64 { return max(d, -d) }
+// awake is how long a source listened between two instants.
+func (p *place) awake(from, to int64) int64 {
+	length := max(to-from, 0)
+	for _, d := range p.deaf {
+		length -= max(min(d.to, to)-max(d.from, from), 0)
+	}
+	return length
+}
+
+// Answered says that the gateway answered the fleet between two instants, at least once. A source that was deaf meanwhile can have heard
+// nothing. Times have to rise.
+func (s *Score) Answered(from, to time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.answers) == answersKept {
+		s.answers = slices.Delete(s.answers, 0, answersKept/2)
+	}
+	s.answers = append(s.answers, interval{nanos(from), nanos(to)})
+}
+
+// answersKept is how many times of answers are remembered: a day of them, if one comes each second.
+const answersKept = 1 << 17
+
+// edge is what is left out at both ends of a deaf time: answers may have been on their way.
+const edge = int64(2 * time.Second)
+
+// hypocritesLocked counts the times for which a source says that it was deaf although the gateway answered. If devices are heard at several
+// places, nobody knows which of them answered.
+func (s *Score) hypocritesLocked(until int64) {
+	var only *place
+	for i := range s.places {
+		if p := &s.places[i]; p.used {
+			if only != nil {
+				return
+			}
+			only = p
+		}
+	}
+	if only == nil {
+		return
+	}
+	for _, d := range only.deaf {
+		from, to := d.from+edge, min(d.to, until)-edge
+		for _, a := range s.answers {
+			if a.from >= from && a.to <= to {
+				s.report.DeafAnswered.add(1, func() Example {
+					return Example{
+						Device: "source " + only.name, Number: -1, URL: s.gateways[only.url].url, Done: "the gateway answered heartbeats at " + clock(a.to),
+						Said: "deaf from " + clock(d.from) + " to " + clock(min(d.to, until)), At: instant(a.to),
+					}
+				})
+				break
+			}
+		}
+	}
+}
+
+// sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of the plan are heard.
+func (s *Score) sumDeafLocked(r *Report) {
+	for i := range s.places {
+		p := &s.places[i]
+		if !p.used {
+			continue
+		}
+		r.Deaf += p.dropped
+		r.DeafFor += p.droppedFor
+		for _, d := range p.deaf {
+			if d.to == never {
+				d.to = max(s.settled, d.from)
+				r.StillDeaf = append(r.StillDeaf, p.name)
+			}
+			length := time.Duration(d.to - max(d.from, s.began))
+			if length < 0 {
+				continue // it was over when the stream began
+			}
+			r.Deaf++
+			r.DeafFor += length
+			r.DeafLongest = max(r.DeafLongest, length)
+		}
+	}
+}

@@ -12,9 +12,14 @@
 // tells no deadline, as brokers' do, may come up to [Options].Slack after the return. A device that the truth does not speak of was alive all
 // the time.
 //
-// An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed offline, until one comes. Latency counts
-// from the deadline by the truth. Time in which the source was deaf (source.deaf and source.heard) moves that deadline, and so excuses what
-// comes late or not at all; it never excuses a false offline.
+// An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed offline, until one comes. One that comes
+// more than Slack after the gateway had heard that the device was back is a false offline, whatever it says of itself. Latency counts from
+// the deadline by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard) moves that deadline, and so
+// excuses what comes late or not at all; it never excuses a false offline. How long that was, and whether the gateway answered meanwhile, is
+// part of the report.
+//
+// Nothing that a gateway says of itself is trusted where it can be known otherwise: an event cannot be from later than it came, not from before
+// the one before it, and must be one that can follow that. Times are brought to the clock of this machine: [HTTP] measures the other one.
 //
 // A connection that the gateway ended (plan.Lost) is judged by what the device had sent: silence is due a timeout after the last sign of
 // life. When exactly the gateway ended it is known to the gateway alone, so a verdict for that reason is accepted from a close grace after
@@ -34,7 +39,7 @@
 //
 // # Cost
 //
-// Tables indexed by device number, without pointers: 16 bytes for each device, 24 for each gateway that spoke of it, 32 for an absence until
+// Tables indexed by device number, without pointers: 16 bytes for each device, 28 for each gateway that spoke of it, 32 for an absence until
 // it is over and judged, 24 for an offline verdict that waits for its truth,
 // until [Score.Settle].
 package score

@@ -2,6 +2,7 @@ package score
 
 import (
 	"io"
+	"time"
 	"unsafe"
 )
 
@@ -40,4 +41,14 @@ func (m *MQTT) Filters() map[string]byte { return m.filters }
 // Sizes are those of the tables' rows.
 func Sizes() (devices, tracks, absences, claims uintptr) {
 	return unsafe.Sizeof(device{}), unsafe.Sizeof(track{}), unsafe.Sizeof(absence{}), unsafe.Sizeof(claim{})
+}
+
+// JudgeClock says what follows from readings of a clock.
+func JudgeClock(here bool, readings ...[2]time.Duration) (skew, err time.Duration) {
+	var recent []reading
+	for _, r := range readings {
+		recent = append(recent, reading{r[0], r[1]})
+	}
+	e := judgeClock(recent, here)
+	return e.skew, e.err
 }

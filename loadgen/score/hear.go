@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // Verdict takes what was said, in the order in which it was read from its gateway.
 func (s *Score) Verdict(v Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.boundLocked(&v)
 	if v.Kind >= SourceDeaf {
 		s.streamLocked(&v)
 		return
@@ -26,14 +29,20 @@ func (s *Score) Verdict(v Verdict) {
 		return
 	}
 	p := s.placeLocked(v.URL, v.Source)
+	s.places[p].used = true
+	g := &s.gateways[s.places[p].url]
+	g.err = int64(v.Error)
+	s.wholeLocked(g, &v)
 	t := s.trackLocked(n, p, &v)
 	if v.Source != "" {
 		t.place = p
 	}
-	if !s.countedLocked(n, t, &v) {
+	fresh, inTurn := s.countedLocked(n, t, &v)
+	if !fresh {
 		return
 	}
-	s.stateLocked(n, t, &v)
+	s.followsLocked(n, t, &v, inTurn)
+	s.stateLocked(n, p, t, &v)
 	if v.Kind == Offline {
 		s.offlineLocked(n, p, &v)
 	}
@@ -55,7 +64,16 @@ func (s *Score) streamLocked(v *Verdict) {
 	case SourceDeaf, SourceHeard:
 		s.places[p].deafen(v)
 	case Following:
-		g.fresh, g.followed = g.fresh || !g.followed && v.Offset == 0, true
+		g.fresh, g.followed, g.full = g.fresh || !g.followed && v.Offset == 0, true, v.Full
+		if s.began == 0 {
+			s.began = nanos(v.Seen)
+		}
+	case Skipped:
+		s.report.LogGaps.add(v.Seq, v.inLog("the log goes on %d events later", v.Seq))
+	case Rewound:
+		s.report.LogOrder.add(1, v.inLog("the log goes back"))
+	case Clock:
+		g.clock.take(v)
 	case Missed:
 		if len(s.report.Incomplete) < maxExamples {
 			s.report.Incomplete = append(s.report.Incomplete, v.missed())
@@ -63,6 +81,17 @@ func (s *Score) streamLocked(v *Verdict) {
 	case Broken:
 		s.report.Breaks++
 	case Other, Online, Offline, Late, Sleeping, Replaced, Forgotten:
+	}
+}
+
+// inLog describes what is wrong with a log.
+func (v *Verdict) inLog(format string, args ...any) func() Example {
+	told := *v
+	return func() Example {
+		return Example{
+			Device: "the log", Number: -1, URL: told.URL, Done: "it was read without a filter", At: told.Seen.UTC(),
+			Said: fmt.Sprintf("offset %d: ", told.Offset) + fmt.Sprintf(format, args...),
+		}
 	}
 }
 
@@ -107,17 +136,20 @@ func (s *Score) trackLocked(n int, p uint16, v *Verdict) *track {
 	t := s.tracks.push(&d.tracks, track{place: p})
 	first := uint32(1)
 	if !s.gateways[url].fresh && v.Seq != 0 {
-		first = uint32(v.Seq) //nolint:gosec // a device has not as many events
+		first = small(v.Seq)
 	}
 	t.begin(first)
 	return t
 }
 
-// countedLocked checks numbers, and says whether what was said is new.
-func (s *Score) countedLocked(n int, t *track, v *Verdict) bool {
+// small keeps a number in 32 bits: a device has not as many events.
+func small(seq uint64) uint32 { return uint32(min(seq, math.MaxUint32)) } //nolint:gosec // bounded
+
+// countedLocked checks numbers, and says whether what was said is new, and the event that has its turn.
+func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) {
 	if v.Seq == 0 {
-		known := v.Kind == Offline && t.state != present || v.Kind == Online && t.state == present
-		return !v.Retained || !known
+		known := v.Kind == Offline && !t.state.here() || v.Kind == Online && t.state.here()
+		return !v.Retained || !known, false
 	}
 	example := func(key int64, format string, args ...any) func() Example {
 		return func() Example {
@@ -127,54 +159,72 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) bool {
 		}
 	}
 	if v.Kind == Forgotten {
-		t.begin(1)
-		t.epoch, t.state = 0, unknown
-		return false
+		s.report.Forgotten.add(1, example(0, "nobody asked for it"))
 	}
-	seq := uint32(v.Seq) //nolint:gosec // a device has not as many events
-	top := t.top
+	if t.state == removed && v.Seq == 1 {
+		t.begin(1)
+	}
+	seq, top := small(v.Seq), t.top
 	switch what, gap := t.number(seq); what {
 	case duplicate:
 		s.report.Duplicates.add(1, example(0, "number %d again, after %d", seq, top))
-		return false
+		return false, false
 	case disorder:
 		s.report.Order.add(1, example(0, "number %d after %d", seq, top))
 		s.report.Gaps.retract(n, int64(seq))
-		return true
+		return true, false
 	case skips:
 		s.report.Gaps.add(uint64(gap), example(int64(top)+1, "number %d after %d", seq, top))
 	case inOrder:
+		inTurn = true
 	}
-	if (v.Kind == Online || v.Kind == Offline) && t.session(v.Epoch) {
+	switch again := v.Epoch != 0 && uint32(v.Epoch) == t.epoch; { //nolint:gosec // its low bits
+	case v.Kind != Online && v.Kind != Offline:
+	case t.session(v.Epoch):
 		s.report.Order.add(1, example(0, "session %d after a later one", v.Epoch))
+	case inTurn && again && v.Kind == Online && t.state == parted && s.plan.Protocol != plan.MQTT:
+		s.report.Order.add(1, example(0, "session %d again, which was over", v.Epoch))
 	}
-	return true
+	return true, inTurn
 }
 
 // stateLocked notes what a gateway holds a device for.
-func (s *Score) stateLocked(n int, t *track, v *Verdict) {
+func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
 	switch v.Kind {
 	case Offline:
 		t.state = absent
+		if r := reasonOf(v.Reason); r == closed || r == bye {
+			t.state = parted
+		}
 		return
 	case Online:
-		at := nanos(v.when())
-		if s.base == 0 {
-			s.base = at - int64(time.Hour)
+		if t.state.away() && v.Seq != 0 {
+			s.claims.push(&s.devices[n].claims, v.claim(p, returned))
 		}
-		t.since = uint32(min(max(at-s.base, 0)/int64(time.Millisecond), math.MaxUint32)) //nolint:gosec // bounded
+		t.since, t.state = s.moment(v.when()), present
+	case Late:
+		t.state = late
+	case Sleeping:
+		t.state = asleep
+	case Replaced:
 		t.state = present
-	case Late, Sleeping, Replaced:
-		t.state = present
-	case Other, Forgotten, SourceDeaf, SourceHeard, Following, Missed, Broken:
+	case Forgotten:
+		t.epoch, t.state = 0, removed
+		return
+	case Other, SourceDeaf, SourceHeard, Following, Missed, Broken, Skipped, Rewound, Clock:
 		return
 	}
 	s.devices[n].flags |= online
 }
 
+// claim is what was said, at a place.
+func (v *Verdict) claim(p uint16, r reason) claim {
+	return claim{time: nanos(v.when()), place: p, reason: r, lag: micros(v.Came.Sub(v.when()))}
+}
+
 // offlineLocked takes an offline verdict, and judges it if that can be done at once.
 func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
-	c := claim{time: nanos(v.when()), place: p, reason: reasonOf(v.Reason)}
+	c := v.claim(p, reasonOf(v.Reason))
 	deadline := v.when()
 	switch {
 	case !v.Deadline.IsZero():
@@ -183,7 +233,6 @@ func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
 		deadline, c.exact = v.Time.Add(v.Timeout-v.HeardSilence), true
 	}
 	c.ahead = micros(v.when().Sub(deadline))
-	c.lag = micros(v.Seen.Sub(v.when()))
 	if v.Timeout != 0 && c.reason == silence && (v.Timeout-s.options.Timeout).Abs() >= time.Millisecond {
 		s.report.OtherTimeout.add(1, func() Example {
 			e := s.exampleLocked(n, nil, v)
@@ -194,7 +243,7 @@ func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
 	if s.passLocked(n, &c) {
 		return
 	}
-	if a, f := s.matchLocked(n, &c); f == right && s.certainLocked(&c, a) {
+	if a, f := s.matchLocked(n, &c); f == right && s.certainLocked(&c, a) && !s.overtakenLocked(n, &c, a) {
 		s.commitLocked(n, &c, a)
 		return
 	}

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,8 @@ type HTTPConfig struct {
 	URLs []string
 	// Token is sent with each request; "" sends none.
 	Token string
+	// ClockSkew is how far the gateways' clocks are ahead of the one of this machine. Default: it is measured, again and again.
+	ClockSkew *time.Duration
 	// Retry is the pause after a broken connection. Default 200 ms.
 	Retry time.Duration
 	// Quiet is how long nothing may come before a connection counts as broken. Holter says something every 15 s. Default 45 s.
@@ -32,11 +35,12 @@ type HTTPConfig struct {
 type HTTP struct {
 	config HTTPConfig
 	urls   []string
+	client *http.Client // for questions
 }
 
 // NewHTTP checks a configuration. It connects nowhere.
 func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
-	h := &HTTP{config: cfg}
+	h := &HTTP{config: cfg, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 5 * time.Second}}}
 	if h.config.Retry == 0 {
 		h.config.Retry = 200 * time.Millisecond
 	}
@@ -66,8 +70,8 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	return h, errors.Join(errs...)
 }
 
-// Follow implements [Follower]. tell is called by one goroutine for each address. It fails if an address cannot be followed at all: nobody
-// answers when it is tried first, or it refuses the token, now or later.
+// Follow implements [Follower]. tell is called by two goroutines for each address, one of which only tells of the clock. It fails if an
+// address cannot be followed at all: nobody answers when it is tried first, or it refuses the token, now or later.
 func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -75,9 +79,55 @@ func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) erro
 	for _, u := range h.urls {
 		s := &stream{config: &h.config, url: u, client: &http.Client{Transport: transport}, tell: tell, place: from, known: from != FromNow && from != 0}
 		s.oldest = from == 0
-		all.Go(func() error { return s.run(ctx) })
+		s.clock = newClockwork(s)
+		all.Go(func() error {
+			if s.clock.begin(ctx) {
+				all.Go(func() error { return s.clock.run(ctx) })
+			}
+			return s.run(ctx)
+		})
 	}
 	return all.Wait()
+}
+
+// Knows asks whether a device is held to be online, and was heard since an instant of the gateway's clock, at any of the addresses.
+func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (known bool, err error) {
+	for _, u := range h.urls {
+		s := &stream{config: &h.config, url: u, client: h.client}
+		one, fault := s.knows(ctx, device, since)
+		known, err = known || one, cmp.Or(err, fault)
+	}
+	return known, err
+}
+
+func (s *stream) knows(ctx context.Context, device string, since time.Time) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := s.request(ctx, "/v1/devices/"+url.PathEscape(device))
+	if err != nil {
+		return false, err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return false, nil
+	default:
+		return false, refusal(resp)
+	}
+	var answer struct {
+		State    string    `json:"state"`
+		LastSeen time.Time `json:"last_seen"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&answer); err != nil {
+		return false, fmt.Errorf("what is said of device %s cannot be read: %w", device, err)
+	}
+	here := answer.State == "online" || answer.State == "late" || answer.State == "sleeping"
+	return here && !answer.LastSeen.Before(since), nil
 }
 
 // stream is one address that is followed.
@@ -90,6 +140,8 @@ type stream struct {
 	known  bool   // place is known
 	oldest bool   // begin with the oldest event
 	began  bool   // it was followed once
+	clock  *clockwork
+	idle   time.Time // when there was nothing to be read last
 }
 
 // errRefused is wrapped by errors that another try will not mend.
@@ -128,7 +180,11 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 	quiet := time.AfterFunc(s.config.Quiet, cancel)
 	defer quiet.Stop()
 	d := newDecoder(readerFunc(func(p []byte) (int, error) {
+		asked := time.Now()
 		n, err := resp.Body.Read(p)
+		if now := time.Now(); now.Sub(asked) > waited {
+			s.idle = now
+		}
 		quiet.Reset(s.config.Quiet)
 		return n, err
 	}))
@@ -137,7 +193,7 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 		if !told {
 			told, s.began = true, true
 			follows()
-			s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Seen: time.Now()})
+			s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
 		}
 	}
 	if s.oldest && !s.known {
@@ -150,6 +206,7 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 			return err
 		}
 		if offset, err := strconv.ParseUint(string(m.id), 10, 64); err == nil {
+			s.inTurn(&m, offset)
 			if s.place = offset; m.data == nil || s.known {
 				s.known = true
 				following()
@@ -167,25 +224,46 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 		if !ok {
 			continue
 		}
-		v.URL, v.Seen = s.url, time.Now()
+		v.URL, v.Seen, v.Came = s.url, time.Now(), s.idle
+		s.clock.correct(&v)
 		s.tell(v)
 	}
 }
 
+// waited is how long a read takes at least that had to wait.
+const waited = time.Millisecond
+
+// inTurn tells of places of the log that do not follow the one before: without a filter the stream has each of them.
+func (s *stream) inTurn(m *message, offset uint64) {
+	next := s.place + 1
+	if m.data == nil {
+		next = s.place
+	}
+	v := Verdict{URL: s.url, Offset: offset, Seen: time.Now()}
+	switch {
+	case !s.known || string(m.event) == missedEvent:
+		return
+	case offset < next:
+		v.Kind = Rewound
+	case offset > next:
+		v.Kind, v.Offset, v.Seq = Skipped, s.place+1, offset-next
+	default:
+		return
+	}
+	s.tell(v)
+}
+
 // get asks for the stream.
 func (s *stream) get(ctx context.Context) (*http.Response, error) {
-	address := s.url + "/v1/events/stream"
+	address := "/v1/events/stream"
 	if s.oldest {
 		address += "?after=0"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	req, err := s.request(ctx, address)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Accept", "text/event-stream")
-	if s.config.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.config.Token)
-	}
 	if s.known {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(s.place, 10))
 	}
@@ -198,6 +276,15 @@ func (s *stream) get(ctx context.Context) (*http.Response, error) {
 	}
 	defer resp.Body.Close()
 	return nil, refusal(resp)
+}
+
+// request asks for something, with the token if there is one.
+func (s *stream) request(ctx context.Context, path string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+	if err == nil && s.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.config.Token)
+	}
+	return req, err
 }
 
 // refusal says what an answer that is no stream means.
@@ -221,8 +308,12 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
+// missedEvent is the type of the message that says that events are no longer kept.
+const missedEvent = "missed"
+
 // cloudEvent is what is needed of an event.
 type cloudEvent struct {
+	ID      string    `json:"id"`
 	Type    string    `json:"type"`
 	Subject string    `json:"subject"`
 	Time    time.Time `json:"time"`
@@ -241,7 +332,7 @@ type cloudEvent struct {
 
 // parse turns a message of the stream into a verdict; false if it is about groups, or something that came with a later version.
 func parse(m message) (Verdict, bool, error) {
-	if string(m.event) == "missed" {
+	if string(m.event) == missedEvent {
 		var gone struct{ Oldest uint64 }
 		if err := json.Unmarshal(m.data, &gone); err != nil {
 			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.data, err)
@@ -253,7 +344,7 @@ func parse(m message) (Verdict, bool, error) {
 		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.data, err)
 	}
 	v := Verdict{
-		Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,
+		ID: c.ID, Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,
 		Offset: c.Data.Offset, Time: c.Time, Deadline: c.Data.Deadline, HeardSilence: millis(c.Data.HeardSilence),
 		Timeout: millis(c.Data.Timeout), Deaf: millis(c.Data.Deaf),
 	}

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	want := score.Verdict{
-		Source: "line", Device: "d-0", Kind: score.Offline, Reason: "silence", Seq: 7, Epoch: 3, Offset: 9,
+		ID: "d-0:7", Source: "line", Device: "d-0", Kind: score.Offline, Reason: "silence", Seq: 7, Epoch: 3, Offset: 9,
 		Time: v.Time, Deadline: v.Deadline, HeardSilence: 10000500 * time.Microsecond, Timeout: 10 * time.Second,
 	}
 	if v != want || !v.Time.Equal(time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)) || !v.Deadline.Equal(time.Date(2026, 1, 2, 3, 4, 5, 1e8, time.UTC)) {
@@ -70,6 +70,10 @@ type api struct {
 }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/stats" { // it tells no time
+		http.NotFound(w, r)
+		return
+	}
 	a.mu.Lock()
 	n := len(a.asked)
 	a.asked = append(a.asked, fmt.Sprintf("%s|%s|%s", r.Header.Get("Last-Event-ID"), r.URL.RequestURI(), r.Header.Get("Authorization")))
@@ -139,7 +143,7 @@ func follow(t *testing.T, cfg score.HTTPConfig, from uint64, want int) ([]string
 func kindWord(k score.Kind) string {
 	return map[score.Kind]string{
 		score.Online: "online", score.Offline: "offline", score.Following: "following", score.Broken: "broken", score.Missed: "missed",
-		score.SourceDeaf: "deaf", score.SourceHeard: "heard",
+		score.SourceDeaf: "deaf", score.SourceHeard: "heard", score.Skipped: "skipped", score.Rewound: "rewound", score.Clock: "clock",
 	}[k]
 }
 
@@ -177,8 +181,20 @@ func TestFollow(t *testing.T) {
 				func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", http.StatusServiceUnavailable) },
 				stays("id: 9\n\n", event(10, "device.offline", "a")),
 			},
-			[]string{"following 4", "online a5", "broken 0", "following 9", "offline a10"},
+			[]string{"following 4", "online a5", "skipped 6", "broken 0", "following 9", "offline a10"},
 			[]string{"|/v1/events/stream|Bearer secret", "9|/v1/events/stream|Bearer secret", "9|/v1/events/stream|Bearer secret"},
+		},
+		{
+			"places are missing", score.FromNow,
+			[]func(http.ResponseWriter, *http.Request){stays(hello, event(7, "device.online", "a"), "id: 9\n\n", event(10, "device.offline", "a"))},
+			[]string{"following 4", "skipped 5", "online a7", "skipped 8", "offline a10"},
+			[]string{"|/v1/events/stream|Bearer secret"},
+		},
+		{
+			"places come again", score.FromNow,
+			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), event(5, "device.online", "a"), "id: 3\n\n", event(4, "device.offline", "a"))},
+			[]string{"following 4", "online a5", "rewound 5", "online a5", "rewound 3", "offline a4"},
+			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
 			"missed", score.FromNow,

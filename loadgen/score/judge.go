@@ -9,18 +9,21 @@ import (
 
 // matchLocked finds the absence that a claim fits best, and how well.
 func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
+	t := s.terms
+	t.clock = s.errorLocked(c)
 	for a := range s.absences.all(s.devices[n].absences) {
 		away := a.back != 0 && s.elsewhereLocked(n, a, s.places[c.place].url)
-		if f := a.fit(c, away, &s.terms); f > how {
+		if f := a.fit(c, away, &t); f > how {
 			best, how = a, f
 		}
 	}
 	return best, how
 }
 
-// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from before its deadline is still to be told.
+// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from before its deadline, or long before it
+// came, is still to be told.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
-	return a.back != 0 || c.deadline() <= s.settled
+	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.settled
 }
 
 // elsewhereLocked says that a device came back from an absence at another gateway than this one.
@@ -31,7 +34,7 @@ func (s *Score) elsewhereLocked(n int, a *absence, url uint16) bool {
 	back := (a.back - s.terms.slack - s.base) / int64(time.Millisecond)
 	for t := range s.tracks.all(s.devices[n].tracks) {
 		// One that holds it for present still need not say so again.
-		if s.places[t.place].url != url && (int64(t.since) >= back || t.state == present) {
+		if s.places[t.place].url != url && (int64(t.since) >= back || t.state.here()) {
 			return true
 		}
 	}
@@ -54,12 +57,12 @@ func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
 	due := s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
-	late := max(c.time-due, 0)
-	record := func(d int64) int64 { return min(d/int64(Unit), s.report.detection.HighestTrackableValue()) }
-	_ = s.report.detection.RecordValue(record(late)) // in its range
-	_ = s.report.told.RecordValue(record(late + int64(c.lag)*int64(Unit)))
-	if c.exact && a.back != 0 && c.time > a.back+s.terms.slack && !s.elsewhereLocked(n, a, s.places[c.place].url) {
-		s.report.Overtaken.add(1, s.caseLocked(n, a, c))
+	record := func(d int64) int64 { return min(max(d, 0)/int64(Unit), s.report.detection.HighestTrackableValue()) }
+	_ = s.report.detection.RecordValue(record(c.time - due)) // in its range
+	told := c.came() - s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.came(), &s.terms)
+	_ = s.report.told.RecordValue(record(told))
+	if told > s.terms.late {
+		s.lateLocked(c, s.caseLocked(n, a, c))
 	}
 }
 
@@ -102,6 +105,12 @@ func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 	example := s.caseLocked(n, a, c)
 	switch how {
 	case right:
+		if s.overtakenLocked(n, c, a) {
+			s.takeLocked(n, a)
+			s.report.FalseOffline.add(1, example)
+			s.report.Overtaken.add(1, example)
+			break
+		}
 		s.commitLocked(n, c, a)
 	case wrong:
 		s.takeLocked(n, a)
@@ -145,8 +154,18 @@ func (s *Score) settleLocked(until int64, final bool) {
 		d := &s.devices[n]
 		if d.claims != 0 {
 			s.claims.sieve(&d.claims, func(c *claim) bool {
+				if c.reason == returned {
+					return !s.onlineLocked(n, c, until, final)
+				}
 				ripe := c.time+s.terms.slack <= until || final && c.time <= until
-				return !s.resolveLocked(n, c, ripe, final)
+				if s.resolveLocked(n, c, ripe, final) {
+					return false
+				}
+				if final && c.came() > until { // it is not this run's
+					s.report.Waiting--
+					return false
+				}
+				return true
 			})
 		}
 		if d.absences != 0 {
@@ -190,8 +209,11 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 	if d.flags&abandoned != 0 {
 		return
 	}
+	if d.flags&vouched != 0 && d.tracks == 0 {
+		return
+	}
 	if d.flags&online == 0 {
-		if d.flags&unwelcomed == 0 {
+		if d.flags&(unwelcomed|vouched) == 0 {
 			s.report.NeverOnline.add(1, func() Example {
 				return Example{Device: s.plan.DeviceID(n), Number: n, Done: "it had a connection", Said: "never said to be online", At: instant(now)}
 			})
@@ -199,7 +221,7 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 		return
 	}
 	for t := range s.tracks.all(d.tracks) {
-		if t.state != absent {
+		if !t.state.away() {
 			return
 		}
 	}
@@ -224,8 +246,14 @@ func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
 		e := s.exampleLocked(n, a, nil)
 		e.URL, e.At = s.gateways[s.places[told.place].url].url, instant(told.time)
 		e.Said = fmt.Sprintf("offline%s at %s", told.reason.because(), clock(told.time))
+		if told.reason == returned {
+			e.Said = "online at " + clock(told.time)
+		}
 		if told.exact {
 			e.Said += ", deadline " + clock(told.deadline())
+		}
+		if came := told.came(); came > told.time+int64(time.Second) {
+			e.Said += ", came at " + clock(came)
 		}
 		return e
 	}
@@ -273,7 +301,10 @@ func (a *absence) story() string {
 }
 
 // said puts what was said into words.
-func said(v *Verdict) string {
+func said(v *Verdict) string { return v.word() + " at " + clock(nanos(v.when())) }
+
+// word is what was said, without its time.
+func (v *Verdict) word() string {
 	word := "something else"
 	switch v.Kind {
 	case Online:
@@ -291,9 +322,13 @@ func said(v *Verdict) string {
 		word = "on another session"
 	case Forgotten:
 		word = "forgotten"
-	case Other, SourceDeaf, SourceHeard, Following, Missed, Broken:
+	case SourceDeaf:
+		word = "deaf"
+	case SourceHeard:
+		word = "listens again"
+	case Other, Following, Missed, Broken, Skipped, Rewound, Clock:
 	}
-	return word + " at " + clock(nanos(v.when()))
+	return word
 }
 
 func (r reason) because() string {
@@ -306,9 +341,11 @@ func (r reason) because() string {
 		return " (bye)"
 	case will:
 		return " (will)"
+	case ended:
+		return " (protocol or admin)"
 	case strange:
 		return " (some other reason)"
-	case unsaid:
+	case unsaid, returned:
 	}
 	return ""
 }

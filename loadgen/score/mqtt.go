@@ -29,6 +29,8 @@ type MQTTConfig struct {
 	// EMQX follows what EMQX says under $SYS of its clients, whose ids are the devices. By default it lets only clients on its own host read
 	// that.
 	EMQX bool
+	// ClockSkew is how far the broker's clock is ahead of the one of this machine. Default: not at all.
+	ClockSkew time.Duration
 	// Timeout is for an answer of the broker. Default 10 s.
 	Timeout time.Duration
 }
@@ -156,6 +158,9 @@ func (f *mqttFollow) options() *paho.ClientOptions {
 	o.SetDefaultPublishHandler(func(_ paho.Client, msg paho.Message) {
 		if v, ok := f.parse(msg.Topic(), msg.Payload(), msg.Retained()); ok {
 			v.Seen = time.Now()
+			if !v.Time.IsZero() {
+				v.Time = v.Time.Add(-f.config.ClockSkew)
+			}
 			f.put(v)
 		}
 	})

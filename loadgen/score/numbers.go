@@ -6,6 +6,7 @@ type track struct {
 	seen  uint32 // bit i: number top-1-i was there
 	epoch uint32 // the highest so far, its low bits
 	since uint32 // when the device came online there, in milliseconds of the score
+	at    uint32 // the time of the latest event, likewise
 	next  uint32
 	place uint16 // the latest source that it was heard at
 	state trackState
@@ -16,9 +17,17 @@ type trackState uint8
 
 const (
 	unknown trackState = iota
-	present
 	absent
+	removed // forgotten; its numbers go on, or begin anew
+	parted  // absent, and its session is over
+	present // online; and so are those below
+	late
+	asleep
 )
+
+// here reports whether the device counts as connected, away whether it is offline.
+func (s trackState) here() bool { return s >= present }
+func (s trackState) away() bool { return s == absent || s == parted }
 
 // numbered is what a number shows.
 type numbered uint8

@@ -243,7 +243,7 @@ func mutations() []mutation {
 				l.number()
 			}
 			return ok
-		}, func(r score.Report) bool { return r.Duplicates.Count == 1 }},
+		}, func(r score.Report) bool { return r.Contradictions.Count == 1 }},
 		{"swap", func(t *rapid.T, l *life) bool {
 			i, ok := pick(t, l, func(i int) bool { return i > 0 })
 			if ok {

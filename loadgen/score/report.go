@@ -27,10 +27,12 @@ type Report struct {
 	UnjudgedDevices int    `json:"unjudged_devices"`
 
 	// FalseOffline are verdicts on devices that were alive. Among them: Early, those on devices that were gone, but not for long enough yet;
-	// and Replaced, those that came from the end of a connection when the device was back on another one.
+	// Replaced, those that came from the end of a connection when the device was back on another one; and Overtaken, those that were due, but
+	// came when the gateway had long heard that the device was back.
 	FalseOffline Figure `json:"false_offline"`
 	Early        Figure `json:"early"`
 	Replaced     Figure `json:"replaced"`
+	Overtaken    Figure `json:"overtaken"`
 	// MissedOffline are absences that have no verdict, WrongReason those whose verdict gives another reason than the true one.
 	MissedOffline Figure `json:"missed_offline"`
 	WrongReason   Figure `json:"wrong_reason"`
@@ -43,24 +45,94 @@ type Report struct {
 	// last. Both are known at the end only.
 	NeverOnline Figure `json:"never_online"`
 	Stuck       Figure `json:"stuck"`
-	// Not mistakes by themselves: Overtaken are right verdicts that were decided after the device was back; OtherTimeout are verdicts by
-	// another timeout than the plan's; Strangers are events of devices that are not in the plan.
-	Overtaken    Figure `json:"overtaken"`
+	// FalseOnline are devices that were said to be online while they were away. Late are verdicts and returns that were told long after they
+	// were due, see [Options].Late.
+	FalseOnline Figure `json:"false_online"`
+	Late        Figure `json:"late"`
+	// Future are events that came before the time that they tell; Backwards those that tell an earlier time than the event of the device before
+	// them; Contradictions those that cannot follow that one, or are from before their own deadline; Lacking those that do not have all that
+	// events of Holter's have. Forgotten are events that say that a device was removed.
+	Future         Figure `json:"future"`
+	Backwards      Figure `json:"backwards"`
+	Contradictions Figure `json:"contradictions"`
+	Lacking        Figure `json:"lacking"`
+	Forgotten      Figure `json:"forgotten"`
+	// LogGaps are places of the log that are missing, LogOrder places that come again.
+	LogGaps  Figure `json:"log_gaps"`
+	LogOrder Figure `json:"log_order"`
+	// DeafAnswered are times for which a source says that it was deaf, although the gateway answered. That is known at the end only.
+	DeafAnswered Figure `json:"deaf_answered"`
+	// Not mistakes by themselves: OtherTimeout are verdicts by another timeout than the plan's; Strangers are events of devices that are not
+	// in the plan.
 	OtherTimeout Figure `json:"other_timeout"`
 	Strangers    Figure `json:"strangers"`
 
-	// Latency is how long after its deadline a right verdict was decided, Told how long after that it was read here; see [Report.Detection].
+	// Latency is how long after its deadline a right verdict was decided, by what the gateway says of that; Told is how long after the deadline
+	// it came. See [Report.Detection] and [Report.Delivery].
 	Latency Latency `json:"latency"`
 	Told    Latency `json:"told"`
-	// Deaf counts how often a source said that it was deaf, and DeafFor is how long that was altogether.
-	Deaf    int           `json:"deaf"`
-	DeafFor time.Duration `json:"deaf_for_ns"`
+	// Deaf counts how often sources that hear the fleet said that they were deaf, since the streams were there; DeafFor is how long that was
+	// altogether, DeafLongest the longest of these times. StillDeaf are the names of those that are deaf at the end.
+	Deaf        int           `json:"deaf"`
+	DeafFor     time.Duration `json:"deaf_for_ns"`
+	DeafLongest time.Duration `json:"deaf_longest_ns"`
+	StillDeaf   []string      `json:"still_deaf,omitempty"`
+	// Clocks are the gateways' clocks. Unnumbered and Unreasoned are the addresses of those whose events had no numbers, and no reasons, and
+	// need not: what follows from these was not checked there.
+	Clocks     []Clocked `json:"clocks,omitempty"`
+	Unnumbered []string  `json:"unnumbered,omitempty"`
+	Unreasoned []string  `json:"unreasoned,omitempty"`
 	// Breaks counts how often a stream of verdicts broke; Incomplete says where events were no longer kept when it was read on, for the
 	// first ten times: figures that follow from that are not the gateway's fault alone.
 	Breaks     int      `json:"breaks"`
 	Incomplete []string `json:"incomplete,omitempty"`
 
 	detection, told *hdrhistogram.Histogram
+}
+
+// Clocked is what is known of a gateway's clock: by how much it is ahead of the one of this machine, and by how much that may be wrong; and
+// the least and the most that it was in the course of time.
+type Clocked struct {
+	URL      string        `json:"url"`
+	Measured bool          `json:"measured"`
+	Set      bool          `json:"set"` // by somebody
+	Skew     time.Duration `json:"skew_ns"`
+	Error    time.Duration `json:"error_ns"`
+	Least    time.Duration `json:"least_ns"`
+	Most     time.Duration `json:"most_ns"`
+}
+
+// take notes a measurement.
+func (c *Clocked) take(v *Verdict) {
+	if !c.Measured {
+		c.Least, c.Most = v.Skew, v.Skew
+	}
+	c.Measured, c.Set, c.Skew, c.Error = true, v.Reason != "", v.Skew, v.Error
+	c.Least, c.Most = min(c.Least, v.Skew), max(c.Most, v.Skew)
+}
+
+// describe says what is known of a gateway.
+func (g *gateway) describe(r *Report) {
+	if !g.followed {
+		return
+	}
+	g.clock.URL = g.url
+	r.Clocks = append(r.Clocks, g.clock)
+	if !g.numbered && (g.spoke || !g.full) {
+		r.Unnumbered = append(r.Unnumbered, g.url)
+	}
+	if !g.reasoned && g.offline {
+		r.Unreasoned = append(r.Unreasoned, g.url)
+	}
+}
+
+// figures are all that have examples.
+func (r *Report) figures() []*Figure {
+	return []*Figure{
+		&r.FalseOffline, &r.Early, &r.Replaced, &r.Overtaken, &r.MissedOffline, &r.WrongReason, &r.Order, &r.Gaps, &r.Duplicates, &r.NeverOnline,
+		&r.Stuck, &r.FalseOnline, &r.Late, &r.Future, &r.Backwards, &r.Contradictions, &r.Lacking, &r.Forgotten, &r.LogGaps, &r.LogOrder,
+		&r.DeafAnswered, &r.OtherTimeout, &r.Strangers,
+	}
 }
 
 // Unit is that of the values in histograms.
@@ -132,8 +204,11 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 
 // Limits says what a report may have to pass. -1 lets anything pass.
 type Limits struct {
-	FalseOffline, MissedOffline, WrongReason, Gaps, Order, Duplicates, NeverOnline, Stuck int
-	// LatencyP99 is the longest that the 99th percentile of Latency may be; 0: not checked.
+	FalseOffline, MissedOffline, WrongReason, Gaps, Order, Duplicates, NeverOnline, Stuck, FalseOnline, Late int
+	Future, Backwards, Contradictions, Lacking, Forgotten, LogGaps, LogOrder, DeafAnswered                   int
+	// Deaf is for how long sources may be deaf altogether; none may be so at the end.
+	Deaf time.Duration
+	// LatencyP99 is the longest that the 99th percentile of Told may be; 0: not checked.
 	LatencyP99 time.Duration
 }
 
@@ -141,36 +216,63 @@ type Limits struct {
 func (l Limits) Check(r Report) []string {
 	var broken []string
 	for _, c := range []struct {
-		what  string
-		most  int
-		found Figure
+		one, many string
+		most      int
+		found     Figure
 	}{
-		{"false offlines", l.FalseOffline, r.FalseOffline},
-		{"missed offlines", l.MissedOffline, r.MissedOffline},
-		{"verdicts for a wrong reason", l.WrongReason, r.WrongReason},
-		{"missing events", l.Gaps, r.Gaps},
-		{"events out of order", l.Order, r.Order},
-		{"duplicates", l.Duplicates, r.Duplicates},
-		{"devices that were never online", l.NeverOnline, r.NeverOnline},
-		{"devices that are back and still offline", l.Stuck, r.Stuck},
+		{"false offline", "false offlines", l.FalseOffline, r.FalseOffline},
+		{"missed offline", "missed offlines", l.MissedOffline, r.MissedOffline},
+		{"verdict for a wrong reason", "verdicts for a wrong reason", l.WrongReason, r.WrongReason},
+		{"missing event", "missing events", l.Gaps, r.Gaps},
+		{"event out of order", "events out of order", l.Order, r.Order},
+		{"duplicate", "duplicates", l.Duplicates, r.Duplicates},
+		{"device that was never online", "devices that were never online", l.NeverOnline, r.NeverOnline},
+		{"device that is back and still offline", "devices that are back and still offline", l.Stuck, r.Stuck},
+		{"false online", "false onlines", l.FalseOnline, r.FalseOnline},
+		{"verdict or return told late", "verdicts or returns told late", l.Late, r.Late},
+		{"event from the future", "events from the future", l.Future, r.Future},
+		{"event whose time goes back", "events whose time goes back", l.Backwards, r.Backwards},
+		{"event that contradicts what was said before", "events that contradict what was said before", l.Contradictions, r.Contradictions},
+		{"incomplete event", "incomplete events", l.Lacking, r.Lacking},
+		{"device forgotten", "devices forgotten", l.Forgotten, r.Forgotten},
+		{"place missing in the log", "places missing in the log", l.LogGaps, r.LogGaps},
+		{"place of the log told again", "places of the log told again", l.LogOrder, r.LogOrder},
+		{"time deaf while it answered", "times deaf while it answered", l.DeafAnswered, r.DeafAnswered},
 	} {
 		if c.most < 0 || c.found.Count <= uint64(c.most) {
 			continue
 		}
-		text := fmt.Sprintf("%d %s, at most %d allowed", c.found.Count, c.what, c.most)
+		what, most := c.many, "none allowed"
+		if c.found.Count == 1 {
+			what = c.one
+		}
+		if c.most > 0 {
+			most = fmt.Sprintf("at most %d allowed", c.most)
+		}
+		text := fmt.Sprintf("%d %s, %s", c.found.Count, what, most)
 		if len(c.found.Examples) > 0 {
 			text += "; the first: " + c.found.Examples[0].String()
 		}
 		broken = append(broken, text)
 	}
-	if l.LatencyP99 > 0 && r.Latency.P99 > l.LatencyP99 {
-		broken = append(broken, fmt.Sprintf("99%% of the verdicts came within %v after their deadline, at most %v allowed", r.Latency.P99, l.LatencyP99))
+	return append(broken, l.whole(&r)...)
+}
+
+// whole says what does not hold of the whole.
+func (l Limits) whole(r *Report) []string {
+	var broken []string
+	no := func(wrong bool, format string, args ...any) {
+		if wrong {
+			broken = append(broken, fmt.Sprintf(format, args...))
+		}
 	}
-	if r.Verdicts == 0 && r.Devices > 0 {
-		broken = append(broken, "no verdict came at all; check that the address which is followed belongs to the gateway that the devices talk to")
-	}
-	if len(r.Incomplete) > 0 {
-		broken = append(broken, "events were missed, so the score is not complete: "+strings.Join(r.Incomplete, "; "))
-	}
+	no(len(r.StillDeaf) > 0, "deaf at the end: the source %s says that it does not listen, and judges nobody", strings.Join(r.StillDeaf, ", "))
+	no(l.Deaf >= 0 && r.DeafFor > l.Deaf, "deaf for %v in all, at most %v allowed (--max-deaf): whoever does not listen judges nobody",
+		r.DeafFor.Round(time.Millisecond), l.Deaf)
+	no(l.LatencyP99 > 0 && r.Told.P99 > l.LatencyP99, "99%% of the verdicts came within %v after their deadline, at most %v allowed", r.Told.P99, l.LatencyP99)
+	no(r.Waiting > 0, "%d verdicts could not be judged", r.Waiting)
+	no(r.Verdicts == 0 && r.Devices > 0,
+		"no verdict came at all; check that the address which is followed belongs to the gateway that the devices talk to")
+	no(len(r.Incomplete) > 0, "events were missed, so the score is not complete: %s", strings.Join(r.Incomplete, "; "))
 	return broken
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type Options struct {
 	// ReconnectGrace is for how long at most a source waits to hear a device once it was deaf; altogether it waits three times that at most
 	// from a device's timeout on. Default: the plan's interval and 10 s, at most 5 min.
 	ReconnectGrace time.Duration
+	// Late is how long after it was due a verdict or a return may come before it counts as late. Default 5 s.
+	Late time.Duration
 	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default 1 min.
 	Keep time.Duration
 }
@@ -38,13 +41,14 @@ func (o Options) withDefaults(p *plan.Plan) (Options, error) {
 	o.Timeout = cmp.Or(o.Timeout, announced)
 	o.Slack = cmp.Or(o.Slack, 2*time.Second)
 	o.ReconnectGrace = cmp.Or(o.ReconnectGrace, min(p.Interval+10*time.Second, 5*time.Minute))
+	o.Late = cmp.Or(o.Late, 5*time.Second)
 	o.Keep = cmp.Or(o.Keep, time.Minute)
 	var errs []error
 	if o.Timeout <= 0 {
 		errs = append(errs, errors.New("score: there is no timeout; set that of the plan, or Options.Timeout to what the gateway uses"))
 	}
 	for name, d := range map[string]time.Duration{
-		"Slack": o.Slack, "Clock": o.Clock, "ReconnectGrace": o.ReconnectGrace, "Keep": o.Keep, "the plan's grace": p.Grace,
+		"Slack": o.Slack, "Clock": o.Clock, "ReconnectGrace": o.ReconnectGrace, "Late": o.Late, "Keep": o.Keep, "the plan's grace": p.Grace,
 	} {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("score: %s is %v; it must not be negative", name, d))
@@ -64,6 +68,7 @@ const (
 	online                       // somebody said that it was there
 	unwelcomed                   // it never had a connection
 	abandoned                    // what it does is unknown from some instant on
+	vouched                      // it is known by other means that the gateway holds it for present
 )
 
 // Score holds verdicts against the truth. All methods may be called concurrently.
@@ -83,6 +88,8 @@ type Score struct {
 	placeOf  map[placeName]uint16
 	gateways []gateway
 	unknown  []blank
+	began    int64      // when the first stream was there
+	answers  []interval // in which the gateway answered the fleet, oldest first
 	report   Report
 }
 
@@ -100,6 +107,11 @@ type gateway struct {
 	url string
 	// fresh says that its log was empty when it was begun to be followed, so that all devices' numbers begin with 1.
 	fresh, followed bool
+	// full says that its events are to have all that Holter's have; numbered and reasoned that some had a number, and a reason.
+	full, numbered, reasoned bool
+	spoke, offline           bool // there was an event of a device, and an offline verdict
+	clock                    Clocked
+	err                      int64 // of the clock, as it was told last
 }
 
 // New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say what is due when.
@@ -112,6 +124,7 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 		plan: p, options: o, devices: make([]device, max(p.Devices, 0)), placeOf: make(map[placeName]uint16), places: make([]place, 1),
 		terms: terms{
 			timeout: int64(o.Timeout), grace: int64(p.Grace), slack: int64(o.Slack), clock: int64(o.Clock), reconnect: int64(o.ReconnectGrace),
+			late: int64(o.Late), wills: p.Protocol == plan.MQTT,
 		},
 		absences: slab[absence]{next: func(a *absence) *uint32 { return &a.next }},
 		claims:   slab[claim]{next: func(c *claim) *uint32 { return &c.next }},
@@ -130,7 +143,7 @@ func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
 	}
-	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind}
+	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind, wait: hundredths(t.Back, t.Heard)}
 	if !t.Connected {
 		a.mark |= unheard
 	}
@@ -139,7 +152,13 @@ func (s *Score) Add(t plan.Truth) {
 
 // AddLost takes a connection that ended by itself: when it ended, and again, with the same Device and At, when the device is back.
 func (s *Score) AddLost(l plan.Lost) {
-	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost})
+	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost, wait: hundredths(l.Back, l.Heard)})
+}
+
+// hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
+func hundredths(back, heard time.Time) uint16 {
+	const unit = 10 * time.Millisecond
+	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16)) //nolint:gosec // bounded
 }
 
 // NotConnected says that a device never had a connection, and nobody can know of it. Such devices are not expected to be online. Without it
@@ -150,6 +169,31 @@ func (s *Score) NotConnected(number int) {
 	if number >= 0 && number < len(s.devices) {
 		s.devices[number].flags |= unwelcomed
 	}
+}
+
+// Unheard returns the devices of which nobody said that they are there, and that should be. Nothing at all was said of them; of others,
+// among them, it was said that they went offline: these are taken to have been online before, where old is set.
+func (s *Score) Unheard(old bool) (numbers []int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n := range s.devices {
+		d := &s.devices[n]
+		switch {
+		case d.flags&(online|unwelcomed|abandoned|vouched) != 0:
+		case old && d.tracks != 0:
+			d.flags |= vouched
+		default:
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+// Vouch says that a gateway holds a device for present, although it did not say so since it was followed.
+func (s *Score) Vouch(number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.devices[number].flags |= vouched
 }
 
 // Unknown says that nobody knows what a part of the fleet does from an instant on, because whoever played it is gone; all that it did before
@@ -223,7 +267,7 @@ func (a *absence) absorb(b *absence) bool {
 		return false
 	}
 	if b.back != 0 && (a.back == 0 || a.mark.has(inferred) || b.back < a.back) {
-		a.back = b.back
+		a.back, a.wait = b.back, b.wait
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
@@ -243,6 +287,7 @@ func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleLocked(nanos(now), true)
+	s.hypocritesLocked(nanos(now))
 	return s.reportLocked()
 }
 
@@ -264,29 +309,17 @@ func (s *Score) Report() Report {
 
 func (s *Score) reportLocked() Report {
 	r := s.report
-	for _, f := range []*Figure{
-		&r.FalseOffline, &r.Early, &r.Replaced, &r.MissedOffline, &r.WrongReason, &r.Order, &r.Gaps, &r.Duplicates, &r.NeverOnline, &r.Stuck,
-		&r.Overtaken, &r.OtherTimeout, &r.Strangers,
-	} {
+	for _, f := range r.figures() {
 		f.Examples = append([]Example(nil), f.Examples...)
 	}
 	r.Incomplete = append([]string(nil), r.Incomplete...)
-	r.Deaf, r.DeafFor = s.deafLocked()
+	s.sumDeafLocked(&r)
+	for i := range s.gateways {
+		s.gateways[i].describe(&r)
+	}
 	r.detection, r.told = clone(r.detection), clone(r.told)
 	r.Latency, r.Told = latencyOf(r.detection), latencyOf(r.told)
 	return r
-}
-
-func (s *Score) deafLocked() (n int, length time.Duration) {
-	for i := range s.places {
-		for _, d := range s.places[i].deaf {
-			n++
-			if d.to != never {
-				length += time.Duration(d.to - d.from)
-			}
-		}
-	}
-	return n, length
 }
 
 func clone(h *hdrhistogram.Histogram) *hdrhistogram.Histogram { return hdrhistogram.Import(h.Export()) }

@@ -101,7 +101,9 @@ func found(r score.Report) count {
 		"right": r.Right, "excused": r.Excused, "waiting": r.Waiting, "unjudged": r.Unjudged, "false": r.FalseOffline.Count, "early": r.Early.Count,
 		"replaced": r.Replaced.Count, "missed": r.MissedOffline.Count, "reason": r.WrongReason.Count, "order": r.Order.Count, "gaps": r.Gaps.Count,
 		"duplicates": r.Duplicates.Count, "never": r.NeverOnline.Count, "stuck": r.Stuck.Count, "overtaken": r.Overtaken.Count,
-		"timeout": r.OtherTimeout.Count, "strangers": r.Strangers.Count,
+		"timeout": r.OtherTimeout.Count, "strangers": r.Strangers.Count, "false online": r.FalseOnline.Count, "late": r.Late.Count,
+		"future": r.Future.Count, "backwards": r.Backwards.Count, "contradictions": r.Contradictions.Count, "lacking": r.Lacking.Count,
+		"forgotten": r.Forgotten.Count, "log gaps": r.LogGaps.Count, "log order": r.LogOrder.Count, "deaf answered": r.DeafAnswered.Count,
 	} {
 		if n > 0 {
 			c[name] = n
@@ -194,9 +196,11 @@ func verdictCases() []scoreCase {
 		{"bye called silence", of(plan.Bye), numbered(on(0), off("silence", 59)), count{"reason": 1}},
 		{"unheard-of reason", of(plan.Silent), numbered(on(0), off("admin", 59)), count{"reason": 1}},
 		{"no reason", of(plan.Silent), numbered(on(0), off("", 59)), count{"right": 1}},
-		{"will", of(plan.Close), numbered(on(0), off("will", 52)), count{"right": 1}},
+		{"will", of(plan.Close), numbered(on(0), off("will", 52)), count{"reason": 1}}, // there are none
+		{"silence called admin", of(plan.Silent), numbered(on(0), off("admin", 59)), count{"reason": 1}},
+		{"closed called protocol", of(plan.Close), numbered(on(0), off("protocol", 52)), count{"reason": 1}},
 		{"will after a goodbye", of(plan.Bye), numbered(on(0), off("will", 52)), count{"reason": 1}},
-		{"offline twice", of(plan.Silent), numbered(on(0), off("silence", 59), off("silence", 60)), count{"right": 1, "duplicates": 1}},
+		{"offline twice", of(plan.Silent), numbered(on(0), off("silence", 59), off("silence", 60)), count{"right": 1, "duplicates": 1, "contradictions": 1}},
 		{"silent, then closed before the timeout", []any{did(plan.Silent, 50, 0), plan.Truth{Kind: plan.Close, At: at(55), Last: at(49), Connected: true}}, numbered(on(0), off("closed", 57)), count{"right": 1}},
 		{"silent, then closed after the verdict", []any{did(plan.Silent, 50, 0), plan.Truth{Kind: plan.Close, At: at(90), Last: at(49), Connected: true}}, numbered(on(0), off("silence", 59)), count{"right": 1}},
 		{"another timeout", of(plan.Silent), numbered(on(0), with(off("silence", 69), func(v *score.Verdict) { v.Timeout = 20 * time.Second })), count{"right": 1, "timeout": 1}},
@@ -230,7 +234,7 @@ func unknownCases() []scoreCase {
 		{"due later", of(plan.Silent), numbered(on(0), off("silence", 59)), count{"unjudged": 1}},
 		{"due later, called closed", of(plan.Silent), numbered(on(0), off("closed", 59)), count{"unjudged": 1}},
 		{"due later, and nothing said", of(plan.Silent), numbered(on(0)), count{}},
-		{"offline twice", of(plan.Silent), numbered(on(0), off("silence", 59), off("silence", 60)), count{"unjudged": 2}},
+		{"offline twice", of(plan.Silent), numbered(on(0), off("silence", 59), off("silence", 60)), count{"unjudged": 2, "contradictions": 1}},
 		{"asleep", []any{did(plan.Sleep, 50, 0), unknown(57)}, numbered(on(0), off("silence", 80)), count{"unjudged": 1}},
 		{"back, and still offline", []any{did(plan.Bye, 40, 50), unknown(57)}, numbered(on(0), off("bye", 40)), count{"right": 1}},
 		{"never online", []any{unknown(57)}, nil, count{}},
@@ -267,6 +271,18 @@ func TestUnknownIsLearntLater(t *testing.T) {
 	}
 }
 
+// came is read when something came, and nothing before.
+func came(v score.Verdict, when float64) score.Verdict {
+	v.Seen = at(when)
+	return v
+}
+
+// heardAt is a truth whose return was answered at an instant.
+func heardAt(t plan.Truth, when float64) plan.Truth {
+	t.Heard = at(when)
+	return t
+}
+
 func with(v score.Verdict, change func(*score.Verdict)) score.Verdict {
 	change(&v)
 	return v
@@ -298,7 +314,14 @@ func returnCases() []scoreCase {
 		{"verdict at the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), off("silence", 59.5), on(60)), count{"right": 1}},
 		{"no verdict at the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0)), count{}},
 		{"deadline after the return", []any{did(plan.Silent, 50, 58)}, numbered(on(0), off("silence", 59), on(60)), count{"false": 1}},
-		{"decided long after the return", back, numbered(on(0), with(off("silence", 110), func(v *score.Verdict) { v.Deadline = at(59) }), on(111)), count{"right": 1, "overtaken": 1}},
+		{"decided long after the return", back, numbered(on(0), with(off("silence", 110), func(v *score.Verdict) { v.Deadline = at(59) }), on(111)), count{"false": 1, "overtaken": 1}},
+		{"came long after the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), came(off("silence", 59.01), 64), came(on(60), 64)), count{"false": 1, "overtaken": 1}},
+		{"came soon after the return", []any{did(plan.Silent, 50, 60)}, numbered(on(0), came(off("silence", 59.01), 61.9), came(on(60), 61.9)), count{"right": 1}},
+		{"came soon after the return was heard", []any{heardAt(did(plan.Reset, 50, 60), 65)}, numbered(on(0), came(off("closed", 52), 66), came(on(65), 66)), count{"right": 1}},
+		{"came long after the return was heard", []any{heardAt(did(plan.Reset, 50, 60), 65)}, numbered(on(0), came(off("closed", 52), 67.1), came(on(65), 67.1)), count{"false": 1, "overtaken": 1}},
+		{"online while away", []any{did(plan.Silent, 50, 100)}, numbered(on(0), off("silence", 59), on(70)), count{"right": 1, "false online": 1}},
+		{"online for good while away", []any{did(plan.Silent, 50, 0)}, numbered(on(0), off("silence", 59), on(70)), count{"right": 1, "false online": 1}},
+		{"online while it tries to connect", []any{did(plan.Reset, 50, 0), plan.Lost{At: at(71), Last: at(49)}, did(plan.Reset, 50, 100), plan.Lost{At: at(71), Last: at(49), Back: at(100)}}, numbered(on(0), off("closed", 52), on(70)), count{"right": 1}},
 		{"two in a row", again, numbered(on(0), with(off("silence", 61.5), func(v *score.Verdict) { v.Deadline = at(59) }), on(61.6), off("silence", 70)), count{"right": 2}},
 		{"two absences", twice, numbered(on(0), off("silence", 59), on(100), off("closed", 152), on(200)), count{"right": 2}},
 		{"each told twice", told, numbered(on(0), off("silence", 59), on(100), off("closed", 152), on(200)), count{"right": 2}},
@@ -368,10 +391,10 @@ func brokerCases() []scoreCase {
 }
 
 func numberCases() []scoreCase {
-	late := func(when float64) score.Verdict { return other(score.Late, when) }
+	late := func(when float64) score.Verdict { return other(score.Other, when) }
 	four := numbered(on(0), late(1), late(2), late(3))
 	epochs := func(first, second uint64) []score.Verdict {
-		return numbered(with(on(0), func(v *score.Verdict) { v.Epoch = first }), with(on(1), func(v *score.Verdict) { v.Epoch = second }))
+		return numbered(with(on(0), func(v *score.Verdict) { v.Epoch = first }), other(score.Late, 1), with(on(2), func(v *score.Verdict) { v.Epoch = second }))
 	}
 	gone := numbered(on(0), other(score.Forgotten, 1), on(2))
 	gone[2].Seq = 1
@@ -384,7 +407,7 @@ func numberCases() []scoreCase {
 		{"gap", nil, order(four, 0, 1, 3), count{"gaps": 1}},
 		{"gap of two", nil, order(four, 0, 3), count{"gaps": 2}},
 		{"gap of many", nil, far, count{"gaps": 99}},
-		{"begins with 2", nil, order(four, 1, 2, 3), count{"gaps": 1}},
+		{"begins with 2", nil, order(numbered(on(0), on(1), late(2)), 1, 2), count{"gaps": 1}},
 		{"swapped", nil, order(four, 0, 2, 1, 3), count{"order": 1}},
 		{"backwards", nil, order(four, 3, 2, 1, 0), count{"order": 3}},
 		{"again", nil, order(four, 0, 1, 1, 2, 3), count{"duplicates": 1}},
@@ -392,7 +415,8 @@ func numberCases() []scoreCase {
 		{"no event at all", nil, nil, count{"never": 1}},
 		{"epoch rises", nil, epochs(1, 2), count{}},
 		{"epoch goes back", nil, epochs(2, 1), count{"order": 1}},
-		{"forgotten, and new", nil, gone, count{}},
+		{"forgotten, and new", nil, gone, count{"forgotten": 1}},
+		{"forgotten, and on it goes", nil, numbered(on(0), other(score.Forgotten, 1), on(2)), count{"forgotten": 1}},
 		{"stranger", nil, []score.Verdict{on(0), stranger}, count{"strangers": 1}},
 	}
 }
@@ -401,7 +425,7 @@ func deafCases() []scoreCase {
 	deaf := func(from, to float64) []score.Verdict {
 		d := with(other(score.SourceDeaf, from), func(v *score.Verdict) { v.Device = "" })
 		h := with(d, func(v *score.Verdict) {
-			v.Kind, v.Time, v.Deaf = score.SourceHeard, at(to), time.Duration((to-from)*float64(time.Second))
+			v.Kind, v.Time, v.Seen, v.Deaf = score.SourceHeard, at(to), at(to), time.Duration((to-from)*float64(time.Second))
 		})
 		return []score.Verdict{d, h}
 	}
@@ -608,11 +632,19 @@ func TestNew(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	figure := score.Figure{Count: 2, Examples: []score.Example{{Device: "d-1", Said: "offline at 1", Done: "nothing was done to it"}}}
-	lax := score.Limits{FalseOffline: -1, MissedOffline: -1, WrongReason: -1, Gaps: -1, Order: -1, Duplicates: -1, NeverOnline: -1, Stuck: -1}
+	lax := score.Limits{
+		FalseOffline: -1, MissedOffline: -1, WrongReason: -1, Gaps: -1, Order: -1, Duplicates: -1, NeverOnline: -1, Stuck: -1,
+		FalseOnline: -1, Late: -1, Future: -1, Backwards: -1, Contradictions: -1, Lacking: -1, Forgotten: -1, LogGaps: -1, LogOrder: -1,
+		DeafAnswered: -1, Deaf: -1,
+	}
 	bad := score.Report{
 		Verdicts: 1, FalseOffline: figure, MissedOffline: figure, WrongReason: figure, Gaps: figure, Order: figure, Duplicates: figure,
-		NeverOnline: figure, Stuck: figure, Latency: score.Latency{Count: 1, P99: time.Second},
+		NeverOnline: figure, Stuck: figure, Told: score.Latency{Count: 1, P99: time.Second}, Deaf: 1, DeafFor: time.Minute, StillDeaf: []string{"line"}, Waiting: 3,
+		FalseOnline: figure, Late: figure, Future: figure, Backwards: figure, Contradictions: figure, Lacking: figure, Forgotten: figure,
+		LogGaps: figure, LogOrder: figure, DeafAnswered: figure,
 	}
+	quiet := bad
+	quiet.StillDeaf, quiet.Waiting = nil, 0
 	for _, c := range []struct {
 		name   string
 		limits score.Limits
@@ -621,10 +653,14 @@ func TestLimits(t *testing.T) {
 	}{
 		{"clean", score.Limits{}, score.Report{Verdicts: 1, Devices: 1}, nil},
 		{"all", score.Limits{LatencyP99: time.Millisecond}, bad, []string{
-			"2 false offlines, at most 0 allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
-			"out of order", "duplicates", "never online", "still offline", "within 1s after their deadline, at most 1ms",
+			"2 false offlines, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
+			"out of order", "duplicates", "never online", "still offline", "false onlines", "late", "future", "goes back", "contradict", "incomplete",
+			"forgotten", "missing in the log", "told again", "deaf while it answered", "deaf at the end: the source line", "deaf for 1m0s in all",
+			"within 1s after their deadline, at most 1ms", "3 verdicts could not be judged",
 		}},
-		{"nothing checked", lax, bad, nil},
+		{"nothing checked", lax, quiet, nil},
+		{"deaf at the end", lax, score.Report{Verdicts: 1, StillDeaf: []string{"line"}}, []string{"deaf at the end"}},
+		{"deaf for as long as it may", score.Limits{Deaf: time.Minute}, score.Report{Verdicts: 1, DeafFor: time.Minute}, nil},
 		{"two allowed", score.Limits{FalseOffline: 2}, score.Report{Verdicts: 1, FalseOffline: figure}, nil},
 		{"no verdicts", lax, score.Report{Devices: 1}, []string{"no verdict came at all"}},
 		{"incomplete", lax, score.Report{Verdicts: 1, Incomplete: []string{"x"}}, []string{"not complete: x"}},

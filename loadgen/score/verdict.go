@@ -27,6 +27,9 @@ const (
 	Following                    // the stream is there, after Offset; sent by followers, after each connect
 	Missed                       // events are no longer kept, the oldest is Offset
 	Broken                       // the stream ended, for Reason; it is tried again
+	Skipped                      // the log has no events from Offset on, Seq of them, and nobody says why
+	Rewound                      // the log went back to Offset, which was read before
+	Clock                        // the gateway's clock was measured, or is taken to be ahead by Skew
 )
 
 // The reasons of an offline verdict that a [Score] knows. No reason at all is right for every absence.
@@ -48,8 +51,17 @@ type Verdict struct {
 	Reason string
 	// Seq counts what is said of the device, from 1, Epoch its sessions. Offset is the place in the gateway's log.
 	Seq, Epoch, Offset uint64
-	// Time is when it was decided, Seen when it was read here.
-	Time, Seen time.Time
+	// ID is what consumers tell events apart by.
+	ID string
+	// Time is when it was decided, by the clock of this machine, and Seen when it was read here. Came is when it came at the earliest: until
+	// then there was nothing to be read. Default: Seen.
+	Time, Seen, Came time.Time
+	// Error is how far Time and Deadline may be from what they are by the clock of this machine.
+	Error time.Duration
+	// Skew is how far the gateway's clock is ahead, of Clock.
+	Skew time.Duration
+	// Full says, of Following, that events of devices have all that Holter's have: numbers, sessions, reasons and deadlines.
+	Full bool
 	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had listened to the device's silence.
 	Deadline              time.Time
 	HeardSilence, Timeout time.Duration

@@ -1,0 +1,202 @@
+package score
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// tooFar is how far an event's time may be from when it was read: what is beyond is as good as wrong, and cannot be computed with.
+const tooFar = 365 * 24 * time.Hour
+
+// ahead is how far an event's time may be after its arrival: the clock may be set while it is on its way.
+const ahead = 10 * time.Millisecond
+
+// boundLocked counts an event that is stamped later than it came, and brings its times to where they can be.
+func (s *Score) boundLocked(v *Verdict) {
+	if v.Seen.IsZero() {
+		return
+	}
+	if v.Came.IsZero() || v.Came.After(v.Seen) {
+		v.Came = v.Seen
+	}
+	if v.Time.After(v.Seen.Add(v.Error + ahead)) {
+		told := *v
+		s.report.Future.add(1, func() Example {
+			return Example{
+				Device: told.subject(), Number: -1, URL: told.URL, Done: "it came at " + clock(told.Seen.UnixNano()),
+				Said: told.word() + " at " + far(told.Time), At: told.Seen.UTC(),
+			}
+		})
+	}
+	if first := v.Seen.Add(-tooFar); !v.Time.IsZero() && v.Time.Before(first) {
+		v.Time = first
+	}
+	if v.Time.After(v.Seen) {
+		v.Time = v.Seen
+	}
+	if last := v.Seen.Add(tooFar); v.Deadline.After(last) {
+		v.Deadline = last
+	}
+	if first := v.Seen.Add(-2 * tooFar); !v.Deadline.IsZero() && v.Deadline.Before(first) {
+		v.Deadline = first
+	}
+}
+
+// far prints an instant that may be far away.
+func far(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") }
+
+// subject is whom an event is about, for people.
+func (v *Verdict) subject() string {
+	if v.Device == "" {
+		return "source " + v.Source
+	}
+	return v.Device
+}
+
+// lacks names what an event of a device of Holter's lacks, "" if nothing.
+func (v *Verdict) lacks(sessions bool) string {
+	judged := v.Kind == Offline || v.Kind == Online
+	switch {
+	case v.Seq == 0:
+		return "no number (seq)"
+	case v.Offset == 0:
+		return "no place in the log (offset)"
+	case v.Time.IsZero():
+		return "no time"
+	case !v.named():
+		return fmt.Sprintf("the id %.80q, which is not that of number %d", v.ID, v.Seq)
+	case judged && sessions && v.Epoch == 0:
+		return "no session (epoch)"
+	case v.Kind == Offline && v.Reason == "":
+		return "no reason"
+	case v.Kind == Offline && v.Reason != ReasonBye && v.Deadline.IsZero():
+		return "no deadline"
+	}
+	return ""
+}
+
+// named reports whether an event has the id that its device and number give.
+func (v *Verdict) named() bool {
+	rest, ok := strings.CutSuffix(v.ID, fmt.Sprintf(":%d", v.Seq))
+	return ok && (rest == v.Device || rest == "device/"+v.Device)
+}
+
+// wholeLocked counts an event that lacks something that it is to have.
+func (s *Score) wholeLocked(g *gateway, v *Verdict) {
+	g.spoke, g.numbered = true, g.numbered || v.Seq != 0
+	if v.Kind == Offline {
+		g.offline = true
+		g.reasoned = g.reasoned || v.Reason != ""
+	}
+	if !g.full {
+		return
+	}
+	if what := v.lacks(s.plan.Protocol != plan.MQTT); what != "" {
+		told := *v
+		s.report.Lacking.add(1, func() Example {
+			return Example{Device: told.Device, Number: -1, URL: told.URL, Done: "its event has " + what, Said: said(&told), At: told.when()}
+		})
+	}
+}
+
+// followsLocked counts an event that cannot follow the one before it, by what the gateway itself said. Only numbers say that there is none
+// between them.
+func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
+	if v.Seq == 0 {
+		return
+	}
+	count := func(f *Figure, why string) {
+		f.add(1, func() Example {
+			e := s.exampleLocked(n, nil, v)
+			e.Said += ", " + why
+			return e
+		})
+	}
+	at := s.moment(v.when())
+	if inTurn && at < t.at {
+		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
+	}
+	t.at = max(t.at, at)
+	if v.Kind == Offline && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
+		count(&s.report.Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
+	}
+	if !inTurn || t.state == unknown || t.state == removed {
+		return
+	}
+	switch {
+	case v.Kind == Online && t.state == present:
+		count(&s.report.Contradictions, "and it was online already")
+	case v.Kind == Offline && t.state.away():
+		count(&s.report.Contradictions, "and it was offline already")
+	case v.Kind == Late && t.state != present:
+		count(&s.report.Contradictions, "and it was not online")
+	case v.Kind == Replaced && t.state != present && t.state != late:
+		count(&s.report.Contradictions, "and it had no session")
+	}
+}
+
+// moment returns an instant as tracks have it.
+func (s *Score) moment(t time.Time) uint32 {
+	at := nanos(t)
+	if s.base == 0 {
+		s.base = at - int64(time.Hour)
+	}
+	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1)) //nolint:gosec // bounded
+}
+
+// returnedLocked looks whether a device was away when the gateway said that it was online again, or had been back for long. It reports
+// whether that can be said: an attempt to connect that failed is told after it.
+func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
+	if c.time >= s.knownLocked(n) {
+		return true
+	}
+	if !final && c.came()+onlineSettles > until {
+		return false
+	}
+	p := &s.places[c.place]
+	var returned *absence
+	for a := range s.absences.all(s.devices[n].absences) {
+		if !a.gone() || a.mark.has(unheard|inferred) {
+			continue
+		}
+		if a.back != 0 && a.back <= c.came() {
+			if a.mark.has(judged) {
+				returned = a
+			}
+			continue
+		}
+		began := max(a.at, a.last)
+		if !a.mark.has(lost) && p.awake(began, c.time) > s.terms.late && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
+			s.report.FalseOnline.add(1, s.caseLocked(n, a, c))
+			return true
+		}
+	}
+	if returned != nil && p.awake(returned.heard(), c.came()) > s.terms.late && !s.elsewhereLocked(n, returned, p.url) {
+		s.lateLocked(c, s.caseLocked(n, returned, c))
+	}
+	return true
+}
+
+// onlineSettles is how long it may take until it is known that an attempt to connect failed.
+const onlineSettles = int64(15 * time.Second)
+
+// errorLocked is how far the times of a claim may be off.
+func (s *Score) errorLocked(c *claim) int64 {
+	return s.terms.clock + s.gateways[s.places[c.place].url].err
+}
+
+// lateLocked counts what came late from a gateway that is to be in time.
+func (s *Score) lateLocked(c *claim, example func() Example) {
+	if s.gateways[s.places[c.place].url].full {
+		s.report.Late.add(1, example)
+	}
+}
+
+// overtakenLocked reports whether a claim came when the gateway had long heard that the device was back.
+func (s *Score) overtakenLocked(n int, c *claim, a *absence) bool {
+	p := &s.places[c.place]
+	return a.back != 0 && p.awake(a.heard(), c.came()) > s.terms.slack && !s.elsewhereLocked(n, a, p.url)
+}

@@ -1,0 +1,156 @@
+package score
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// Times of measuring a clock.
+const (
+	clockEvery   = 2 * time.Second
+	clockTimeout = 2 * time.Second
+	// clockFirst readings come before the first event, clockKept are looked at: the narrowest of them counts.
+	clockFirst, clockKept = 5, 12
+	// clockDrift is what two clocks may move apart between two readings, or be set wrong by whoever says how far they are.
+	clockDrift = time.Millisecond
+	// clockWorst bounds what a slow answer excuses.
+	clockWorst = 250 * time.Millisecond
+)
+
+// reading is one look at a gateway's clock: it is ahead by something between the two.
+type reading struct{ least, most time.Duration }
+
+// estimate is what is known of a clock: it is ahead by skew, which may be wrong by err.
+type estimate struct{ skew, err time.Duration }
+
+// clockwork measures the clock of a gateway. One goroutine calls measure; now may be called concurrently.
+type clockwork struct {
+	stream  *stream
+	here    bool // the gateway is on this machine, as far as its address tells
+	recent  []reading
+	current atomic.Pointer[estimate]
+}
+
+func newClockwork(s *stream) *clockwork {
+	c := &clockwork{stream: s}
+	if u, err := url.Parse(s.url); err == nil {
+		ip := net.ParseIP(u.Hostname())
+		c.here = u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	if skew := s.config.ClockSkew; skew != nil {
+		e := estimate{skew: *skew}
+		if e.skew != 0 {
+			e.err = clockDrift
+		}
+		c.current.Store(&e)
+	}
+	return c
+}
+
+// begin is the first look, before anything is followed. It reports whether more looks are of use.
+func (c *clockwork) begin(ctx context.Context) bool {
+	if e := c.current.Load(); e != nil {
+		c.stream.tell(Verdict{URL: c.stream.url, Kind: Clock, Skew: e.skew, Error: e.err, Reason: "set", Seen: time.Now()})
+		return false
+	}
+	seen := false
+	for range clockFirst {
+		if !c.look(ctx) {
+			break
+		}
+		seen = true
+	}
+	return seen
+}
+
+// run looks again and again until ctx is done. A gateway that does not answer keeps the clock that it had.
+func (c *clockwork) run(ctx context.Context) error {
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			c.look(ctx)
+		}
+	}
+}
+
+// look reads the clock once, and says what it is then.
+func (c *clockwork) look(ctx context.Context) bool {
+	r, ok := c.read(ctx)
+	if !ok {
+		return false
+	}
+	if len(c.recent) == clockKept {
+		c.recent = append(c.recent[:0], c.recent[1:]...)
+	}
+	c.recent = append(c.recent, r)
+	e := judgeClock(c.recent, c.here)
+	c.current.Store(&e)
+	c.stream.tell(Verdict{URL: c.stream.url, Kind: Clock, Skew: e.skew, Error: e.err, Seen: time.Now()})
+	return true
+}
+
+// judgeClock takes the narrowest reading. On one machine there is one clock, unless a reading says that it cannot be.
+func judgeClock(recent []reading, here bool) estimate {
+	best := recent[0]
+	for _, r := range recent {
+		if r.most-r.least <= best.most-best.least {
+			best = r
+		}
+	}
+	if here && best.least <= 0 && best.most >= 0 {
+		return estimate{}
+	}
+	half := (best.most - best.least) / 2
+	return estimate{skew: best.least + half, err: min(half+clockDrift, clockWorst)}
+}
+
+// read asks the gateway what time it is. The Date of HTTP would only tell the second.
+func (c *clockwork) read(ctx context.Context) (reading, bool) {
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+	req, err := c.stream.request(ctx, "/v1/stats")
+	if err != nil {
+		return reading{}, false
+	}
+	sent := time.Now()
+	resp, err := c.stream.client.Do(req)
+	if err != nil {
+		return reading{}, false
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		AsOf time.Time `json:"as_of"`
+	}
+	received := time.Now()
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&answer)
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // so that the connection can be used again
+	if err != nil || resp.StatusCode != http.StatusOK || answer.AsOf.IsZero() {
+		return reading{}, false
+	}
+	return reading{least: answer.AsOf.Sub(received.Round(0)), most: answer.AsOf.Sub(sent.Round(0))}, true
+}
+
+// correct brings the times of what was said to this machine's clock.
+func (c *clockwork) correct(v *Verdict) {
+	e := c.current.Load()
+	if e == nil {
+		return
+	}
+	v.Error = e.err
+	if !v.Time.IsZero() {
+		v.Time = v.Time.Add(-e.skew)
+	}
+	if !v.Deadline.IsZero() {
+		v.Deadline = v.Deadline.Add(-e.skew)
+	}
+}
