@@ -45,7 +45,7 @@ func newAside(rows *sql.Rows, why error) (*asideRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := &asideRow{At: time.Now().UnixNano(), Why: cleanText(why.Error())}
+	row := &asideRow{At: nanos(time.Now()), Why: cleanText(why.Error())}
 	raw := make(map[string]any, len(columns))
 	for i, v := range values {
 		raw[columns[i]] = v

@@ -77,7 +77,7 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 		}
 		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
 		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ?, memory = ? WHERE id = 1 AND fence = ?",
-			c.number+1, begin.UnixNano(), c.memory, fence).Exec(ctx)
+			c.number+1, nanos(begin), c.memory, fence).Exec(ctx)
 		if err != nil {
 			return err
 		}

@@ -118,6 +118,9 @@ func (j *Jobs) Depths() map[Lane]int64 {
 // behind is the due time of a job that waits for another one.
 const behind = math.MaxInt64
 
+// dueOf returns the due time of a job that is not behind another one: 0 for one that is due at once.
+func dueOf(t time.Time) int64 { return min(max(nanos(t), 0), behind-1) }
+
 // jobRow is a row of jobs that nobody has looked at yet.
 type jobRow struct {
 	id, event  uint64
@@ -445,7 +448,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 		rows = append(rows, jobRow{id: id, lane: job.Lane.code(), okey: orderOf(job.Lane, job.Key)})
 		bodies = append(bodies, bodyRowOf(id, &job.JobBody))
 		if !job.RunAt.IsZero() {
-			later[id] = nanos(job.RunAt)
+			later[id] = dueOf(job.RunAt)
 		}
 		counts[job.Lane]++
 	}

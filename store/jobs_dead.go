@@ -281,7 +281,7 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 	for ctx.Err() == nil {
 		var removed int64
 		err := j.write(ctx, "remove old dead letters", func(ctx context.Context, _ *database, tx bun.Tx) error {
-			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", now.Add(-keep.KeyAge).UnixNano()).Exec(ctx); err != nil {
+			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", nanos(now.Add(-keep.KeyAge))).Exec(ctx); err != nil {
 				return err
 			}
 			if err := forgetMoves(ctx, tx); err != nil {
@@ -317,6 +317,6 @@ func surplus(ctx context.Context, tx bun.Tx, keep Retention, now time.Time) ([]u
 		first = limit[0]
 	}
 	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, now.Add(-keep.DeadAge).UnixNano(), pruneStep).Scan(ctx, &ids)
+	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, nanos(now.Add(-keep.DeadAge)), pruneStep).Scan(ctx, &ids)
 	return ids, err
 }

@@ -159,7 +159,7 @@ const claimable = "r.state = ? AND (r.ready <= ? OR r.scheduled > ?) AND (r.seri
 	"WHERE o.schedule = r.schedule AND o.ended = 0 AND (o.state <> ? OR o.id < r.id)))"
 
 func claimArgs(now time.Time) []any {
-	return []any{ScheduleIdle, now.UnixNano(), now.UnixNano(), ScheduleIdle}
+	return []any{ScheduleIdle, nanos(now), nanos(now), ScheduleIdle}
 }
 
 // ClaimedRun is a run with its schedule.
