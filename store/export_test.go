@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"time"
 
@@ -126,3 +127,38 @@ func Seal(b []byte) []byte {
 
 // CheckLock makes sure that the lock is held.
 func (s *Store) CheckLock(ctx context.Context) error { return s.lock.check(ctx) }
+
+// Mount opens the database once more, as an Open does that has taken it over, and closes it.
+func (s *Store) Mount(ctx context.Context) error {
+	d, err := openDatabase(s.backend, patience)
+	if err != nil {
+		return err
+	}
+	fence, _, _ := s.identity()
+	return errors.Join(d.mount(ctx, fence), d.close())
+}
+
+// ReleaseLock lets go of the lock, as if it had been lost, and Close had nothing to do with it.
+func (s *Store) ReleaseLock() error {
+	s.state.Lock()
+	defer s.state.Unlock()
+	l := s.lock
+	s.lock = noLock{}
+	return l.release()
+}
+
+type noLock struct{}
+
+func (noLock) check(context.Context) error { return nil }
+
+func (noLock) release() error { return nil }
+
+// Begin runs a statement in a transaction, which done commits.
+func (s *Store) Begin(ctx context.Context, query string) (done func() error, err error) {
+	tx, err := s.db().write.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, query)
+	return tx.Commit, err
+}

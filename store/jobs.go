@@ -225,15 +225,16 @@ func (j *Jobs) count(counts map[Lane]int64) {
 	}
 }
 
-// recover lets go of the jobs that a writer before held, and counts what there is. Open calls it.
-func (j *Jobs) recover(ctx context.Context, d *database) error {
-	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+// releaseAll lets go of the jobs that a writer before held. It is done where the fence is raised:
+// done later, by a process that was stopped in between, it would free the jobs that its successor
+// holds.
+func releaseAll(ctx context.Context, tx bun.Tx) error {
+	_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
+	return err
+}
+
+// begin counts what there is. Open calls it.
+func (j *Jobs) begin(ctx context.Context, d *database) error {
 	j.mu.Lock()
 	j.cursors, j.claims = make(map[Lane]uint64), 0
 	j.mu.Unlock()
