@@ -58,6 +58,9 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	return nil
 }
 
+// SetWall sets what reads the wall clock.
+func (s *Store) SetWall(wall func() time.Time) { s.wall = wall }
+
 // Prune removes what is too old or too much.
 func (s *Store) Prune(ctx context.Context) error { return s.prune(ctx) }
 
@@ -161,4 +164,19 @@ func (s *Store) Begin(ctx context.Context, query string) (done func() error, err
 	}
 	_, err = tx.ExecContext(ctx, query)
 	return tx.Commit, err
+}
+
+// SteadyClock is the clock that tells how old things are.
+type SteadyClock struct{ clock steadyClock }
+
+// NewSteadyClock returns one that goes on from an instant.
+func NewSteadyClock(at, wall, now time.Time) *SteadyClock {
+	c := &SteadyClock{}
+	c.clock.begin(at, wall, now)
+	return c
+}
+
+// Look moves it.
+func (c *SteadyClock) Look(wall, now time.Time) (shown, old time.Time) {
+	return c.clock.look(wall.Round(0), now)
 }

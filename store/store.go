@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -36,6 +38,8 @@ type Store struct {
 	log       *liveness.Log
 	names     names
 	record    recorder
+	steady    steadyClock
+	wall      func() time.Time // reads the wall clock
 	fenced    atomic.Bool
 	oldest    atomic.Uint64 // offset of the oldest event that is kept
 	last      atomic.Uint64 // offset of the latest event
@@ -76,7 +80,7 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}
+	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log, wall: time.Now}
 	s.jobs = &Jobs{store: s}
 	s.schedules = newSchedules(s.jobs)
 	return s, nil
@@ -169,6 +173,7 @@ type metaRow struct {
 	Checkpoint   uint64 `bun:"checkpoint"`
 	CheckpointAt int64  `bun:"checkpoint_at"`
 	Memory       string `bun:"memory"`
+	Steady       int64  `bun:"steady"`
 }
 
 // fenceOf returns the number of the fence, 0 if there is none yet.
@@ -219,6 +224,7 @@ func (s *Store) takeOver(ctx context.Context, d *database, before int64) error {
 	s.checkpoints.Lock()
 	s.checkpoint = checkpointer{number: meta.Checkpoint}
 	s.checkpoints.Unlock()
+	s.steady.begin(timeOf(cmp.Or(meta.Steady, meta.CheckpointAt)), s.wall().Round(0), time.Now())
 	s.last.Store(meta.LastOffset)
 	s.oldest.Store(meta.Oldest)
 	s.fenced.Store(false)
