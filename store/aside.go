@@ -166,6 +166,11 @@ func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry,
 	if len(rows) == 0 {
 		return heads, nil
 	}
+	for _, row := range rows {
+		if row.head > int64(s.last.Load()) {
+			row.head = 0
+		}
+	}
 	if err := findEvents(ctx, d, rows); err != nil {
 		return nil, err
 	}

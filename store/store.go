@@ -60,6 +60,7 @@ type Store struct {
 	heads   []uint64        // by device number, the offset of its latest event; 0 if it has no row
 	sources map[string]bool // the sources that have a row
 	attempt attempt         // the batch that failed last
+	part    attempt         // the beginning of one whose rest could not be written, which is offered again as a whole
 
 	checkpoints sync.Mutex // guards the fields below; held while a checkpoint or a pruning is at work; never taken with writing held
 	checkpoint  checkpointer
@@ -219,7 +220,7 @@ func (s *Store) takeOver(ctx context.Context, d *database, before int64) error {
 		return err
 	}
 	s.writing.Lock()
-	s.fence, s.storeID, s.loaded, s.attempt = meta.Fence, meta.StoreID, false, attempt{}
+	s.fence, s.storeID, s.loaded, s.attempt, s.part = meta.Fence, meta.StoreID, false, attempt{}, attempt{}
 	s.writing.Unlock()
 	s.checkpoints.Lock()
 	s.checkpoint = checkpointer{number: meta.Checkpoint}
