@@ -206,15 +206,16 @@ func (s *Store) restoreForgotten(ctx context.Context, d *database, r *liveness.R
 				return err
 			}
 			id, _ := values[0].(string)
-			seq := numberOf(values[1], &err)
-			if err == nil && (seq < 0 || seq > math.MaxInt64/2) {
-				err = fmt.Errorf("the number of an event is %d", seq)
+			var unread error
+			seq := numberOf(values[1], &unread)
+			if unread == nil && seq > math.MaxInt64/2 {
+				unread = fmt.Errorf("the number of an event is %d", seq)
 			}
-			if err != nil {
-				bad = append(bad, fmt.Errorf("the row of the forgotten device %q: %w", id, err))
-				return nil
+			if unread != nil {
+				bad = append(bad, fmt.Errorf("the row of the forgotten device %q: %w", id, unread))
+			} else {
+				r.RestoreForgotten(id, uint64(seq))
 			}
-			r.RestoreForgotten(id, uint64(seq))
 			return nil
 		}, "SELECT id, seq FROM forgotten")
 	})
