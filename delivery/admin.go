@@ -335,6 +335,9 @@ func (e *Engine) enqueue(ctx context.Context, list []*enqueued) error {
 	return nil
 }
 
+// lastYear is the last one that a deadline may be in: the store counts nanoseconds since 1970, which end in 2262.
+const lastYear = 2261
+
 // later returns the later instant: the age of a job counts from when it was to run.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -353,6 +356,11 @@ func (r *Request) check(now time.Time) error {
 		return bad("the body is not JSON")
 	case !r.Deadline.IsZero() && (!r.Deadline.After(now) || !r.Deadline.After(r.RunAt)):
 		return bad("the deadline %s has passed, or is not after the time to run at", r.Deadline.Format(time.RFC3339))
+	case !r.Deadline.IsZero() && r.Deadline.UTC().Year() > lastYear:
+		return bad("the deadline %s is too far ahead: want the year %d or before, or leave deadline out, and only the age that the queue allows counts",
+			r.Deadline.Format(time.RFC3339), lastYear)
+	case !r.RunAt.IsZero() && r.RunAt.Unix() < 0:
+		return bad("the time to run at, %s, lies before 1970: want one that is to come, or leave run_at out to run at once", r.RunAt.Format(time.RFC3339))
 	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
 		return bad("the time to run at, %s, is more than ten years away", r.RunAt.Format(time.RFC3339))
 	}

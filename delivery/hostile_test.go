@@ -205,6 +205,8 @@ func TestBadRequests(t *testing.T) {
 		{"job with a long body", enqueue(delivery.Request{URL: "http://a", Body: json.RawMessage(strings.Repeat(" ", delivery.MaxBody+1))}), "1048577 bytes"},
 		{"job without JSON", enqueue(delivery.Request{URL: "http://a", Body: json.RawMessage("{")}), "not JSON"},
 		{"job that is too late", enqueue(delivery.Request{URL: "http://a", Deadline: time.Now().Add(-time.Second)}), "deadline"},
+		{"job that is never too late", enqueue(delivery.Request{URL: "http://a", Deadline: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}), "or leave deadline out"},
+		{"job for another century", enqueue(delivery.Request{URL: "http://a", RunAt: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}), "or leave run_at out"},
 		{"job for the next century", enqueue(delivery.Request{URL: "http://a", RunAt: time.Now().AddDate(100, 0, 0)}), "ten years"},
 		{"job with a bad key", enqueue(delivery.Request{URL: "http://a", Key: "a\x00"}), "ordering key"},
 		{"queue without workers", queue(func(q *store.Queue) { q.Concurrency = 0 }), "concurrency is 0"},

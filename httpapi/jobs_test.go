@@ -167,6 +167,8 @@ func TestJobs(t *testing.T) {
 		{"POST", "/v1/jobs", `{"url":"https://x"}`, 422, "required property body"},
 		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"bogus":2}`, 422, "unexpected property"},
 		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"deadline":"2020-01-01T00:00:00Z"}`, 422, "deadline"},
+		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"deadline":"9999-12-31T00:00:00Z"}`, 422, "want the year 2261 or before"},
+		{"POST", "/v1/jobs", `{"url":"https://x","body":1,"run_at":"1500-01-01T00:00:00Z"}`, 422, "lies before 1970"},
 		{"POST", "/v1/jobs", `{"endpoint":"none","body":1}`, 404, `no endpoint "none"`},
 		{"POST", "/v1/jobs", `{"endpoint":"ops","body":"` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
 		{"GET", "/v1/jobs?queue=none", "", 404, `there is no queue "none"`},

@@ -17,6 +17,7 @@ import (
 // attempt is a batch whose transaction failed, maybe after it had been committed.
 type attempt struct {
 	events int
+	first  uint64 // offset of the first, of one that was committed
 	sum    uint64
 	seed   maphash.Seed
 }
@@ -75,33 +76,53 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 	if !s.loaded {
 		return fmt.Errorf("%w: Load comes before Append", ErrNotOpen)
 	}
+	done := 0
+	if s.part.is(events) {
+		for done < s.part.events {
+			events[done].Offset = s.part.first + uint64(done)
+			done++
+		}
+	}
+	for done < len(events) {
+		n, err := s.writeLocked(ctx, d, events[done:])
+		if done += n; err != nil {
+			if done > 0 {
+				s.part = newAttempt(events[:done])
+				s.part.first = events[0].Offset
+			}
+			return err
+		}
+	}
+	s.part = attempt{}
+	return nil
+}
+
+// writeLocked writes events in one transaction, or finds that the first n of them were written before.
+func (s *Store) writeLocked(ctx context.Context, d *database, events []liveness.Event) (n int, err error) {
 	b := s.stageLocked(events)
 	b.jobs = s.outbox(events)
 	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error { return s.writeBatchLocked(ctx, d, tx, b, events) })
 	switch {
 	case errors.Is(err, errCommitted):
-		n := s.attempt.events
+		n = s.attempt.events
 		s.attempt = attempt{}
 		s.commitLocked(s.stageLocked(events[:n]))
 		_ = s.log.Append(ctx, events[:n]) // never fails
 		if err := s.jobs.recommitted(ctx, d); err != nil {
 			s.record.outcome(s.wrap("count jobs", err))
 		}
-		if n < len(events) {
-			return s.appendLocked(ctx, events[n:])
-		}
-		return nil
+		return n, nil
 	case err != nil:
 		if !s.attempt.is(events) { // of a failed attempt and a longer one, the first may be what was committed
 			s.attempt = newAttempt(events)
 		}
-		return err
+		return 0, err
 	}
 	s.attempt = attempt{}
 	s.commitLocked(b)
 	_ = s.log.Append(ctx, events) // never fails
 	s.jobs.appended(b.jobs)
-	return nil
+	return len(events), nil
 }
 
 // writeBatchLocked writes a batch within a transaction.

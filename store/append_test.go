@@ -350,6 +350,70 @@ func TestAmbiguousCommit(t *testing.T) {
 	}
 }
 
+// A batch of which the first part turns out to be committed, and the rest cannot be: offered once more, no event of it is
+// there twice.
+func TestAmbiguousCommitInParts(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			s, _ := open(t, store.Config{URL: db.url(t)})
+			batch := []liveness.Event{
+				device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline), device(3, "dev-3", 1, liveness.DeviceOnline),
+			}
+			if err := s.Ambiguous(t.Context(), slices.Clone(batch[:2])); err != nil {
+				t.Fatal(err)
+			}
+			const taken = "INSERT INTO events (pos, prev, at, type, reason, seq, epoch, source, grp, policy, last_seen, deadline, silence, timeout, flags, subject, message) " +
+				"VALUES (3, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'x', '')"
+			if err := s.Exec(t.Context(), taken); err != nil { // so that the rest cannot be written
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := s.Append(t.Context(), batch); err == nil {
+					t.Fatal("Append: no error")
+				}
+			}
+			if err := s.Exec(t.Context(), "DELETE FROM events WHERE pos = 3"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Append(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"1 dev-1:1 device.online", "2 dev-2:1 device.online", "3 dev-3:1 device.online"}
+			if got := summary(readAll(t, s)); !slices.Equal(got, want) || !slices.Equal(summary(batch), want) {
+				t.Errorf("events %q, offered as %q, want %q", got, summary(batch), want)
+			}
+		})
+	}
+}
+
+// The names of a batch that turns out to be committed are known by the numbers that they were written with.
+func TestAmbiguousNames(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			s, _ := open(t, store.Config{URL: db.url(t)})
+			batch := make([]liveness.Event, 20)
+			for i := range batch {
+				batch[i] = device(uint32(i+1), name(i), 1, liveness.DeviceOnline)
+				batch[i].Record.Source = "source-" + name(i) // it is another one's by now
+			}
+			if err := s.Ambiguous(t.Context(), slices.Clone(batch)); err != nil {
+				t.Fatal(err)
+			}
+			appendAll(t, s, batch...)
+			for i := range batch {
+				batch[i] = device(uint32(i+1), name(i), 2, liveness.DeviceOffline)
+				batch[i].Record.Source = "source-" + name(i)
+			}
+			appendAll(t, s, batch...)
+			wrong := 0
+			const query = "SELECT COUNT(*) FROM devices d JOIN device_states s ON s.num = d.num JOIN names n ON n.id = s.source WHERE n.name <> CONCAT('source-', d.id)"
+			if err := s.QueryRow(t.Context(), query).Scan(&wrong); err != nil || wrong != 0 {
+				t.Errorf("%d of %d devices have the source of another one, %v", wrong, len(batch), err)
+			}
+		})
+	}
+}
+
 func TestChangedBehindOurBack(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func newAside(rows *sql.Rows, why error) (*asideRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := &asideRow{At: time.Now().UnixNano(), Why: cleanText(why.Error())}
+	row := &asideRow{At: nanos(time.Now()), Why: cleanText(why.Error())}
 	raw := make(map[string]any, len(columns))
 	for i, v := range values {
 		raw[columns[i]] = v
@@ -165,6 +165,11 @@ func findStrays(ctx context.Context, d *database) (found []*asideRow, err error)
 func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry, rows []*asideRow, heads []uint64) ([]uint64, error) {
 	if len(rows) == 0 {
 		return heads, nil
+	}
+	for _, row := range rows {
+		if row.head > int64(s.last.Load()) {
+			row.head = 0
+		}
 	}
 	if err := findEvents(ctx, d, rows); err != nil {
 		return nil, err

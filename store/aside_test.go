@@ -23,6 +23,11 @@ var damages = []struct {
 	{"state", "", []string{"UPDATE device_states SET state = 77 WHERE num = 1"}, 3},
 	{"reason", "", []string{"UPDATE device_states SET reason = -3 WHERE num = 1"}, 3},
 	{"listening time", "", []string{"UPDATE device_states SET heard = -5 WHERE num = 1"}, 3},
+	{"seq", "", []string{"UPDATE device_states SET seq = -2 WHERE num = 1"}, 3},
+	{"epoch", "", []string{"UPDATE device_states SET epoch = -1 WHERE num = 1"}, 3},
+	{"no latest event", "", []string{"UPDATE device_states SET head = 0 WHERE num = 1"}, 3},
+	{"a latest event that cannot be", "", []string{"UPDATE device_states SET head = -4 WHERE num = 1"}, 3},
+	{"a latest event to come", "", []string{"UPDATE device_states SET head = 1000 WHERE num = 1"}, 3},
 	{"history", "sqlite", []string{"UPDATE device_states SET changes = 'zzz\xff' WHERE num = 1"}, 3},
 	{"no such source", "", []string{"UPDATE device_states SET source = 999 WHERE num = 1"}, 3},
 	{"source is null", "postgres", []string{

@@ -64,12 +64,13 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 			continue
 		}
 		known := s.headLocked(num) != 0 && !b.gone[num]
-		b.states = append(b.states, stateRow{record: rec, source: name.number(rec.Source), head: b.heads[num], known: known})
+		b.states = append(b.states, stateRow{record: rec, head: b.heads[num], known: known})
 	}
 	slices.SortFunc(b.states, func(a, b stateRow) int { return cmp.Compare(a.record.Num, b.record.Num) })
-	for _, r := range b.states {
-		if !r.known {
-			b.fresh = append(b.fresh, r)
+	for i := range b.states { // in order: a batch that is staged again gives names the same numbers
+		r := &b.states[i]
+		if r.source = name.number(r.record.Source); !r.known {
+			b.fresh = append(b.fresh, *r)
 		}
 	}
 	b.names = name.fresh

@@ -71,13 +71,14 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	sources, heard := r.Snapshot(c.heard)
 	c.heard = heard
 	rows := c.pack(storeID, sources, heard)
+	steady, _ := s.steadyNow()
 	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
 		if err := putPages(ctx, d, tx, c.number+1, rows); err != nil {
 			return err
 		}
 		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
-		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ?, memory = ? WHERE id = 1 AND fence = ?",
-			c.number+1, begin.UnixNano(), c.memory, fence).Exec(ctx)
+		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ? WHERE id = 1 AND fence = ?",
+			c.number+1, nanos(begin), nanos(steady), c.memory, fence).Exec(ctx)
 		if err != nil {
 			return err
 		}

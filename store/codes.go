@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -131,10 +132,19 @@ func flag(set bool, bit int64) int64 {
 	return 0
 }
 
-// nanos returns a time as it is kept: 0 for the zero time.
+// maxSeconds bounds the Unix times whose nanoseconds are an int64: from 1677 to 2262.
+const maxSeconds = math.MaxInt64 / int64(time.Second)
+
+// nanos returns a time as it is kept: 0 for the zero time. An instant that is too far away is kept
+// as the last one that can be, or the first, never as another one.
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
+	switch seconds := t.Unix(); {
+	case t.IsZero():
 		return 0
+	case seconds >= maxSeconds:
+		return math.MaxInt64
+	case seconds <= -maxSeconds:
+		return math.MinInt64
 	}
 	return t.UnixNano()
 }

@@ -39,7 +39,8 @@ type Config struct {
 	Checkpoint time.Duration
 	// Keep is how many events are kept. Default: 10,000,000.
 	Keep int
-	// MaxAge is how long an event is kept. Default: 30 days.
+	// MaxAge is how long an event is kept. A wall clock that is ahead for less than a day makes no event too old but those of as much time as
+	// it was wrong for. Default: 30 days.
 	MaxAge time.Duration
 	// Cache is how many of the latest events are kept in memory for those who read along. Default: 100,000.
 	Cache int

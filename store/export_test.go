@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"time"
 
@@ -56,6 +57,9 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.attempt = newAttempt(events)
 	return nil
 }
+
+// SetWall sets what reads the wall clock.
+func (s *Store) SetWall(wall func() time.Time) { s.wall = wall }
 
 // Prune removes what is too old or too much.
 func (s *Store) Prune(ctx context.Context) error { return s.prune(ctx) }
@@ -126,3 +130,53 @@ func Seal(b []byte) []byte {
 
 // CheckLock makes sure that the lock is held.
 func (s *Store) CheckLock(ctx context.Context) error { return s.lock.check(ctx) }
+
+// Mount opens the database once more, as an Open does that has taken it over, and closes it.
+func (s *Store) Mount(ctx context.Context) error {
+	d, err := openDatabase(s.backend, patience)
+	if err != nil {
+		return err
+	}
+	fence, _, _ := s.identity()
+	return errors.Join(d.mount(ctx, fence), d.close())
+}
+
+// ReleaseLock lets go of the lock, as if it had been lost, and Close had nothing to do with it.
+func (s *Store) ReleaseLock() error {
+	s.state.Lock()
+	defer s.state.Unlock()
+	l := s.lock
+	s.lock = noLock{}
+	return l.release()
+}
+
+type noLock struct{}
+
+func (noLock) check(context.Context) error { return nil }
+
+func (noLock) release() error { return nil }
+
+// Begin runs a statement in a transaction, which done commits.
+func (s *Store) Begin(ctx context.Context, query string) (done func() error, err error) {
+	tx, err := s.db().write.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, query)
+	return tx.Commit, err
+}
+
+// SteadyClock is the clock that tells how old things are.
+type SteadyClock struct{ clock steadyClock }
+
+// NewSteadyClock returns one that goes on from an instant.
+func NewSteadyClock(at, wall, now time.Time) *SteadyClock {
+	c := &SteadyClock{}
+	c.clock.begin(at, wall, now)
+	return c
+}
+
+// Look moves it.
+func (c *SteadyClock) Look(wall, now time.Time) (shown, old time.Time) {
+	return c.clock.look(wall.Round(0), now)
+}

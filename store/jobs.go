@@ -118,6 +118,9 @@ func (j *Jobs) Depths() map[Lane]int64 {
 // behind is the due time of a job that waits for another one.
 const behind = math.MaxInt64
 
+// dueOf returns the due time of a job that is not behind another one: 0 for one that is due at once.
+func dueOf(t time.Time) int64 { return min(max(nanos(t), 0), behind-1) }
+
 // jobRow is a row of jobs that nobody has looked at yet.
 type jobRow struct {
 	id, event  uint64
@@ -222,15 +225,16 @@ func (j *Jobs) count(counts map[Lane]int64) {
 	}
 }
 
-// recover lets go of the jobs that a writer before held, and counts what there is. Open calls it.
-func (j *Jobs) recover(ctx context.Context, d *database) error {
-	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
+// releaseAll lets go of the jobs that a writer before held. It is done where the fence is raised:
+// done later, by a process that was stopped in between, it would free the jobs that its successor
+// holds.
+func releaseAll(ctx context.Context, tx bun.Tx) error {
+	_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
+	return err
+}
+
+// begin counts what there is. Open calls it.
+func (j *Jobs) begin(ctx context.Context, d *database) error {
 	j.mu.Lock()
 	j.cursors, j.claims = make(map[Lane]uint64), 0
 	j.mu.Unlock()
@@ -445,7 +449,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 		rows = append(rows, jobRow{id: id, lane: job.Lane.code(), okey: orderOf(job.Lane, job.Key)})
 		bodies = append(bodies, bodyRowOf(id, &job.JobBody))
 		if !job.RunAt.IsZero() {
-			later[id] = nanos(job.RunAt)
+			later[id] = dueOf(job.RunAt)
 		}
 		counts[job.Lane]++
 	}

@@ -51,7 +51,7 @@ func (j *Jobs) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease
 	var out Claimed
 	err := j.write(ctx, "claim jobs", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
 		if err = readByIndex(ctx, d, tx); err == nil {
-			out, cursor, err = claim(ctx, d, tx, lane, n, now, now.Add(lease).UnixNano(), number, cursor)
+			out, cursor, err = claim(ctx, d, tx, lane, n, now, dueOf(now.Add(lease)), number, cursor)
 		}
 		return err
 	})
@@ -163,7 +163,7 @@ func candidates(ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, n
 		d.bindVar(6) + " ORDER BY id LIMIT " + d.bindVar(7) + ") fresh_jobs" +
 		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs" +
 		" UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
-	rows, err := tx.Tx.QueryContext(ctx, query, lane.code(), now.UnixNano(), int64(cursor), n, lane.code(), int64(cursor), n)
+	rows, err := tx.Tx.QueryContext(ctx, query, lane.code(), nanos(now), int64(cursor), n, lane.code(), int64(cursor), n)
 	if err != nil {
 		return v, err
 	}
@@ -335,7 +335,7 @@ func nextDue(ctx context.Context, tx bun.Tx, lane Lane) (time.Time, error) {
 // Extend moves the ends of the leases of jobs that are still claimed under the same number.
 func (j *Jobs) Extend(ctx context.Context, jobs []Job, until time.Time) error {
 	return j.write(ctx, "extend the lease of jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
-		return updateClaimed(ctx, tx, "due = "+strconv.FormatInt(until.UnixNano(), 10), jobs)
+		return updateClaimed(ctx, tx, "due = "+strconv.FormatInt(dueOf(until), 10), jobs)
 	})
 }
 

@@ -272,7 +272,7 @@ type Retention struct {
 }
 
 // Sweep removes dead letters and idempotency keys that are too old or too many, and says how many dead letters. It also counts the jobs anew if a transaction
-// failed of which it is not known whether it was committed.
+// failed of which it is not known whether it was committed. A clock that is ahead for a while makes nothing too old.
 func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, error) {
 	if err := j.recheck(ctx); err != nil {
 		return 0, err
@@ -281,13 +281,13 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 	for ctx.Err() == nil {
 		var removed int64
 		err := j.write(ctx, "remove old dead letters", func(ctx context.Context, _ *database, tx bun.Tx) error {
-			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", now.Add(-keep.KeyAge).UnixNano()).Exec(ctx); err != nil {
+			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", nanos(j.store.oldBefore(now, keep.KeyAge))).Exec(ctx); err != nil {
 				return err
 			}
 			if err := forgetMoves(ctx, tx); err != nil {
 				return err
 			}
-			ids, err := surplus(ctx, tx, keep, now)
+			ids, err := surplus(ctx, tx, keep.Dead, j.store.oldBefore(now, keep.DeadAge))
 			if err != nil || len(ids) == 0 {
 				return err
 			}
@@ -307,9 +307,9 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 }
 
 // surplus returns some of the oldest dead letters that are too old or too many.
-func surplus(ctx context.Context, tx bun.Tx, keep Retention, now time.Time) ([]uint64, error) {
+func surplus(ctx context.Context, tx bun.Tx, keep int, old time.Time) ([]uint64, error) {
 	var limit []uint64 // the first that is kept
-	if err := tx.NewRaw("SELECT id FROM dead_jobs ORDER BY id DESC LIMIT 1 OFFSET ?", max(keep.Dead-1, 0)).Scan(ctx, &limit); err != nil {
+	if err := tx.NewRaw("SELECT id FROM dead_jobs ORDER BY id DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
 		return nil, err
 	}
 	first := uint64(0)
@@ -317,6 +317,6 @@ func surplus(ctx context.Context, tx bun.Tx, keep Retention, now time.Time) ([]u
 		first = limit[0]
 	}
 	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, now.Add(-keep.DeadAge).UnixNano(), pruneStep).Scan(ctx, &ids)
+	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, nanos(old), pruneStep).Scan(ctx, &ids)
 	return ids, err
 }

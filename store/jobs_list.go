@@ -124,7 +124,7 @@ func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
 		return v, nil
 	case v.Claim != 0:
 		v.State = JobClaimed
-	case due.Int64 > now.UnixNano():
+	case due.Int64 > nanos(now):
 		v.State = JobWaiting
 	}
 	v.RunAt = timeOf(due.Int64)

@@ -124,7 +124,7 @@ func wait(ctx context.Context, d *database, tx bun.Tx, retries []*Outcome) error
 		", error = " + d.bindVar(3) + " WHERE id = " + d.bindVar(4) + " AND claim = " + d.bindVar(5)
 	return eachRow(ctx, tx.Tx, query, len(retries), func(args []any, i int) []any {
 		o := retries[i]
-		return append(args, o.RunAt.UnixNano(), flag(o.Verdict == Retry, 1), shortText(o.Error, maxJobError), int64(o.Job.ID), o.Job.Claim)
+		return append(args, dueOf(o.RunAt), flag(o.Verdict == Retry, 1), shortText(o.Error, maxJobError), int64(o.Job.ID), o.Job.Claim)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -144,7 +145,7 @@ func TestOutbox(t *testing.T) {
 
 // The events that jobs need are read from the database, too, and are kept longer than others.
 func TestOutboxKeepsEvents(t *testing.T) {
-	eachDatabase(t, store.Config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, store.Config{Outbox: everything, Keep: 15, MaxAge: math.MaxInt64, Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		for i := range uint64(20) {

@@ -376,7 +376,7 @@ func (s *Store) restoreDevices(
 				if from > top {
 					return nil
 				}
-				n, damaged, err := l.load(ctx, from, from+loadSpan)
+				n, damaged, err := l.load(ctx, from, min(from+loadSpan, top+1))
 				count.Add(int64(n))
 				if err != nil {
 					return err
@@ -459,8 +459,13 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: timeOf(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 	}
-	if rec.Last < 0 {
+	switch head, last := ints[10], l.store.last.Load(); {
+	case rec.Last < 0:
 		return rec, fmt.Errorf("it was heard at a listening time of %v", rec.Last)
+	case ints[7] < 0 || ints[8] < 0:
+		return rec, fmt.Errorf("seq %d, epoch %d", ints[7], ints[8])
+	case head <= 0 || uint64(head) > last: // with 0 it would count as a device without a row, which cannot be written then
+		return rec, fmt.Errorf("its latest event is %d of %d", head, last)
 	}
 	if rec.Source != "" {
 		rec.Heard = l.heard.last(rec.Num, rec.Source)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 // guardEvery is how often the files are looked at while nobody writes.
@@ -295,14 +297,26 @@ func (s *Store) renewNotes() error {
 	return nil
 }
 
-// mount guards the file of a database that is in one, and writes the number of the fence into it, by which it is known.
+// mount guards the file of a database that is in one, and writes the number of the fence into it, by which it is known. Only who has the
+// fence may: to a successor, a file with the number of an earlier life would be one that was overwritten.
 func (d *database) mount(ctx context.Context, fence int64) error {
 	file, ok := d.backend.(*sqliteDB)
 	if !ok {
 		return nil
 	}
 	mark := uint32(fence) & (1<<31 - 1)
-	if _, err := d.write.DB.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark)); err != nil {
+	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
+		ours := 0
+		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ?", fence).Scan(&ours); err != nil {
+			return err
+		}
+		if ours == 0 {
+			return fmt.Errorf("%w; this one does not touch its file", ErrFenced)
+		}
+		_, err := tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	g, err := newGuard(ctx, file.path, d.dsn(), mark)

@@ -220,7 +220,98 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestLostLock makes sure that a lock which is lost is taken again.
+// To take a database over and to let go of the jobs that the writer before held is one change: a process
+// that is stopped in between, and goes on when another one has taken over, would free that one's jobs.
+func TestTakeoverIsWhole(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			url := db.url(t)
+			s, _ := open(t, store.Config{URL: url})
+			if err := s.Exec(t.Context(), "ALTER TABLE jobs RENAME TO jobs_elsewhere"); err != nil {
+				t.Fatal(err)
+			}
+			fence := func() (n int64) {
+				t.Helper()
+				if err := s.QueryRow(t.Context(), "SELECT fence FROM meta").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			before := fence()
+			releaseLock(t, s)
+			if err := newStore(t, store.Config{URL: url}).Open(t.Context()); err == nil {
+				t.Fatal("Open, although the jobs are not there")
+			}
+			if after := fence(); after != before {
+				t.Errorf("the fence was raised from %d to %d, and the jobs were not freed", before, after)
+			}
+		})
+	}
+}
+
+// A process that was stopped when it had the lock, and goes on when another one has it and has taken the
+// database over, must not take it over from that one.
+func TestTakeoverIsLate(t *testing.T) {
+	for _, c := range []struct {
+		name, waits string
+		url         func(testing.TB) string
+	}{
+		{"postgres", "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'", testdb.Postgres},
+		{"mariadb", "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'UPDATE meta%'", testdb.MariaDB},
+	} {
+		t.Run("db="+c.name, func(t *testing.T) {
+			url := c.url(t)
+			successor, _ := open(t, store.Config{URL: url})
+			releaseLock(t, successor)
+			done, err := successor.Begin(t.Context(), "UPDATE meta SET fence = fence + 1") // it is about to take over
+			if err != nil {
+				t.Fatal(err)
+			}
+			opened := make(chan error, 1)
+			late := newStore(t, store.Config{URL: url})
+			go func() { opened <- late.Open(t.Context()) }()
+			until(t, time.Minute, "the late one waits", func() bool {
+				n := 0
+				if err := successor.QueryRow(t.Context(), c.waits).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n > 0
+			})
+			if err := done(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-opened; !errors.Is(err, store.ErrFenced) {
+				t.Errorf("Open = %v, want ErrFenced", err)
+			}
+			fence := int64(0)
+			if err := successor.QueryRow(t.Context(), "SELECT fence FROM meta").Scan(&fence); err != nil || fence != 2 {
+				t.Errorf("the fence is %d, %v, want 2, that of the successor", fence, err)
+			}
+		})
+	}
+}
+
+// A process that was stopped when it had taken a file over, and goes on when another one has, leaves no
+// mark in it by which that one would take it for overwritten.
+func TestMountIsLate(t *testing.T) {
+	url := databases[0].url(t)
+	late, _ := open(t, store.Config{URL: url})
+	releaseLock(t, late)
+	successor, _ := open(t, store.Config{URL: url})
+	if err := late.Mount(t.Context()); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("Mount = %v, want ErrFenced", err)
+	}
+	appendAll(t, successor, device(1, "dev-1", 1, liveness.DeviceOnline))
+}
+
+// releaseLock lets go of the lock of a store, as a server does that takes the store's process for dead.
+func releaseLock(t *testing.T, s *store.Store) {
+	t.Helper()
+	if err := s.ReleaseLock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLockOfTheDead: a program that a killed process had just begun may hold its lock for a moment.
 func TestLockOfTheDead(t *testing.T) {
 	url := databases[0].url(t)
@@ -262,6 +353,7 @@ func TestLockOfTheDead(t *testing.T) {
 	}
 }
 
+// TestLostLock makes sure that a lock which is lost is taken again.
 func TestLostLock(t *testing.T) {
 	for name, server := range map[string]func(testing.TB, bool) *testdb.Server{"postgres": testdb.NewPostgres, "mariadb": testdb.NewMariaDB} {
 		t.Run("db="+name, func(t *testing.T) {

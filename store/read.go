@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -141,7 +142,7 @@ func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, li
 	if err != nil {
 		return nil, err
 	}
-	if liveness.ValidateID(id) != nil { // nobody has such an id
+	if liveness.ValidateID(id) != nil || afterSeq >= math.MaxInt64 { // nobody has such an id, or such a Seq
 		limit = 0
 	}
 	var events []liveness.Event

@@ -180,19 +180,48 @@ func (s *Store) surplus(ctx context.Context, d *database, end, latest uint64, ti
 		tooMany = latest + 1 - keep
 	}
 	oldest, _ := s.Bounds()
-	young, err := firstYoung(ctx, d, oldest, end, time.Now().Add(-time.Duration(times)*s.config.MaxAge).UnixNano())
-	return min(max(tooMany, young), end), err
+	now := s.wall()
+	old := s.oldBefore(now, s.config.MaxAge)
+	for range times - 1 { // twice the greatest age would be none
+		old = old.Add(-s.config.MaxAge)
+	}
+	to, err := oldUntil(ctx, d, oldest, end, nanos(old), nanos(now))
+	return min(max(tooMany, to), end), err
 }
 
-// firstYoung returns the offset of the first event of a range that is not older than an instant, the end of the range if all are. If the
-// last one is too old, so are those before it, or will be in a moment: events are in the order in which they happened, but for some seconds.
-func firstYoung(ctx context.Context, d *database, from, end uint64, cutoff int64) (uint64, error) {
+// oldUntil returns the offset before which the events of a range are too old, which happened before an instant.
+//
+// Events are in the order in which they were written, and mostly in that of their times. But a clock may have been ahead, and then an event
+// says that it happens in a year. It is as old as one that comes after it and is too old; without such a one it stays. An event whose time is
+// between old and now keeps those that come after it, also if it was ahead: for no longer than the greatest age, as until then it is to come.
+// One from a clock that was behind is old itself, and takes none with it but those that are to come.
+func oldUntil(ctx context.Context, d *database, from, end uint64, old, now int64) (to uint64, err error) {
 	if from >= end {
 		return end, nil
 	}
-	young := int64(end)
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ?", end, from, end, cutoff).Scan(&young)
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		row := db.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ? AND at <= ?", end, from, end, old, now)
+		var young, last, after int64
+		if err := row.Scan(&young); err != nil {
+			return err
+		}
+		row = db.QueryRowContext(ctx, "SELECT COALESCE(MAX(pos), 0) FROM events WHERE pos >= ? AND pos < ? AND at < ?", from, young, old)
+		if err := row.Scan(&last); err != nil {
+			return err
+		}
+		to = max(uint64(last)+1, from)
+		if to == end || uint64(young) < end {
+			return nil
+		}
+		// The last ones are to come; what is next is mostly right behind them.
+		err := db.QueryRowContext(ctx, "SELECT at FROM events WHERE pos >= ? AND at <= ? ORDER BY pos LIMIT 1", end, now).Scan(&after)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil
+		case err == nil && after < old:
+			to = end
+		}
+		return err
 	})
-	return uint64(young), err
+	return to, err
 }

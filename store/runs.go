@@ -316,7 +316,7 @@ func (r *Runs) Cancel(ctx context.Context, id uint64, why string, now time.Time)
 }
 
 // Sweep removes all but the latest runs that have ended, and those that ended too long ago, some at a time; it says how many. It also ends
-// open runs whose jobs were removed.
+// open runs whose jobs were removed. A clock that is ahead for a while makes none too old.
 func (r *Runs) Sweep(ctx context.Context, keep int, age time.Duration, now time.Time) (removed int, err error) {
 	const abandoned = "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.id)"
 	err = r.jobs.write(ctx, "end runs without a job", func(ctx context.Context, _ *database, tx bun.Tx) error {
@@ -326,7 +326,7 @@ func (r *Runs) Sweep(ctx context.Context, keep int, age time.Duration, now time.
 	for err == nil && ctx.Err() == nil {
 		var n int64
 		err = r.jobs.write(ctx, "remove old runs", func(ctx context.Context, _ *database, tx bun.Tx) error {
-			ids, err := oldRuns(ctx, tx, keep, now.Add(-age))
+			ids, err := oldRuns(ctx, tx, keep, r.jobs.store.oldBefore(now, age))
 			if n = int64(len(ids)); err != nil || n == 0 {
 				return err
 			}

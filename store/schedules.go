@@ -117,10 +117,10 @@ func (s *Store) Clock(ctx context.Context) (time.Time, error) {
 const never = math.MaxInt64
 
 func dueNanos(t time.Time) int64 {
-	if t.IsZero() || t.After(time.Unix(0, never)) {
+	if t.IsZero() {
 		return never
 	}
-	return t.UnixNano()
+	return nanos(t)
 }
 
 func dueTime(ns int64) time.Time {
@@ -294,10 +294,10 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 	var next, nextRun []int64
 	err := s.jobs.read(ctx, "look for what is due", func(ctx context.Context, db *bun.DB) error {
 		due, ready, next, nextRun = nil, nil, nil, nil
-		if err := db.NewSelect().Model(&due).Where("due <= ?", now.UnixNano()).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
+		if err := db.NewSelect().Model(&due).Where("due <= ?", nanos(now)).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
 			return err
 		}
-		if err := db.NewRaw("SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", now.UnixNano(), int64(never)).Scan(ctx, &next); err != nil {
+		if err := db.NewRaw("SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", nanos(now), int64(never)).Scan(ctx, &next); err != nil {
 			return err
 		}
 		for _, list := range kinds {
@@ -309,7 +309,7 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 			ready = append(ready, len(one) > 0)
 		}
 		return db.NewRaw("SELECT ready FROM schedule_runs WHERE state = ? AND ready > ? AND scheduled <= ? ORDER BY ready LIMIT 1",
-			ScheduleIdle, now.UnixNano(), now.UnixNano()).Scan(ctx, &nextRun)
+			ScheduleIdle, nanos(now), nanos(now)).Scan(ctx, &nextRun)
 	})
 	if err != nil {
 		return Agenda{}, err
@@ -331,7 +331,7 @@ func (s *Schedules) Ahead(ctx context.Context, after time.Time) ([]Schedule, err
 	var rows []scheduleRow
 	err := s.jobs.read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, db *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("last > ?", after.UnixNano()).Scan(ctx)
+		return db.NewSelect().Model(&rows).Where("last > ?", nanos(after)).Scan(ctx)
 	})
 	list := make([]Schedule, len(rows))
 	for i := range rows {

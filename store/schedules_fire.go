@@ -159,7 +159,7 @@ const claimable = "r.state = ? AND (r.ready <= ? OR r.scheduled > ?) AND (r.seri
 	"WHERE o.schedule = r.schedule AND o.ended = 0 AND (o.state <> ? OR o.id < r.id)))"
 
 func claimArgs(now time.Time) []any {
-	return []any{ScheduleIdle, now.UnixNano(), now.UnixNano(), ScheduleIdle}
+	return []any{ScheduleIdle, nanos(now), nanos(now), ScheduleIdle}
 }
 
 // ClaimedRun is a run with its schedule.
@@ -357,8 +357,9 @@ func (s *Schedules) History(ctx context.Context, f ScheduleRunFilter, limit int)
 	return runValues(rows), err
 }
 
-// Forget removes runs that ended before an instant, and says how many.
-func (s *Schedules) Forget(ctx context.Context, before time.Time) (total int, err error) {
+// Forget removes runs that ended longer ago than an age, and says how many. A clock that is ahead for a while makes none too old.
+func (s *Schedules) Forget(ctx context.Context, age time.Duration, now time.Time) (total int, err error) {
+	before := s.jobs.store.oldBefore(now, age)
 	for ctx.Err() == nil {
 		var n int64
 		err := s.write(ctx, "remove old runs of schedules", func(ctx context.Context, tx bun.Tx) error {

@@ -187,7 +187,7 @@ func TestScheduleRun(t *testing.T) {
 				!runs[0].Started.Equal(now.Add(time.Second)) {
 				t.Errorf("history %+v, %v", runs, err)
 			}
-			if n, err := s.Forget(ctx, now.Add(time.Hour)); n != 1 || err != nil {
+			if n, err := s.Forget(ctx, time.Minute, now.Add(time.Hour)); n != 1 || err != nil {
 				t.Errorf("Forget = %d, %v", n, err)
 			}
 		})

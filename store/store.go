@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/uptrace/bun"
 
@@ -36,6 +38,8 @@ type Store struct {
 	log       *liveness.Log
 	names     names
 	record    recorder
+	steady    steadyClock
+	wall      func() time.Time // reads the wall clock
 	fenced    atomic.Bool
 	oldest    atomic.Uint64 // offset of the oldest event that is kept
 	last      atomic.Uint64 // offset of the latest event
@@ -56,6 +60,7 @@ type Store struct {
 	heads   []uint64        // by device number, the offset of its latest event; 0 if it has no row
 	sources map[string]bool // the sources that have a row
 	attempt attempt         // the batch that failed last
+	part    attempt         // the beginning of one whose rest could not be written, which is offered again as a whole
 
 	checkpoints sync.Mutex // guards the fields below; held while a checkpoint or a pruning is at work; never taken with writing held
 	checkpoint  checkpointer
@@ -76,7 +81,7 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log}
+	s := &Store{config: cfg, backend: b, decoder: newDecoder(), log: log, wall: time.Now}
 	s.jobs = &Jobs{store: s}
 	s.schedules = newSchedules(s.jobs)
 	return s, nil
@@ -134,7 +139,14 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if _, err = migrate(limited, s.backend, d.write.DB, false); err != nil {
 		return err
 	}
-	if err = s.takeOver(ctx, d); err != nil {
+	before, err := fenceOf(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err = l.check(ctx); err != nil { // a migration may have taken longer than the lock lasted
+		return err
+	}
+	if err = s.takeOver(ctx, d, before); err != nil {
 		return err
 	}
 	fence, _, _ := s.identity()
@@ -162,36 +174,41 @@ type metaRow struct {
 	Checkpoint   uint64 `bun:"checkpoint"`
 	CheckpointAt int64  `bun:"checkpoint_at"`
 	Memory       string `bun:"memory"`
+	Steady       int64  `bun:"steady"`
 }
 
-// takeOver raises the fence, and reads what a writer has to know.
-func (s *Store) takeOver(ctx context.Context, d *database) error {
+// fenceOf returns the number of the fence, 0 if there is none yet.
+func fenceOf(ctx context.Context, d *database) (fence int64, err error) {
+	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(fence), 0) FROM meta WHERE id = 1").Scan(&fence)
+	})
+	return fence, err
+}
+
+// takeOver raises the fence, lets go of the jobs that the writer before held, and reads what a writer
+// has to know. before is the fence that was read while the lock was held: a process that was stopped
+// since, whose lock somebody else has now, finds another one and changes nothing.
+func (s *Store) takeOver(ctx context.Context, d *database, before int64) error {
 	var meta metaRow
-	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE meta SET fence = fence + 1 WHERE id = 1").Exec(ctx)
+	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) (err error) {
+		if before == 0 {
+			err = s.found(ctx, tx)
+		} else {
+			err = raiseFence(ctx, tx, before)
+		}
 		if err != nil {
 			return err
-		}
-		if n, err := res.RowsAffected(); err != nil {
-			return err
-		} else if n == 0 {
-			if err := checkNote(s.config, s.backend, ""); err != nil {
-				return err
-			}
-			id := make([]byte, 16)
-			_, _ = rand.Read(id) // never fails
-			first := metaRow{ID: 1, StoreID: hex.EncodeToString(id), Fence: 1, Oldest: 1}
-			if _, err := tx.NewInsert().Model(&first).Exec(ctx); err != nil {
-				return err
-			}
 		}
 		if err := tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
 			return err
 		}
-		if meta.Fence == 1 { // it is a new one, and nothing was lost, or that was accepted
+		if before == 0 { // it is a new one, and nothing was lost, or that was accepted
 			return nil
 		}
-		return checkNote(s.config, s.backend, meta.StoreID)
+		if err := checkNote(s.config, s.backend, meta.StoreID); err != nil {
+			return err
+		}
+		return releaseAll(ctx, tx)
 	})
 	if err != nil {
 		return err
@@ -199,19 +216,41 @@ func (s *Store) takeOver(ctx context.Context, d *database) error {
 	if err := s.names.load(ctx, d); err != nil {
 		return err
 	}
-	if err := s.jobs.recover(ctx, d); err != nil {
+	if err := s.jobs.begin(ctx, d); err != nil {
 		return err
 	}
 	s.writing.Lock()
-	s.fence, s.storeID, s.loaded, s.attempt = meta.Fence, meta.StoreID, false, attempt{}
+	s.fence, s.storeID, s.loaded, s.attempt, s.part = meta.Fence, meta.StoreID, false, attempt{}, attempt{}
 	s.writing.Unlock()
 	s.checkpoints.Lock()
 	s.checkpoint = checkpointer{number: meta.Checkpoint}
 	s.checkpoints.Unlock()
+	s.steady.begin(timeOf(cmp.Or(meta.Steady, meta.CheckpointAt)), s.wall().Round(0), time.Now())
 	s.last.Store(meta.LastOffset)
 	s.oldest.Store(meta.Oldest)
 	s.fenced.Store(false)
 	return nil
+}
+
+// found makes the row of meta in a new database.
+func (s *Store) found(ctx context.Context, tx bun.Tx) error {
+	if err := checkNote(s.config, s.backend, ""); err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	first := metaRow{ID: 1, StoreID: hex.EncodeToString(id), Fence: 1, Oldest: 1}
+	_, err := tx.NewInsert().Model(&first).Exec(ctx)
+	return err
+}
+
+// raiseFence raises the fence if it is still what it was before.
+func raiseFence(ctx context.Context, tx bun.Tx, before int64) error {
+	raised, err := changed(tx.NewRaw("UPDATE meta SET fence = fence + 1 WHERE id = 1 AND fence = ?", before).Exec(ctx))
+	if err == nil && !raised {
+		err = fmt.Errorf("%w while this one was about to; it changes nothing", ErrFenced)
+	}
+	return err
 }
 
 // Close lets go of the database. Call it after Run and whatever appends have ended. The store may be opened again.

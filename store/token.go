@@ -196,7 +196,7 @@ func (d *database) createToken(ctx context.Context, name string, role Role) (str
 	random := make([]byte, 32+5)
 	_, _ = rand.Read(random) // never fails
 	secret := tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:32])
-	row := tokenRow{ID: hex.EncodeToString(random[32:]), Name: name, Role: string(role), Hash: hashOf(secret), Created: time.Now().UnixNano()}
+	row := tokenRow{ID: hex.EncodeToString(random[32:]), Name: name, Role: string(role), Hash: hashOf(secret), Created: nanos(time.Now())}
 	err := d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
 		_, err := tx.NewInsert().Model(&row).Exec(ctx)
 		return err

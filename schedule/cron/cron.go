@@ -233,7 +233,7 @@ func (e *Engine) keep(ctx context.Context, now time.Time) error {
 		return err
 	}
 	if purge {
-		if _, err := e.schedules.Forget(ctx, now.Add(-e.config.History)); err != nil {
+		if _, err := e.schedules.Forget(ctx, e.config.History, now); err != nil {
 			return err
 		}
 	}
