@@ -288,7 +288,10 @@ func (rec *Record) validate() error {
 // reviveLocked gives a new device its past.
 func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
-	d.source, d.since, d.marks = source, r.steady.restored(rec.Since.UnixNano()), marksOf(rec)
+	d.source, d.marks = source, marksOf(rec)
+	if !rec.Since.IsZero() { // else it is that of its making
+		d.since = r.steady.restored(rec.Since.UnixNano())
+	}
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
 	if source != nil {

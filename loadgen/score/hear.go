@@ -161,9 +161,6 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 	if v.Kind == Forgotten {
 		s.report.Forgotten.add(1, example(0, "nobody asked for it"))
 	}
-	if t.state == removed && v.Seq == 1 {
-		t.begin(1)
-	}
 	seq, top := small(v.Seq), t.top
 	switch what, gap := t.number(seq); what {
 	case duplicate:

@@ -415,7 +415,7 @@ func numberCases() []scoreCase {
 		{"no event at all", nil, nil, count{"never": 1}},
 		{"epoch rises", nil, epochs(1, 2), count{}},
 		{"epoch goes back", nil, epochs(2, 1), count{"order": 1}},
-		{"forgotten, and new", nil, gone, count{"forgotten": 1}},
+		{"forgotten, and numbered anew", nil, gone, count{"forgotten": 1, "duplicates": 1}},
 		{"forgotten, and on it goes", nil, numbered(on(0), other(score.Forgotten, 1), on(2)), count{"forgotten": 1}},
 		{"stranger", nil, []score.Verdict{on(0), stranger}, count{"strangers": 1}},
 	}

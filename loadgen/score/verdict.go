@@ -17,7 +17,7 @@ const (
 	Late                  // is silent for a while
 	Sleeping              // said that it would be silent
 	Replaced              // has another session while an older one was open
-	Forgotten             // was removed; its numbers begin anew
+	Forgotten             // was removed; its numbers go on if it comes back
 )
 
 // Of a source of heartbeats, and of the stream.
