@@ -147,14 +147,10 @@ func (s *server) run(ctx context.Context) error {
 	edges, ctx := errgroup.WithContext(ctx)
 	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
 	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
-	if err := s.restore(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = nil // an orderly end, or what ended the API
 		}
-		endEdges()
-		return errors.Join(err, edges.Wait(), s.store.Close())
-	}
-	if err := s.loadDelivery(ctx); err != nil {
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
 	}
@@ -175,6 +171,14 @@ func (s *server) run(ctx context.Context) error {
 	s.lastCheckpoint(ctx)
 	endServices()
 	return errors.Join(err, services.Wait(), s.store.Close())
+}
+
+// begin brings back what was kept. It fails when ctx ends.
+func (s *server) begin(ctx context.Context) error {
+	if err := s.restore(ctx); err != nil {
+		return err
+	}
+	return s.loadDelivery(ctx)
 }
 
 // explainBind adds what to do to the error of an address that could not be bound.
