@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -378,12 +379,20 @@ func TestCrossOrigin(t *testing.T) {
 	})
 }
 
-// TestStreamRevoked ends a stream whose token is revoked.
+// TestStreamRevoked ends a stream whose token is revoked, also while wrong tokens come from its address.
 func TestStreamRevoked(t *testing.T) {
+	for _, guessing := range []bool{false, true} {
+		t.Run(fmt.Sprint("guessing ", guessing), func(t *testing.T) { testStreamRevoked(t, guessing) })
+	}
+}
+
+func testStreamRevoked(t *testing.T, guessing bool) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
 		auth := newSecrets()
-		s := serve(t, f.api(httpapi.Config{Auth: auth}))
+		api := f.api(httpapi.Config{Auth: auth})
+		s := serve(t, api)
 		s.token = "r"
 		r := s.follow(t, "", "")
 		r.want("0", "", "")
@@ -392,7 +401,12 @@ func TestStreamRevoked(t *testing.T) {
 		for range 3 {
 			r.want("", "", "still here")
 		}
-		auth.set(func() { auth.fail = nil; delete(auth.known, "r") })
+		auth.set(func() { auth.fail = nil })
+		if guessing {
+			defer guess(t, api.Handler())()
+		}
+		r.want("", "", "still here")
+		auth.set(func() { delete(auth.known, "r") })
 		var comments []string
 		for range 2 {
 			m, _ := r.next()
@@ -403,4 +417,30 @@ func TestStreamRevoked(t *testing.T) {
 		}
 		r.body.Close()
 	})
+}
+
+// guess tries wrong tokens from the address of streams, again and again, until stop is called.
+func guess(t *testing.T, h http.Handler) (stop func()) {
+	t.Helper()
+	done := make(chan struct{})
+	var guessing sync.WaitGroup
+	guessing.Go(func() {
+		for {
+			select {
+			case <-time.After(time.Second): // not at the instants at which the stream asks
+			case <-done:
+				return
+			}
+			for i := range 20 {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/stats", http.NoBody)
+				r.RemoteAddr = "pipe"
+				r.Header.Set("Authorization", fmt.Sprint("Bearer guess", i))
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		guessing.Wait()
+	}
 }
