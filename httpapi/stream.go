@@ -40,7 +40,7 @@ func (a *API) registerStream(mux routes, api huma.API) {
 			parameters = append(parameters, p)
 		}
 	}
-	mux.describe(api, a.stream, &huma.Operation{
+	mux.describe(api, untilStop(a.stream), &huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
 		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
