@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -91,7 +92,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := s.buildSchedules(); err != nil {
 		return err
 	}
-	certificates, err := s.certificates(s.config.TLS)
+	certificates, err := s.certificates(s.config.TLS, "tls (--tls-cert, --tls-key)")
 	if err != nil {
 		return err
 	}
@@ -126,14 +127,14 @@ func (s *server) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// certificates reads those of a server, if it has any.
-func (s *server) certificates(files config.TLS) (*tls.Config, error) {
+// certificates reads those of a server, if it has any; setting is where the files are said.
+func (s *server) certificates(files config.TLS, setting string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
 	c, err := httpapi.NewCertificates(files.Cert, files.Key, s.log)
 	if err != nil {
-		return nil, err
+		return nil, badConfig(fmt.Errorf("%s: %s", setting, strings.TrimPrefix(err.Error(), "httpapi: ")))
 	}
 	return c.TLS(), nil
 }
