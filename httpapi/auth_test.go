@@ -371,9 +371,16 @@ func TestCrossOrigin(t *testing.T) {
 		wantProblem(t, w, "cross-site", 403, "a page of another site")
 		w = send(h, "POST", "/v1/beat/a", "", "Origin", "https://elsewhere.example")
 		wantProblem(t, w, "another origin", 403, "a page of another site")
+		w = send(h, "GET", "/v1/beat/a", "", "Sec-Fetch-Site", "cross-site") // as an image of a page
+		wantProblem(t, w, "a heartbeat by GET", 403, "a page of another site")
+		if w := send(h, "GET", "/v1/devices", "", "Sec-Fetch-Site", "cross-site"); w.Code != 200 {
+			t.Errorf("what changes nothing: %d %s", w.Code, w.Body)
+		}
 		for _, site := range []string{"same-origin", "none", ""} {
-			if w := send(h, "POST", "/v1/beat/a", "", "Sec-Fetch-Site", site); w.Code != 200 {
-				t.Errorf("%s: %d %s", site, w.Code, w.Body)
+			for _, method := range []string{"POST", "GET"} {
+				if w := send(h, method, "/v1/beat/a", "", "Sec-Fetch-Site", site); w.Code != 200 {
+					t.Errorf("%s from %q: %d %s", method, site, w.Code, w.Body)
+				}
 			}
 		}
 	})
