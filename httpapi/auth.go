@@ -68,7 +68,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter token create")
 	case err != nil:
 		if need == RoleBeat {
-			a.tokens.failed.Store(a.now().UnixNano())
+			a.tokens.noteFailure(a.now())
 		}
 		a.config.Logger.Error("tokens cannot be checked", "error", err)
 		writeLater(w, http.StatusServiceUnavailable, time.Second, "tokens cannot be checked just now; try again")

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,20 +371,35 @@ func TestCrossOrigin(t *testing.T) {
 		wantProblem(t, w, "cross-site", 403, "a page of another site")
 		w = send(h, "POST", "/v1/beat/a", "", "Origin", "https://elsewhere.example")
 		wantProblem(t, w, "another origin", 403, "a page of another site")
+		w = send(h, "GET", "/v1/beat/a", "", "Sec-Fetch-Site", "cross-site") // as an image of a page
+		wantProblem(t, w, "a heartbeat by GET", 403, "a page of another site")
+		if w := send(h, "GET", "/v1/devices", "", "Sec-Fetch-Site", "cross-site"); w.Code != 200 {
+			t.Errorf("what changes nothing: %d %s", w.Code, w.Body)
+		}
 		for _, site := range []string{"same-origin", "none", ""} {
-			if w := send(h, "POST", "/v1/beat/a", "", "Sec-Fetch-Site", site); w.Code != 200 {
-				t.Errorf("%s: %d %s", site, w.Code, w.Body)
+			for _, method := range []string{"POST", "GET"} {
+				if w := send(h, method, "/v1/beat/a", "", "Sec-Fetch-Site", site); w.Code != 200 {
+					t.Errorf("%s from %q: %d %s", method, site, w.Code, w.Body)
+				}
 			}
 		}
 	})
 }
 
-// TestStreamRevoked ends a stream whose token is revoked.
+// TestStreamRevoked ends a stream whose token is revoked, also while wrong tokens come from its address.
 func TestStreamRevoked(t *testing.T) {
+	for _, guessing := range []bool{false, true} {
+		t.Run(fmt.Sprint("guessing ", guessing), func(t *testing.T) { testStreamRevoked(t, guessing) })
+	}
+}
+
+func testStreamRevoked(t *testing.T, guessing bool) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, liveness.Config{}, 0)
 		auth := newSecrets()
-		s := serve(t, f.api(httpapi.Config{Auth: auth}))
+		api := f.api(httpapi.Config{Auth: auth})
+		s := serve(t, api)
 		s.token = "r"
 		r := s.follow(t, "", "")
 		r.want("0", "", "")
@@ -392,7 +408,12 @@ func TestStreamRevoked(t *testing.T) {
 		for range 3 {
 			r.want("", "", "still here")
 		}
-		auth.set(func() { auth.fail = nil; delete(auth.known, "r") })
+		auth.set(func() { auth.fail = nil })
+		if guessing {
+			defer guess(t, api.Handler())()
+		}
+		r.want("", "", "still here")
+		auth.set(func() { delete(auth.known, "r") })
 		var comments []string
 		for range 2 {
 			m, _ := r.next()
@@ -403,4 +424,30 @@ func TestStreamRevoked(t *testing.T) {
 		}
 		r.body.Close()
 	})
+}
+
+// guess tries wrong tokens from the address of streams, again and again, until stop is called.
+func guess(t *testing.T, h http.Handler) (stop func()) {
+	t.Helper()
+	done := make(chan struct{})
+	var guessing sync.WaitGroup
+	guessing.Go(func() {
+		for {
+			select {
+			case <-time.After(time.Second): // not at the instants at which the stream asks
+			case <-done:
+				return
+			}
+			for i := range 20 {
+				r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/stats", http.NoBody)
+				r.RemoteAddr = "pipe"
+				r.Header.Set("Authorization", fmt.Sprint("Bearer guess", i))
+				h.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+	})
+	return func() {
+		close(done)
+		guessing.Wait()
+	}
 }

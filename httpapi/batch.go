@@ -92,13 +92,21 @@ func explainJSON(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		return fmt.Errorf("%s must not be a %s", kind.Field, kind.Value)
+		return fmt.Errorf("%s must not be %s", kind.Field, withArticle(kind.Value))
 	case errors.As(err, &kind):
-		return fmt.Errorf("it must not be a %s", kind.Value)
+		return fmt.Errorf("it must not be %s", withArticle(kind.Value))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the JSON ends too early")
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// withArticle returns the name of a kind of JSON as it stands in a sentence.
+func withArticle(kind string) string {
+	if strings.ContainsRune("aeiou", rune(kind[0])) {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // batchBeat is a heartbeat of a batch.

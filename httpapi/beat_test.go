@@ -189,7 +189,7 @@ func TestBeatProblems(t *testing.T) {
 		{"POST", "/v1/beat/a", `{"ttl": "10m"`, 422, "body: the JSON ends too early"},
 		{"POST", "/v1/beat/a", `{"ttl": "10m"} x`, 422, "body: there is something after the JSON value"},
 		{"POST", "/v1/beat/a", `{"epoch": 1}`, 422, `body: unknown field "epoch"`},
-		{"POST", "/v1/beat/a", `["a"]`, 422, "body: it must not be a array"},
+		{"POST", "/v1/beat/a", `["a"]`, 422, "body: it must not be an array"},
 		{"POST", "/v1/beat/a", "{\"ttl\": \"\xff\"}", 422, "body: it is not UTF-8"},
 		{"POST", "/v1/beat/a", strings.Repeat(" ", 1<<20+1), 413, "the body has more than 1048576 bytes"},
 		{"POST", "/v1/beat/a/bye", "", 404, "no device with this id"},
@@ -243,7 +243,7 @@ func TestBeats(t *testing.T) {
 		}
 		want := map[int]string{
 			2: "it is empty", 4: "it is empty", 5: "it must not be a number; a heartbeat is an id, or", 6: `"soon" is not a duration`,
-			8: "an escape that is no character", 9: `unknown field "x"`, 10: "it is empty", 11: "it must not be a array", 12: "control character",
+			8: "an escape that is no character", 9: `unknown field "x"`, 10: "it is empty", 11: "it must not be an array", 12: "control character",
 		}
 		if answer.Accepted != 6 || answer.Rejected != len(want) || len(answer.Errors) != len(want) {
 			t.Errorf("answer %+v", answer)

@@ -21,15 +21,20 @@ type Certificates struct {
 
 	mu      sync.Mutex // guards the fields below
 	current *tls.Certificate
-	read    [2]fileState // of the files that were read last
+	read    [2]os.FileInfo // of the files that were read last
 	checked time.Time
 	wrong   string // what is wrong with them; it is logged once
 }
 
-// fileState tells one version of a file from another.
-type fileState struct {
-	changed time.Time
-	size    int64
+// same reports whether nothing tells files from those of another time. Some systems give all files one time of change, so it must be the same
+// ones, too.
+func same(now, before [2]os.FileInfo) bool {
+	for i := range now {
+		if !os.SameFile(now[i], before[i]) || !now[i].ModTime().Equal(before[i].ModTime()) || now[i].Size() != before[i].Size() {
+			return false
+		}
+	}
+	return true
 }
 
 // NewCertificates reads a certificate, with those of its issuers after it, and its key, both in PEM. It fails if they cannot be read or do
@@ -68,7 +73,7 @@ func (c *Certificates) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, e
 // refreshLocked reads the files if they have changed, or were wrong.
 func (c *Certificates) refreshLocked() {
 	states, err := c.states()
-	if err == nil && states == c.read && c.wrong == "" {
+	if err == nil && same(states, c.read) && c.wrong == "" {
 		return
 	}
 	var fresh *tls.Certificate
@@ -87,14 +92,10 @@ func (c *Certificates) refreshLocked() {
 	c.log.Info("certificate read again", "file", c.certFile)
 }
 
-func (c *Certificates) states() (states [2]fileState, err error) {
+func (c *Certificates) states() (states [2]os.FileInfo, err error) {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		info, failed := os.Stat(name)
-		if failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		states[i] = fileState{info.ModTime(), info.Size()}
+		states[i], err = info, errors.Join(err, failed)
 	}
 	return states, err
 }

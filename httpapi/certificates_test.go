@@ -136,6 +136,42 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
+// TestCertificatesOfOneTime replaces files by others of the same size and the same time of change, as those of an image or of a Nix store have.
+func TestCertificatesOfOneTime(t *testing.T) {
+	dir := t.TempDir()
+	made := func(name string, serial int64) (files [2]string) {
+		files = [2]string{filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")}
+		makeCertificate(t, files[0], files[1], serial)
+		for _, file := range files {
+			if err := errors.Join(os.Truncate(file, 4096), os.Chtimes(file, time.Time{}, time.Unix(1, 0))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return files
+	}
+	link := func(files [2]string) {
+		for i, name := range []string{"cert", "key"} {
+			fresh := filepath.Join(dir, "fresh")
+			if err := os.Symlink(files[i], fresh); err != nil {
+				t.Fatal(err)
+			}
+			rename(t, fresh, filepath.Join(dir, name))
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		link(made("first", 1))
+		c, err := httpapi.NewCertificates(filepath.Join(dir, "cert"), filepath.Join(dir, "key"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		link(made("second", 2))
+		time.Sleep(time.Second)
+		if got := serialOf(t, c); got != 2 {
+			t.Errorf("certificate %d, want 2", got)
+		}
+	})
+}
+
 func rename(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {

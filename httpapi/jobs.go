@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -243,7 +244,7 @@ func (a *API) changedDelivery(ctx context.Context, what string, attrs ...any) {
 func (a *API) deliveryError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, delivery.ErrBad):
-		return huma.Error422UnprocessableEntity(err.Error())
+		return huma.Error422UnprocessableEntity(strings.ReplaceAll(err.Error(), "\n", "; "))
 	case errors.Is(err, store.ErrUnknown):
 		return huma.Error404NotFound(err.Error())
 	case errors.Is(err, store.ErrInUse):

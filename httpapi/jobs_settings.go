@@ -63,7 +63,7 @@ func (s *QueueSettings) queue(name string) store.Queue {
 	q := delivery.NewQueue(name)
 	set := func(ms float64, to *time.Duration) {
 		if ms != 0 {
-			*to = time.Duration(ms * float64(time.Millisecond))
+			*to = time.Duration(min(ms, milliseconds(maxDuration)) * float64(time.Millisecond))
 		}
 	}
 	if s.Concurrency != 0 {

@@ -10,10 +10,10 @@ import (
 // registerProfiles adds the profiles of Go's runtime.
 func (a *API) registerProfiles(mux routes, api huma.API) {
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/profile", untilStop(pprof.Profile))
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.describe(api, pprof.Index, &huma.Operation{
+	mux.HandleFunc("GET /debug/pprof/trace", untilStop(pprof.Trace))
+	mux.describe(api, untilStop(pprof.Index), &huma.Operation{
 		OperationID: "profiles", Method: http.MethodGet, Path: "/debug/pprof/", Tags: []string{"health"},
 		Summary:     "Profiles of the process, for go tool pprof",
 		Description: "Below it are heap, goroutine, profile?seconds=30 and others. A profile may take less than a minute.",

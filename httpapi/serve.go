@@ -43,7 +43,9 @@ func (a *API) Serve(ctx context.Context, listener net.Listener) error {
 }
 
 func (a *API) serve(ctx context.Context, listener net.Listener) error {
-	server := a.server(ctx)
+	requests, cutOff := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), stopKey{}, ctx))
+	defer cutOff()
+	server := a.server(requests)
 	limited, err := a.sockets.Limit(listener, a.config.MaxConnections)
 	if err != nil {
 		return errors.Join(fmt.Errorf("httpapi: %w", err), listener.Close())
@@ -74,7 +76,23 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// server returns a server that is not started.
+// stopKey is the key of the context of Serve in that of a request, which outlives it: what is under way is finished.
+type stopKey struct{}
+
+// untilStop ends the context of a request when the server stops: of one that has no end of its own, or a late one.
+func untilStop(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if stop, ok := r.Context().Value(stopKey{}).(context.Context); ok {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(stop, cancel)() //nolint:contextcheck // that of Serve is to end it, too
+			r = r.WithContext(ctx)
+		}
+		next(w, r)
+	}
+}
+
+// server returns a server that is not started. The contexts of its requests end with ctx.
 func (a *API) server(ctx context.Context) *http.Server {
 	server := &http.Server{
 		Handler:           a.handler,

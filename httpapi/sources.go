@@ -32,7 +32,8 @@ type Source struct {
 
 type sourcesOutput struct {
 	Body struct {
-		Sources []Source `json:"sources"`
+		Sources []Source  `json:"sources"`
+		AsOf    time.Time `json:"as_of" doc:"When the picture was taken, by the server's clock."`
 	}
 }
 
@@ -57,7 +58,7 @@ func (a *API) registerSources(api huma.API) {
 
 func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
 	out := &sourcesOutput{}
-	out.Body.Sources = []Source{}
+	out.Body.Sources, out.Body.AsOf = []Source{}, a.now().UTC()
 	for _, s := range a.registry.Sources() {
 		v := s.View()
 		out.Body.Sources = append(out.Body.Sources, sourceOf(&v))

@@ -40,7 +40,7 @@ func (a *API) registerStream(mux routes, api huma.API) {
 			parameters = append(parameters, p)
 		}
 	}
-	mux.describe(api, a.stream, &huma.Operation{
+	mux.describe(api, untilStop(a.stream), &huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
 		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
@@ -160,13 +160,17 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	return s.comment("the server stops, come back later")
 }
 
-// stillAllowed says whether the token that a stream began with is still good.
+// stillAllowed reports whether the token that a stream began with is still good. While that cannot be told, it is; but one that is wrong is
+// wrong, however many others from its address are.
 func (a *API) stillAllowed(r *http.Request) bool {
 	if a.tokens == nil || !a.config.Auth.Required() {
 		return true
 	}
 	who, err := a.tokens.lookup(r.Context(), bearer(r), addressOf(r), a.now())
-	return err == nil && who.role.may(RoleRead) || err != nil && !errors.Is(err, errWrongToken)
+	if err != nil {
+		return !errors.Is(err, errWrongToken) && !errors.Is(err, errGuessing)
+	}
+	return who.role.may(RoleRead)
 }
 
 // streamWriter writes server-sent events. Each method fails if the reader does not take what it writes in time.

@@ -33,9 +33,9 @@ var (
 type tokens struct {
 	auth    Auth
 	wrong   *addresses
-	lane    chan struct{} // holds a token while one from where wrong ones come is looked up; never closed
-	guessed atomic.Uint64 // answers errGuessing
-	failed  atomic.Int64  // when that of a heartbeat could not be checked last, Unix time in ns
+	lane    chan struct{}             // holds a token while one from where wrong ones come is looked up; never closed
+	guessed atomic.Uint64             // answers errGuessing
+	failed  atomic.Pointer[time.Time] // when that of a heartbeat could not be checked last, with the monotonic clock; nil: never
 
 	mu   sync.Mutex // guards good
 	good map[[sha256.Size]byte]bearerOf
@@ -124,8 +124,12 @@ func (t *tokens) forget(key [sha256.Size]byte) {
 	delete(t.good, key)
 }
 
-// failing says whether the token of a heartbeat could not be checked within a while before now.
+// noteFailure notes that the token of a heartbeat cannot be checked.
+func (t *tokens) noteFailure(now time.Time) { t.failed.Store(&now) }
+
+// failing reports whether the token of a heartbeat could not be checked within a while before now. It does not matter to it whether somebody
+// has set the wall clock meanwhile.
 func (t *tokens) failing(now time.Time, within time.Duration) bool {
 	failed := t.failed.Load()
-	return failed != 0 && now.Sub(time.Unix(0, failed)) < within
+	return failed != nil && now.Sub(*failed) < within
 }

@@ -129,6 +129,9 @@ func (c *client) ask(ctx context.Context, method, path string, body, into any) e
 }
 
 func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	if plain, _, _ := strings.Cut(path, "?"); strings.Contains(plain+"/", "//") {
+		return nil, usageError{errors.New("the name is empty")} // it stands in the path, and nothing else does that may be empty
+	}
 	var reader io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +130,35 @@ func TestCommandsAskTheAPI(t *testing.T) {
 	}
 	if got := typeLine(t.Context(), t, "sources", "retire", ""); got.code != exitUsage || !strings.Contains(got.stderr, "the name of the source is empty") {
 		t.Errorf("retire nothing = %+v", got)
+	}
+}
+
+// A command counts by the server's clock, whatever this machine's is.
+func TestCommandsUseTheServersClock(t *testing.T) {
+	now := time.Date(2040, 1, 2, 3, 4, 5, 0, time.UTC)
+	since := now.Add(-3 * time.Second)
+	var job httpapi.NewJob
+	t.Setenv("HOLTER_API", serveTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/stats":
+			_ = json.NewEncoder(w).Encode(httpapi.Stats{AsOf: now})
+		case "/v1/sources":
+			_ = json.NewEncoder(w).Encode(map[string]any{"as_of": now, "sources": []httpapi.Source{{Name: "http", DeafSince: &since}}})
+		default:
+			if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.WriteString(w, `{"job":7}`)
+		}
+	})))
+	if got := typeLine(t.Context(), t, "sources", "list"); !strings.Contains(got.stdout, "deaf for 3s") {
+		t.Errorf("sources list = %+v", got)
+	}
+	if got := typeLine(t.Context(), t, "jobs", "add", "1", "--url=http://a/", "--in=10m", "--within=1h"); got.stdout != "job 7\n" {
+		t.Errorf("jobs add = %+v", got)
+	}
+	if !job.RunAt.Equal(now.Add(10*time.Minute)) || !job.Deadline.Equal(now.Add(time.Hour)) {
+		t.Errorf("the job is to run at %v, until %v; it is %v at the server", job.RunAt, job.Deadline, now)
 	}
 }
 

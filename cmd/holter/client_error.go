@@ -53,6 +53,9 @@ func (c *client) unreachable(err error) error {
 		return fmt.Errorf("the API at %s %w within %v\n\"holter doctor\" looks for the reason; or say where it is with --api URL",
 			c.base, errUnreachable, c.timeout)
 	}
+	if strings.Contains(err.Error(), "malformed HTTP") {
+		return fmt.Errorf("%s: %w: what answers there does not speak HTTP; is it the port of the devices? --api takes the one of --http", c.base, errStranger)
+	}
 	return fmt.Errorf("the API at %s %w: %w\nStart it with \"holter serve\", or say where it is with --api URL", c.base, errUnreachable, err)
 }
 

@@ -108,6 +108,13 @@ func TestClientErrors(t *testing.T) {
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat(" ", maxAnswer+1))
 		}, nil, strange + ": the answer has more than 8 MiB\n"},
+		{"port of devices", func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(c, "ERR hello-first\n")
+				_ = c.Close()
+			}
+		}, nil, strange + ": what answers there does not speak HTTP; is it the port of the devices? --api takes the one of --http\n"},
 		{"sent elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://example.org/login", http.StatusFound)
 		}, nil, strange + ": it sends elsewhere, to https://example.org/login; is --api right?\n"},
@@ -161,6 +168,16 @@ func TestClientUsage(t *testing.T) {
 		{"role", []string{"token", "create", "--role=root", "--name=x"}, "must be one of"},
 		{"token name", []string{"token", "create", "--role=read", "--name= "}, "--name: the name is empty"},
 		{"connections", []string{"doctor", "--connections=-1"}, "--connections: -1 is negative"},
+		{"empty queue", []string{"queues", "delete", ""}, "the name is empty"},
+		{"empty endpoint", []string{"endpoints", "delete", ""}, "the name is empty"},
+		{"empty schedule", []string{"schedules", "pause", ""}, "the name is empty"},
+		{"empty filter", []string{"events", "--device="}, "--device: it is empty; leave it out for all"},
+		{"no number", []string{"queues", "set", "a", "--rate=NaN"}, "--rate: NaN is no number of deliveries"},
+		{"no bound", []string{"queues", "set", "a", "--rate=Inf"}, "--rate: +Inf is no number of deliveries"},
+		{"too long a policy", []string{"device", "policy", "a", "--timeout=9999h"}, "--timeout: 9999h0m0s is more than the longest, 366 days"},
+		{"far too long a policy", []string{"device", "policy", "a", "--timeout=9999999h"}, "is not a duration of at most 366 days"},
+		{"job of the past", []string{"jobs", "add", "1", "--url=http://a/", "--in=-5m"}, "--in: -5m0s is negative"},
+		{"job without time", []string{"jobs", "add", "1", "--url=http://a/", "--within=0s"}, "--within: 0s is not above 0"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

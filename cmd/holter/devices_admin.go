@@ -100,7 +100,7 @@ func (d *orNever) Decode(ctx *kong.DecodeContext) error {
 	}
 	v, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is not a duration; write 90s, 5m or 1h30m, or never", text)
+		return fmt.Errorf("%q is not a duration of at most 366 days; write 90s, 5m or 1h30m, or never", text)
 	}
 	*d = orNever(v)
 	return nil
@@ -152,6 +152,9 @@ func (c *policyCommand) body() (body policyBody, given bool, err error) {
 		}
 		if *f.from <= 0 {
 			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", f.name, *f.from))
+		}
+		if *f.from > liveness.Never {
+			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", f.name, *f.from, liveness.Never))
 		}
 		given, *f.to = true, milliseconds(*f.from)
 	}

@@ -90,8 +90,13 @@ func (d *doctor) checkSources(sources []httpapi.Source) {
 			d.fail(check, "its clock stands still: events cannot be kept, so nobody is judged", "See \"outbox\" and \"database\".")
 			continue
 		}
+		if s.Retired {
+			d.ok(check, "retired: it is configured no more, and its devices are judged by the clocks of the other sources")
+			continue
+		}
 		if s.Absent {
-			d.warn(check, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere", "Configure it again, or forget its devices.")
+			d.warn(check, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere, or it is retired",
+				fmt.Sprintf("Configure it again, or say that it will not come back: holter sources retire %s", s.Name))
 			continue
 		}
 		if s.DeafSince != nil {

@@ -310,6 +310,7 @@ func TestDoctorAPI(t *testing.T) {
 		{"events wait", statsServer(t, func(r *statsReport) { r.Stats.Queued = 200_000 }), strings.Replace(well, "ok outbox", "warn outbox", 1)},
 		{"overloaded", statsServer(t, func(r *statsReport) { r.Sources[0].Behind = 5000 }), strings.Replace(well, "ok source gateway", "warn source gateway", 1)},
 		{"a source that is gone", statsServer(t, func(r *statsReport) { r.Sources[1].Absent = true }), strings.Replace(well, "ok source http", "warn source http", 1)},
+		{"a source that is retired", statsServer(t, func(r *statsReport) { r.Sources[1].Absent, r.Sources[1].Retired = true, true }), well},
 		{"another version", statsServer(t, func(r *statsReport) { r.Stats.Version = "v9" }), strings.Replace(well, "ok outbox", "warn version, ok outbox", 1)},
 		{"token wanted", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/readyz" {
@@ -418,8 +419,8 @@ fail  API                  the API at http://127.0.0.1:8080
 // The whole of it, on this machine and with a database of its own.
 func TestDoctor(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	if got := typeLine(t.Context(), t, "token", "list", "--data", data); got.code != 0 {
-		t.Fatalf("token list = %+v", got)
+	if got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--data", data); got.code != 0 {
+		t.Fatalf("token create = %+v", got)
 	}
 	api := serveTest(t, statsServer(t, nil))
 	got := typeLine(t.Context(), t, "doctor", "--json", "--data", data, "--api", api, "--connections=10")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,6 +78,11 @@ func (c *eventsCommand) Run(ctx context.Context, out output) error {
 // check rejects what makes no sense, and reads --since.
 func (c *eventsCommand) check() (since moment, err error) {
 	reject := func(text string) { err = errors.Join(err, errors.New(text)) }
+	for name, values := range map[string][]string{"device": c.Device, "type": c.Type, "group": c.Group, "source": c.Source} {
+		if slices.Contains(values, "") {
+			reject(fmt.Sprintf("--%s: it is empty; leave it out for all", name))
+		}
+	}
 	if c.Limit != nil && *c.Limit < 0 {
 		reject(fmt.Sprintf("--limit: %d is negative", *c.Limit))
 	}

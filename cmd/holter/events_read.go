@@ -53,14 +53,8 @@ type bounds struct {
 func (b bounds) begin() uint64 { return max(b.oldest, 1) - 1 }
 
 func (r *eventReader) bounds(ctx context.Context) (bounds, error) {
-	var st httpapi.Stats
-	if err := r.api.get(ctx, "/v1/stats", nil, &st); err != nil {
-		return bounds{}, err
-	}
-	if st.AsOf.IsZero() {
-		return bounds{}, errNotOurs(r.api)
-	}
-	return bounds{oldest: st.Oldest, latest: st.Latest, now: st.AsOf}, nil
+	st, err := counts(ctx, r.api)
+	return bounds{oldest: st.Oldest, latest: st.Latest, now: st.AsOf}, err
 }
 
 // forward hands on the events after an offset, up to another, and at most limit of those that emit took.

@@ -149,15 +149,17 @@ func (c *jobAddCommand) Run(ctx context.Context, out output) error {
 	if !json.Valid([]byte(c.Body)) {
 		return orUsage("the body is not JSON; write {\"a\":1}, or \"text\" with its quotes")
 	}
+	if c.In != nil && *c.In < 0 {
+		return orUsage(fmt.Sprintf("--in: %v is negative; leave it out for at once", *c.In))
+	}
+	if c.Within != nil && *c.Within <= 0 {
+		return orUsage(fmt.Sprintf("--within: %v is not above 0", *c.Within))
+	}
 	body := httpapi.NewJob{Queue: c.Queue, Endpoint: c.Endpoint, URL: c.URL, Body: json.RawMessage(c.Body), Key: c.Key, Unique: c.Unique}
-	now := time.Now()
-	if c.In != nil {
-		body.RunAt = now.Add(*c.In)
-	}
-	if c.Within != nil {
-		body.Deadline = now.Add(*c.Within)
-	}
 	return asked(&c.apiFlags, func(api *client) error {
+		if err := c.setTimes(ctx, api, &body); err != nil {
+			return err
+		}
 		var answer struct{ Job uint64 }
 		if err := api.ask(ctx, http.MethodPost, "/v1/jobs", body, &answer); err != nil {
 			return err
@@ -165,6 +167,24 @@ func (c *jobAddCommand) Run(ctx context.Context, out output) error {
 		_, err := fmt.Fprintf(out.stdout, "job %d\n", answer.Job)
 		return err
 	})
+}
+
+// setTimes counts from now by the server's clock: it is the one that the job is delivered by, and this machine's may be wrong.
+func (c *jobAddCommand) setTimes(ctx context.Context, api *client, body *httpapi.NewJob) error {
+	if c.In == nil && c.Within == nil {
+		return nil
+	}
+	now, err := serverTime(ctx, api)
+	if err != nil {
+		return err
+	}
+	if c.In != nil {
+		body.RunAt = now.Add(*c.In)
+	}
+	if c.Within != nil {
+		body.Deadline = now.Add(*c.Within)
+	}
+	return nil
 }
 
 type jobRemoveCommand struct {

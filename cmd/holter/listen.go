@@ -105,7 +105,7 @@ func (s *server) guard() (gateway.Guard, error) {
 	}
 	devices, err := guard.New(s.config.DevicesFile, guard.Config{KeyFile: filepath.Join(s.config.Data, keyFile), Logger: s.log})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("devices_file (--devices-file): %w", err)
 	}
 	s.edges = append(s.edges, devices.Run)
 	s.log.Info("only devices that stand in a file may come in", "file", s.config.DevicesFile, "devices", devices.Devices())

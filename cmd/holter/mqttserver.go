@@ -41,7 +41,7 @@ func (s *server) buildBroker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	certificates, err := s.certificates(c.TLS)
+	certificates, err := s.certificates(c.TLS, "broker.tls")
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +56,7 @@ func (c *named) tell(ctx context.Context, out output, method, kind, path, done s
 }
 
 // pathOf returns the path of something with a name.
-func pathOf(kind, name string) string { return "/v1/" + kind + "/" + url.PathEscape(name) }
+func pathOf(kind, name string) string { return "/v1/" + kind + "/" + escapeID(name) }
 
 // span shows milliseconds as people write them: 72h, not 72h0m0s.
 func span(ms float64) string {
@@ -155,8 +155,11 @@ func (c *queueSetCommand) Run(ctx context.Context, out output) error {
 	})
 }
 
-// check refuses a zero, which would not be sent: the queue would be as by default.
+// check refuses what cannot be sent, and a zero, which would not be sent: the queue would be as by default.
 func (c *queueSetCommand) check() error {
+	if c.Rate != nil && (math.IsNaN(*c.Rate) || math.IsInf(*c.Rate, 0)) {
+		return orUsage(fmt.Sprintf("--rate: %v is no number of deliveries per second; 0 is for no limit", *c.Rate))
+	}
 	for _, option := range []struct {
 		name string
 		zero bool

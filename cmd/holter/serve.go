@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -91,7 +92,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := s.buildSchedules(); err != nil {
 		return err
 	}
-	certificates, err := s.certificates(s.config.TLS)
+	certificates, err := s.certificates(s.config.TLS, "tls (--tls-cert, --tls-key)")
 	if err != nil {
 		return err
 	}
@@ -126,14 +127,14 @@ func (s *server) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// certificates reads those of a server, if it has any.
-func (s *server) certificates(files config.TLS) (*tls.Config, error) {
+// certificates reads those of a server, if it has any; setting is where the files are said.
+func (s *server) certificates(files config.TLS, setting string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
 	c, err := httpapi.NewCertificates(files.Cert, files.Key, s.log)
 	if err != nil {
-		return nil, err
+		return nil, badConfig(fmt.Errorf("%s: %s", setting, strings.TrimPrefix(err.Error(), "httpapi: ")))
 	}
 	return c.TLS(), nil
 }
@@ -147,14 +148,10 @@ func (s *server) run(ctx context.Context) error {
 	edges, ctx := errgroup.WithContext(ctx)
 	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
 	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
-	if err := s.restore(ctx); err != nil {
+	if err := s.begin(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = nil // an orderly end, or what ended the API
 		}
-		endEdges()
-		return errors.Join(err, edges.Wait(), s.store.Close())
-	}
-	if err := s.loadDelivery(ctx); err != nil {
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
 	}
@@ -175,6 +172,14 @@ func (s *server) run(ctx context.Context) error {
 	s.lastCheckpoint(ctx)
 	endServices()
 	return errors.Join(err, services.Wait(), s.store.Close())
+}
+
+// begin brings back what was kept. It fails when ctx ends.
+func (s *server) begin(ctx context.Context) error {
+	if err := s.restore(ctx); err != nil {
+		return err
+	}
+	return s.loadDelivery(ctx)
 }
 
 // explainBind adds what to do to the error of an address that could not be bound.

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/fleet"
 )
 
@@ -350,6 +351,8 @@ func TestServeRefusesToStart(t *testing.T) {
 		{"database without a name", []string{"--database", "postgres://user:hunter2@127.0.0.1"}, "names no database"},
 		{"certificate without a key", []string{"--tls-cert", config}, "--tls-key"},
 		{"certificate that is none", []string{"--tls-cert", config, "--tls-key", config}, config},
+		{"no certificate", []string{"--tls-cert", config + ".crt", "--tls-key", config + ".key"}, "tls (--tls-cert, --tls-key): certificate: stat " + config + ".crt: no such file"},
+		{"no file of devices", []string{"--devices-file", config + ".not"}, "devices_file (--devices-file): guard: "},
 		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
 		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},
 	}
@@ -407,6 +410,46 @@ func TestServeStopsWhileItWaits(t *testing.T) {
 	p.until(`"msg":"the database cannot be opened`)
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// endsAt is the output of a server that is told to stop when it says something.
+type endsAt struct {
+	bytes.Buffer
+
+	text string
+	stop func()
+}
+
+// Write implements io.Writer.
+func (e *endsAt) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(e.text)) {
+		e.stop()
+	}
+	return e.Buffer.Write(p)
+}
+
+// An end is orderly at each moment of the start.
+func TestServeStopsWhileItStarts(t *testing.T) {
+	for _, text := range []string{"holter is starting", "restored", "holter is watching"} {
+		t.Run(text, func(t *testing.T) {
+			var settings []config.Setting
+			for key, value := range map[string]string{
+				"data": t.TempDir(), "http": "127.0.0.1:0", "listen": "127.0.0.1:0", "broker.listen": "off", "log.format": "json",
+			} {
+				settings = append(settings, config.Setting{Key: key, Value: value})
+			}
+			cfg, err := config.Resolve("", settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			log := &endsAt{text: `"msg":"` + text + `"`, stop: stop}
+			if err := serve(ctx, cfg, io.Discard, log); err != nil || ctx.Err() == nil {
+				t.Errorf("ended with %v\n%s", err, log)
+			}
+		})
 	}
 }
 

@@ -40,7 +40,10 @@ func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
 		return err
 	}
 	defer api.close()
-	var body struct{ Sources []json.RawMessage }
+	var body struct {
+		Sources []json.RawMessage
+		AsOf    time.Time `json:"as_of"`
+	}
 	if err := api.get(ctx, "/v1/sources", nil, &body); err != nil {
 		return err
 	}
@@ -49,7 +52,6 @@ func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
 	}
 	g := newGrid(screenOf(out.stdout), column{name: "SOURCE", least: 12}, column{name: "STATE", least: 9}, column{name: "LISTENED", right: true},
 		column{name: "DEAF", right: true}, column{name: "TIMERS", right: true}, column{name: "NOTE", least: 12, spare: true})
-	now := time.Now()
 	for _, raw := range body.Sources {
 		var s httpapi.Source
 		if err := json.Unmarshal(raw, &s); err != nil || s.Name == "" {
@@ -61,7 +63,7 @@ func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
 			}
 			continue
 		}
-		state := cell{text: sourceState(&s, now), paint: yellow}
+		state := cell{text: sourceState(&s, body.AsOf), paint: yellow}
 		if state.text == listening {
 			state.paint = green
 		}
@@ -77,7 +79,7 @@ func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
 
 const listening = "listening"
 
-// sourceState says in a few words whether a source listens.
+// sourceState says in a few words whether a source listens. now is by the server's clock, as what it says of the source is.
 func sourceState(s *httpapi.Source, now time.Time) string {
 	switch {
 	case s.Retired:

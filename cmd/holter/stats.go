@@ -126,6 +126,22 @@ func askStats(ctx context.Context, api *client) (*statsReport, error) {
 	return r, err
 }
 
+// counts asks for the stats alone.
+func counts(ctx context.Context, api *client) (httpapi.Stats, error) {
+	var st httpapi.Stats
+	err := api.get(ctx, "/v1/stats", nil, &st)
+	if err == nil && st.AsOf.IsZero() {
+		err = errNotOurs(api)
+	}
+	return st, err
+}
+
+// serverTime returns what the server's clock shows.
+func serverTime(ctx context.Context, api *client) (time.Time, error) {
+	st, err := counts(ctx, api)
+	return st.AsOf, err
+}
+
 // readiness returns why the server is not ready; nothing if it is.
 func readiness(ctx context.Context, api *client) (string, error) {
 	err := api.get(ctx, "/readyz", nil, nil)

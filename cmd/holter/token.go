@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -58,11 +60,19 @@ func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out
 	if strings.TrimSpace(c.Name) == "" {
 		return usageError{errors.New("--name: the name is empty; say whose the token is to be")}
 	}
-	cfg, keeper, err := c.open(ctx, command, open)
+	cfg, err := c.database(command)
+	if err != nil {
+		return err
+	}
+	absent := missing(cfg)
+	keeper, err := openKeeper(ctx, cfg, open)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // what was written is committed
+	if absent != "" {
+		_, _ = fmt.Fprintf(out.stderr, "holter: %s was not there, and is made; the server finds the token if it is started with the same --data, --database or --config\n", absent)
+	}
 	secret, t, err := keeper.CreateToken(ctx, c.Name, store.Role(c.Role))
 	if err != nil {
 		return explained("no token was made", err)
@@ -125,7 +135,7 @@ type tokenLine struct {
 
 // Run lists the tokens.
 func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	_, keeper, err := c.open(ctx, command, open)
+	keeper, err := c.openExisting(ctx, command, open)
 	if err != nil {
 		return err
 	}
@@ -167,7 +177,7 @@ func (*tokenRevokeCommand) Help() string {
 
 // Run takes a token away.
 func (c *tokenRevokeCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
-	_, keeper, err := c.open(ctx, command, open)
+	keeper, err := c.openExisting(ctx, command, open)
 	if err != nil {
 		return err
 	}
@@ -179,17 +189,45 @@ func (c *tokenRevokeCommand) Run(ctx context.Context, command *kong.Context, out
 	return err
 }
 
-// open opens what keeps the tokens.
-func (f *storeFlags) open(ctx context.Context, command *kong.Context, open tokenOpener) (config.Config, tokenKeeper, error) {
+// database returns the configuration that says which database is meant.
+func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
 	cfg, err := f.resolve(command)
 	if err != nil {
-		return cfg, nil, usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
+		return cfg, usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
 	}
+	return cfg, nil
+}
+
+// openExisting opens what keeps the tokens, and makes nothing: a database that is not there has none.
+func (f *storeFlags) openExisting(ctx context.Context, command *kong.Context, open tokenOpener) (tokenKeeper, error) {
+	cfg, err := f.database(command)
+	if err != nil {
+		return nil, err
+	}
+	if absent := missing(cfg); absent != "" {
+		return nil, fmt.Errorf("there is no database %s; give --data, --database or --config as the server has them", absent)
+	}
+	return openKeeper(ctx, cfg, open)
+}
+
+func openKeeper(ctx context.Context, cfg config.Config, open tokenOpener) (tokenKeeper, error) {
 	keeper, err := open(ctx, cfg)
 	if err != nil {
-		return cfg, nil, explained("the database cannot be opened", err)
+		return nil, explained("the database cannot be opened", err)
 	}
-	return cfg, keeper, nil
+	return keeper, nil
+}
+
+// missing returns the file of a configuration's database if it is not there.
+func missing(cfg config.Config) string {
+	path, isFile := sqlitePath(storeConfig(cfg).URL)
+	if !isFile {
+		return ""
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return path
 }
 
 // explained says of an error of the store what it means.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,12 +16,18 @@ import (
 
 // The life of a token, in a real database.
 func TestToken(t *testing.T) {
-	data := "--data=" + filepath.Join(t.TempDir(), "data")
-	none := typeLine(t.Context(), t, "token", "list", data)
-	if none.code != 0 || !strings.HasPrefix(none.stdout, "no tokens; ") {
-		t.Fatalf("list = %+v", none)
+	dir := filepath.Join(t.TempDir(), "data")
+	data, absent := "--data="+dir, filepath.Join(dir, "holter.db")
+	for _, args := range [][]string{{"list"}, {"revoke", "5f2a9c01"}} { // of a directory that is mistyped
+		got := typeLine(t.Context(), t, append(append([]string{"token"}, args...), data)...)
+		if _, err := os.Stat(dir); got.code != exitFailed || !strings.Contains(got.stderr, "there is no database "+absent) || err == nil {
+			t.Fatalf("%v = %+v, and what it made: %v", args, got, err)
+		}
 	}
 	made := typeLine(t.Context(), t, "token", "create", "--role=beat", "--name=site 7", data)
+	if !strings.Contains(made.stderr, absent+" was not there, and is made") {
+		t.Errorf("create in a new directory says %q", made.stderr)
+	}
 	secret, _, _ := strings.Cut(made.stdout, "\n")
 	if made.code != 0 || len(secret) < 32 || strings.Count(made.stdout, secret) != 1 ||
 		!strings.Contains(made.stdout, `curl -X POST -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8080/v1/beat/DEVICE`) {
@@ -42,11 +49,29 @@ func TestToken(t *testing.T) {
 	if got := typeLine(t.Context(), t, "token", "revoke", second.ID, data); got.code != exitFailed || !strings.Contains(got.stderr, "was not revoked") {
 		t.Fatalf("revoke again = %+v", got)
 	}
+	if none := typeLine(t.Context(), t, "token", "list", "--data="+emptied(t)); none.code != 0 || !strings.HasPrefix(none.stdout, "no tokens; ") {
+		t.Fatalf("list = %+v", none)
+	}
 	list = typeLine(t.Context(), t, "token", "list", "--json", data)
 	var left tokenLine
 	if err := json.Unmarshal([]byte(list.stdout), &left); err != nil || left.Name != "site 7" || left.Secret != "" || left.Created.IsZero() {
 		t.Fatalf("list = %+v, %v", list, err)
 	}
+}
+
+// emptied returns a directory with a database that holds no token any more.
+func emptied(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var made tokenLine
+	got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--json", "--data="+dir)
+	if err := json.Unmarshal([]byte(got.stdout), &made); err != nil {
+		t.Fatal(err)
+	}
+	if got := typeLine(t.Context(), t, "token", "revoke", made.ID, "--data="+dir); got.code != 0 {
+		t.Fatalf("revoke = %+v", got)
+	}
+	return dir
 }
 
 func TestTokenOpens(t *testing.T) {
@@ -74,7 +99,7 @@ func TestTokenOpens(t *testing.T) {
 				opened = cfg
 				return nil, errors.New("enough")
 			}
-			got := typeLineWith(t.Context(), t, open, append([]string{"token", "list"}, tt.args...)...)
+			got := typeLineWith(t.Context(), t, open, append([]string{"token", "create", "--role=read", "--name=a"}, tt.args...)...)
 			if got.code != exitFailed || opened.Data != tt.data || opened.Database.Reveal() != tt.database || apiURL(opened) != tt.api {
 				t.Errorf("got %+v, data %q, database %q, API %s", got, opened.Data, opened.Database.Reveal(), apiURL(opened))
 			}
@@ -90,14 +115,14 @@ func TestTokenErrors(t *testing.T) {
 		}
 	})
 	t.Run("no such directory", func(t *testing.T) {
-		got := typeLine(t.Context(), t, "token", "list", "--data=/proc/1/none/data")
+		got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--data=/proc/1/none/data")
 		if got.code != exitFailed || !strings.Contains(got.stderr, "the database cannot be opened: ") {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("cause", func(t *testing.T) {
 		open := func(context.Context, config.Config) (tokenKeeper, error) { return nil, syscall.ECONNREFUSED }
-		got := typeLineWith(t.Context(), t, open, "token", "list")
+		got := typeLineWith(t.Context(), t, open, "token", "list", "--database=postgres://u@h/d")
 		want := "holter: the database cannot be opened: connection refused\n" + store.Explain(syscall.ECONNREFUSED) + "\n"
 		if got != (typed{exitFailed, "", want}) {
 			t.Errorf("got %+v, want %q", got, want)

@@ -9,6 +9,7 @@ type absence struct {
 	closed    time.Time // when the connection was ended; zero if it was not
 	bye       time.Time // when it said goodbye; zero if it did not
 	end       time.Time // the HELLO that ended it; zero if none did
+	granted   time.Time // the OK to it
 	dropped   bool      // the peer ended the connection
 	judged    bool      // an offline event was found for it
 }
@@ -26,7 +27,7 @@ func absences(steps []Step, allowDrops bool) []absence {
 		case s.Err != "" || (s.Action == Dropped && !allowDrops):
 			continue
 		case back && open != nil:
-			open.end = s.Hello // zero until the OK
+			open.end, open.granted = s.Hello, s.Answered // zero until the OK
 			continue
 		case back:
 			continue
@@ -71,6 +72,11 @@ func (a *absence) due(reason string, timeout time.Duration, o Options) (time.Tim
 // inTime reports whether the device was still away at t.
 func (a *absence) inTime(t time.Time, o Options) bool {
 	return a.end.IsZero() || !t.After(a.end.Add(o.Slack))
+}
+
+// over reports whether at t the device had been told so long ago that it was back that no verdict can have been under way.
+func (a *absence) over(t time.Time, o Options) bool {
+	return !a.granted.IsZero() && t.After(a.granted.Add(o.MaxLag+o.Slack))
 }
 
 // first returns the reason that is due first, and when; "" if none is.

@@ -15,13 +15,14 @@ type Options struct {
 	CloseGrace time.Duration
 	// MaxLag is how late a verdict may come before a return of the device, or
 	// the end of the observation, excuses its absence. Default 2 s. A verdict
-	// later than that is no fault; its lag is in the report.
+	// later than that is no fault, unless the device was told by then that it is
+	// back; its lag is in the report.
 	MaxLag time.Duration
 	// Slack is how far the gateway's clock may differ from the fleet's. Default
 	// none: on one machine a verdict is false if it comes a nanosecond early.
 	Slack time.Duration
-	// Until is the instant at which the events were asked for. Default: late
-	// enough for every verdict.
+	// Until is the instant at which the events were asked for; none can be of a
+	// later one, but for MaxLag. Default: late enough for every verdict.
 	Until time.Time
 	// AllowDrops makes a connection that the peer ended no fault, but an
 	// absence of the device, as when the gateway was restarted on purpose.
@@ -135,7 +136,7 @@ func (s *scorer) offline(e Event) {
 			latest = a
 		}
 		due, ok := a.due(e.Reason, s.timeout, s.opts)
-		if a.judged || !ok || due.After(e.Time.Add(s.opts.Slack)) {
+		if a.judged || !ok || due.After(e.Time.Add(s.opts.Slack)) || a.over(e.Time, s.opts) {
 			continue
 		}
 		a.judged = true
@@ -154,6 +155,8 @@ func (s *scorer) offline(e Event) {
 func (s *scorer) unfounded(e Event, a *absence) {
 	present := a == nil || (!a.end.IsZero() && !e.Time.Before(a.end))
 	switch {
+	case s.future(e):
+		s.fault(FaultFalse, e.Seq, "offline (%s) at %s, and the events were read at %s", e.Reason, clock(e.Time), clock(s.opts.Until))
 	case present && s.late(e):
 		s.stalled = true
 		s.fault(FaultStalled, e.Seq, "offline, but the client sent nothing for %v and from %s on",
@@ -191,6 +194,11 @@ func (s *scorer) late(e Event) bool {
 	gap := s.device.LongestGap
 	inGap := gap.Length() >= s.timeout && !e.Time.Before(gap.From.Add(s.timeout)) && !e.Time.After(gap.To.Add(s.opts.MaxLag))
 	return e.Reason == ReasonSilence && (inGap || !e.Time.Before(s.device.LastHeartbeat.Add(s.timeout)))
+}
+
+// future reports whether an event is of a time after all events were read.
+func (s *scorer) future(e Event) bool {
+	return !s.opts.Until.IsZero() && e.Time.After(s.opts.Until.Add(s.opts.MaxLag+s.opts.Slack))
 }
 
 // data checks what a justified offline event tells.

@@ -44,6 +44,12 @@ func create(dir, name, path string, key [16]byte) (*Memory, error) {
 	if !validName(name) {
 		return nil, fmt.Errorf("shm: name %q: want a-z, 0-9, - and _", name)
 	}
+	if path != "" {
+		var err error
+		if path, err = filepath.Abs(path); err != nil { // others look for it from elsewhere
+			return nil, err
+		}
+	}
 	head, err := header{key: key, boot: bootID(), space: space(), path: path}.encode()
 	if err != nil {
 		return nil, err
@@ -298,7 +304,7 @@ func orphan(path string, lock int) (file *os.File, ok bool) {
 	head := make([]byte, headerLen)
 	_, err = io.ReadFull(file, head)
 	h, damage := decode(head)
-	if err == nil && damage == nil && h.path != "" && h.space == space() {
+	if err == nil && damage == nil && filepath.IsAbs(h.path) && h.space == space() { // another one was meant from elsewhere
 		if _, err := os.Lstat(h.path); errors.Is(err, fs.ErrNotExist) {
 			return file, true
 		}

@@ -352,6 +352,26 @@ func TestCollect(t *testing.T) {
 	}
 }
 
+// What a process has left that was started in another directory is not taken for an orphan: it may name what it belongs to from there.
+func TestCollectFromElsewhere(t *testing.T) {
+	dir, home := tempDir(t), t.TempDir()
+	t.Chdir(home)
+	if err := os.Mkdir("data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	end(t, create(t, dir, "killed", "./data", key(1)))
+	t.Chdir(t.TempDir())
+	end(t, create(t, dir, "other", "", key(2)))
+	wantRemains(t, dir, "killed", key(1))
+	if err := os.Remove(filepath.Join(home, "data")); err != nil {
+		t.Fatal(err)
+	}
+	end(t, create(t, dir, "another", "", key(3)))
+	if _, err := shm.Read(dir, "killed", key(1)); !errors.Is(err, shm.ErrNone) {
+		t.Errorf("what belonged to a directory that is gone: %v, want it to be gone", err)
+	}
+}
+
 // childDir makes the test binary a program that counts in its memory until it is killed.
 const childDir = "HOLTER_SHM_TEST_DIR"
 
