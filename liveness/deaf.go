@@ -24,6 +24,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 	} else {
 		s.course.turn(listened, wall)
 	}
+	s.keepCourseLocked()
 	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
 	return listened
 }
@@ -86,9 +87,10 @@ func (s *Source) Deafen(at time.Time) {
 func (s *Source) hearLocked(last *pulse, now time.Time) {
 	to := last.wallAt(now)
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
-	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
 	s.gaps.addCut(last.listened)
 	s.heardLocked(DeafInterval{From: to.Add(-deaf), To: to, Listened: last.listened})
+	s.keepCourseLocked()
+	s.latest.Store(&pulse{at: now, wall: to, listened: last.listened})
 }
 
 // restarted returns the listening time at which the source goes on after a restart, 0 if it is new.

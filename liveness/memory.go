@@ -20,14 +20,18 @@ type Memory interface {
 // The kinds of blocks, and what owner is.
 const (
 	blockState  uint32 = iota + 1 // one word: not 0 if there was no room for some block
-	blockSource                   // index of the source: its clock's reading, the wall time then, the length of its name, its name
+	blockSource                   // index of the source: see sourceWords, its name
 	blockTimers                   // index of the source: a chunk of its timers, whose data are device numbers and handles
 	blockHeard                    // number of the first device, by heardPerBlock: their last signs of life that took the long way
 )
 
 const (
 	heardPerBlock = 1 << 13
-	sourceWords   = 3
+	// sourceWords is how many words a source has: its clock's reading, the wall time then, the length of its name, and the latest turns of its
+	// course: how many there are, 0 while they are written, and their listening and wall times.
+	sourceWords = 4 + 2*turnsInMemory
+	// turnsInMemory is more than there are between two checkpoints, but for very bad days.
+	turnsInMemory = 16
 )
 
 // UseMemory makes the registry keep its listening clocks, and when each device was heard last, in memory that outlives the process. Call
@@ -88,6 +92,23 @@ func (s *Source) keepLocked(listened time.Duration) {
 		(*words)[0].Store(uint64(listened))
 		(*words)[1].Store(uint64(at.UnixNano()))
 	}
+}
+
+// keepCourseLocked notes the latest turns of the course, if there is a new one: the listening time after it is another wall time. Call it with
+// mu held, before a heartbeat is stamped with that.
+func (s *Source) keepCourseLocked() {
+	words, turns := s.kept.Load(), s.course.turns
+	if words == nil || len(turns) == 0 || turns[len(turns)-1] == s.keptTurn {
+		return
+	}
+	turns = turns[max(len(turns)-turnsInMemory, 0):]
+	s.keptTurn = turns[len(turns)-1]
+	(*words)[3].Store(0)
+	for i, t := range turns {
+		(*words)[4+2*i].Store(uint64(t.listened))
+		(*words)[5+2*i].Store(uint64(t.wall.UnixNano()))
+	}
+	(*words)[3].Store(uint64(len(turns)))
 }
 
 // timerMemory is the memory of a source's timers.
@@ -156,11 +177,13 @@ type Recollection struct {
 	clocks  map[string]recalledClock
 	indexes map[string]int // that the sources had then
 	heard   map[recalledKey]Heard
+	latest  map[uint16]Heard // by index of the source
 }
 
 type recalledClock struct {
 	listened time.Duration
 	at       time.Time
+	turns    []turn // the latest of its course
 }
 
 type recalledKey struct {
@@ -170,7 +193,9 @@ type recalledKey struct {
 
 // Recall reads what a process has left in its [Memory]. It returns false if that is not all of it. It copes with any content.
 func Recall(blocks []Block) (*Recollection, bool) {
-	c := &Recollection{clocks: make(map[string]recalledClock), indexes: make(map[string]int), heard: make(map[recalledKey]Heard)}
+	c := &Recollection{
+		clocks: make(map[string]recalledClock), indexes: make(map[string]int), heard: make(map[recalledKey]Heard), latest: make(map[uint16]Heard),
+	}
 	whole := false
 	for _, b := range blocks {
 		switch b.Kind {
@@ -203,6 +228,9 @@ func (c *Recollection) addSource(b Block) {
 	name = name[:word(2)]
 	c.indexes[string(name)] = int(b.Owner)
 	clock := recalledClock{listened: time.Duration(word(0)), at: time.Unix(0, int64(word(1)))}
+	for i := range min(word(3), turnsInMemory) {
+		clock.turns = append(clock.turns, turn{time.Duration(word(4 + 2*int(i))), time.Unix(0, int64(word(5+2*int(i))))})
+	}
 	if clock.listened > 0 && clock.listened <= maxListened {
 		c.clocks[string(name)] = clock
 	}
@@ -215,13 +243,39 @@ func (c *Recollection) add(num uint32, h Heard) {
 	}
 	key := recalledKey{num, uint16(h.Source())}
 	c.heard[key] = max(c.heard[key], h)
+	c.latest[key.source] = max(c.latest[key.source], h)
 }
+
+// stampAhead bounds how far heartbeats were stamped ahead of what is known of a clock. What is beyond is no heartbeat.
+const stampAhead = time.Minute
 
 // Source adds to a source's record what is known of it since. It does nothing if that is no more.
 func (c *Recollection) Source(rec *SourceRecord) {
-	if s, ok := c.clocks[rec.Name]; ok && s.listened >= rec.Listened {
-		rec.Listened, rec.At = s.listened, s.at
+	s, ok := c.clocks[rec.Name]
+	if !ok || s.listened < rec.Listened {
+		return
 	}
+	var way course
+	way.restore(rec.Deaf, rec.Listened, rec.At)
+	reached := s.listened
+	for _, t := range s.turns {
+		if t.listened <= rec.Listened || t.listened > s.listened+stampAhead {
+			continue
+		}
+		if gap := t.wall.Sub(way.at(t.listened)); len(way.turns) > 0 && gap > driftTolerance {
+			rec.Deaf = append(rec.Deaf, DeafInterval{From: t.wall.Add(-gap), To: t.wall, Listened: t.listened})
+			rec.DeafTotal += gap
+		}
+		way.turn(t.listened, t.wall)
+		reached = max(reached, t.listened)
+	}
+	if n := len(way.turns); n == 0 || way.turns[n-1].listened <= s.listened {
+		way.keepUp(s.listened, s.at)
+	}
+	if latest := c.latest[uint16(c.indexes[rec.Name])].Last(); latest >= reached && latest <= reached+stampAhead {
+		reached = latest + heardTick // it was answered: the clock had come so far, though that is not noted
+	}
+	rec.Listened, rec.At = reached, way.at(reached)
 }
 
 // Heard returns when the device with a number was heard last by a source, 0 if that is not known.

@@ -116,6 +116,58 @@ func TestRecall(t *testing.T) {
 	})
 }
 
+// After a stall, and before a checkpoint or even the clock knows of it, heartbeats count: it is known when they came. So is when those before it
+// came.
+func TestRecallAfterStall(t *testing.T) {
+	for _, marked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k, origin := newShelf(t), time.Now()
+			m := new(heapMemory)
+			r := remembered(t, k, m, nil, origin)
+			stop := start(t, r.registry)
+			r.source.Pulse(time.Now())
+			r.listen(unit)
+			early, late := r.open("early"), r.open("late")
+			r.listen(2 * unit)
+			k.checkpoint(r.registry)
+			for range 2 {
+				early.Beat(r.now())
+				r.listen(unit)
+				time.Sleep(20 * unit)
+				now := r.source.Pulse(time.Now())
+				if marked {
+					r.source.Watermark(0, now)
+				}
+				late.Beat(r.now())
+				if marked {
+					r.listen(unit)
+				}
+			}
+			synctest.Wait()
+			photo := m.photo()
+			kept := maps.Clone(k.devices)
+			was := map[string]time.Time{"early": r.device("early").LastSeen, "late": r.device("late").LastSeen}
+			stop()
+			k.devices = kept
+
+			time.Sleep(5 * unit)
+			r2 := remembered(t, k, new(heapMemory), photo, origin)
+			defer func() { start(t, r2.registry)() }()
+			r2.source.Pulse(time.Now())
+			for id, want := range was {
+				if got := r2.device(id).LastSeen; got.Sub(want).Abs() > 2*timer.Resolution {
+					t.Errorf("with a watermark after it %v: %s was seen last at %g, want %g", marked, id, r2.units(got), r2.units(want))
+				}
+			}
+			for _, id := range []string{"early", "late"} {
+				if v := r2.device(id); v.Last > r2.source.Now() {
+					t.Errorf("%s was heard at %v, and the clock reads %v", id, v.Last, r2.source.Now())
+				}
+			}
+		})
+	}
+}
+
 // A heartbeat of a device that is offline or late counts after a kill, although nobody had been told that it is back.
 func TestRecallComeback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +221,11 @@ func TestRecallNotWhole(t *testing.T) {
 }
 
 func FuzzRecall(f *testing.F) {
-	f.Add(uint32(2), uint32(0), []byte("\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00edge"))
+	source := append(make([]byte, 36*8), "edge"...)
+	for word, value := range []byte{1, 1, 4, 2, 1, 1, 9, 7} {
+		source[8*word] = value
+	}
+	f.Add(uint32(2), uint32(0), source)
 	f.Add(uint32(1), uint32(0), make([]byte, 8))
 	f.Add(uint32(4), uint32(0), make([]byte, 64))
 	f.Fuzz(func(t *testing.T, kind, owner uint32, data []byte) {

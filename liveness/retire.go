@@ -85,7 +85,7 @@ func (r *Registry) watchAbsent(ctx context.Context) {
 // follower moves the clocks of retired sources after those of others.
 type follower struct {
 	registry *Registry
-	last     time.Time                 // of the step before
+	last     time.Time                 // of the step at which one of them had gone on
 	read     map[*Source]time.Duration // the clocks of the sources that are there, then
 	sent     map[*Source]*mark         // of retired sources: what waits for others to come so far
 }
@@ -111,11 +111,11 @@ func (f *follower) step(now time.Time) {
 		}
 		f.read[s] = clock
 	}
-	passed := min(now.Sub(f.last), followGap)
-	f.last = now
 	if len(heard) == 0 {
 		return
 	}
+	passed := min(now.Sub(f.last), followGap)
+	f.last = now
 	for _, s := range absent {
 		if !s.retired.Load() {
 			if time.Duration(s.missed.Add(int64(passed))) < f.registry.patience {

@@ -55,6 +55,7 @@ type Source struct {
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
 	course    course
+	keptTurn  turn // the latest of the course that is kept
 	seq       uint64
 	past      time.Time // of one that was restored: until when it listened
 
@@ -209,6 +210,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	} else {
 		s.course.keepUp(next.listened, next.wall)
 	}
+	s.keepCourseLocked()
 	s.latest.Store(next)
 	return next.listened
 }
