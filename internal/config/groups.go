@@ -10,12 +10,12 @@ import (
 )
 
 // groups stores the list of groups and checks them against each other.
-func groups(d *strictyaml.Reader, all *[]Group) strictyaml.Setter {
+func groups(d *strictyaml.Reader, all *[]Group, note func(time.Duration, place)) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		earlier := taken{names: map[string]string{}, patterns: map[string]string{}}
 		for i, item := range d.Items(path, n) {
 			at := strictyaml.Element(path, i)
-			g, seen := group(d, at, item)
+			g, seen := group(d, at, item, note)
 			earlier.check(d, at, seen, g)
 			*all = append(*all, g)
 		}
@@ -52,13 +52,13 @@ func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Nod
 	}
 }
 
-func group(d *strictyaml.Reader, path string, n ast.Node) (Group, map[string]ast.Node) {
+func group(d *strictyaml.Reader, path string, n ast.Node, note func(time.Duration, place)) (Group, map[string]ast.Node) {
 	var g Group
 	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
 		{Key: "name", Set: strictyaml.Value(d, &g.Name, parseName)},
 		{Key: "match", Set: strictyaml.Value(d, &g.Match, parsePattern)},
-		{Key: "policy", Set: policy(d, &g.Policy, 0)},
+		{Key: "policy", Set: policy(d, &g.Policy, 0, note)},
 		{Key: "outage", Set: outage(d, &g.Outage)},
 	})
 	if len(seen) == 0 && d.Mistakes() > before {

@@ -3,10 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -76,6 +75,13 @@ type resolver struct {
 	reportAt    place
 	devicesAt   place // of cfg.DevicesFile
 	typed       typedBridges
+	timeouts    []timeoutAt // of the policies
+}
+
+// timeoutAt is a timeout of a policy, and where it was written.
+type timeoutAt struct {
+	timeout time.Duration
+	at      place
 }
 
 // finish fills the defaults and returns what was collected.
@@ -94,20 +100,18 @@ func (r *resolver) finish() (Config, error) {
 	return r.cfg, nil
 }
 
+// noteTimeout notes the timeout of a policy, and where it was written.
+func (r *resolver) noteTimeout(timeout time.Duration, at place) {
+	r.timeouts = append(r.timeouts, timeoutAt{timeout, at})
+}
+
 // checkTimeouts sees to it that no policy asks for less than holds.
 func (r *resolver) checkTimeouts() {
-	check := func(key string, p Policy) {
-		if p.Timeout != 0 && p.Timeout < r.cfg.MinTimeout {
-			r.errs = append(r.errs, fmt.Errorf("%s: %s is less than min_timeout (%s); set that lower if it is meant",
-				key, short(p.Timeout), short(r.cfg.MinTimeout)))
+	for _, t := range r.timeouts {
+		if t.timeout < r.cfg.MinTimeout {
+			r.errs = append(r.errs, t.at(fmt.Sprintf("%s is less than min_timeout (%s), which holds for all; set that lower if this is meant",
+				short(t.timeout), short(r.cfg.MinTimeout))))
 		}
-	}
-	check("policy.timeout", r.cfg.Policy)
-	for _, g := range r.cfg.Groups {
-		check(fmt.Sprintf("the policy.timeout of group %q", g.Name), g.Policy)
-	}
-	for _, id := range slices.Sorted(maps.Keys(r.cfg.Devices)) {
-		check(fmt.Sprintf("the timeout of device %q", id), r.cfg.Devices[id])
 	}
 }
 

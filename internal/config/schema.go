@@ -39,10 +39,10 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "level", Set: strictyaml.Value(d, &c.Log.Level, parseLevel)},
 			{Key: "format", Set: strictyaml.Value(d, &c.Log.Format, parseFormat)},
 		})},
-		{Key: "policy", Set: fleetPolicy(d, &c.Policy)},
+		{Key: "policy", Set: policy(d, &c.Policy, defaultTimeout, r.noteTimeout)},
 		{Key: "min_timeout", Set: strictyaml.Value(d, &c.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
-		{Key: "groups", Set: groups(d, &c.Groups)},
-		{Key: "devices", Set: devices(d, &c.Devices)},
+		{Key: "groups", Set: groups(d, &c.Groups, r.noteTimeout)},
+		{Key: "devices", Set: devices(d, &c.Devices, r.noteTimeout)},
 		{Key: "flapping", Set: strictyaml.Section(d, []strictyaml.Field{
 			{Key: "threshold", Set: strictyaml.Plain(d, &c.Flapping.Threshold, count{min: 2, max: 64}.parse)},
 			{Key: "window", Set: strictyaml.Value(d, &c.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
@@ -85,8 +85,9 @@ func gateway(d *strictyaml.Reader, g *Gateway) strictyaml.Setter {
 }
 
 // policy stores the fields of a policy and checks them against each other.
-// timeout is what holds where the mapping gives none; 0 is not known.
-func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration) strictyaml.Setter {
+// timeout is what holds where the mapping gives none; 0 is not known. note is
+// told of the one that it gives.
+func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration, note func(time.Duration, place)) strictyaml.Setter {
 	some := span{min: time.Millisecond, max: aYear}
 	late := some
 	late.off = true
@@ -101,6 +102,9 @@ func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration) strictyaml.S
 	}
 	return func(path string, n ast.Node) {
 		seen := d.Mapping(path, n, fields)
+		if p.Timeout != 0 {
+			note(p.Timeout, d.Place(strictyaml.Join(path, "timeout"), seen["timeout"]).Mistake)
+		}
 		limit := short(p.Timeout)
 		if p.Timeout == 0 && seen["timeout"] == nil {
 			p := *p
@@ -133,11 +137,7 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 	}
 }
 
-func fleetPolicy(d *strictyaml.Reader, p *Policy) strictyaml.Setter {
-	return policy(d, p, defaultTimeout)
-}
-
-func devices(d *strictyaml.Reader, all *map[string]Policy) strictyaml.Setter {
+func devices(d *strictyaml.Reader, all *map[string]Policy, note func(time.Duration, place)) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		pairs := d.Pairs(path, n)
 		if len(pairs) == 0 {
@@ -151,7 +151,7 @@ func devices(d *strictyaml.Reader, all *map[string]Policy) strictyaml.Setter {
 				continue
 			}
 			var p Policy
-			policy(d, &p, 0)(fmt.Sprintf("%s[%q]", path, id), pair.Value)
+			policy(d, &p, 0, note)(fmt.Sprintf("%s[%q]", path, id), pair.Value)
 			(*all)[id] = p
 		}
 	}
