@@ -272,9 +272,13 @@ type Retention struct {
 }
 
 // Sweep removes dead letters and idempotency keys that are too old or too many, and says how many dead letters. It also counts the jobs anew if a transaction
-// failed of which it is not known whether it was committed. A clock that is ahead for a while makes nothing too old.
+// failed of which it is not known whether it was committed. A clock that is ahead for a while makes nothing too old, and lets nothing wait for that
+// long.
 func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, error) {
 	if err := j.recheck(ctx); err != nil {
+		return 0, err
+	}
+	if err := j.shortenWaits(ctx, now); err != nil {
 		return 0, err
 	}
 	total := 0

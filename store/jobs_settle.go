@@ -128,6 +128,29 @@ func wait(ctx context.Context, d *database, tx bun.Tx, retries []*Outcome) error
 	})
 }
 
+// longestPause is how long a job waits for another attempt where its queue does not say more: a receiver may ask for a day.
+const longestPause = 24*time.Hour + time.Minute
+
+// shortenWaits lets jobs be tried at once that wait for another attempt longer than any does: the clock was ahead when they failed.
+func (j *Jobs) shortenWaits(ctx context.Context, now time.Time) error {
+	lanes := slices.Collect(maps.Keys(j.Depths()))
+	return j.write(ctx, "look after jobs that wait too long", func(ctx context.Context, _ *database, tx bun.Tx) error {
+		var backoff sql.NullInt64
+		if err := tx.QueryRowContext(ctx, "SELECT MAX(max_backoff) FROM queues").Scan(&backoff); err != nil {
+			return err
+		}
+		last := dueOf(now.Add(max(longestPause, time.Duration(backoff.Int64)+time.Minute)))
+		for _, lane := range lanes {
+			_, err := tx.NewRaw("UPDATE jobs SET due = ? WHERE lane = ? AND due > ? AND due < ? AND claim = 0 AND attempts > 0",
+				dueOf(now), lane.code(), last, int64(behind)).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // remove removes jobs that are still claimed, and says how many of each lane.
 func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) {
 	counts := make(map[Lane]int64)

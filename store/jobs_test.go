@@ -580,3 +580,32 @@ func TestDepthsInDoubt(t *testing.T) {
 		q.want("what is left", q.claim(10).Jobs, b)
 	})
 }
+
+// Jobs that failed while the clock was ahead are tried again soon after it was set right; those that are to run later, then.
+func TestRetryOfAClockAhead(t *testing.T) {
+	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+		t.Helper()
+		q := newQueue(t, s)
+		month := 30 * 24 * time.Hour
+		a, behindA := q.add("a"), q.add("a")
+		b := q.add("")
+		soon := q.add("c")
+		q.enqueue(store.NewJob{Lane: lane, RunAt: q.now.Add(month)})
+		jobs := q.claim(10).Jobs
+		q.want("at first", jobs, a, behindA, b, soon)
+		q.settle(
+			store.Outcome{Job: jobs[0], Verdict: store.Retry, RunAt: q.now.Add(month), Error: "refused"},
+			store.Outcome{Job: jobs[1], Verdict: store.Behind},
+			store.Outcome{Job: jobs[2], Verdict: store.Retry, RunAt: q.now.Add(month), Error: "refused"},
+			store.Outcome{Job: jobs[3], Verdict: store.Retry, RunAt: q.now.Add(23 * time.Hour), Error: "come back tomorrow"},
+		)
+		q.want("before the sweep", q.claim(10).Jobs)
+		if _, err := s.Jobs().Sweep(t.Context(), store.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, q.now); err != nil {
+			t.Fatal(err)
+		}
+		jobs = q.claim(10).Jobs
+		q.want("after it", jobs, a, b)
+		q.settle(store.Outcome{Job: jobs[0], Verdict: store.Done}, store.Outcome{Job: jobs[1], Verdict: store.Done})
+		q.want("and the one behind", q.claim(10).Jobs, behindA)
+	})
+}
