@@ -339,3 +339,22 @@ func TestSourceBeatBesideASession(t *testing.T) {
 		}
 	})
 }
+
+// A configured device that was forgotten so long ago that only the greatest of such numbers is kept goes on from that.
+func TestConfiguredNumbersGoOn(t *testing.T) {
+	r, err := liveness.New(newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { start(t, r)() }()
+	r.RestoreForgotten("", 17)
+	r.RestoreForgotten("kept", 5)
+	for id, want := range map[string]uint64{"pump": 18, "kept": 6} {
+		if err := r.SetMaintenance(id, true); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := r.Device(id); err != nil || v.Seq != want {
+			t.Errorf("%s: its first event has the number %d, %v, want %d", id, v.Seq, err, want)
+		}
+	}
+}

@@ -115,6 +115,9 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
 	if d.num == 0 {
 		d.num = r.nums.take()
+		if d.seq == 0 { // it is configured: the floor was not known when it was made
+			d.seq = r.floor.Load()
+		}
 		r.keepHeard(d, d.last)
 	}
 	d.seq++

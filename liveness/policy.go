@@ -71,7 +71,7 @@ func (p Policy) validate() error {
 // atLeast reports a Timeout that is less than what a policy may have.
 func (p Policy) atLeast(least time.Duration) error {
 	if p.Timeout != 0 && p.Timeout < least {
-		return fmt.Errorf("%s is %v, want %v or more, see MinTimeout", "Timeout", p.Timeout, least)
+		return fmt.Errorf("%s is %v, want %v or more", "Timeout", p.Timeout, least)
 	}
 	return nil
 }
