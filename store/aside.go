@@ -101,7 +101,7 @@ func intOf(v any) (int64, bool) {
 
 // number notes the number in a column.
 func (r *asideRow) number(column string, n int64) {
-	if n < 0 && column != "num" {
+	if n < 0 && column != "num" && column != "epoch" {
 		return
 	}
 	switch column {

@@ -24,7 +24,7 @@ var damages = []struct {
 	{"reason", "", []string{"UPDATE device_states SET reason = -3 WHERE num = 1"}, 3},
 	{"listening time", "", []string{"UPDATE device_states SET heard = -5 WHERE num = 1"}, 3},
 	{"seq", "", []string{"UPDATE device_states SET seq = -2 WHERE num = 1"}, 3},
-	{"epoch", "", []string{"UPDATE device_states SET epoch = -1 WHERE num = 1"}, 3},
+	{"epoch is text", "sqlite", []string{"UPDATE device_states SET epoch = 'two' WHERE num = 1"}, 3},
 	{"no latest event", "", []string{"UPDATE device_states SET head = 0 WHERE num = 1"}, 3},
 	{"a latest event that cannot be", "", []string{"UPDATE device_states SET head = -4 WHERE num = 1"}, 3},
 	{"a latest event to come", "", []string{"UPDATE device_states SET head = 1000 WHERE num = 1"}, 3},

@@ -462,8 +462,8 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	switch head, last := ints[10], l.store.last.Load(); {
 	case rec.Last < 0:
 		return rec, fmt.Errorf("it was heard at a listening time of %v", rec.Last)
-	case ints[7] < 0 || ints[8] < 0:
-		return rec, fmt.Errorf("seq %d, epoch %d", ints[7], ints[8])
+	case ints[7] < 0: // an epoch may be: devices have all 64 bits
+		return rec, fmt.Errorf("seq %d", ints[7])
 	case head <= 0 || uint64(head) > last: // with 0 it would count as a device without a row, which cannot be written then
 		return rec, fmt.Errorf("its latest event is %d of %d", head, last)
 	}

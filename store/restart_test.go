@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -528,4 +529,45 @@ func TestNumbersGoOn(t *testing.T) {
 			third.end()
 		})
 	}
+}
+
+// TestGreatEpoch ends the life of a device that numbers its sessions beyond the half of 64 bits.
+func TestGreatEpoch(t *testing.T) {
+	for _, db := range databases {
+		t.Run("db="+db.name, func(t *testing.T) {
+			for _, epoch := range []uint64{math.MaxInt64 + 1, math.MaxUint64} {
+				cfg := store.Config{URL: db.url(t)}
+				first := begin(t, cfg, base)
+				first.pulse()
+				if err := greet(first, epoch); err != nil {
+					t.Fatal(err)
+				}
+				first.await(1)
+				first.end()
+
+				second := begin(t, cfg, base.Add(time.Minute))
+				if l := second.loaded; len(l.SetAside) != 0 || l.Devices != 1 {
+					t.Errorf("Load = %+v, want the device, and none set aside", l)
+				}
+				if v := second.view(0); v.State != liveness.Unknown || v.Epoch != epoch {
+					t.Errorf("it is %v, epoch %d, want unknown, %d", v.State, v.Epoch, epoch)
+				}
+				second.pulse()
+				if err := greet(second, epoch-1); !errors.Is(err, liveness.ErrStaleEpoch) {
+					t.Errorf("a session from before: %v, want %v", err, liveness.ErrStaleEpoch)
+				}
+				if err := greet(second, epoch); err != nil {
+					t.Error(err)
+				}
+				second.end()
+			}
+		})
+	}
+}
+
+// greet opens a session of the first device.
+func greet(l *life, epoch uint64) error {
+	var session liveness.Session
+	_, err := l.source.Open(&session, name(0), liveness.Hello{Epoch: epoch}, nil, l.source.Time(l.now))
+	return err
 }
