@@ -362,7 +362,7 @@ func (r *Request) check(now time.Time) error {
 	case !r.RunAt.IsZero() && r.RunAt.Unix() < 0:
 		return bad("the time to run at, %s, lies before 1970: want one that is to come, or leave run_at out to run at once", r.RunAt.Format(time.RFC3339))
 	case r.RunAt.After(now.Add(10 * 365 * 24 * time.Hour)):
-		return bad("the time to run at, %s, is more than ten years away", r.RunAt.Format(time.RFC3339))
+		return bad("the time to run at, %s, is more than ten years away: want one before that", r.RunAt.Format(time.RFC3339))
 	}
 	for what, key := range map[string]string{"ordering": r.Key, "idempotency": r.Unique} {
 		if len(key) > maxKey || !utf8.ValidString(key) || !printable(key) {

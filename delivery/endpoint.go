@@ -101,13 +101,14 @@ func (e *Engine) newSink(ep *store.Endpoint) (Sink, Common, error) {
 		return nil, c, fmt.Errorf("kind %q: %s", ep.Kind, e.noKind(ep.Kind))
 	}
 	var lax struct{ Common }
+	sink, err := kind(ep.Target, ep.Settings)
 	if len(ep.Settings) > 0 {
-		if err := json.Unmarshal(ep.Settings, &lax); err != nil {
-			return nil, c, fmt.Errorf("settings: %w", err)
+		wrong := json.Unmarshal(ep.Settings, &lax)
+		if wrong != nil && err == nil { // else the kind has said so in better words
+			err = fmt.Errorf("settings: %w", wrong)
 		}
 	}
 	c = lax.Common
-	sink, err := kind(ep.Target, ep.Settings)
 	return sink, c, errors.Join(err, c.check())
 }
 

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holter-iot/holter/delivery"
 )
@@ -226,5 +229,45 @@ func TestLogFileName(t *testing.T) {
 		if _, err := kind(name, nil); (err == nil) != want {
 			t.Errorf("%s: %v, want it to be taken: %v", name, err, want)
 		}
+	}
+}
+
+// What keeps nothing, such as a pipe that nobody reads, is no log file: it neither counts as
+// delivered nor keeps anybody waiting.
+func TestLogFileNotRegular(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"device":    func(path string) error { return os.Symlink("/dev/null", path) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, "events.jsonl")
+			if err := put(file); err != nil {
+				t.Fatal(err)
+			}
+			s := sink(t, delivery.LogKind(dir), "events.jsonl", "")
+			big := message("a:1", `{"pad":"`+strings.Repeat("x", 200_000)+`"}`) // more than a pipe holds
+			results := make(chan []delivery.Result, 1)
+			go func() { results <- s.Deliver(t.Context(), []delivery.Message{big}) }()
+			select {
+			case got := <-results:
+				if err := got[0].Err; err == nil || got[0].Permanent || !strings.Contains(err.Error(), "is no file that keeps") {
+					t.Errorf("%v, want that it is no file", err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("it waits for ever")
+				if f, err := os.Open(file); err == nil { // somebody to read it, so that the test can end
+					t.Cleanup(func() { _ = f.Close() })
+					_, _ = io.Copy(io.Discard, f)
+				}
+			}
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Deliver(t.Context(), []delivery.Message{big}); got[0].Err != nil {
+				t.Errorf("with a file again: %v", got[0].Err)
+			}
+		})
 	}
 }

@@ -92,8 +92,12 @@ func (w *logWriter) thereLocked() (bool, error) {
 }
 
 // reopenLocked opens the file, or makes one. A last line without its end, as a power failure or a
-// full disk may leave it, is ended, so that the next one is whole.
+// full disk may leave it, is ended, so that the next one is whole. A pipe or a device is refused:
+// it keeps nothing, and whoever writes to it may wait for ever.
 func (w *logWriter) reopenLocked() error {
+	if err := checkRegular(w.path); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -113,6 +117,18 @@ func (w *logWriter) reopenLocked() error {
 	}
 	w.file = file
 	return nil
+}
+
+// checkRegular says what is wrong with what has the path, if anything has it.
+func checkRegular(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no file that keeps what is written to it (%v); remove it, or name another target", path, info.Mode())
+	}
+	return err
 }
 
 // appendLocked appends lines to the file, which is as long as size. What was written of them before

@@ -84,6 +84,7 @@ func TestProblems(t *testing.T) {
 			{"GET", "/v1/devices?connected=perhaps", 422, "query.connected: expected true or false"},
 			{"GET", "/v1/devices?maintenance=2", 422, "query.maintenance"},
 			{"GET", "/v1/devices?seen_before=yesterday", 422, "query.seen_before: expected an instant like"},
+			{"GET", "/v1/devices?seen_before=300000h", 422, "like 10m, up to 366 days"},
 			{"GET", "/v1/devices?seen_after=-10m", 422, "query.seen_after"},
 			{"GET", "/v1/devices?seen_after=NaN", 422, "query.seen_after"},
 			{"GET", "/v1/devices?group=" + strings.Repeat("&group=g", 101), 422, "query.group: given 101 times"},

@@ -144,7 +144,7 @@ func (p *filterParser) instant(name string, now time.Time) time.Time {
 	}
 	ago, err := parseDuration(text)
 	if err != nil {
-		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, or how long ago it was, like 10m")
+		p.wrong(name, text, "expected an instant like 2026-01-02T15:04:05Z, or how long ago it was, like 10m, up to 366 days")
 		return time.Time{}
 	}
 	return now.Add(-ago)

@@ -16,7 +16,7 @@ import (
 type Playbook struct {
 	Name      string           `json:"name"`
 	When      *PlaybookTrigger `json:"when,omitempty" doc:"Which events begin a run. Left out: none; it is run when somebody asks."`
-	Paused    bool             `json:"paused" doc:"Its route is paused: events begin no runs."`
+	Paused    bool             `json:"paused" doc:"Its route is paused, or its endpoint disabled: events begin no runs."`
 	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What becomes of a run when what it is about is over: it ends, goes on, or goes on with the steps of recovered."`
 	Steps     []PlaybookStep   `json:"steps"`
 	Recovered []PlaybookStep   `json:"recovered,omitempty"`

@@ -113,10 +113,14 @@ func (e *Engine) Playbook(name string) (Playbook, error) {
 // Runs returns what is stored of runs: to list and show them.
 func (e *Engine) Runs() *store.Runs { return e.runs }
 
-// Paused says whether events begin no runs of a playbook because its route is paused.
+// Paused says whether events begin no runs of a playbook because its route is paused, or its endpoint disabled.
 func (e *Engine) Paused(name string) bool {
 	r, err := e.outbox.Route(prefix + name)
-	return err == nil && r.Paused
+	if err == nil && r.Paused {
+		return true
+	}
+	p, err := e.outbox.Endpoint(prefix + name)
+	return err == nil && p.Disabled
 }
 
 // Mermaid returns the steps of a playbook as a flowchart; see dag.Graph.Mermaid. Errors: store.ErrUnknown.

@@ -563,3 +563,19 @@ func TestLoadWarns(t *testing.T) {
 		}
 	}
 }
+
+// A playbook whose endpoint is disabled is shown as paused, as one whose route is: events begin no runs of it.
+func TestPaused(t *testing.T) {
+	r := newRig(t, playbook.Playbook{Name: "watch", On: &playbook.Trigger{}, Steps: []playbook.Step{tell("page")}})
+	if r.engine.Paused("watch") {
+		t.Error("it is paused from the beginning")
+	}
+	r.check(r.jobs.EnableEndpoint(t.Context(), "playbook-watch", false, "by an operator"))
+	if !r.engine.Paused("watch") {
+		t.Error("it is not paused although its endpoint is disabled")
+	}
+	r.check(r.jobs.EnableEndpoint(t.Context(), "playbook-watch", true, ""))
+	if r.engine.Paused("watch") {
+		t.Error("it stays paused")
+	}
+}

@@ -24,7 +24,7 @@ func (s *server) wait(what string) { s.starting.Store(&what) }
 // waiting says what is waited for.
 func (s *server) waiting() error {
 	if what := s.starting.Load(); what != nil {
-		return errors.New("starting: " + *what)
+		return errors.New(*what)
 	}
 	return nil
 }
@@ -32,7 +32,7 @@ func (s *server) waiting() error {
 // ready says what keeps the server from its work.
 func (s *server) ready() error {
 	if err := s.waiting(); err != nil {
-		return err
+		return fmt.Errorf("starting: %w", err)
 	}
 	err := s.store.Health()
 	if err == nil {

@@ -115,3 +115,15 @@ func TestServeDamagedDevice(t *testing.T) {
 		t.Errorf("doctor:\n%s", out)
 	}
 }
+
+// Whoever is told that the server is starting is told so once, by the API and by /readyz.
+func TestStartingIsSaidOnce(t *testing.T) {
+	s := &server{}
+	s.wait("the database is being opened")
+	if err := s.waiting(); err == nil || err.Error() != "the database is being opened" {
+		t.Errorf("waiting() = %v", err)
+	}
+	if err := s.ready(); err == nil || err.Error() != "starting: the database is being opened" {
+		t.Errorf("ready() = %v", err)
+	}
+}
