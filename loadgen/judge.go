@@ -43,6 +43,16 @@ type judge struct {
 // restartTakes is how long what was stopped may take to listen again, beyond what a plan says.
 const restartTakes = 30 * time.Second
 
+// unknownBefore is how much of the time before it was stopped a server may have forgotten.
+const unknownBefore = 10 * time.Second
+
+// stopped takes that the servers are stopped between two instants.
+func (j *judge) stopped(from, to time.Time) {
+	if j != nil {
+		j.scored.Stopped(from.Add(-unknownBefore), to.Add(restartTakes))
+	}
+}
+
 // DefaultLimits allow no mistake, and a gateway to be deaf only where the plan has signals, which stop or restart something: for as long as
 // that is to be away, and half a minute more each time. Deaf at the end it must not be.
 func DefaultLimits(p *plan.Plan) score.Limits {

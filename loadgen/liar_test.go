@@ -28,6 +28,7 @@ type saying struct {
 	seq, epoch, offset           uint64 // 0: left out
 	at, deadline, lastSeen       time.Time
 	deaf                         time.Duration
+	timeout, heard               time.Duration // 0: left out
 	id                           string
 	torn                         bool          // it is no JSON
 	delay                        time.Duration // until it is in the log
@@ -422,6 +423,8 @@ func (s saying) message(skew time.Duration) string {
 	put("source", s.source, s.source != "")
 	put("deadline", stamp(s.deadline), !s.deadline.IsZero())
 	put("last_seen", stamp(s.lastSeen), !s.lastSeen.IsZero())
+	put("timeout_ms", s.timeout.Milliseconds(), s.timeout != 0)
+	put("heard_silence_ms", s.heard.Milliseconds(), s.heard != 0)
 	put("deaf_ms", float64(s.deaf)/float64(time.Millisecond), s.deaf != 0)
 	event := map[string]any{"specversion": "1.0", "type": "io.holter." + s.kind, "id": s.id, "subject": s.device, "data": data}
 	if s.device == "" {

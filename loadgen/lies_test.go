@@ -103,6 +103,27 @@ func honestCases() []lieCase {
 		{name: "honest"},
 		{name: "honest, 50 ms ahead", lie: lie{skew: 50 * time.Millisecond}},
 		{name: "honest, 50 ms behind", lie: lie{skew: -50 * time.Millisecond}},
+		{name: "honest, 200 ms ahead", lie: lie{skew: 200 * time.Millisecond}},
+		{name: "honest, 200 ms behind", lie: lie{skew: -200 * time.Millisecond}},
+		{name: "honest, and tells of a silence that was not waited for", lie: change("device.offline", func(s *saying) {
+			s.timeout, s.heard = 4*time.Second, s.at.Sub(s.lastSeen)
+			if s.reason == "bye" {
+				s.deadline = s.lastSeen.Add(s.timeout)
+			}
+		})},
+		{name: "honest, and forgot in a restart which connections had ended", plan: func(p *plan.Plan) {
+			withSignal(p)
+			p.Grace = 500 * time.Millisecond
+		}, lie: lie{each: func(g *liar, _ time.Time) {
+			for _, d := range g.tenants {
+				if g.since() < 3*time.Second {
+					d.closed = time.Time{}
+				}
+			}
+			if g.since() > 3*time.Second && g.once("restart") {
+				g.source("source.heard", time.Now(), 50*time.Millisecond)
+			}
+		}}},
 		{name: "honest, an hour ahead", lie: lie{skew: time.Hour}},
 		{name: "honest, with a log that is not new", lie: lie{used: 100}},
 		{name: "honest, with a fleet that was there a moment ago", lie: lie{used: 100, resident: true, skew: time.Minute}},
@@ -165,6 +186,29 @@ func deafCases() []lieCase {
 					s.source = "void"
 				}
 				return []saying{s}
+			},
+		}},
+		{name: "deaf long after it was stopped", names: []string{"deaf unasked"}, plan: func(p *plan.Plan) {
+			withSignal(p)
+			p.Phases[0].Length = 36 * time.Second
+		}, lie: lie{each: func(g *liar, now time.Time) {
+			if g.since() > 35*time.Second && g.once("told") {
+				g.source("source.heard", now, time.Second)
+			}
+		}}},
+		{name: "deaf at two sources while it answered, where it may be for a while", plan: withSignal, names: []string{"deaf while it answered"}, lie: lie{
+			blind: func(g *liar) bool { return g.since() < 11*time.Second },
+			says: func(_ *liar, s saying) []saying {
+				if half(s.device) {
+					s.source = "other"
+				}
+				return []saying{s}
+			},
+			each: func(g *liar, now time.Time) {
+				if g.since() > 11*time.Second && g.once("told") {
+					g.source("source.heard", now, 10*time.Second)
+					g.write(saying{kind: "source.heard", source: "other", at: now, deaf: 9 * time.Second, seq: 1})
+				}
 			},
 		}},
 		{name: "deaf for less than no time", names: []string{"missed offline"}, lie: lie{blind: never, each: func(g *liar, now time.Time) {
@@ -258,6 +302,47 @@ func verdictCases() []lieCase {
 	}
 }
 
+// silenceCases are lies about a silence that was judged rightly.
+func silenceCases() []lieCase {
+	tells := func(f func(s *saying)) lie {
+		return change("device.offline", func(s *saying) {
+			s.timeout, s.heard = 4*time.Second, s.at.Sub(s.lastSeen)
+			f(s)
+		})
+	}
+	contradiction := []string{"contradiction"}
+	return []lieCase{
+		{name: "last seen a second later than it was", names: contradiction, lie: tells(func(s *saying) { s.lastSeen = s.lastSeen.Add(time.Second) })},
+		{name: "last seen an hour from now", names: contradiction, lie: tells(func(s *saying) { s.lastSeen = s.lastSeen.Add(time.Hour) })},
+		{name: "last seen 3 s earlier than it was", names: contradiction, lie: tells(func(s *saying) { s.lastSeen = s.lastSeen.Add(-3 * time.Second) })},
+		{name: "a longer timeout than it was", names: contradiction, lie: tells(func(s *saying) { s.timeout = 8 * time.Second })},
+		{name: "a shorter timeout than it was", names: contradiction, lie: tells(func(s *saying) { s.timeout = time.Second })},
+		{name: "less silence than the timeout", names: contradiction, lie: tells(func(s *saying) { s.heard = time.Second })},
+	}
+}
+
+// ghost makes a lie of calling devices online that had their verdict a moment ago.
+func ghost(reason string) lie {
+	said := map[string]time.Time{}
+	return lie{
+		says: func(_ *liar, s saying) []saying {
+			if isOffline(s) && s.reason == reason {
+				said[s.device] = s.at
+			}
+			return []saying{s}
+		},
+		each: func(g *liar, now time.Time) {
+			for id, at := range said {
+				if d := g.tenants[id]; d.state == "offline" && now.Sub(at) > 300*time.Millisecond && g.once(id) {
+					d.epoch++
+					g.say(id, "device.online", "", time.Time{})
+					d.state = "gone"
+				}
+			}
+		},
+	}
+}
+
 // presenceCases are lies about who is back.
 func presenceCases() []lieCase {
 	nobody := drop(false, func(*liar, saying) bool { return true })
@@ -306,6 +391,11 @@ func presenceCases() []lieCase {
 					}
 				}
 			},
+		}},
+		{name: "online a moment after goodbyes", names: []string{"false online"}, lie: ghost("bye")},
+		{name: "online a moment after the end of connections", names: []string{"false online"}, lie: ghost("closed")},
+		{name: "online for good after the end of connections", names: []string{"false online"}, lie: ghost("closed"), plan: func(p *plan.Plan) {
+			p.Phases[0].Acts[1].Back = 0
 		}},
 		{name: "a session replaced while there is none", names: []string{"contradiction"}, lie: lie{says: func(g *liar, s saying) []saying {
 			if !isOffline(s) {
@@ -444,7 +534,7 @@ type outcome struct {
 // The judge catches each lie by its name, and lets the honest pass.
 func TestLies(t *testing.T) {
 	t.Parallel()
-	cases := slices.Concat(honestCases(), deafCases(), verdictCases(), presenceCases(), numberCases())
+	cases := slices.Concat(honestCases(), deafCases(), verdictCases(), silenceCases(), presenceCases(), numberCases())
 	outcomes := make([]outcome, len(cases))
 	seats := make(chan struct{}, 16) // so many are played at a time
 	var all sync.WaitGroup

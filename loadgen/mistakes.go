@@ -47,6 +47,7 @@ func (j *judge) ofVerdicts(r *score.Report) []kindOfMistake {
 		{"never online", "A device was connected, and nobody said so.", &r.NeverOnline, l.NeverOnline, "", false},
 		{"stuck", "A device was back, and still called offline at the end.", &r.Stuck, l.Stuck, "", false},
 		{"deaf while it answered", "A source says that it heard nothing, and answered heartbeats meanwhile.", &r.DeafAnswered, l.DeafAnswered, "", false},
+		{"deaf unasked", "A source was deaf at a time at which the scenario did not stop it.", &r.DeafUnasked, l.DeafUnasked, "", false},
 		{"another timeout", "A verdict by another timeout than the plan's.", &r.OtherTimeout, anyNumber, "", false},
 	}
 }
@@ -59,7 +60,7 @@ func (j *judge) ofEvents(r *score.Report) []kindOfMistake {
 		{"sequence gap", "Events of a device are missing, by their numbers.", &r.Gaps, l.Gaps, "", numbers},
 		{"order violation", "An event came after a later one of its device, by its number or session.", &r.Order, l.Order, "", numbers},
 		{"duplicate", "An event came twice, or a second verdict on one absence.", &r.Duplicates, l.Duplicates, "", false},
-		{"contradiction", "An event cannot follow the one before it, or is from before its own deadline.", &r.Contradictions, l.Contradictions, "", numbers},
+		{"contradiction", "An event cannot follow the one before it, or what it says of its silence does not add up.", &r.Contradictions, l.Contradictions, "", numbers},
 		{"from the future", "An event came before the time that it tells.", &r.Future, l.Future, "", false},
 		{"time going back", "An event tells an earlier time than the one of its device before it.", &r.Backwards, l.Backwards, "", numbers},
 		{"incomplete event", "An event lacks what events of holter have.", &r.Lacking, l.Lacking, "", numbers},

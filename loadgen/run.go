@@ -312,10 +312,13 @@ func (r *run) signal(ctx context.Context, steps []plan.Step) {
 		if s.Back > 0 {
 			note = fmt.Sprintf("signal, for %v", s.Back-s.At)
 		}
+		from, back := time.Now(), max(s.Back-s.At, 0)
+		r.judge.stopped(from, from.Add(back))
 		if r.cfg.OnSignal != nil {
 			if err := r.cfg.OnSignal(ctx, s); err != nil {
 				note += fmt.Sprintf(": %v", err)
 			}
+			r.judge.stopped(from, time.Now().Add(back))
 		}
 		select {
 		case r.notes <- note:

@@ -216,7 +216,7 @@ func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
 		l.Late = -1 // whoever says what is allowed has it so
 	}
 	if c.MaxDeaf != nil {
-		l.Deaf, l.DeafAnswered = *c.MaxDeaf, -1 // it may be deaf for other reasons than those that end its answers
+		l.Deaf, l.DeafAnswered, l.DeafUnasked = *c.MaxDeaf, -1, -1 // it may be deaf for other reasons than those that end its answers
 	}
 	return l
 }

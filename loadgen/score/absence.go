@@ -33,6 +33,7 @@ const (
 	lost                       // the gateway ended the connection meanwhile, or did not let the device in
 	unheard                    // the device had no connection: the gateway need not know
 	inferred                   // when the device was back follows from later signs of life
+	ghostly                    // the device was called online meanwhile, and that was counted
 )
 
 func (m marks) has(x marks) bool { return m&x != 0 }
@@ -42,6 +43,8 @@ type terms struct {
 	timeout, grace, slack, clock, reconnect, late int64
 
 	wills bool // devices have last wills
+	// deafened says that the source was deaf between the absence and the verdict: after a restart nobody knows of the end of a connection
+	deafened bool
 }
 
 // reason is one of those that are known.
@@ -166,7 +169,7 @@ const (
 // claim is an offline verdict.
 type claim struct {
 	time int64 // when it was decided
-	// ahead is how long the deadline was before that, lag how long after that it came; microseconds.
+	// ahead is how long the deadline was before that, or the device offline if it returned; lag how long after that it came; microseconds.
 	ahead, lag uint32
 	next       uint32
 	place      uint16
@@ -207,7 +210,7 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 		return excused // it may have been in for a moment, and was not told
 	case a.mark.has(judged):
 		return repeated
-	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost):
+	case own == never || d < own-t.clock || own > a.due(unsaid, t)+t.slack && !a.mark.has(lost) && !(t.deafened && c.reason == silence):
 		return wrong
 	}
 	return right

@@ -12,8 +12,8 @@ import (
 )
 
 func TestSizes(t *testing.T) {
-	if device, track, absence, claim := score.Sizes(); device != 16 || track != 28 || absence != 32 || claim != 24 {
-		t.Errorf("rows of %d, %d, %d and %d bytes; want 16, 28, 32 and 24", device, track, absence, claim)
+	if device, track, absence, claim := score.Sizes(); device != 16 || track != 32 || absence != 32 || claim != 24 {
+		t.Errorf("rows of %d, %d, %d and %d bytes; want 16, 32, 32 and 24", device, track, absence, claim)
 	}
 }
 

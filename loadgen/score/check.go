@@ -120,8 +120,13 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
 	}
 	t.at = max(t.at, at)
-	if v.Kind == Offline && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
+	// Other verdicts are on what was said or done at once: theirs is the deadline of a silence that was not waited for.
+	awaited := v.Kind == Offline && (v.Reason == ReasonSilence || v.Reason == ReasonClosed)
+	if awaited && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
 		count(&s.report.Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
+	}
+	if why := s.reckonLocked(t, v); why != "" {
+		count(&s.report.Contradictions, why)
 	}
 	if !inTurn || t.state == unknown || t.state == removed {
 		return
@@ -136,6 +141,29 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 	case v.Kind == Replaced && t.state != present && t.state != late:
 		count(&s.report.Contradictions, "and it had no session")
 	}
+}
+
+// rounding is by how much what an event says of one silence may differ.
+const rounding = time.Millisecond
+
+// reckonLocked says why what a verdict tells of its silence cannot be, by itself; "" if it can. Only deaf times put a deadline off, and
+// of those nobody knows that were before the stream, and before the device came online in it.
+func (s *Score) reckonLocked(t *track, v *Verdict) string {
+	own := v.LastSeen.Add(v.Timeout)
+	switch {
+	case v.Kind != Offline || v.LastSeen.IsZero():
+	case v.LastSeen.After(v.when().Add(ahead)):
+		return "and seen last after that, " + far(v.LastSeen)
+	case v.Reason != ReasonSilence || v.Timeout <= 0 || v.Deadline.IsZero():
+	case v.HeardSilence > 0 && v.HeardSilence < v.Timeout-rounding:
+		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
+	case v.Deadline.Before(own.Add(-rounding)):
+		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
+	case t.since != 0 && s.places[t.place].hears() && v.Deadline.Sub(own) > s.options.Slack:
+		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
+			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
+	}
+	return ""
 }
 
 // moment returns an instant as tracks have it.
@@ -169,7 +197,12 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 			continue
 		}
 		began := max(a.at, a.last)
-		if !a.mark.has(lost) && p.awake(began, c.time) > s.terms.late && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
+		allowed := s.terms.late
+		if a.mark.has(judged) && c.deadline()+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
+			allowed = s.errorLocked(c) // it was judged in this absence, so nothing from before is told late
+		}
+		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
+			a.mark |= ghostly
 			s.report.FalseOnline.add(1, s.caseLocked(n, a, c))
 			return true
 		}

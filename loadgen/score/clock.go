@@ -153,4 +153,7 @@ func (c *clockwork) correct(v *Verdict) {
 	if !v.Deadline.IsZero() {
 		v.Deadline = v.Deadline.Add(-e.skew)
 	}
+	if !v.LastSeen.IsZero() {
+		v.LastSeen = v.LastSeen.Add(-e.skew)
+	}
 }

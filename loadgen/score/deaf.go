@@ -86,6 +86,9 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	return due
 }
 
+// hears reports whether a source was never deaf, as far as it told.
+func (p *place) hears() bool { return len(p.deaf) == 0 && p.dropped == 0 }
+
 // awake is how long a source listened between two instants.
 func (p *place) awake(from, to int64) int64 {
 	length := max(to-from, 0)
@@ -113,21 +116,21 @@ const answersKept = 1 << 17
 const edge = int64(2 * time.Second)
 
 // hypocritesLocked counts the times for which a source says that it was deaf although the gateway answered. If devices are heard at several
-// places, nobody knows which of them answered.
+// places, nobody knows which of them answered, so that counts while all of them are deaf.
 func (s *Score) hypocritesLocked(until int64) {
 	var only *place
+	var deaf []interval // all of them
 	for i := range s.places {
-		if p := &s.places[i]; p.used {
-			if only != nil {
-				return
-			}
-			only = p
+		p := &s.places[i]
+		switch {
+		case !p.used:
+		case only == nil:
+			only, deaf = p, p.deaf
+		default:
+			deaf = overlap(deaf, p.deaf)
 		}
 	}
-	if only == nil {
-		return
-	}
-	for _, d := range only.deaf {
+	for _, d := range deaf {
 		from, to := d.from+edge, min(d.to, until)-edge
 		for _, a := range s.answers {
 			if a.from >= from && a.to <= to {
@@ -141,6 +144,52 @@ func (s *Score) hypocritesLocked(until int64) {
 			}
 		}
 	}
+}
+
+// Stopped says that the gateway was stopped, or restarted, so that its sources may be deaf between two instants. Once it was said, deaf times
+// elsewhere are counted.
+func (s *Score) Stopped(from, to time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops = append(s.stops, interval{nanos(from), nanos(to)})
+}
+
+// unaskedLocked counts the deaf times for which nobody stopped the gateway.
+func (s *Score) unaskedLocked(until int64) {
+	for i := range s.places {
+		p := &s.places[i]
+		if !p.used || len(s.stops) == 0 {
+			continue
+		}
+		for _, d := range p.deaf {
+			d.to = min(d.to, until)
+			within := func(stop interval) bool { return d.from >= stop.from && d.to <= stop.to }
+			if d.to <= s.began || slices.ContainsFunc(s.stops, within) {
+				continue
+			}
+			s.report.DeafUnasked.add(1, func() Example {
+				return Example{
+					Device: "source " + p.name, Number: -1, URL: s.gateways[p.url].url, Done: "nobody stopped the gateway then",
+					Said: "deaf from " + clock(d.from) + " to " + clock(d.to), At: instant(d.to),
+				}
+			})
+		}
+	}
+}
+
+// overlap returns the times that are in both of two lists, each in order.
+func overlap(a, b []interval) (both []interval) {
+	for len(a) > 0 && len(b) > 0 {
+		if i := (interval{max(a[0].from, b[0].from), min(a[0].to, b[0].to)}); i.from < i.to {
+			both = append(both, i)
+		}
+		if a[0].to < b[0].to {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return both
 }
 
 // sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of the plan are heard.

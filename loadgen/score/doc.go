@@ -39,7 +39,7 @@
 //
 // # Cost
 //
-// Tables indexed by device number, without pointers: 16 bytes for each device, 28 for each gateway that spoke of it, 32 for an absence until
+// Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway that spoke of it, 32 for an absence until
 // it is over and judged, 24 for an offline verdict that waits for its truth,
 // until [Score.Settle].
 package score

@@ -189,14 +189,16 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
 	switch v.Kind {
 	case Offline:
-		t.state = absent
+		t.state, t.gone = absent, s.moment(v.when())
 		if r := reasonOf(v.Reason); r == closed || r == bye {
 			t.state = parted
 		}
 		return
 	case Online:
 		if t.state.away() && v.Seq != 0 {
-			s.claims.push(&s.devices[n].claims, v.claim(p, returned))
+			c := v.claim(p, returned)
+			c.ahead = micros(time.Duration(s.moment(v.when())-min(t.gone, s.moment(v.when()))) * time.Millisecond)
+			s.claims.push(&s.devices[n].claims, c)
 		}
 		t.since, t.state = s.moment(v.when()), present
 	case Late:

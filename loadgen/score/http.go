@@ -324,6 +324,7 @@ type cloudEvent struct {
 		Reason       string    `json:"reason"`
 		Source       string    `json:"source"`
 		Deadline     time.Time `json:"deadline"`
+		LastSeen     time.Time `json:"last_seen"`
 		HeardSilence float64   `json:"heard_silence_ms"`
 		Timeout      float64   `json:"timeout_ms"`
 		Deaf         float64   `json:"deaf_ms"`
@@ -345,7 +346,7 @@ func parse(m message) (Verdict, bool, error) {
 	}
 	v := Verdict{
 		ID: c.ID, Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,
-		Offset: c.Data.Offset, Time: c.Time, Deadline: c.Data.Deadline, HeardSilence: millis(c.Data.HeardSilence),
+		Offset: c.Data.Offset, Time: c.Time, Deadline: c.Data.Deadline, LastSeen: c.Data.LastSeen, HeardSilence: millis(c.Data.HeardSilence),
 		Timeout: millis(c.Data.Timeout), Deaf: millis(c.Data.Deaf),
 	}
 	switch {

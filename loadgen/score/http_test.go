@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 	}
 	want := score.Verdict{
 		ID: "d-0:7", Source: "line", Device: "d-0", Kind: score.Offline, Reason: "silence", Seq: 7, Epoch: 3, Offset: 9,
-		Time: v.Time, Deadline: v.Deadline, HeardSilence: 10000500 * time.Microsecond, Timeout: 10 * time.Second,
+		Time: v.Time, Deadline: v.Deadline, LastSeen: v.LastSeen, HeardSilence: 10000500 * time.Microsecond, Timeout: 10 * time.Second,
 	}
 	if v != want || !v.Time.Equal(time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)) || !v.Deadline.Equal(time.Date(2026, 1, 2, 3, 4, 5, 1e8, time.UTC)) {
 		t.Errorf("Parse = %+v, want %+v", v, want)

@@ -12,7 +12,9 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	t := s.terms
 	t.clock = s.errorLocked(c)
 	for a := range s.absences.all(s.devices[n].absences) {
-		away := a.back != 0 && s.elsewhereLocked(n, a, s.places[c.place].url)
+		p := &s.places[c.place]
+		t.deafened = p.awake(a.at, c.deadline()) < c.deadline()-a.at
+		away := a.back != 0 && s.elsewhereLocked(n, a, p.url)
 		if f := a.fit(c, away, &t); f > how {
 			best, how = a, f
 		}
@@ -220,6 +222,7 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 		}
 		return
 	}
+	s.ghostLocked(n, now)
 	for t := range s.tracks.all(d.tracks) {
 		if !t.state.away() {
 			return
@@ -237,6 +240,27 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 		e.Said, e.At = "still offline at "+clock(now), instant(now)
 		return e
 	})
+}
+
+// ghostLocked counts a device that is gone for good, had its verdict, and is held for present after that.
+func (s *Score) ghostLocked(n int, now int64) {
+	d := &s.devices[n]
+	for t := range s.tracks.all(d.tracks) {
+		if !t.state.here() || t.gone == 0 {
+			return
+		}
+	}
+	for a := range s.absences.all(d.absences) {
+		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) {
+			continue
+		}
+		s.report.FalseOnline.add(1, func() Example {
+			e := s.exampleLocked(n, a, nil)
+			e.Said, e.At = "still online at "+clock(now), instant(now)
+			return e
+		})
+		return
+	}
 }
 
 // caseLocked describes a claim and the absence that it may be about, or nil.

@@ -6,6 +6,7 @@ type track struct {
 	seen  uint32 // bit i: number top-1-i was there
 	epoch uint32 // the highest so far, its low bits
 	since uint32 // when the device came online there, in milliseconds of the score
+	gone  uint32 // when it went offline there, likewise
 	at    uint32 // the time of the latest event, likewise
 	next  uint32
 	place uint16 // the latest source that it was heard at

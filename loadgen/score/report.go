@@ -62,6 +62,8 @@ type Report struct {
 	LogOrder Figure `json:"log_order"`
 	// DeafAnswered are times for which a source says that it was deaf, although the gateway answered. That is known at the end only.
 	DeafAnswered Figure `json:"deaf_answered"`
+	// DeafUnasked are times for which a source was deaf, and not where the gateway was stopped, see [Score.Stopped].
+	DeafUnasked Figure `json:"deaf_unasked"`
 	// Not mistakes by themselves: OtherTimeout are verdicts by another timeout than the plan's; Strangers are events of devices that are not
 	// in the plan.
 	OtherTimeout Figure `json:"other_timeout"`
@@ -131,7 +133,7 @@ func (r *Report) figures() []*Figure {
 	return []*Figure{
 		&r.FalseOffline, &r.Early, &r.Replaced, &r.Overtaken, &r.MissedOffline, &r.WrongReason, &r.Order, &r.Gaps, &r.Duplicates, &r.NeverOnline,
 		&r.Stuck, &r.FalseOnline, &r.Late, &r.Future, &r.Backwards, &r.Contradictions, &r.Lacking, &r.Forgotten, &r.LogGaps, &r.LogOrder,
-		&r.DeafAnswered, &r.OtherTimeout, &r.Strangers,
+		&r.DeafAnswered, &r.DeafUnasked, &r.OtherTimeout, &r.Strangers,
 	}
 }
 
@@ -205,7 +207,7 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 // Limits says what a report may have to pass. -1 lets anything pass.
 type Limits struct {
 	FalseOffline, MissedOffline, WrongReason, Gaps, Order, Duplicates, NeverOnline, Stuck, FalseOnline, Late int
-	Future, Backwards, Contradictions, Lacking, Forgotten, LogGaps, LogOrder, DeafAnswered                   int
+	Future, Backwards, Contradictions, Lacking, Forgotten, LogGaps, LogOrder, DeafAnswered, DeafUnasked      int
 	// Deaf is for how long sources may be deaf altogether; none may be so at the end.
 	Deaf time.Duration
 	// LatencyP99 is the longest that the 99th percentile of Told may be; 0: not checked.
@@ -232,11 +234,12 @@ func (l Limits) Check(r Report) []string {
 		{"verdict or return told late", "verdicts or returns told late", l.Late, r.Late},
 		{"event from the future", "events from the future", l.Future, r.Future},
 		{"event whose time goes back", "events whose time goes back", l.Backwards, r.Backwards},
-		{"event that contradicts what was said before", "events that contradict what was said before", l.Contradictions, r.Contradictions},
+		{"event that contradicts itself or the one before", "events that contradict themselves or the ones before", l.Contradictions, r.Contradictions},
 		{"incomplete event", "incomplete events", l.Lacking, r.Lacking},
 		{"device forgotten", "devices forgotten", l.Forgotten, r.Forgotten},
 		{"place missing in the log", "places missing in the log", l.LogGaps, r.LogGaps},
 		{"place of the log told again", "places of the log told again", l.LogOrder, r.LogOrder},
+		{"time deaf although nobody stopped it", "times deaf although nobody stopped it", l.DeafUnasked, r.DeafUnasked},
 		{"time deaf while it answered", "times deaf while it answered", l.DeafAnswered, r.DeafAnswered},
 	} {
 		if c.most < 0 || c.found.Count <= uint64(c.most) {

@@ -90,6 +90,7 @@ type Score struct {
 	unknown  []blank
 	began    int64      // when the first stream was there
 	answers  []interval // in which the gateway answered the fleet, oldest first
+	stops    []interval // in which somebody stopped the gateway
 	report   Report
 }
 
@@ -288,6 +289,7 @@ func (s *Score) Finish(now time.Time) Report {
 	defer s.mu.Unlock()
 	s.settleLocked(nanos(now), true)
 	s.hypocritesLocked(nanos(now))
+	s.unaskedLocked(nanos(now))
 	return s.reportLocked()
 }
 

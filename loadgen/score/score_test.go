@@ -104,6 +104,7 @@ func found(r score.Report) count {
 		"timeout": r.OtherTimeout.Count, "strangers": r.Strangers.Count, "false online": r.FalseOnline.Count, "late": r.Late.Count,
 		"future": r.Future.Count, "backwards": r.Backwards.Count, "contradictions": r.Contradictions.Count, "lacking": r.Lacking.Count,
 		"forgotten": r.Forgotten.Count, "log gaps": r.LogGaps.Count, "log order": r.LogOrder.Count, "deaf answered": r.DeafAnswered.Count,
+		"deaf unasked": r.DeafUnasked.Count,
 	} {
 		if n > 0 {
 			c[name] = n
@@ -635,13 +636,13 @@ func TestLimits(t *testing.T) {
 	lax := score.Limits{
 		FalseOffline: -1, MissedOffline: -1, WrongReason: -1, Gaps: -1, Order: -1, Duplicates: -1, NeverOnline: -1, Stuck: -1,
 		FalseOnline: -1, Late: -1, Future: -1, Backwards: -1, Contradictions: -1, Lacking: -1, Forgotten: -1, LogGaps: -1, LogOrder: -1,
-		DeafAnswered: -1, Deaf: -1,
+		DeafAnswered: -1, DeafUnasked: -1, Deaf: -1,
 	}
 	bad := score.Report{
 		Verdicts: 1, FalseOffline: figure, MissedOffline: figure, WrongReason: figure, Gaps: figure, Order: figure, Duplicates: figure,
 		NeverOnline: figure, Stuck: figure, Told: score.Latency{Count: 1, P99: time.Second}, Deaf: 1, DeafFor: time.Minute, StillDeaf: []string{"line"}, Waiting: 3,
 		FalseOnline: figure, Late: figure, Future: figure, Backwards: figure, Contradictions: figure, Lacking: figure, Forgotten: figure,
-		LogGaps: figure, LogOrder: figure, DeafAnswered: figure,
+		LogGaps: figure, LogOrder: figure, DeafAnswered: figure, DeafUnasked: figure,
 	}
 	quiet := bad
 	quiet.StillDeaf, quiet.Waiting = nil, 0
@@ -655,7 +656,7 @@ func TestLimits(t *testing.T) {
 		{"all", score.Limits{LatencyP99: time.Millisecond}, bad, []string{
 			"2 false offlines, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
 			"out of order", "duplicates", "never online", "still offline", "false onlines", "late", "future", "goes back", "contradict", "incomplete",
-			"forgotten", "missing in the log", "told again", "deaf while it answered", "deaf at the end: the source line", "deaf for 1m0s in all",
+			"forgotten", "missing in the log", "told again", "nobody stopped it", "deaf while it answered", "deaf at the end: the source line", "deaf for 1m0s in all",
 			"within 1s after their deadline, at most 1ms", "3 verdicts could not be judged",
 		}},
 		{"nothing checked", lax, quiet, nil},

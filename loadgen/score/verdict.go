@@ -64,6 +64,7 @@ type Verdict struct {
 	Full bool
 	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had listened to the device's silence.
 	Deadline              time.Time
+	LastSeen              time.Time // when the gateway heard the device last, by its own clock, as Time
 	HeardSilence, Timeout time.Duration
 	Deaf                  time.Duration // of SourceHeard, and of SourceDeaf if it is over already
 	// Retained says that it tells what was so before, and not when it came to be.
