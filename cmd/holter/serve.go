@@ -60,8 +60,12 @@ func serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 		return err
 	}
 	err := s.run(ctx)
-	s.log.Info("holter has stopped", "error", err)
-	return err
+	if err != nil {
+		s.log.Error("holter has stopped", "error", err)
+		return err
+	}
+	s.log.Info("holter has stopped")
+	return nil
 }
 
 // build makes the parts and binds the addresses; nothing runs yet.
