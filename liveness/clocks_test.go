@@ -2,6 +2,7 @@ package liveness_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -200,4 +201,77 @@ func TestClocksDoNotMatter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A device that says hello, reports a failure, or is heard at another source while the sink is too slow is told busy, and counts as heard.
+func TestBusyCounts(t *testing.T) {
+	for _, by := range []string{"beat elsewhere", "hello elsewhere", "hello", "failure", "failure in its session"} {
+		t.Run(by, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := &gate{newLog(t, 0), make(chan struct{})}
+				close(sink.open)
+				r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := start(t, r)
+				defer stop()
+				f := &clocks{sink: sink, registry: r}
+				for i, name := range []string{"a", "b"} {
+					if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.pass(1)
+				a, b, session := f.sources[0], f.sources[1], new(liveness.Session)
+				now := func(s *liveness.Source) time.Duration { return s.Time(time.Now()) }
+				if _, err = a.Open(session, "x", liveness.Hello{}, nil, now(a)); err != nil {
+					t.Fatal(err)
+				}
+				if by != "failure in its session" {
+					session.Close(now(a), liveness.Closed)
+					if _, err = a.Beat("x", liveness.Policy{}, now(a)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				synctest.Wait()
+				sink.open = make(chan struct{})
+				for i := range 40 {
+					for a.Fail("noise", now(a), "n") == nil { // until it is busy
+					}
+					switch by {
+					case "beat elsewhere":
+						_, err = b.Beat("x", liveness.Policy{}, now(b))
+					case "hello elsewhere":
+						_, err = b.Open(new(liveness.Session), "x", liveness.Hello{}, nil, now(b))
+					case "hello":
+						_, err = a.Open(new(liveness.Session), "x", liveness.Hello{Epoch: 7}, nil, now(a))
+					case "failure":
+						err = a.Fail("x", now(a), "hot")
+					case "failure in its session":
+						err = session.Fail(now(a), "hot")
+					}
+					if !errors.Is(err, liveness.ErrBusy) {
+						t.Fatalf("try %d: %v, want ErrBusy", i, err)
+					}
+					f.pass(1)
+					if i%2 == 1 {
+						sink.open <- struct{}{} // it is slow, not stalled
+					}
+					synctest.Wait()
+				}
+				close(sink.open)
+				f.pass(3)
+				events, err := sink.Read(nil, 0, 1<<20)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range events {
+					if e.Subject == "x" && e.Type == liveness.DeviceOffline {
+						t.Errorf("it is judged offline after a silence of %g units, though it spoke in each", inUnits(e.HeardSilence))
+					}
+				}
+			})
+		})
+	}
 }

@@ -7,7 +7,8 @@ import (
 
 // Beat is a heartbeat of a device that has no session, for instance one that is heard by HTTP. It makes the device if it is new. announced
 // is the policy that came with it; the zero Policy leaves what was announced before. The heartbeat of a device that has a session open at
-// another source counts there. Errors: ErrInvalidID, ErrFull, ErrBusy, a bad policy; then nothing has changed. It takes a lock.
+// another source counts there. Errors: ErrInvalidID, ErrFull, a bad policy; then nothing has changed; ErrBusy: then the device counts as heard, no
+// more. It takes a lock.
 func (s *Source) Beat(id string, announced Policy, now time.Duration) (Welcome, error) {
 	var welcome Welcome
 	err := s.apply(id, announced, signal{now: now}, func(d *device) { welcome = d.welcomeLocked() })

@@ -25,7 +25,8 @@ var (
 	ErrFull = errors.New("liveness: registry is full")
 	// ErrClosed is returned by AddSource once the registry's Run has ended.
 	ErrClosed = errors.New("liveness: registry is closed")
-	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the sink. Nothing has changed; try later.
+	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the sink. A device that is known, and whose word it was,
+	// counts as heard; nothing else has changed. Try later.
 	ErrBusy = errors.New("liveness: too many events wait for the sink")
 	// ErrReplaced is returned for a session that is not its device's any more.
 	ErrReplaced = errors.New("liveness: the session was replaced or has ended")

@@ -73,13 +73,10 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
 	err = s.applyLocked(sh, d, signal{now: now, announced: &h.Announced, epoch: h.Epoch, opens: session, peer: peer}, nil)
-	switch {
-	case err == nil:
-		return d.welcomeLocked(), nil
-	case d.source == s:
-		_ = s.applyLocked(sh, d, signal{now: now}, nil) // nobody need be told of this
+	if err != nil {
+		return Welcome{}, err
 	}
-	return Welcome{}, err
+	return d.welcomeLocked(), nil
 }
 
 // meet finds the device with an id, or makes it, and locks its shard unless it fails. For one that was never seen it has asked whether there is

@@ -29,7 +29,7 @@ const (
 )
 
 // applyLocked applies a signal to a device that goes by the clock of a source, which it comes over to if it had another. look, unless it is
-// nil, sees the device afterwards. Errors: [ErrBusy]; then nothing has changed.
+// nil, sees the device afterwards. Errors: [ErrBusy]; then nothing has changed, but that it was heard if it was it that spoke.
 func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*device)) error {
 	r := s.registry
 	if sig.kind == heartbeat && sig.announced == nil && !sig.end && sig.opens == nil && d.source == s && sig.epoch <= d.epoch && d.touched &&
@@ -54,6 +54,9 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 	if notable && d.state != NeverSeen && r.outbox.busy() { // room for one that is new was asked for when it was made
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {
+			if sig.kind != hangup && sig.kind != retained {
+				d.noteLocked(sh, s, sig.now)
+			}
 			return ErrBusy
 		}
 		c = change{next: deferred}
@@ -82,6 +85,18 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 	}
 	d.show(look)
 	return nil
+}
+
+// noteLocked notes that a device was heard by a source that was told busy. It counts where the device is waited for; nobody need be told of it.
+func (d *device) noteLocked(sh *deviceShard, by *Source, now time.Duration) {
+	s := d.source
+	if s == nil {
+		return
+	}
+	if s != by {
+		now = s.Time(time.Now())
+	}
+	_ = s.applyLocked(sh, d, signal{now: now}, nil) // never busy: it is where the device is
 }
 
 // change is what a signal does to a device.
