@@ -237,7 +237,8 @@ func TestBusyCounts(t *testing.T) {
 				synctest.Wait()
 				sink.open = make(chan struct{})
 				for i := range 40 {
-					for a.Fail("noise", now(a), "n") == nil { // until it is busy
+					for full := error(nil); full == nil; { // until it is busy
+						full = a.Fail("noise", now(a), "n")
 					}
 					switch by {
 					case "beat elsewhere":
