@@ -174,7 +174,7 @@ func deafCases() []lieCase {
 		}}},
 		{name: "deaf at a source that devices are moved to", names: []string{"deaf at the end"}, lie: lie{
 			blind: never, each: func(g *liar, now time.Time) {
-				if g.since() > time.Second && g.once("void") {
+				if g.since() > 4*time.Second && g.once("void") { // everybody has heard it by then that listens
 					g.write(saying{kind: "source.deaf", source: "void", at: now, seq: 1})
 					for id := range g.tenants {
 						g.say(id, "device.changed", "", time.Time{})

@@ -26,10 +26,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dial connects a client that ends with the test.
+// dial connects a client that ends with the test: it does not connect again, which it would be at for a second after it was told to end.
 func dial(t *testing.T, opt *mqtt.ClientOptions) mqtt.Client {
 	t.Helper()
-	c := mqtt.NewClient(opt)
+	c := mqtt.NewClient(opt.SetAutoReconnect(false))
 	if token := c.Connect(); !token.WaitTimeout(20*time.Second) || token.Error() != nil {
 		t.Fatalf("connect to %v: %v", opt.Servers, token.Error())
 	}
@@ -93,13 +93,13 @@ func TestListeners(t *testing.T) {
 
 func TestPersistence(t *testing.T) {
 	s := testmqtt.Mosquitto(t, testmqtt.Options{Persistence: true})
-	c := dial(t, mqtt.NewClientOptions().AddBroker(s.URL()).SetAutoReconnect(false))
+	c := dial(t, mqtt.NewClientOptions().AddBroker(s.URL()))
 	if token := c.Publish("kept", 1, true, "yes"); token.Wait() && token.Error() != nil {
 		t.Fatal(token.Error())
 	}
 	s.Shutdown()
 	s.Restart()
-	c = dial(t, mqtt.NewClientOptions().AddBroker(s.URL()).SetAutoReconnect(false))
+	c = dial(t, mqtt.NewClientOptions().AddBroker(s.URL()))
 	got := make(chan string, 1)
 	c.Subscribe("kept", 1, func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) })
 	if p := <-got; p != "yes" {
@@ -260,7 +260,7 @@ func isTimeout(err error) bool {
 
 func TestFleet(t *testing.T) {
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
-	c := dial(t, mqtt.NewClientOptions().AddBroker(s.URL()).SetAutoReconnect(false))
+	c := dial(t, mqtt.NewClientOptions().AddBroker(s.URL()))
 	var beats, wills atomic.Int64
 	c.Subscribe("fleet/+/beat", 0, func(mqtt.Client, mqtt.Message) { beats.Add(1) }).Wait()
 	c.Subscribe("fleet/+/status", 1, func(_ mqtt.Client, m mqtt.Message) {
