@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/png"
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
@@ -97,6 +98,10 @@ func (b *bench) play(ctx context.Context, s scenario) (_ *result, err error) {
 	if err := readFinal(filepath.Join(out, "report.json"), &r.final); err != nil {
 		return nil, fmt.Errorf("holter loadgen ended with status %d and left no report: %w", generator.ExitCode(), err)
 	}
+	if b.pictures != "" {
+		_, err := png.WriteFiles(out, &r.final)
+		r.failed = errors.Join(r.failed, err)
+	}
 	r.generator = generator.UserTime() + generator.SystemTime()
 	if r.failed == nil && generator.ExitCode() != 0 && r.final.Outcome.Passed {
 		r.failed = fmt.Errorf("holter loadgen ended with status %d", generator.ExitCode())
@@ -135,9 +140,6 @@ func (b *bench) lookEvery() time.Duration {
 // arguments is the generator's command line.
 func (b *bench) arguments(s scenario, all servers, out string) []string {
 	args := b.common(s, out)
-	if b.pictures != "" {
-		args = append(args, "--png")
-	}
 	args = append(args, "--on-signal", fmt.Sprintf("kill -%d %d", restartSignal, os.Getpid()))
 	if s.p99 > 0 {
 		args = append(args, "--max-latency-p99", s.p99.String())

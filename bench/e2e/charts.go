@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// chart is a picture that holter loadgen draws of a run.
+// chart is a picture of a run, drawn by package png.
 type chart struct{ scenario, name, title string }
 
 // shown are the charts of a section.

@@ -19,7 +19,6 @@ import (
 	"github.com/holter-iot/holter/loadgen"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
-	"github.com/holter-iot/holter/loadgen/report/png"
 	"github.com/holter-iot/holter/loadgen/scenario"
 	"github.com/holter-iot/holter/loadgen/score"
 )
@@ -58,7 +57,6 @@ type loadgenCommand struct {
 	ClockSkew *time.Duration `placeholder:"TIME" help:"How far the clock that verdicts are stamped with is ahead of the one here; behind if negative. Default: it is measured."`
 
 	Report   string `placeholder:"DIR" help:"Write report.json, report.html and summary.txt there."`
-	PNG      bool   `name:"png" help:"With --report: the charts as pictures, too."`
 	JSON     bool   `name:"json" help:"One JSON object a line: each second, and at the end the result."`
 	Workers  int    `placeholder:"N" help:"How many processes share the fleet. Default: as many as the limit on open files asks for."`
 	Pipeline int    `placeholder:"N" help:"How many heartbeats a device sends together. Default: 1."`
@@ -238,10 +236,6 @@ func (c *loadgenCommand) write(f *report.Final, stderr io.Writer) error {
 		return nil
 	}
 	files, err := report.WriteFiles(c.Report, f)
-	if c.PNG {
-		pictures, more := png.WriteFiles(c.Report, f)
-		files, err = append(files, pictures...), errors.Join(err, more)
-	}
 	if len(files) > 0 {
 		_, _ = fmt.Fprintf(stderr, "wrote %s\n", strings.Join(files, ", "))
 	}

@@ -83,7 +83,7 @@ func TestHelp(t *testing.T) {
 		}},
 		{[]string{"loadgen", "--help"}, []string{
 			"Usage: holter loadgen", "Examples:", "--target", "--connections", "--scenario", "--interval", "--duration", "--protocol", "--ramp", "--source",
-			"--verify", "$HOLTER_API_TOKEN", "--report", "--json", "--png", "--max-false-offline", "--max-missed-offline", "--max-latency-p99", "--max-deaf", "--clock-skew",
+			"--verify", "$HOLTER_API_TOKEN", "--report", "--json", "--max-false-offline", "--max-missed-offline", "--max-latency-p99", "--max-deaf", "--clock-skew",
 			"--timeout", "--grace", "--token", "$HOLTER_TOKEN", "--user", "--seed", "--id-format", "--group-size", "--workers",
 			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
 		}},

@@ -1,4 +1,4 @@
-// Package png draws the charts of a report as pictures. It stands apart from package report because of the libraries that it links.
+// Package png draws the charts of a load generator's report as pictures.
 package png
 
 import (

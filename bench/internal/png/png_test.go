@@ -15,8 +15,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/holter-iot/holter/bench/internal/png"
 	"github.com/holter-iot/holter/loadgen/report"
-	"github.com/holter-iot/holter/loadgen/report/png"
 )
 
 var keep = flag.String("keep", "", "a directory to leave pictures in, to look at")
