@@ -70,7 +70,7 @@ func (l *slowListener) Accept() (net.Conn, error) {
 // TestNoneOvertakesTheAccepted: a connection that waited is waited for also while the kernel does not hold it any more and the gateway does
 // not have it yet.
 func TestNoneOvertakesTheAccepted(t *testing.T) {
-	secure := &tls.Config{Certificates: []tls.Certificate{testcert.New(t).Issue(t, testcert.Ask{Name: "gateway"})}} //nolint:gosec // the default is meant
+	secure := &tls.Config{Certificates: []tls.Certificate{testcert.New(t).Issue(t, testcert.Ask{Name: "gateway"})}}
 	for name, at := range map[string]Listener{
 		"tcp": {Address: "127.0.0.1:0"},
 		"tls": {Address: "127.0.0.1:0", TLS: secure},

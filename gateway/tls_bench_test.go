@@ -244,7 +244,7 @@ func startBenchWith(b *testing.B, secure, rsa bool, cfg gateway.Config) *bench {
 	ca := testcert.New(b)
 	l, file := gateway.At("127.0.0.1:0")[0], ""
 	if secure {
-		l.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(b, testcert.Ask{Name: "gateway", RSA: rsa})}} //nolint:gosec // the default is meant
+		l.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(b, testcert.Ask{Name: "gateway", RSA: rsa})}}
 		file = testcert.Write(b, b.TempDir(), "ca.pem", ca.PEM())
 	}
 	cfg.Listen, cfg.Logger = []gateway.Listener{l}, slog.New(slog.DiscardHandler)

@@ -793,7 +793,7 @@ func TestBadTLSConfig(t *testing.T) {
 		l    gateway.Listener
 		want string
 	}{
-		{"no certificate", gateway.Listener{TLS: &tls.Config{}}, "TLS has no certificate"}, //nolint:gosec // refused
+		{"no certificate", gateway.Listener{TLS: &tls.Config{}}, "TLS has no certificate"},
 		{"old version", gateway.Listener{TLS: old}, "TLS.MinVersion is TLS 1.1"},
 		{"datagrams", gateway.Listener{TLS: k.server, Packets: true}, "Packets goes without TLS"},
 		{"no network", gateway.Listener{Proxies: make([]netip.Prefix, 1)}, "Proxies has invalid Prefix"},

@@ -49,7 +49,7 @@ func (s salt) filter(known []place, size int) []unix.SockFilter {
 	program = append(program, tree(words, 0)...)
 	for i := range program {
 		if program[i].Code == unix.BPF_JMP|unix.BPF_JA && program[i].K == atEnd {
-			program[i].K = uint32(len(program) - i - 1) //nolint:gosec // it is short
+			program[i].K = uint32(len(program) - i - 1)
 		}
 	}
 	return append(program,
@@ -89,12 +89,12 @@ func (s salt) hashing() []unix.SockFilter {
 			op(unix.BPF_ALU|unix.BPF_XOR|unix.BPF_X, 0),
 		)
 	}
-	v4 = append(v4, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(v6)))) //nolint:gosec // it is short
+	v4 = append(v4, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(v6))))
 	program := []unix.SockFilter{
 		op(unix.BPF_LD|unix.BPF_B|unix.BPF_ABS, networkHeader),
 		op(unix.BPF_ST, 0),
 		op(alu|unix.BPF_RSH, 4),
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(v4)), K: 6}, //nolint:gosec // it is short
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(v4)), K: 6}, // it is short
 	}
 	program = append(append(program, v4...), v6...)
 	return append(program,
@@ -116,12 +116,12 @@ func tree(words []uint32, first uint32) []unix.SockFilter {
 		return []unix.SockFilter{op(unix.BPF_LD|unix.BPF_IMM, words[0]), op(unix.BPF_JMP|unix.BPF_JA, atEnd)}
 	}
 	half := len(words) / 2
-	middle := first + uint32(half) //nolint:gosec // there are few words
+	middle := first + uint32(half)
 	left, right := tree(words[:half], first), tree(words[half:], middle)
-	node := []unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jt: uint8(min(len(left), math.MaxUint8)), K: middle}} //nolint:gosec // bounded
-	if len(left) > math.MaxUint8 {                                                                                                   // too far for anything but a jump without a condition
+	node := []unix.SockFilter{{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jt: uint8(min(len(left), math.MaxUint8)), K: middle}}
+	if len(left) > math.MaxUint8 { // too far for anything but a jump without a condition
 		node[0].Jt, node[0].Jf = 0, 1
-		node = append(node, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(left)))) //nolint:gosec // it is short
+		node = append(node, op(unix.BPF_JMP|unix.BPF_JA, uint32(len(left))))
 	}
 	return append(append(node, left...), right...)
 }

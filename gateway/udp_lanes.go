@@ -88,7 +88,7 @@ func newLane(ctx context.Context, first syscall.RawConn, address string) (*net.U
 
 // attach gives the group of sockets that one belongs to a filter, which returns the index of the socket that gets a datagram.
 func attach(c syscall.RawConn, filter []unix.SockFilter) error {
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]} //nolint:gosec // a filter has 4,096 instructions at most
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]} // a filter has 4,096 instructions at most
 	var failed error
 	err := c.Control(func(fd uintptr) {
 		failed = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF, &program)

@@ -230,7 +230,7 @@ func TestServeTLS(t *testing.T) {
 	if answer.StatusCode != 200 || answer.TLS.Version < tls.VersionTLS12 || answer.ProtoMajor != 1 {
 		t.Errorf("%s %x %s", answer.Status, answer.TLS.Version, answer.Proto)
 	}
-	if _, err := get(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // to see it refused
+	if _, err := get(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil { // to see it refused
 		t.Error("TLS 1.1 is spoken")
 	}
 	if status, _ := s.send(t, "GET /healthz HTTP/1.1\r\nHost: holter\r\n\r\n"); status != 400 {

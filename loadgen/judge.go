@@ -67,7 +67,7 @@ func DefaultLimits(p *plan.Plan) score.Limits {
 // be followed.
 func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	if len(cfg.Followers) == 0 {
-		return nil, nil //nolint:nilnil // says what it is
+		return nil, nil
 	}
 	s, err := score.New(cfg.Plan, score.Options{})
 	if err != nil {

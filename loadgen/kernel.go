@@ -79,7 +79,7 @@ const droppedPackets = "softnet drops"
 // ports returns the range that ports are chosen from for connections.
 func (k kernel) ports() (first, last int) {
 	if all := k.numbers("proc/sys/net/ipv4/ip_local_port_range"); len(all) == 2 && all[0] <= all[1] && all[1] < 1<<16 {
-		return int(all[0]), int(all[1]) //nolint:gosec // small
+		return int(all[0]), int(all[1])
 	}
 	return 32768, 60999
 }
@@ -91,13 +91,13 @@ func files() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 1024
 	}
-	return int(min(uint64(limit.Max), many)) //nolint:gosec,unconvert // at most many; the type differs between systems
+	return int(min(uint64(limit.Max), many)) //nolint:unconvert // at most many; the type differs between systems
 }
 
 // usage returns this process's resident memory in bytes, and the time that it has computed.
 func usage() (memory uint64, cpu time.Duration) {
 	if all := (kernel{"/"}).numbers("proc/self/statm"); len(all) > 1 {
-		memory = all[1] * uint64(os.Getpagesize()) //nolint:gosec // positive
+		memory = all[1] * uint64(os.Getpagesize())
 	}
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {

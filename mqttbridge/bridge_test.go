@@ -289,7 +289,7 @@ func TestRenamed(t *testing.T) {
 	}, func(r *liveness.Registry) error {
 		err := r.RestoreSource(liveness.SourceRecord{Name: "old", Listened: listened, At: began.Add(-time.Second)})
 		for i, d := range devices {
-			d.Num, d.Source, d.Seq, d.Since = uint32(i+1), "old", 1, began.Add(-time.Minute) //nolint:gosec // a few
+			d.Num, d.Source, d.Seq, d.Since = uint32(i+1), "old", 1, began.Add(-time.Minute)
 			d.Announced.Timeout = timeout
 			err = errors.Join(err, r.Restore(d))
 		}

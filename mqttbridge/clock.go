@@ -63,7 +63,7 @@ type mark struct {
 }
 
 func newClock(registry *liveness.Registry, cfg *Config) (*clock, error) {
-	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear), number: rand.Uint64()} //nolint:gosec // no secret
+	c := &clock{registry: registry, config: cfg, returned: make(chan struct{}, 1), gateways: make(map[string]*ear), number: rand.Uint64()} // no secret
 	main, err := c.add(cfg.Name, "")
 	c.main = main
 	return c, err

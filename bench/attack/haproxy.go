@@ -101,7 +101,7 @@ func behindHAProxy(ctx context.Context, o *options, dir string, log io.Writer) (
 	version, err := exec.CommandContext(ctx, "haproxy", "-v").Output()
 	if err != nil {
 		_, _ = fmt.Fprintln(log, "haproxy is missing; it is left out:", err)
-		return nil, nil //nolint:nilnil // it is no error, and there is nothing
+		return nil, nil // it is no error, and there is nothing
 	}
 	dir, err = os.MkdirTemp(dir, "haproxy-")
 	if err != nil {

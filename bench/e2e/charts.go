@@ -47,7 +47,7 @@ func (b *bench) charts(results []*result) (string, error) {
 			}
 			name := "e2e-" + r.name + "-" + c.name + ".png"
 			if err == nil {
-				err = os.WriteFile(filepath.Join(b.pictures, name), picture, 0o644) //nolint:gosec // a picture for everybody
+				err = os.WriteFile(filepath.Join(b.pictures, name), picture, 0o644)
 			}
 			if err != nil {
 				return "", err

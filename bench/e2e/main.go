@@ -214,5 +214,5 @@ func openFiles() int {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return most
 	}
-	return int(min(limit.Max, most)) //nolint:gosec // at most 1<<20
+	return int(min(limit.Max, most))
 }

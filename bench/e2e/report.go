@@ -47,7 +47,7 @@ servers, generator and both ends of each connection, is on one machine, and ever
 	w.WriteString("| scenario | servers | each connection | generator | each connection | whole machine, each connection | servers' CPU | generator's | cores busy |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, r := range results {
-		each := func(bytes uint64) string { return figures.Grouped(bytes/uint64(b.connections)) + " B" } //nolint:gosec // positive
+		each := func(bytes uint64) string { return figures.Grouped(bytes/uint64(b.connections)) + " B" }
 		memory := r.generatorMemory()
 		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s | %s | %.2f of %d |\n", r.name, mega(r.usage.servers), each(r.usage.servers), mega(memory), each(memory),
 			each(r.usage.machine), duration(r.usage.cpu), duration(r.generator), r.usage.busy.Seconds()/max(r.usage.elapsed.Seconds(), 0.001), runtime.NumCPU())

@@ -281,7 +281,7 @@ func (c *chat) turn(ctx context.Context) (n int, err error) {
 		if c.echo {
 			unit = len(c.messages[0])
 		}
-		c.answered = int(done-c.base) / unit //nolint:gosec // it only grows
+		c.answered = int(done-c.base) / unit // it only grows
 		return c.answered - before, errors.Join(err, ctx.Err())
 	}
 	events, err := c.client.wait(ctx, 0)

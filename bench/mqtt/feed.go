@@ -24,7 +24,7 @@ const (
 func prepare(devices int) [][]byte {
 	var stream [][]byte
 	var batch bytes.Buffer
-	for n, i := range rand.New(rand.NewPCG(1, 2)).Perm(devices) { //nolint:gosec // the same each time is the point
+	for n, i := range rand.New(rand.NewPCG(1, 2)).Perm(devices) { // the same each time is the point
 		p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 		p.TopicName = fmt.Sprintf("fleet/device-%06d/beat", i)
 		p.Payload = []byte(`{"uptime":86400}`)

@@ -250,7 +250,7 @@ func judgeLoadMemory(f loadFacts, l load) (limit, level) {
 }
 
 func several(n uint64, one, many string) string {
-	return plural(int(n), one, many) //nolint:gosec // connections are an int, too
+	return plural(int(n), one, many) // connections are an int, too
 }
 
 // worse is a level if something is wrong, else ok.

@@ -222,7 +222,7 @@ func TestKeyFile(t *testing.T) {
 	var log bytes.Buffer
 	open := filepath.Join(dir, "open")
 	write(t, open, strings.Repeat("0b", 32))
-	if err := os.Chmod(open, 0o644); err != nil { //nolint:gosec // to be warned of it
+	if err := os.Chmod(open, 0o644); err != nil { // to be warned of it
 		t.Fatal(err)
 	}
 	if _, err := guard.New(devices, guard.Config{KeyFile: open, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || !strings.Contains(log.String(), "others on this machine may read the key") {

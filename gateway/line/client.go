@@ -86,5 +86,5 @@ func parseNumber(text []byte) (uint32, bool) {
 		}
 		n = n*10 + uint64(c-'0')
 	}
-	return uint32(n), n <= 1<<32-1 //nolint:gosec // checked
+	return uint32(n), n <= 1<<32-1
 }

@@ -102,7 +102,7 @@ func (t table) violations(pkgs []pkg) []string {
 		from := t.part(p.path)
 		if from == "" {
 			found = append(found, fmt.Sprintf(
-				"package %s is not in the table: say in directions() and in .golangci.yml what it may import, and who may import it", p.path))
+				"package %s is not in the table: say in directions() what it may import, and who may import it", p.path))
 			continue
 		}
 		for _, imp := range p.imports {

@@ -12,8 +12,8 @@ import "slices"
 // folders that are parts themselves; within a part imports are free.
 type table map[string][]string
 
-// directions is the table of this module. The depguard rules in .golangci.yml
-// say the same while one types; change both together.
+// directions is the table of this module. What a part may import from outside
+// the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
 	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "store"})

@@ -81,7 +81,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	// The system kills the program when the thread is gone that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...) //nolint:gosec // who may say what to run is for the caller to know
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...) // who may say what to run is for the caller to know
 	cmd.Dir = c.Dir
 	cmd.Stdin = bytes.NewReader(c.Input)
 	out := beginning{most: c.Keep}

@@ -13,7 +13,7 @@ const canWait = true
 
 // pending reports whether something can be accepted from a listening socket at once, or an error can be had.
 func pending(fd uintptr) bool {
-	ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}} //nolint:gosec // descriptors are small
+	ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
 		n, err := unix.Poll(ask, 0)
 		if !errors.Is(err, unix.EINTR) {

@@ -17,7 +17,7 @@ type poller struct {
 func (p *poller) ask(descriptors []int) bool {
 	p.asked = p.asked[:0]
 	for _, fd := range descriptors {
-		p.asked = append(p.asked, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}) //nolint:gosec // descriptors are small
+		p.asked = append(p.asked, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
 	if len(p.asked) == 0 {
 		return false

@@ -32,7 +32,7 @@ func (w *watch) add(fd int) {
 	if w.ep == 0 {
 		return
 	}
-	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)} //nolint:gosec // descriptors are small
+	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 	if unix.EpollCtl(w.ep, unix.EPOLL_CTL_ADD, fd, &e) != nil {
 		w.end()
 	}

@@ -23,7 +23,7 @@ func (postgres) programs() []string { return []string{"postgres", "initdb"} }
 
 func (postgres) install(dir string, command func(string, ...string) *exec.Cmd) error {
 	file := filepath.Join(dir, "password")
-	if err := os.WriteFile(file, []byte(password+"\n"), 0o644); err != nil { //nolint:gosec // of a test's server
+	if err := os.WriteFile(file, []byte(password+"\n"), 0o644); err != nil { // of a test's server
 		return err
 	}
 	out, err := command("initdb", "--pgdata="+filepath.Join(dir, "data"), "--username="+user, "--pwfile="+file, "--auth=scram-sha-256",

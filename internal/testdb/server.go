@@ -91,7 +91,7 @@ func newServer(k kind) (*Server, error) {
 const nobody = 65534
 
 func (s *Server) prepare() error {
-	if err := os.Chmod(s.dir, 0o755); err != nil { //nolint:gosec // the servers' user has to get through
+	if err := os.Chmod(s.dir, 0o755); err != nil { // the servers' user has to get through
 		return err
 	}
 	for _, sub := range []string{"data", "run"} {

@@ -106,7 +106,7 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{cfg: cfg, byID: make(map[string]*device), dialing: make(chan struct{}, 64), ready: make(chan struct{})}
-	random := rand.New(rand.NewPCG(cfg.Seed, 1)) //nolint:gosec // the same each time is the point
+	random := rand.New(rand.NewPCG(cfg.Seed, 1)) // the same each time is the point
 	shared := make([]*link, min(cfg.Connections, cfg.Devices))
 	for i := range shared {
 		shared[i] = f.newLink(fmt.Sprintf("fleet-%d", i), nil)

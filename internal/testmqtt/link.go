@@ -69,7 +69,7 @@ func (l *link) run(ctx context.Context, start time.Time) {
 			l.beat(ctx, c, s)
 		}
 		retry := l.fleet.cfg.Retry
-		if !l.wait(ctx, retry/2+rand.N(retry)) { //nolint:gosec // jitter
+		if !l.wait(ctx, retry/2+rand.N(retry)) { // jitter
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func (l *link) greet(c net.Conn) error {
 	cfg := &l.fleet.cfg
 	c.SetDeadline(time.Now().Add(5 * time.Second))
 	hello := appendConnect(nil, connect{
-		id: l.id, keepAlive: uint16(cfg.KeepAlive / time.Second), user: cfg.User, password: cfg.Password, will: l.will, //nolint:gosec // tests use less
+		id: l.id, keepAlive: uint16(cfg.KeepAlive / time.Second), user: cfg.User, password: cfg.Password, will: l.will, // tests keep alive for less than 18 hours
 	})
 	if _, err := c.Write(hello); err != nil {
 		return err

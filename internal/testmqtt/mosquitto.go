@@ -274,7 +274,7 @@ func (s *Server) startOnce(ctx context.Context, fresh bool) error {
 	if err := s.configure(ctx, fresh); err != nil {
 		return fmt.Errorf("testmqtt: configure mosquitto: %w", err)
 	}
-	//nolint:contextcheck,gosec // it lives on, and runs what the test names
+	//nolint:contextcheck // it lives on, and runs what the test names
 	s.shell = exec.CommandContext(context.Background(), "/bin/sh", "-c", leash, "sh", s.path("log"), s.dir, s.program, "-c", s.path("mosquitto.conf"))
 	s.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is not for it
 	in, err := s.shell.StdinPipe()

@@ -69,7 +69,7 @@ func (d *Drive) beat(i int32, planned int64) {
 		d.full(i)
 		return
 	}
-	many := uint32(d.cfg.Pipeline) //nolint:gosec // checked
+	many := uint32(d.cfg.Pipeline)
 	d.out = d.out[:0]
 	for k := range many {
 		d.out = d.tongue.beat(d.out, d.number(i), v.sent+k)
@@ -120,10 +120,10 @@ func (d *Drive) flush(i int32) {
 	case err != nil:
 		d.lose(i, causeOf(err), closeSocket)
 	case n < len(data):
-		d.counts.bytesOut += uint64(n) //nolint:gosec // positive
+		d.counts.bytesOut += uint64(n)
 		d.unsent[v.fd] = data[n:]
 	default:
-		d.counts.bytesOut += uint64(n) //nolint:gosec // positive
+		d.counts.bytesOut += uint64(n)
 		delete(d.unsent, v.fd)
 		if v.state == open {
 			v.flags &^= blocked

@@ -63,7 +63,7 @@ func (d *Drive) set(i int32, s state) {
 // due makes device i due at an instant.
 func (d *Drive) due(i int32, at int64) {
 	tick := int64(d.cfg.Tick)
-	d.wheel.set(d.devs, i, uint32(max(at+tick-1, 0)/tick)) //nolint:gosec // 2^32 ticks are months
+	d.wheel.set(d.devs, i, uint32(max(at+tick-1, 0)/tick)) // 2^32 ticks are months
 }
 
 // arm makes an open device due at its next heartbeat, or earlier if an answer could be missing or its stall ends.

@@ -87,7 +87,7 @@ func New(cfg Config) (*Drive, error) {
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
 		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},
-		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), //nolint:gosec // the same each time is the point
+		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // the same each time is the point
 		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
 	}
 	for i := range d.devs {
@@ -106,7 +106,7 @@ func fates(cfg Config) []step {
 	for n := cfg.From; n < cfg.To; n++ {
 		one = fates.Append(one[:0], n)
 		for _, s := range one {
-			all = append(all, step{at: int64(s.At), back: int64(s.Back), device: int32(n - cfg.From), kind: s.Kind}) //nolint:gosec // checked
+			all = append(all, step{at: int64(s.At), back: int64(s.Back), device: int32(n - cfg.From), kind: s.Kind})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b step) int { return cmp.Compare(a.at, b.at) })
@@ -162,12 +162,12 @@ func (d *Drive) finish() {
 	defer d.mu.Unlock()
 	for fd, owner := range d.owners {
 		if owner != 0 {
-			d.drop(int32(fd), resetSocket) //nolint:gosec // descriptors are small
+			d.drop(int32(fd), resetSocket)
 		}
 	}
 	for i := range d.devs {
 		d.devs[i].fd = -1
-		d.set(int32(i), idle) //nolint:gosec // checked
+		d.set(int32(i), idle)
 	}
 	closeSocket(d.epoll)
 	d.epoll = -1

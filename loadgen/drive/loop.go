@@ -83,7 +83,7 @@ func (d *Drive) rampDue(now int64) int64 {
 	ramping := time.Duration(now) - d.cfg.Wait
 	reached := min(int(max(ramping.Seconds()*d.cfg.Rate, 0)), len(d.devs))
 	for ; d.ramped < reached; d.ramped++ {
-		if i := int32(d.ramped); d.devs[i].state == idle { //nolint:gosec // checked
+		if i := int32(d.ramped); d.devs[i].state == idle {
 			d.enqueue(i)
 		}
 	}
@@ -96,7 +96,7 @@ func (d *Drive) turnsDue(now int64) int64 {
 	for range maxTurns {
 		i, ok := d.wheel.pop(d.devs, tick)
 		if !ok {
-			return int64(d.wheel.next(uint32(maxWait/d.cfg.Tick)+1)) * int64(d.cfg.Tick) //nolint:gosec // small
+			return int64(d.wheel.next(uint32(maxWait/d.cfg.Tick)+1)) * int64(d.cfg.Tick)
 		}
 		d.turn(i)
 	}
@@ -135,7 +135,7 @@ func (d *Drive) enqueue(i int32) {
 
 // tickOf is the tick that an instant is in.
 func (d *Drive) tickOf(at int64) uint32 {
-	return uint32(max(at, 0) / int64(d.cfg.Tick)) //nolint:gosec // 2^32 ticks are months
+	return uint32(max(at, 0) / int64(d.cfg.Tick)) // 2^32 ticks are months
 }
 
 // serve handles what the kernel reported. Nothing in it opens a socket, so that no event can mean a later socket with the same descriptor.

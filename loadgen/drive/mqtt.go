@@ -53,7 +53,7 @@ func newMQTTTongue(p *plan.Plan) (*mqttTongue, error) {
 		return nil, errors.New("drive: MQTT has no password (token) without a user")
 	}
 	c := &mqttTongue{
-		plan: p, keepAlive: uint16(keepAlive), user: p.User, password: p.Token, //nolint:gosec // checked
+		plan: p, keepAlive: uint16(keepAlive), user: p.User, password: p.Token,
 		willTopic: newTemplate(p.WillTopic), will: newTemplate(p.WillPayload), topic: newTemplate(p.Publish), qos: p.QoS,
 	}
 	if p.WillTopic != "" {
@@ -162,11 +162,11 @@ func (t template) append(dst, id []byte) []byte {
 
 // appendText appends the text with its length before it.
 func (t template) appendText(dst, id []byte) []byte {
-	return t.append(binary.BigEndian.AppendUint16(dst, uint16(t.length(id))), id) //nolint:gosec // checked
+	return t.append(binary.BigEndian.AppendUint16(dst, uint16(t.length(id))), id)
 }
 
 // packetID is never 0 (section 2.3.1).
-func packetID(seq uint32) uint16 { return uint16(seq%math.MaxUint16) + 1 } //nolint:gosec // it fits
+func packetID(seq uint32) uint16 { return uint16(seq%math.MaxUint16) + 1 }
 
 func (c *mqttTongue) answered() bool { return c.topic.empty() || c.qos > 0 }
 
@@ -232,7 +232,7 @@ func connAckCode(code byte) string {
 
 // appendText appends a text with its length; all texts are checked to be short.
 func appendText[T string | []byte](dst []byte, s T) []byte {
-	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...) //nolint:gosec // see above
+	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...)
 }
 
 // appendLength appends a remaining length (section 2.2.3).

@@ -15,14 +15,14 @@ func newSchedule(p *plan.Plan, tick int64) schedule {
 
 // phase is when device n begins, in [0, interval).
 func (s schedule) phase(n int) int64 {
-	return int64(mix(s.seed^mix(uint64(n))) % uint64(s.interval)) //nolint:gosec // n is not negative
+	return int64(mix(s.seed^mix(uint64(n))) % uint64(s.interval))
 }
 
 // planned is when heartbeat k of device n is planned, rounded up to the grid.
 func (s schedule) planned(n int, k uint32) int64 {
 	at := s.phase(n) + int64(k)*s.interval
 	if s.jitter > 0 {
-		at += int64(mix(s.seed+mix(uint64(n)<<32|uint64(k))) % uint64(s.jitter)) //nolint:gosec // positive
+		at += int64(mix(s.seed+mix(uint64(n)<<32|uint64(k))) % uint64(s.jitter))
 	}
 	return (at + s.tick - 1) / s.tick * s.tick
 }
@@ -30,7 +30,7 @@ func (s schedule) planned(n int, k uint32) int64 {
 // after is the first heartbeat of device n whose turn, without jitter, comes after now.
 func (s schedule) after(n int, now int64) uint32 {
 	if since := now - s.phase(n); since >= 0 {
-		return uint32(since/s.interval) + 1 //nolint:gosec // a process does not live for 2^32 intervals
+		return uint32(since/s.interval) + 1 // a process does not live for 2^32 intervals
 	}
 	return 0
 }

@@ -98,7 +98,7 @@ func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	s := &unix.SockaddrInet6{Addr: a.Addr().As16(), Port: int(a.Port())}
 	if zone := a.Addr().Zone(); zone != "" {
 		if i, err := net.InterfaceByName(zone); err == nil {
-			s.ZoneId = uint32(i.Index) //nolint:gosec // small
+			s.ZoneId = uint32(i.Index)
 		} else if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
 			s.ZoneId = uint32(n)
 		}

@@ -16,7 +16,7 @@ func usage() (memory uint64, cpu time.Duration) {
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(text); len(fields) > 1 {
 			pages, _ := strconv.ParseUint(string(fields[1]), 10, 64)
-			memory = pages * uint64(os.Getpagesize()) //nolint:gosec // positive
+			memory = pages * uint64(os.Getpagesize())
 		}
 	}
 	var u unix.Rusage

@@ -172,7 +172,7 @@ func (s *Score) moment(t time.Time) uint32 {
 	if s.base == 0 {
 		s.base = at - int64(time.Hour)
 	}
-	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1)) //nolint:gosec // bounded
+	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1))
 }
 
 // returnedLocked looks whether a device was away when the gateway said that it was online again, or had been back for long. It reports

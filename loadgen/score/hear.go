@@ -119,8 +119,8 @@ func (s *Score) placeLocked(url, source string) uint16 {
 	if len(s.places) > math.MaxUint16 {
 		return 0 // more sources than anybody has
 	}
-	p := uint16(len(s.places))                                       //nolint:gosec // checked
-	s.places = append(s.places, place{url: uint16(g), name: source}) //nolint:gosec // not more than places
+	p := uint16(len(s.places))
+	s.places = append(s.places, place{url: uint16(g), name: source})
 	s.placeOf[name] = p
 	return p
 }
@@ -143,7 +143,7 @@ func (s *Score) trackLocked(n int, p uint16, v *Verdict) *track {
 }
 
 // small keeps a number in 32 bits: a device has not as many events.
-func small(seq uint64) uint32 { return uint32(min(seq, math.MaxUint32)) } //nolint:gosec // bounded
+func small(seq uint64) uint32 { return uint32(min(seq, math.MaxUint32)) }
 
 // countedLocked checks numbers, and says whether what was said is new, and the event that has its turn.
 func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) {
@@ -175,7 +175,7 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 	case inOrder:
 		inTurn = true
 	}
-	switch again := v.Epoch != 0 && uint32(v.Epoch) == t.epoch; { //nolint:gosec // its low bits
+	switch again := v.Epoch != 0 && uint32(v.Epoch) == t.epoch; { // its low bits
 	case v.Kind != Online && v.Kind != Offline:
 	case t.session(v.Epoch):
 		s.report.Order.add(1, example(0, "session %d after a later one", v.Epoch))
@@ -252,5 +252,5 @@ func (s *Score) offlineLocked(n int, p uint16, v *Verdict) {
 
 // micros rounds down.
 func micros(d time.Duration) uint32 {
-	return uint32(min(max(d/time.Microsecond, 0), math.MaxUint32)) //nolint:gosec // bounded
+	return uint32(min(max(d/time.Microsecond, 0), math.MaxUint32))
 }

@@ -68,11 +68,11 @@ func (t *track) number(seq uint32) (numbered, uint32) {
 
 // session takes an event's epoch, and says whether it fell.
 func (t *track) session(epoch uint64) (fell bool) {
-	e := uint32(epoch) //nolint:gosec // compared by their distance
+	e := uint32(epoch) // compared by their distance
 	if epoch == 0 {
 		return false
 	}
-	if t.epoch != 0 && int32(e-t.epoch) < 0 { //nolint:gosec // that distance
+	if t.epoch != 0 && int32(e-t.epoch) < 0 {
 		return true
 	}
 	t.epoch = e

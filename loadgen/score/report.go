@@ -201,7 +201,7 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 	}
 	at := h.ValueAtPercentilesSlice([]float64{50, 99, 99.9})
 	of := func(v int64) time.Duration { return time.Duration(v) * Unit }
-	return Latency{Count: uint64(h.TotalCount()), P50: of(at[0]), P99: of(at[1]), P999: of(at[2]), Max: of(h.Max())} //nolint:gosec // not negative
+	return Latency{Count: uint64(h.TotalCount()), P50: of(at[0]), P99: of(at[1]), P999: of(at[2]), Max: of(h.Max())}
 }
 
 // Limits says what a report may have to pass. -1 lets anything pass.

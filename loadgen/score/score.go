@@ -159,7 +159,7 @@ func (s *Score) AddLost(l plan.Lost) {
 // hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
 func hundredths(back, heard time.Time) uint16 {
 	const unit = 10 * time.Millisecond
-	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16)) //nolint:gosec // bounded
+	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16))
 }
 
 // NotConnected says that a device never had a connection, and nobody can know of it. Such devices are not expected to be online. Without it

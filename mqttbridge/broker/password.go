@@ -72,6 +72,6 @@ func parseHash(s string) (hashed, error) {
 
 // matches says whether the hash is the password's. It takes the time and memory that the hash says.
 func (h hashed) matches(password []byte) bool {
-	key := argon2.IDKey(password, h.salt, h.time, h.memory, h.threads, uint32(len(h.key))) //nolint:gosec // at most 64
+	key := argon2.IDKey(password, h.salt, h.time, h.memory, h.threads, uint32(len(h.key))) // at most 64
 	return subtle.ConstantTimeCompare(key, h.key) == 1
 }

@@ -79,7 +79,7 @@ func (c *conn) sendOne(sub packets.Subscription, pk packets.Packet) bool {
 			c.broker.counts.dropped.Add(1)
 			return false
 		}
-		out.PacketID = uint16(id) //nolint:gosec // it is one
+		out.PacketID = uint16(id)
 		if cl.State.Inflight.Set(out) {
 			atomic.AddInt64(&c.broker.server.Info.Inflight, 1)
 		}

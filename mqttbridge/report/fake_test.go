@@ -189,7 +189,7 @@ func (f *fakeFleet) Sources() []*liveness.Source {
 func (f *fakeFleet) List(buffer []liveness.View, from liveness.Cursor, limit int) ([]liveness.View, liveness.Cursor) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := int(from) //nolint:gosec // as given out below
+	at := int(from)
 	for ; at < len(f.order) && limit > 0; at++ {
 		if v, ok := f.views[f.order[at]]; ok {
 			buffer = append(buffer, v)
@@ -199,7 +199,7 @@ func (f *fakeFleet) List(buffer []liveness.View, from liveness.Cursor, limit int
 	if at == len(f.order) {
 		return buffer, 0
 	}
-	return buffer, liveness.Cursor(at) //nolint:gosec // not negative
+	return buffer, liveness.Cursor(at)
 }
 
 // happen lets something happen to a device.

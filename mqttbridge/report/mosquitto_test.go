@@ -147,7 +147,7 @@ func (w *watcher) agrees(f *fakeFleet) bool {
 // TestMosquitto: states follow the events; what is stale is cleared; a broker that is killed and comes back without what it retained gets
 // it again; the status tells whether the reporter is there.
 func TestMosquitto(t *testing.T) {
-	random := randv2.New(randv2.NewPCG(7, 8)) //nolint:gosec // a test
+	random := randv2.New(randv2.NewPCG(7, 8))
 	s := testmqtt.Mosquitto(t, testmqtt.Options{})
 	f := newFleet(t, 0)
 	registry, _, end := newRegistry(t)

@@ -105,7 +105,7 @@ func (p *Paho) Run(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			p.cfg.Logger.WarnContext(ctx, "no MQTT connection for reports; another attempt follows", "error", err)
 		}
-		if !pause(ctx, wait/2+rand.N(wait/2+1)) { //nolint:gosec // jitter
+		if !pause(ctx, wait/2+rand.N(wait/2+1)) { // jitter
 			return ctx.Err()
 		}
 		wait = min(2*wait, p.cfg.MaxReconnect)

@@ -147,5 +147,5 @@ func (r *Reporter) retained(ctx context.Context, filter string) (map[string][]by
 		r.cfg.Logger.WarnContext(ctx, "what is retained of devices that are gone stays: the broker does not let us read it; allow the subscription",
 			"filter", filter, "error", err)
 	}
-	return nil, nil //nolint:nilnil // a nil map is an empty one
+	return nil, nil // a nil map is an empty one
 }

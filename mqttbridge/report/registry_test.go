@@ -47,7 +47,7 @@ func TestRegistry(t *testing.T) {
 		b := newBroker()
 		b.connect(false)
 		start(t, report.Config{Registry: registry, Events: log, Publisher: b, HomeAssistant: true})
-		random := rand.New(rand.NewPCG(9, 10)) //nolint:gosec // a test
+		random := rand.New(rand.NewPCG(9, 10))
 		for range 2000 {
 			source.Watermark(0, source.Pulse(time.Now()))
 			act(t, registry, source, random)

@@ -18,9 +18,9 @@ import (
 // TestOrder: whatever the delays, a device's messages come in the order of its events, and the last one is what remains.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+		random := rand.New(rand.NewPCG(1, 2))
 		f, b := newFleet(t, 0), newBroker()
-		b.delay = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond } //nolint:gosec // a test
+		b.delay = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond }
 		b.connect(false)
 		r := start(t, report.Config{Registry: f, Events: f.log, Publisher: b, HomeAssistant: true})
 		for range 50 {
@@ -55,7 +55,7 @@ func TestOrder(t *testing.T) {
 func TestSensorFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, b := newFleet(t, 0), newBroker()
-		b.delay = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond } //nolint:gosec // a test
+		b.delay = func() time.Duration { return time.Duration(rand.IntN(50)) * time.Millisecond }
 		b.connect(false)
 		start(t, report.Config{Registry: f, Events: f.log, Publisher: b, HomeAssistant: true})
 		for i := range 50 {
@@ -143,7 +143,7 @@ func TestAway(t *testing.T) {
 	for name, keep := range map[string]int{"the log has all": 10_000, "events are gone": 20} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+				random := rand.New(rand.NewPCG(3, 4))
 				f, b := newFleet(t, keep), newBroker()
 				start(t, report.Config{Registry: f, Events: f.log, Publisher: b, HomeAssistant: true})
 				f.play(random, 30, 100)
@@ -164,7 +164,7 @@ func TestAway(t *testing.T) {
 // TestSlow: a broker so slow that events are gone before they are read is made up for.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
+		random := rand.New(rand.NewPCG(5, 6))
 		f, b := newFleet(t, 50), newBroker()
 		b.delay = func() time.Duration { return time.Second }
 		b.connect(false)

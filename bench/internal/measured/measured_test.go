@@ -44,7 +44,7 @@ func serve(name string) error {
 			n := 0
 			err := measured.EachEvent(events, func(*liveness.Event) { n++ })
 			oldest, newest := events.Bounds()
-			return []uint64{oldest, newest, uint64(n)}, err //nolint:gosec // positive
+			return []uint64{oldest, newest, uint64(n)}, err
 		},
 	}.Obey(context.Background(), os.Stdin, os.Stdout)
 }

@@ -43,7 +43,7 @@ GRANT ALL ON holter.* TO holter@'127.0.0.1';
 `
 
 func (mariadb) install(ctx context.Context, dir string) (*exec.Cmd, error) {
-	if err := os.WriteFile(filepath.Join(dir, "setup.sql"), []byte(mariadbSetup), 0o644); err != nil { //nolint:gosec // its user reads it
+	if err := os.WriteFile(filepath.Join(dir, "setup.sql"), []byte(mariadbSetup), 0o644); err != nil { // its user reads it
 		return nil, err
 	}
 	return program(ctx, "mariadb-install-db", "--no-defaults", "--datadir="+filepath.Join(dir, "data"), "--tmpdir="+dir,
