@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/presets"
@@ -130,7 +131,7 @@ func specOf(rules []config.Rule) convention.Spec {
 			IntervalJSON: r.IntervalJSON, Factor: r.Factor, KeepaliveJSON: r.KeepaliveJSON, TTDJSON: r.TTDJSON, SleepJSON: r.SleepJSON,
 			OrderJSON: r.OrderJSON, EpochJSON: r.EpochJSON, Else: meaningOf(r.Else),
 		}
-		if r.Timeout == config.Never {
+		if r.Timeout == liveness.Never {
 			out.Timeout = convention.Never
 		}
 		for _, c := range r.Cases {

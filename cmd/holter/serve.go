@@ -87,7 +87,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.store, err = store.New(deliveringStore(s.config, router)); err != nil {
 		return err
 	}
-	if s.registry, err = liveness.New(s.store, fleetConfig(s.config)); err != nil {
+	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
 	if err := s.buildDelivery(router, playbooks); err != nil {
@@ -208,25 +208,6 @@ func storeConfig(c config.Config) store.Config {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
 	return store.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
-}
-
-func fleetConfig(c config.Config) liveness.Config {
-	out := liveness.Config{
-		Policy:      liveness.Policy(c.Policy),
-		MinTimeout:  c.MinTimeout,
-		Flapping:    liveness.FlappingConfig(c.Flapping),
-		RetireAfter: c.Source.RetireAfter,
-		Devices:     make(map[string]liveness.Policy, len(c.Devices)),
-	}
-	for id, p := range c.Devices {
-		out.Devices[id] = liveness.Policy(p)
-	}
-	for _, g := range c.Groups {
-		out.Groups = append(out.Groups, liveness.GroupConfig{
-			Name: g.Name, Match: g.Match, Policy: liveness.Policy(g.Policy), Outage: liveness.OutageConfig(g.Outage),
-		})
-	}
-	return out
 }
 
 // gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.

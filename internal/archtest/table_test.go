@@ -52,13 +52,16 @@ func directions() table {
 		"mqttbridge":        belowEdges,
 
 		// Wiring; `holter loadgen` is a command of the program.
-		"cmd": slices.Concat(product, []string{"loadgen"}),
+		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
 
 		// Beside the product.
 		"bench":   slices.Concat(product, []string{"loadgen"}),
 		"loadgen": product,
 
 		"internal": {},
+
+		// The file of settings, in the types of whom they are for; only cmd reads it.
+		"internal/config": {"internal", "liveness"},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
 )
 
 func TestResolveFull(t *testing.T) {
@@ -19,7 +20,7 @@ func TestResolveFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := config.Policy{
+	slow := liveness.Policy{
 		Interval: 20 * time.Second, Timeout: time.Minute, LateAfter: 40 * time.Second,
 		CloseGrace: 5 * time.Second, SleepLimit: 12 * time.Hour, Probes: 3, ProbeWait: 4 * time.Second,
 	}
@@ -27,23 +28,25 @@ func TestResolveFull(t *testing.T) {
 		Listen: fullListeners(),
 		HTTP:   "localhost:8081", Data: "/var/lib/holter", AcceptLoss: true, Open: true,
 		Token: config.NewSecret("0123456789"), ReusePort: true,
-		Log:    config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
-		Policy: slow, MinTimeout: 5 * time.Second,
-		Groups: []config.Group{
-			{
-				Name: "site 7", Match: "site-7/*", Policy: config.Policy{Timeout: 5 * time.Minute},
-				Outage: config.Outage{Share: 0.3, Window: 30 * time.Second, MinDevices: 20},
+		Log: config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
+		Fleet: liveness.Config{
+			Policy: slow, MinTimeout: 5 * time.Second, RetireAfter: 20 * time.Minute,
+			Groups: []liveness.GroupConfig{
+				{
+					Name: "site 7", Match: "site-7/*", Policy: liveness.Policy{Timeout: 5 * time.Minute},
+					Outage: liveness.OutageConfig{Share: 0.3, Window: 30 * time.Second, MinDevices: 20},
+				},
+				{Name: "rest", Match: "*", Policy: slow},
 			},
-			{Name: "rest", Match: "*", Policy: slow},
+			Devices: map[string]liveness.Policy{
+				"007":             {Timeout: time.Hour},
+				"site-7/pump 3":   {LateAfter: 10 * time.Second},
+				"nothing-special": {},
+			},
+			Flapping: liveness.FlappingConfig{Threshold: 7, Window: 15 * time.Minute},
 		},
-		Devices: map[string]config.Policy{
-			"007":             {Timeout: time.Hour},
-			"site-7/pump 3":   {LateAfter: 10 * time.Second},
-			"nothing-special": {},
-		},
-		Flapping: config.Flapping{Threshold: 7, Window: 15 * time.Minute},
 		Source: config.Source{
-			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute, RetireAfter: 20 * time.Minute,
+			MaxGap: 2 * time.Second, ReconnectGrace: 15 * time.Second, ReconnectGraceMax: 4 * time.Minute,
 		},
 		Gateway: config.Gateway{
 			MaxConnections: 600_000, MaxConnectionsPerAddress: 1000, AcceptRate: 5000,
@@ -68,7 +71,7 @@ func TestResolveFull(t *testing.T) {
 		t.Errorf("Resolve(full.yaml) =\n%+v, want\n%+v", got, want)
 	}
 	// A field that the file above leaves out would make the comparison weaker.
-	if zero := zeroFields(reflect.ValueOf(want), "Config"); !slices.Equal(zero, []string{"Config.DevicesFile"}) { // it goes without a token
+	if zero := zeroFields(reflect.ValueOf(want), "Config"); !slices.Equal(zero, []string{"Config.Fleet.MaxDevices", "Config.Fleet.Outbox", "Config.DevicesFile"}) { // the last goes without a token
 		t.Errorf("testdata/full.yaml does not set %v", zero)
 	}
 	bridge := zeroFields(reflect.ValueOf(want.Bridges[0]), "Bridge")
@@ -90,7 +93,7 @@ func fullBridges() []config.Bridge {
 			Rules: []config.Rule{
 				{
 					Topic: "plant/{line}/{device}/status", Device: "{line}/{device}", QoS: 1, Behind: "{line}", Interval: 30 * time.Second,
-					Timeout: config.Never, OrderJSON: "/ts", Else: "beat",
+					Timeout: liveness.Never, OrderJSON: "/ts", Else: "beat",
 					Cases: []config.Case{
 						{Text: &online, Means: "online"},
 						{JSON: "/state", Equals: []any{"gone", 3.0, true, nil}, Means: "offline"},
@@ -158,7 +161,7 @@ func TestResolveDefaults(t *testing.T) {
 	}
 	want := config.Config{
 		Listen: lines("127.0.0.1:7700"),
-		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, MinTimeout: time.Second,
+		HTTP:   "127.0.0.1:8080", HTTPRate: 20_000, Fleet: liveness.Config{MinTimeout: time.Second},
 		Data:   "./holter-data",
 		Log:    config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		Broker: config.Broker{Listen: "127.0.0.1:1883", Anonymous: config.AnonymousLoopback},
@@ -249,7 +252,7 @@ func TestDocumentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.AcceptLoss"}) {
+	if zero := zeroFields(reflect.ValueOf(cfg), "Config"); !slices.Equal(zero, []string{"Config.Open", "Config.Token", "Config.Fleet.MaxDevices", "Config.Fleet.Outbox", "Config.AcceptLoss"}) {
 		t.Errorf("the example leaves out %v, want only what would be insecure, or lose something", zero)
 	}
 	sections := map[string]string{

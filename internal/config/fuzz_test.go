@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // Whatever a file holds, reading it ends in a usable configuration or in an
@@ -56,14 +57,14 @@ func checkUsable(t *testing.T, cfg config.Config) {
 	}
 	checkListenersUsable(t, cfg)
 	checkMQTTUsable(t, cfg)
-	policies := []config.Policy{cfg.Policy}
-	for id, p := range cfg.Devices {
+	policies := []liveness.Policy{cfg.Fleet.Policy}
+	for id, p := range cfg.Fleet.Devices {
 		if id == "" || len(id) > 128 {
 			t.Errorf("device id %q", id)
 		}
 		policies = append(policies, p)
 	}
-	for _, g := range cfg.Groups {
+	for _, g := range cfg.Fleet.Groups {
 		if g.Name == "" || g.Match == "" || math.IsNaN(g.Outage.Share) || g.Outage.Share < 0 || g.Outage.Share > 1 {
 			t.Errorf("group %+v", g)
 		}

@@ -7,10 +7,11 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // groups stores the list of groups and checks them against each other.
-func groups(d *strictyaml.Reader, all *[]Group, note func(time.Duration, place)) strictyaml.Setter {
+func groups(d *strictyaml.Reader, all *[]liveness.GroupConfig, note func(time.Duration, place)) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		earlier := taken{names: map[string]string{}, patterns: map[string]string{}}
 		for i, item := range d.Items(path, n) {
@@ -29,7 +30,7 @@ type taken struct {
 }
 
 // check reports what makes a group ambiguous or useless after the earlier ones.
-func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Node, g Group) {
+func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Node, g liveness.GroupConfig) {
 	if where := t.names[g.Name]; where != "" {
 		d.Fail(strictyaml.Join(path, "name"), seen["name"], "%s is already the name of %s", strictyaml.Quote(g.Name), where)
 	} else if g.Name != "" {
@@ -52,8 +53,8 @@ func (t *taken) check(d *strictyaml.Reader, path string, seen map[string]ast.Nod
 	}
 }
 
-func group(d *strictyaml.Reader, path string, n ast.Node, note func(time.Duration, place)) (Group, map[string]ast.Node) {
-	var g Group
+func group(d *strictyaml.Reader, path string, n ast.Node, note func(time.Duration, place)) (liveness.GroupConfig, map[string]ast.Node) {
+	var g liveness.GroupConfig
 	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
 		{Key: "name", Set: strictyaml.Value(d, &g.Name, parseName)},
@@ -72,7 +73,7 @@ func group(d *strictyaml.Reader, path string, n ast.Node, note func(time.Duratio
 	return g, seen
 }
 
-func outage(d *strictyaml.Reader, o *Outage) strictyaml.Setter {
+func outage(d *strictyaml.Reader, o *liveness.OutageConfig) strictyaml.Setter {
 	fields := []strictyaml.Field{
 		{Key: "share", Set: strictyaml.Plain(d, &o.Share, parseShare)},
 		{Key: "window", Set: strictyaml.Value(d, &o.Window, span{min: time.Second, max: 24 * time.Hour}.parse)},

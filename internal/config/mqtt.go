@@ -9,9 +9,6 @@ import (
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
-// Never, as a timeout, says that silence means nothing.
-const Never = 366 * 24 * time.Hour
-
 // Broker is the MQTT broker inside holter serve.
 type Broker struct {
 	Listen     string    // HOST:PORT; empty is no broker
@@ -92,7 +89,7 @@ type Rule struct {
 	QoS           int
 	Behind        string
 	Interval      time.Duration
-	Timeout       time.Duration // may be Never
+	Timeout       time.Duration // may be liveness.Never
 	IntervalJSON  string
 	Factor        float64 // times the interval is the timeout; 0 is not given
 	KeepaliveJSON string

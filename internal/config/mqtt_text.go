@@ -13,12 +13,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // orNever is parse, but for the word never.
 func (s span) orNever(text string) (time.Duration, error) {
 	if text == "never" {
-		return Never, nil
+		return liveness.Never, nil
 	}
 	d, err := s.parse(text)
 	if err != nil {

@@ -108,9 +108,9 @@ func (r *resolver) noteTimeout(timeout time.Duration, at place) {
 // checkTimeouts sees to it that no policy asks for less than holds.
 func (r *resolver) checkTimeouts() {
 	for _, t := range r.timeouts {
-		if t.timeout < r.cfg.MinTimeout {
+		if t.timeout < r.cfg.Fleet.MinTimeout {
 			r.errs = append(r.errs, t.at(fmt.Sprintf("%s is less than min_timeout (%s), which holds for all; set that lower if this is meant",
-				short(t.timeout), short(r.cfg.MinTimeout))))
+				short(t.timeout), short(r.cfg.Fleet.MinTimeout))))
 		}
 	}
 }
@@ -238,8 +238,8 @@ func (r *resolver) fillDefaults() {
 	} else if len(c.Listen) == 0 {
 		c.Listen = []Listener{{Address: DefaultListen, Protocols: []string{ProtocolLine}, at: strictyaml.Outside("listen (default)")}}
 	}
-	if c.MinTimeout == 0 {
-		c.MinTimeout = DefaultMinTimeout
+	if c.Fleet.MinTimeout == 0 {
+		c.Fleet.MinTimeout = DefaultMinTimeout
 	}
 	if c.HTTP == "" {
 		c.HTTP, r.httpAt = DefaultHTTP, Setting{Origin: "http (default)"}.at

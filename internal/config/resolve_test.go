@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
 )
 
 func TestResolveSettings(t *testing.T) {
@@ -33,7 +34,7 @@ func TestResolveSettings(t *testing.T) {
 	want := config.Config{
 		Listen: lines("[::1]:5", "127.0.0.1:6"),
 		HTTP:   "localhost:7", Data: "flag", Token: config.NewSecret("flag"),
-		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000, MinTimeout: config.DefaultMinTimeout,
+		Log: config.Log{Level: slog.LevelDebug, Format: config.LogJSON}, HTTPRate: 20_000, Fleet: liveness.Config{MinTimeout: config.DefaultMinTimeout},
 		Broker: config.Broker{Anonymous: config.AnonymousLoopback},
 	}
 	if got = config.Plain(got); !reflect.DeepEqual(got, want) {

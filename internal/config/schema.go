@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // defaultTimeout is the timeout of the fleet's policy where none is given.
@@ -39,19 +40,19 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "level", Set: strictyaml.Value(d, &c.Log.Level, parseLevel)},
 			{Key: "format", Set: strictyaml.Value(d, &c.Log.Format, parseFormat)},
 		})},
-		{Key: "policy", Set: policy(d, &c.Policy, defaultTimeout, r.noteTimeout)},
-		{Key: "min_timeout", Set: strictyaml.Value(d, &c.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
-		{Key: "groups", Set: groups(d, &c.Groups, r.noteTimeout)},
-		{Key: "devices", Set: devices(d, &c.Devices, r.noteTimeout)},
+		{Key: "policy", Set: policy(d, &c.Fleet.Policy, defaultTimeout, r.noteTimeout)},
+		{Key: "min_timeout", Set: strictyaml.Value(d, &c.Fleet.MinTimeout, span{min: time.Millisecond, max: defaultTimeout}.parse)},
+		{Key: "groups", Set: groups(d, &c.Fleet.Groups, r.noteTimeout)},
+		{Key: "devices", Set: devices(d, &c.Fleet.Devices, r.noteTimeout)},
 		{Key: "flapping", Set: strictyaml.Section(d, []strictyaml.Field{
-			{Key: "threshold", Set: strictyaml.Plain(d, &c.Flapping.Threshold, count{min: 2, max: 64}.parse)},
-			{Key: "window", Set: strictyaml.Value(d, &c.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
+			{Key: "threshold", Set: strictyaml.Plain(d, &c.Fleet.Flapping.Threshold, count{min: 2, max: 64}.parse)},
+			{Key: "window", Set: strictyaml.Value(d, &c.Fleet.Flapping.Window, span{min: time.Second, max: aYear}.parse)},
 		})},
 		{Key: "source", Set: strictyaml.Section(d, []strictyaml.Field{
 			{Key: "max_gap", Set: strictyaml.Value(d, &c.Source.MaxGap, span{min: time.Millisecond, max: time.Hour}.parse)},
 			{Key: "reconnect_grace", Set: strictyaml.Value(d, &c.Source.ReconnectGrace, span{min: time.Millisecond, max: aYear}.parse)},
 			{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
-			{Key: "retire_after", Set: strictyaml.Value(d, &c.Source.RetireAfter, span{min: time.Second, max: aYear}.parse)},
+			{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
 		})},
 		{Key: "gateway", Set: gateway(d, &c.Gateway)},
 		{Key: "broker", Set: r.brokerSection(d)},
@@ -87,7 +88,7 @@ func gateway(d *strictyaml.Reader, g *Gateway) strictyaml.Setter {
 // policy stores the fields of a policy and checks them against each other.
 // timeout is what holds where the mapping gives none; 0 is not known. note is
 // told of the one that it gives.
-func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration, note func(time.Duration, place)) strictyaml.Setter {
+func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration, note func(time.Duration, place)) strictyaml.Setter {
 	some := span{min: time.Millisecond, max: aYear}
 	late := some
 	late.off = true
@@ -118,7 +119,7 @@ func policy(d *strictyaml.Reader, p *Policy, timeout time.Duration, note func(ti
 }
 
 // checkPolicy compares the durations with the timeout, where there is one.
-func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p Policy, limit string) {
+func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p liveness.Policy, limit string) {
 	if p.Timeout == 0 {
 		return
 	}
@@ -137,20 +138,20 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 	}
 }
 
-func devices(d *strictyaml.Reader, all *map[string]Policy, note func(time.Duration, place)) strictyaml.Setter {
+func devices(d *strictyaml.Reader, all *map[string]liveness.Policy, note func(time.Duration, place)) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		pairs := d.Pairs(path, n)
 		if len(pairs) == 0 {
 			return
 		}
-		*all = make(map[string]Policy, len(pairs))
+		*all = make(map[string]liveness.Policy, len(pairs))
 		for _, pair := range pairs {
 			id, err := parseID(pair.Key)
 			if err != nil {
 				d.Fail(path, pair.At, "%v", err)
 				continue
 			}
-			var p Policy
+			var p liveness.Policy
 			policy(d, &p, 0, note)(fmt.Sprintf("%s[%q]", path, id), pair.Value)
 			(*all)[id] = p
 		}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/liveness"
 )
 
 // span is the range of a duration; off allows 0 beside it.
@@ -176,7 +177,7 @@ func label(what, text string, most int) (string, error) {
 
 // short writes a duration without its zero parts: 8760h, not 8760h0m0s.
 func short(d time.Duration) string {
-	if d == Never {
+	if d == liveness.Never {
 		return "never"
 	}
 	s := d.String()
