@@ -61,7 +61,7 @@ func directions() table {
 		"internal": {},
 
 		// The file of settings, in the types of whom they are for; only cmd reads it.
-		"internal/config": {"internal", "liveness"},
+		"internal/config": {"internal", "liveness", "playbook"},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/playbook"
 )
 
 func TestResolveFull(t *testing.T) {
@@ -116,27 +117,28 @@ func fullBridges() []config.Bridge {
 // fullPlaybooks are those of testdata/full.yaml.
 func fullPlaybooks() []config.Playbook {
 	return []config.Playbook{
-		{
+		{Playbook: playbook.Playbook{
 			Name: "escalate",
-			When: &config.Trigger{Types: []string{"device.offline"}, Reasons: []string{"silence"}, Group: "site *", Device: "site-7/*", All: true},
-			Steps: []config.Step{
-				{Name: "ask", Probe: &config.StepProbe{Times: 2, Wait: 5 * time.Second}},
+			On:   &playbook.Trigger{Types: []string{"device.offline"}, Reasons: []string{"silence"}, Group: "site *", Device: "site-7/*", All: true},
+			Steps: []playbook.Step{
+				{Name: "ask", Do: playbook.Probe{Times: 2, Wait: 5 * time.Second}},
 				{
 					Name: "tell", Attempts: 5, Pause: 2 * time.Second, Timeout: 20 * time.Second,
-					Deliver: &config.StepDeliver{
+					Do: playbook.Deliver{
 						As: "webhook", Endpoint: "ops", Queue: "pager", Body: []byte(`{"text":"${device}","n":12,"list":[1.5,true,null]}`),
 					},
 				},
-				{Name: "there", After: []string{}, Deliver: &config.StepDeliver{URL: "https://ops.example/x"}},
-				{Name: "patience", After: []string{"tell", "there"}, Wait: 10 * time.Minute},
-				{Name: "still", Condition: []string{"offline", "unknown"}},
-				{Name: "run", If: "still", Command: &config.StepCommand{Argv: []string{"/usr/bin/page", "--now"}, Dir: "/tmp"}},
-				{Name: "line", If: "not still", After: []string{"still"}, Command: &config.StepCommand{Shell: "echo $HOLTER_DEVICE"}},
-				{Name: "note", Note: "done"},
+				{Name: "there", After: []string{}, Do: playbook.Deliver{URL: "https://ops.example/x"}},
+				{Name: "patience", After: []string{"tell", "there"}, Do: playbook.Wait{For: 10 * time.Minute}},
+				{Name: "still", Do: playbook.Condition{Is: []string{"offline", "unknown"}}},
+				{Name: "run", If: "still", Do: playbook.Command{Argv: []string{"/usr/bin/page", "--now"}, Dir: "/tmp"}},
+				{Name: "line", If: "still", Not: true, After: []string{"still"}, Do: playbook.Command{Shell: "echo $HOLTER_DEVICE"}},
+				{Name: "note", Do: playbook.Note{Text: "done"}},
 			},
-			Recovered: []config.Step{{Name: "resolve", Deliver: &config.StepDeliver{As: "mqtt", Endpoint: "bus"}}},
-		},
-		{Name: "by-hand", OnRecover: "ignore", Steps: []config.Step{{Name: "note", Note: "0123"}}},
+			Recovery:  playbook.Divert,
+			Recovered: []playbook.Step{{Name: "resolve", Do: playbook.Deliver{As: "mqtt", Endpoint: "bus"}}},
+		}},
+		{Playbook: playbook.Playbook{Name: "by-hand", Recovery: playbook.Ignore, Steps: []playbook.Step{{Name: "note", Do: playbook.Note{Text: "0123"}}}}},
 	}
 }
 

@@ -17,8 +17,8 @@
 // zero where nothing was said, and the package that uses it fills in its own
 // default; the zero value of each is explained in docs/configuration.md.
 //
-// Of the other packages of holter it knows strictyaml, which reads the file, and
-// liveness, whose Config it fills. It keeps no state and starts no goroutine. A file is bounded to 1 MiB,
+// Of the other packages of holter it knows strictyaml, which reads the file,
+// liveness, whose Config it fills, and the types of playbook. It keeps no state and starts no goroutine. A file is bounded to 1 MiB,
 // 60 000 keys and 32 levels of brackets; the YAML parser needs time that grows
 // with the square of the keys of one mapping: about a second for 25 000 devices.
 package config

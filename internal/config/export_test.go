@@ -31,12 +31,7 @@ func Plain(c Config) Config {
 	}
 	for i := range c.Playbooks {
 		p := &c.Playbooks[i]
-		p.at = spots{}
-		for _, list := range [][]Step{p.Steps, p.Recovered} {
-			for j := range list {
-				list[j].at = spots{}
-			}
-		}
+		p.at, p.stepsAt, p.recoveredAt = spots{}, nil, nil
 	}
 	return c
 }
