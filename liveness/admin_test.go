@@ -346,11 +346,14 @@ func TestConfiguredNumbersGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { start(t, r)() }()
+	defer start(t, r)()
 	r.RestoreForgotten("", 17)
 	r.RestoreForgotten("kept", 5)
 	for id, want := range map[string]uint64{"pump": 18, "kept": 6} {
 		if err := r.SetMaintenance(id, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if v, err := r.Device(id); err != nil || v.Seq != want {

@@ -3,6 +3,7 @@ package liveness
 import (
 	"context"
 	"errors"
+	"math"
 )
 
 // ErrUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what had happened.
@@ -44,10 +45,12 @@ func (r *Registry) committed(events []Event) {
 func (r *Registry) committedOne(e *Event) {
 	sh, d := r.lock(e.handle)
 	defer sh.mu.Unlock()
-	if d == nil || d.gone || d.seq != e.Seq {
+	if d == nil || d.gone {
 		return
 	}
-	d.marks &^= telling
+	if d.untold = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.untold != 0 {
+		return
+	}
 	if d.marks&uncommitted != 0 {
 		sh.counts[d.shownLocked()]--
 		d.marks &^= uncommitted

@@ -170,3 +170,39 @@ func TestDisconnect(t *testing.T) {
 		r.want("gone:2 device.offline admin at 5 seen 0 due 5 silent 5")
 	})
 }
+
+// A device's number is that of its latest event that the sink has taken, also where its state did not change.
+func TestShownNumberIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &gate{newLog(t, 0), make(chan struct{})}
+		close(sink.open)
+		r, err := liveness.New(sink, liveness.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, r)
+		defer stop()
+		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := source.Beat("d", liveness.Policy{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		sink.open = make(chan struct{})
+		for i := range 300 {
+			if err := r.SetMaintenance("d", i%2 == 0); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := r.Device("d"); err != nil || v.State != liveness.Online || i < 255 && v.Seq != 1 {
+				t.Fatalf("after %d changes: %v, number %d, %v", i+1, v.State, v.Seq, err)
+			}
+		}
+		close(sink.open)
+		synctest.Wait()
+		if v, err := r.Device("d"); err != nil || v.Seq != 301 {
+			t.Errorf("in the end: number %d, %v", v.Seq, err)
+		}
+	})
+}

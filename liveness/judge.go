@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"time"
@@ -121,7 +122,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		r.keepHeard(d, d.last)
 	}
 	d.seq++
-	d.marks |= telling
+	d.untold = uint8(min(int(d.untold)+1, math.MaxUint8))
 	rule := d.rule.Value()
 	e := Event{
 		Type:        t,

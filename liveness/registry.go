@@ -130,6 +130,7 @@ type device struct {
 	gone    bool // forgotten
 	askable bool // as of the last arming: it has a session open
 	asked   uint8
+	untold  uint8 // its latest events that wait for the sink; as many as that or more
 
 	until   time.Duration
 	seq     uint64

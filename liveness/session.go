@@ -110,7 +110,7 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.marks&telling != 0 || d.state != Online}
+	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.untold != 0 || d.state != Online}
 }
 
 // cutLocked ends the device's session, and tells the far end.

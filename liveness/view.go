@@ -13,7 +13,7 @@ type View struct {
 	Reason    Reason // of an offline device
 	Closing   Reason // why it goes offline unless it comes back: its connection ended. NoReason otherwise
 	Connected bool
-	Seq       uint64
+	Seq       uint64 // of its latest event that the sink has taken
 	Epoch     uint64
 	// Since is when the state changed last. It is kept by a clock that is not set, and told by the wall clock as it is set now.
 	Since    time.Time
@@ -73,7 +73,7 @@ func (r *Registry) viewLocked(d *device) View {
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
-		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq, Epoch: d.epoch,
+		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.untold), Epoch: d.epoch,
 		Since: r.steady.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}

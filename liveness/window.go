@@ -10,7 +10,6 @@ const (
 	byWindow                      // a maintenance window covers it
 	excused                       // that window excuses its silence
 	uncommitted                   // its change of state waits for the sink
-	telling                       // its latest event, whatever it is, does
 )
 
 func marksOf(rec *Record) (m marks) {
