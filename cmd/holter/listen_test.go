@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/cert"
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
 )
