@@ -55,6 +55,7 @@ func directions() table {
 		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
 
 		// Beside the product.
+		"docs":    {},
 		"bench":   slices.Concat(product, []string{"loadgen"}),
 		"loadgen": product,
 
