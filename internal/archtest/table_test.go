@@ -55,6 +55,7 @@ func directions() table {
 		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
+		"docs":    {},
 		"loadgen": product,
 
 		"internal": {},
