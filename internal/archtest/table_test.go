@@ -54,8 +54,8 @@ func directions() table {
 		// Wiring; `holter loadgen` is a command of the program.
 		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
 
-		// Beside the product.
-		"bench":   slices.Concat(product, []string{"loadgen"}),
+		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
+		"docs":    {},
 		"loadgen": product,
 
 		"internal": {},
