@@ -56,14 +56,14 @@ func TestPolicyProblems(t *testing.T) {
 		detail string
 	}{
 		{"", 400, "request body is required"},
-		{"{}", 422, "the policy says nothing"},
-		{`{"timeout_ms": 0}`, 422, "the policy says nothing"},
-		{`{"timeout_ms": 0.0000001}`, 422, "the policy says nothing"},
+		{"{}", 422, "the policy is empty"},
+		{`{"timeout_ms": 0}`, 422, "the policy is empty"},
+		{`{"timeout_ms": 0.0000001}`, 422, "the policy is empty"},
 		{`{"timeout_ms": -1}`, 422, "body.timeout_ms: expected number >= 0"},
 		{`{"timeout_ms": 1e300}`, 422, "body.timeout_ms: expected number <= "},
 		{`{"timeout_ms": 1e400}`, 400, "unmarshal"},
 		{`{"timeout_ms": "1m"}`, 422, "body.timeout_ms: expected number"},
-		{`{"timeout_ms": null}`, 422, "the policy says nothing"},
+		{`{"timeout_ms": null}`, 422, "the policy is empty"},
 		{`null`, 422, "body: expected object"},
 		{`{"timeout": 60}`, 422, "body.timeout: unexpected property"},
 		{`[1]`, 422, "body: expected object"},
