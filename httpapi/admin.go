@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -85,7 +86,23 @@ func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 	if p == (liveness.Policy{}) {
 		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
-	return a.changedDevice(ctx, "policy set", in.ID, a.registry.SetPolicy(in.ID, p))
+	return a.changedDevice(ctx, "policy set", in.ID, badPolicy(a.registry.SetPolicy(in.ID, p)))
+}
+
+// badPolicy gives the error for a bad policy the names of the JSON fields. It returns other errors as they are.
+func badPolicy(err error) error {
+	if err == nil {
+		return nil
+	}
+	if status, _ := problemOf(err); status != http.StatusUnprocessableEntity || errors.Is(err, liveness.ErrInvalidID) {
+		return err
+	}
+	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "\n", "; ")
+	if bare := errors.Unwrap(err); bare != nil { // without the device's id
+		err = bare
+	}
+	return &requestError{http.StatusUnprocessableEntity, "body: " + names.Replace(err.Error())}
 }
 
 // changedDevice is change, and returns the device as it is now.

@@ -59,6 +59,7 @@ func TestPolicyProblems(t *testing.T) {
 		{"{}", 422, "the policy is empty"},
 		{`{"timeout_ms": 0}`, 422, "the policy is empty"},
 		{`{"timeout_ms": 0.0000001}`, 422, "the policy is empty"},
+		{`{"timeout_ms": 5000, "probes": 5, "probe_wait_ms": 2000}`, 422, "probes × probe_wait_ms is 10s, want less than timeout_ms, 5s"},
 		{`{"timeout_ms": -1}`, 422, "body.timeout_ms: expected number >= 0"},
 		{`{"timeout_ms": 1e300}`, 422, "body.timeout_ms: expected number <= "},
 		{`{"timeout_ms": 1e400}`, 400, "unmarshal"},
