@@ -1,0 +1,90 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holter-iot/holter/internal/config"
+)
+
+// TestEveryProtocol: package config, which may not ask the gateway, knows the protocols that there are, and what comes in datagrams.
+func TestEveryProtocol(t *testing.T) {
+	for _, text := range []string{"any://127.0.0.1:0", "udp+any://127.0.0.1:0"} {
+		cfg, err := config.Resolve("", []config.Setting{{Key: "listen", Value: text, Origin: "--listen"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := DeviceProtocols(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range all[0] {
+			names = append(names, p.Name())
+		}
+		if want := cfg.Listen[0].Protocols; !reflect.DeepEqual(names, want) {
+			t.Errorf("%s: %q, want %q", text, names, want)
+		}
+	}
+}
+
+// What is printed at the start says what is spoken where.
+func TestAnnounceListeners(t *testing.T) {
+	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nbroker: {listen: off}\nlisten: [jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0]\ndata: "+t.TempDir()+"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}
+	if err := s.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.http.Close() })
+	text := s.summary()
+	line := s.gateway.Addrs()[2].String()
+	for _, want := range []string{"devices   jt808+gt06://127.0.0.1:", "          udp+line://127.0.0.1:", "          line://" + line, "nc 127.0.0.1 " + line[strings.LastIndexByte(line, ':')+1:] + "\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing from\n%s", want, text)
+		}
+	}
+}
+
+// Whoever is told that the server is starting is told so once, by the API and by /readyz.
+func TestStartingIsSaidOnce(t *testing.T) {
+	s := &server{}
+	s.wait("the database is being opened")
+	if err := s.waiting(); err == nil || err.Error() != "the database is being opened" {
+		t.Errorf("waiting() = %v", err)
+	}
+	if err := s.ready(); err == nil || err.Error() != "starting: the database is being opened" {
+		t.Errorf("ready() = %v", err)
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	for of, kind := range sendErrors() {
+		err := sendError(kind, fmt.Errorf("%w: on purpose", of))
+		if !errors.Is(err, kind) || !strings.HasSuffix(err.Error(), ": on purpose") || strings.Contains(err.Error(), "gateway: ") {
+			t.Errorf("%v is not %v", err, kind)
+		}
+	}
+	if got := (&server{}).sender(); got != nil {
+		t.Errorf("without a gateway, the API sends by %v", got)
+	}
+}
+
+// tempFile writes a file that ends with the test.
+func tempFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "holter.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
