@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/internal/testcert"
 )
 
