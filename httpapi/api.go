@@ -40,7 +40,7 @@ type Config struct {
 	// Rate is how many requests an address (of IPv6, a network of 64 bits) may make per second, twice that at once; more are refused
 	// with 429, heartbeats among them. Health checks are free. Default: 0, no limit.
 	Rate float64
-	// TLS makes Serve speak HTTPS. Take one from [Certificates.TLS], or your own; anything older than TLS 1.2 is refused in any case.
+	// TLS makes Serve speak HTTPS. Package gateway/cert reads one from files, and again when they change. Anything older than TLS 1.2 is refused in any case.
 	// Default: plain HTTP.
 	TLS *tls.Config
 	// Auth says whose token may do what. Default: everybody may do everything.

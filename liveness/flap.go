@@ -105,8 +105,8 @@ func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
 	}
 }
 
-// watchLasting looks each second after what may end by itself, flapping and outages, until ctx is done.
-func (r *Registry) watchLasting(ctx context.Context) {
+// watchFlapping ends, each second, the flapping of the devices that have calmed down, until ctx is done.
+func (r *Registry) watchFlapping(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -114,9 +114,6 @@ func (r *Registry) watchLasting(ctx context.Context) {
 		case <-tick.C:
 			for _, handle := range r.flaps.all() {
 				r.settle(handle)
-			}
-			for _, g := range r.groups {
-				g.weigh(r.outbox)
 			}
 		case <-ctx.Done():
 			return

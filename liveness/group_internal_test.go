@@ -22,6 +22,7 @@ func TestGroupRecount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := GroupConfig{Name: "g", Match: "*", Outage: OutageConfig{Share: 0.3, Window: time.Minute, MinDevices: 2}}
 		g, out := newGroup(config), newOutbox(1<<20)
+		g.complete(0, out)
 		members := make([]member, 8)
 		now := int64(1_000_000 * time.Second)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {

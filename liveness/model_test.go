@@ -84,6 +84,7 @@ type modelDevice struct {
 	events        []string
 	asked         int // since it was heard
 	askedAt       int
+	wake          int   // once it was asked: when it is looked at again, as far as gaps were known then
 	questions     []int // all of them
 }
 
@@ -214,9 +215,10 @@ func (m *model) pass(d *modelDevice, clock int) {
 // ask asks a device that is silent, if it is connected and another question is due.
 func (m *model) ask(d *modelDevice, clock int) {
 	p := modelPolicies[d.policy]
-	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" {
+	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" || d.askedAt >= 0 && m.listened < d.wake {
 		return
 	}
+	defer func() { d.wake = m.next(d) }()
 	verdict, _ := m.verdict(d)
 	due := false
 	for k := 1; k <= p.probes; k++ {
@@ -230,6 +232,22 @@ func (m *model) ask(d *modelDevice, clock int) {
 		d.asked++
 		d.questions = append(d.questions, clock)
 	}
+}
+
+// next is when a device that was asked has its next question, becomes late or is judged.
+func (m *model) next(d *modelDevice) int {
+	p := modelPolicies[d.policy]
+	verdict, _ := m.verdict(d)
+	at := verdict
+	if d.state == "online" && p.late > 0 && p.late < p.timeout {
+		at = min(at, max(d.last+p.late, m.notBefore(d)))
+	}
+	for k := 1; k <= p.probes; k++ {
+		if question := verdict - k*p.wait; question > d.askedAt {
+			at = min(at, question)
+		}
+	}
+	return at
 }
 
 // restart is the end of a process, after a checkpoint, and the start of another: no session is left, and what passes is deaf.

@@ -217,7 +217,7 @@ func (c Config) validate() error {
 // what is left, and returns the error of the last append, if any. Call it once; sources should have fallen silent before it ends.
 func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
-	housekeeping.Go(func() { r.watchLasting(ctx) })
+	housekeeping.Go(func() { r.watchFlapping(ctx) })
 	housekeeping.Go(func() { r.watchAbsent(ctx) })
 	timersDone := make(chan struct{})
 	drainCtx, drained := context.WithCancel(context.WithoutCancel(ctx))

@@ -3,7 +3,7 @@
 // random instants, and checks the complete log of events against the truth, which it knows since it caused it. See package internal/fleet/chaos for what is checked.
 //
 //	go run ./bench/chaos -for 5m -devices 3000 -seed 7
-//	go run ./bench/chaos -database postgres -md docs/reliability.md
+//	go run ./bench/chaos -database postgres -md docs/numbers/reliability.md
 //
 // The plan of the faults follows from the seed, and is printed. The exit status is 0 only if no promise was broken. A full disk needs the
 // right to mount (root); without it that fault is left out, and the report says so. Linux only.

@@ -10,13 +10,13 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/dtu"
-	"github.com/holter-iot/holter/gateway/frame"
-	"github.com/holter-iot/holter/gateway/gt06"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
+	"github.com/holter-iot/holter/gateway/codec/frame"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/gateway/guard"
-	"github.com/holter-iot/holter/gateway/jt808"
-	"github.com/holter-iot/holter/gateway/line"
-	"github.com/holter-iot/holter/gateway/teltonika"
 	"github.com/holter-iot/holter/internal/config"
 )
 
@@ -73,18 +73,14 @@ func dtuOf(d *config.DTU) (*dtu.Protocol, error) {
 
 // listeners returns the device ports.
 func (s *server) listeners(protocols [][]codec.Protocol) (all []gateway.Listener, err error) {
-	loaded := map[cert.Files]*cert.Reloader{}
 	for i, l := range s.config.Listen {
 		out := gateway.Listener{Address: l.Address, Protocols: protocols[i], Packets: l.Packets, Proxies: l.Proxies}
 		if l.TLS != nil {
-			files := certFiles(l.TLS)
-			if loaded[files] == nil {
-				if loaded[files], err = cert.New(files, s.log); err != nil {
-					return nil, fmt.Errorf("%s: %w", l, err)
-				}
-				s.edges = append(s.edges, loaded[files].Run)
+			r, err := s.reloader(certFiles(l.TLS))
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", l, err)
 			}
-			out.TLS = loaded[files].Config()
+			out.TLS = r.Config()
 		}
 		all = append(all, out)
 	}

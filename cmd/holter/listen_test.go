@@ -16,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
 )
@@ -174,6 +175,61 @@ func (p *program) waitFor(path, want string) {
 		case <-ctx.Done():
 			p.t.Fatalf("GET %s = %d %s, want %q in it\n%s", path, status, text, want, p.logged())
 		}
+	}
+}
+
+// New certificates count at the API, the broker and the device ports.
+func TestCertificatesAnew(t *testing.T) {
+	dir := t.TempDir()
+	ca := testcert.New(t)
+	issue := func(name string) {
+		certPEM, keyPEM := testcert.PEM(t, ca.Issue(t, testcert.Ask{Name: name}))
+		testcert.Write(t, dir, "key.pem", keyPEM)
+		testcert.Write(t, dir, "cert.pem", certPEM)
+	}
+	issue("first")
+	files := fmt.Sprintf("{cert: %[1]s/cert.pem, key: %[1]s/key.pem}", dir)
+	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: 127.0.0.1:0\ntls: %[1]s\nbroker: {listen: 127.0.0.1:0, tls: %[1]s}\n"+
+		"listen: [{address: '127.0.0.1:0', tls: %[1]s}]\ndata: %[2]s\n", files, t.TempDir())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}
+	if err := s.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.reloaders) != 1 {
+		t.Errorf("the same files are looked at by %d, want 1", len(s.reloaders))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.run(ctx) }()
+	shown := func(address string) string {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: ca.Pool(), ServerName: "127.0.0.1"}}
+		c, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for _, name := range []string{"first", "second"} {
+		issue(name)
+		for server, address := range map[string]string{"API": s.http.Addr().String(), "broker": s.broker.Addr().String(), "device port": s.gateway.Addrs()[0].String()} {
+			got := shown(address)
+			for end := time.Now().Add(20 * time.Second); got != name && time.Now().Before(end); got = shown(address) {
+				<-again.C
+			}
+			if got != name {
+				t.Errorf("%s: %q, want the certificate %q", server, got, name)
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("run() = %v", err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/liveness"
@@ -31,30 +31,31 @@ import (
 
 // server is what holter serve and holter monitor are made of.
 type server struct {
-	config   config.Config
-	log      *slog.Logger
-	stdout   io.Writer
-	store    *store.Store
-	registry *liveness.Registry
-	gateway  *gateway.Gateway     // nil for holter monitor
-	broker   *broker.Broker       // nil if there is none
-	bridges  []*mqttbridge.Bridge // may be none
-	edges    []func(ctx context.Context) error
-	delivery *delivery.Engine
-	books    *playbook.Engine
-	cron     *cron.Engine
-	metrics  []prometheus.Collector
-	api      *httpapi.API
-	auth     *tokenAuth
-	http     net.Listener
-	starting atomic.Pointer[string] // what is waited for; nil once the server is at work
-	known    int                    // devices that were known from before
-	listened time.Time              // when the process before listened last; zero if there was none
+	config    config.Config
+	log       *slog.Logger
+	stdout    io.Writer
+	store     *store.Store
+	registry  *liveness.Registry
+	gateway   *gateway.Gateway     // nil for holter monitor
+	broker    *broker.Broker       // nil if there is none
+	bridges   []*mqttbridge.Bridge // may be none
+	edges     []func(ctx context.Context) error
+	reloaders map[cert.Files]*cert.Reloader
+	delivery  *delivery.Engine
+	books     *playbook.Engine
+	cron      *cron.Engine
+	metrics   []prometheus.Collector
+	api       *httpapi.API
+	auth      *tokenAuth
+	http      net.Listener
+	starting  atomic.Pointer[string] // what is waited for; nil once the server is at work
+	known     int                    // devices that were known from before
+	listened  time.Time              // when the process before listened last; zero if there was none
 }
 
 // serve runs the whole of Holter until ctx is done.
 func serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
-	s := &server{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout}
+	s := &server{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}
 	slog.SetDefault(s.log)
 	if err := s.build(ctx); err != nil {
 		return err
@@ -136,11 +137,22 @@ func (s *server) certificates(files config.TLS, setting string) (*tls.Config, er
 	if files.Cert == "" {
 		return nil, nil
 	}
-	c, err := httpapi.NewCertificates(files.Cert, files.Key, s.log)
+	r, err := s.reloader(cert.Files{Cert: files.Cert, Key: files.Key})
 	if err != nil {
-		return nil, badConfig(fmt.Errorf("%s: %s", setting, strings.TrimPrefix(err.Error(), "httpapi: ")))
+		return nil, badConfig(fmt.Errorf("%s: %w", setting, err))
 	}
-	return c.TLS(), nil
+	return &tls.Config{GetCertificate: r.GetCertificate, MinVersion: tls.VersionTLS12}, nil
+}
+
+// reloader keeps certificates up to date, once for all servers with the same files.
+func (s *server) reloader(files cert.Files) (r *cert.Reloader, err error) {
+	if r = s.reloaders[files]; r != nil {
+		return r, nil
+	}
+	if r, err = cert.New(files, s.log); err == nil {
+		s.reloaders[files] = r
+	}
+	return r, err
 }
 
 // run runs the parts until ctx is done or one of them fails. The API is there first, to say what is waited for; devices are let in when
@@ -151,6 +163,9 @@ func (s *server) run(ctx context.Context) error {
 	defer endEdges()
 	edges, ctx := errgroup.WithContext(ctx)
 	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
+	for _, r := range s.reloaders {
+		edges.Go(func() error { return r.Run(ctx) })
+	}
 	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
 	if err := s.begin(ctx); err != nil {
 		if ctx.Err() != nil {

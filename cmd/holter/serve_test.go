@@ -351,7 +351,7 @@ func TestServeRefusesToStart(t *testing.T) {
 		{"database without a name", []string{"--database", "postgres://user:hunter2@127.0.0.1"}, "names no database"},
 		{"certificate without a key", []string{"--tls-cert", config}, "--tls-key"},
 		{"certificate that is none", []string{"--tls-cert", config, "--tls-key", config}, config},
-		{"no certificate", []string{"--tls-cert", config + ".crt", "--tls-key", config + ".key"}, "tls (--tls-cert, --tls-key): certificate: stat " + config + ".crt: no such file"},
+		{"no certificate", []string{"--tls-cert", config + ".crt", "--tls-key", config + ".key"}, "tls (--tls-cert, --tls-key): certificates: open " + config + ".crt: no such file"},
 		{"no file of devices", []string{"--devices-file", config + ".not"}, "devices_file (--devices-file): guard: "},
 		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
 		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},

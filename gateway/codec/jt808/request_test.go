@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 )
 
 type requester interface {

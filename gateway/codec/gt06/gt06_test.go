@@ -13,7 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/gt06"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
 )
 
 // vector is a frame of a file in testdata.

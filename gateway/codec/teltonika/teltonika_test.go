@@ -12,7 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/teltonika"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 )
 
 // vector is a message of a file in testdata.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 )
 
 // TestVectors looks at what the frames of testdata mean.

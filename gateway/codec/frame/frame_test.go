@@ -13,7 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/frame"
+	"github.com/holter-iot/holter/gateway/codec/frame"
 )
 
 // bin is the bytes of a text of hexadecimal digits and spaces.

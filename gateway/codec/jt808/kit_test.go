@@ -8,7 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 )
 
 // stream makes a conversation of vectors.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
 func TestParse(t *testing.T) {

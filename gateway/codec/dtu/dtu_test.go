@@ -9,7 +9,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/dtu"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
 )
 
 const (
