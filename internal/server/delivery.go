@@ -12,8 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/delivery"
+	commandsink "github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/jetstream"
 	"github.com/holter-iot/holter/delivery/kafka"
+	"github.com/holter-iot/holter/delivery/logfile"
+	"github.com/holter-iot/holter/delivery/mqttsink"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
@@ -27,16 +31,20 @@ const (
 
 // deliveryConfig returns how jobs are delivered. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
-	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log, LogDir: filepath.Join(s.config.Data, "logs"), Kinds: map[string]delivery.Kind{}}
+	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log}
 	var err error
 	if cfg.Private, err = networks(os.Getenv(PrivateEnv)); err != nil {
 		return cfg, fmt.Errorf("%s: %w", PrivateEnv, err)
 	}
-	if cfg.Commands, err = commandsAllowed(); err != nil {
+	commands, err := commandsAllowed()
+	if err != nil {
 		return cfg, err
 	}
-	guard := delivery.NewGuard(cfg.Private)
-	cfg.Kinds["nats"], cfg.Kinds["kafka"] = jetstream.Kind(guard), kafka.Kind(guard)
+	guard := sink.NewGuard(cfg.Private)
+	cfg.Kinds = map[string]sink.Kind{
+		"mqtt": mqttsink.Kind(guard), "nats": jetstream.Kind(guard), "kafka": kafka.Kind(guard),
+		"log": logfile.Kind(filepath.Join(s.config.Data, "logs")), "command": commandsink.Kind(commands),
+	}
 	return cfg, nil
 }
 

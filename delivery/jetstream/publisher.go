@@ -12,13 +12,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 )
 
-// sink is a sink that publishes to streams.
-type sink struct {
+// publisher is a sink that publishes to streams.
+type publisher struct {
+	settings
+
 	url     string
-	subject string
 	options []nats.Option
 	dialer  net.Dialer
 	turn    chan struct{} // capacity 1: held while connecting; never closed
@@ -26,22 +27,19 @@ type sink struct {
 	link *link // guarded by turn; nil before the first delivery
 }
 
-func newSink(url, subject string, options []nats.Option, guard *delivery.Guard) *sink {
-	return &sink{url: url, subject: subject, options: options, dialer: net.Dialer{Control: guard.Control}, turn: make(chan struct{}, 1)}
-}
-
-// Deliver publishes messages in their order and waits for the server's answers.
-func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []delivery.Result {
+// Deliver implements [sink.Sink]. It publishes messages in their order and waits for the server's
+// acks.
+func (s *publisher) Deliver(ctx context.Context, messages []sink.Message) []sink.Result {
 	l, err := s.connected(ctx)
 	if err != nil {
-		return slices.Repeat([]delivery.Result{{Err: err}}, len(messages))
+		return sink.Repeat(len(messages), sink.Result{Err: err})
 	}
-	results := make([]delivery.Result, len(messages))
+	results := make([]sink.Result, len(messages))
 	answers := make([]jetstream.PubAckFuture, len(messages))
-	stop := context.AfterFunc(ctx, l.cut) // a server that takes no bytes holds up who writes
+	stop := context.AfterFunc(ctx, l.cut) // a write blocks while the server reads nothing
 	var broken error
 	for i := range messages {
-		m := messageOf(s.subject, &messages[i])
+		m := messageOf(s.Subject, &messages[i])
 		if err = broken; err == nil {
 			answers[i], err = l.streams.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		}
@@ -60,8 +58,8 @@ func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []deliv
 	return results
 }
 
-// connected returns a connection.
-func (s *sink) connected(ctx context.Context) (*link, error) {
+// connected returns a connection that is not closed.
+func (s *publisher) connected(ctx context.Context) (*link, error) {
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -80,8 +78,8 @@ func (s *sink) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// Close ends the connection.
-func (s *sink) Close() error {
+// Close implements [sink.Sink]. It ends the connection.
+func (s *publisher) Close() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	if s.link != nil {
@@ -91,13 +89,13 @@ func (s *sink) Close() error {
 	return nil
 }
 
-// link is a connection to a server. Once it is lost it stays so.
+// link is a connection to a server. It does not reconnect.
 type link struct {
 	conn    *nats.Conn
 	streams jetstream.JetStream
-	socket  atomic.Pointer[net.Conn] // that it runs over
-	gone    chan struct{}            // closed by the library when the connection is
-	refused atomic.Pointer[error]    // what the server has last said without being asked
+	socket  atomic.Pointer[net.Conn] // below conn
+	gone    chan struct{}            // closed by the library when conn is closed
+	refused atomic.Pointer[error]    // the latest asynchronous error of the server
 }
 
 // dialFunc is a nats.CustomDialer.
@@ -107,7 +105,7 @@ type dialFunc func(network, address string) (net.Conn, error)
 func (f dialFunc) Dial(network, address string) (net.Conn, error) { return f(network, address) }
 
 // connect connects to one of the servers.
-func (s *sink) connect(ctx context.Context) (*link, error) {
+func (s *publisher) connect(ctx context.Context) (*link, error) {
 	l := &link{gone: make(chan struct{})}
 	var dialErr error
 	dial := func(network, address string) (net.Conn, error) {
@@ -116,7 +114,7 @@ func (s *sink) connect(ctx context.Context) (*link, error) {
 			return nil, dialErr
 		}
 		l.socket.Store(&socket)
-		if ctx.Err() != nil { // too late for the one below
+		if ctx.Err() != nil { // the AfterFunc below may have run before
 			l.cut()
 		}
 		return socket, nil
@@ -131,61 +129,61 @@ func (s *sink) connect(ctx context.Context) (*link, error) {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, late(ctx)
-	case errors.Is(err, nats.ErrNoServers) && dialErr != nil: // the library does not say why
+	case errors.Is(err, nats.ErrNoServers) && dialErr != nil: // the library does not say which error the dialer returned
 		return nil, dialErr
 	case err != nil:
 		return nil, err
 	}
 	l.conn = conn
-	if l.streams, err = jetstream.New(conn, jetstream.WithPublishAsyncTimeout(forgotten)); err != nil {
+	if l.streams, err = jetstream.New(conn, jetstream.WithPublishAsyncTimeout(ackTimeout)); err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
-// left returns how much time there is, and a little more: it is ctx that is to end first.
+// left returns the time until the deadline of ctx and a little more, so that ctx ends first.
 func left(ctx context.Context) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return stuck
+		return writeTimeout
 	}
 	return max(time.Until(end), 0) + time.Second
 }
 
-// cut ends the connection from below, also while it is being made or somebody writes.
+// cut closes the socket, also while the connection is being made or written to.
 func (l *link) cut() {
 	if socket := l.socket.Load(); socket != nil {
-		_ = (*socket).Close() // who reads and writes gets the error
+		_ = (*socket).Close() // readers and writers get an error
 	}
 }
 
 func (l *link) close() {
-	l.cut() // nobody waits for what is not written yet
+	l.cut() // nothing that is still to be written matters any more
 	l.conn.Close()
 	<-l.gone
 }
 
-// wait waits for the server's answer to a message.
-func (l *link) wait(ctx context.Context, answer jetstream.PubAckFuture) delivery.Result {
+// wait waits for the server's ack of a message.
+func (l *link) wait(ctx context.Context, answer jetstream.PubAckFuture) sink.Result {
 	select {
 	case <-answer.Ok():
-		return delivery.Result{}
+		return sink.Result{}
 	case err := <-answer.Err():
 		return failure(ctx, err, answer.Msg().Subject)
 	case <-l.gone:
 	case <-ctx.Done():
 	}
-	select { // it may have come in time
+	select { // it may have come at the same time
 	case <-answer.Ok():
-		return delivery.Result{}
+		return sink.Result{}
 	default:
 	}
 	if ctx.Err() == nil {
-		return delivery.Result{Err: errors.New("the connection was lost before the server had answered")}
+		return sink.Result{Err: errors.New("the connection was lost before the server had answered")}
 	}
 	if refused := l.refused.Load(); refused != nil {
-		return delivery.Result{Err: fmt.Errorf("%w; it had said: %w", late(ctx), *refused)}
+		return sink.Result{Err: fmt.Errorf("%w; it had said: %w", late(ctx), *refused)}
 	}
-	return delivery.Result{Err: fmt.Errorf("%w; is there a stream with the subject %.200q?", late(ctx), answer.Msg().Subject)}
+	return sink.Result{Err: fmt.Errorf("%w; is there a stream with the subject %.200q?", late(ctx), answer.Msg().Subject)}
 }

@@ -1,4 +1,4 @@
-package delivery
+package logfile
 
 import (
 	"errors"
@@ -10,35 +10,35 @@ import (
 	"syscall"
 )
 
-// logLimits are what is kept of a log file.
-type logLimits struct {
-	bytes int64 // beyond which the next file is begun
-	files int   // old ones that are kept
+// limits say how much of a log file is kept.
+type limits struct {
+	bytes int64 // the size at which the file is rotated
+	files int   // how many rotated files are kept
 }
 
-// logWriter appends lines to a file, which others may move away or delete at any time. When the
-// file gets too long it becomes NAME.1, that NAME.2, and so on.
-type logWriter struct {
+// writer appends lines to a file that other programs may rename or delete at any time. When the file
+// is too large it becomes NAME.1, that one NAME.2, and so on.
+type writer struct {
 	path  string // without symbolic links
-	users int    // guarded by logs.mu
+	users int    // guarded by directory.mu
 
 	mu   sync.Mutex // guards file; held while writing
 	file *os.File   // nil before the first delivery and after an error
 }
 
-// logTries is how often lines are written to a file that somebody moves away meanwhile.
-const logTries = 5
+// maxTries is how often lines are written if the file is renamed or deleted while they are.
+const maxTries = 5
 
-// errMoved is the error of lines that were not in the file each time after they were written.
-var errMoved = errors.New("the log file was moved away or deleted while it was written to, again and again")
+// errMoved is returned when the file was renamed or deleted during each try.
+var errMoved = errors.New("the log file was renamed or deleted, again and again, while it was written to")
 
-// write appends lines, all or none. They are on the disk when it returns, in the file that has the
-// path. The file grows as long as either limit allows: the caller's own, or that of all users,
-// which is the greater one and asked for only then.
-func (w *logWriter) write(lines []byte, own logLimits, all func() logLimits) error {
+// write appends lines, all or none. When it returns they are on the disk, in the file that has the
+// path. The file is rotated when it exceeds the caller's own limit and also that of all users, which
+// is the greatest one and costs more to find.
+func (w *writer) write(lines []byte, own limits, all func() limits) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for range logTries {
+	for range maxTries {
 		size, err := w.openLocked()
 		if after := size + int64(len(lines)); err == nil && size > 0 && after > own.bytes {
 			if keep := all(); after > keep.bytes {
@@ -58,9 +58,8 @@ func (w *logWriter) write(lines []byte, own logLimits, all func() logLimits) err
 	return errMoved
 }
 
-// openLocked opens the file unless the path still leads to the one that is open, and returns how
-// long it is.
-func (w *logWriter) openLocked() (size int64, err error) {
+// openLocked opens the file, unless the open file still has the path, and returns its size.
+func (w *writer) openLocked() (size int64, err error) {
 	there, err := w.thereLocked()
 	if err == nil && !there {
 		err = errors.Join(w.closeLocked(), w.reopenLocked())
@@ -75,8 +74,8 @@ func (w *logWriter) openLocked() (size int64, err error) {
 	return info.Size(), nil
 }
 
-// thereLocked reports whether the path leads to the file that is open.
-func (w *logWriter) thereLocked() (bool, error) {
+// thereLocked reports whether the open file still has the path.
+func (w *writer) thereLocked() (bool, error) {
 	if w.file == nil {
 		return false, nil
 	}
@@ -91,10 +90,10 @@ func (w *logWriter) thereLocked() (bool, error) {
 	return err == nil && os.SameFile(open, named), err
 }
 
-// reopenLocked opens the file, or makes one. A last line without its end, as a power failure or a
-// full disk may leave it, is ended, so that the next one is whole. A pipe or a device is refused:
-// it keeps nothing, and whoever writes to it may wait for ever.
-func (w *logWriter) reopenLocked() error {
+// reopenLocked opens the file, or creates it. A power failure or a full disk may have left the last
+// line without its end; it is ended, so that the next line is whole. A pipe or a device is refused: it
+// keeps nothing, and a write to it may block for ever.
+func (w *writer) reopenLocked() error {
 	if err := checkRegular(w.path); err != nil {
 		return err
 	}
@@ -119,21 +118,21 @@ func (w *logWriter) reopenLocked() error {
 	return nil
 }
 
-// checkRegular says what is wrong with what has the path, if anything has it.
+// checkRegular returns an error if the path is that of something other than a regular file.
 func checkRegular(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no file that keeps what is written to it (%v); remove it, or name another target", path, info.Mode())
+		err = fmt.Errorf("%s is not a regular file (%v); remove it, or name another target", path, info.Mode())
 	}
 	return err
 }
 
-// appendLocked appends lines to the file, which is as long as size. What was written of them before
-// an error is taken away, unless somebody else has written behind it.
-func (w *logWriter) appendLocked(lines []byte, size int64) error {
+// appendLocked appends lines to the file, whose size is given. If only some of them could be written,
+// they are removed again, unless another program has written after them.
+func (w *writer) appendLocked(lines []byte, size int64) error {
 	n, err := w.file.Write(lines)
 	if err == nil {
 		err = w.file.Sync()
@@ -147,8 +146,8 @@ func (w *logWriter) appendLocked(lines []byte, size int64) error {
 	return errors.Join(err, w.closeLocked())
 }
 
-// rotateLocked moves the files on by one, and opens the next one.
-func (w *logWriter) rotateLocked(files int) (size int64, err error) {
+// rotateLocked renames the files, opens the next one and returns its size.
+func (w *writer) rotateLocked(files int) (size int64, err error) {
 	if err := w.closeLocked(); err != nil {
 		return 0, err
 	}
@@ -169,13 +168,13 @@ func (w *logWriter) rotateLocked(files int) (size int64, err error) {
 	return w.openLocked()
 }
 
-func (w *logWriter) close() error {
+func (w *writer) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closeLocked()
 }
 
-func (w *logWriter) closeLocked() error {
+func (w *writer) closeLocked() error {
 	if w.file == nil {
 		return nil
 	}
@@ -184,7 +183,7 @@ func (w *logWriter) closeLocked() error {
 	return err
 }
 
-// syncDir writes down which files a directory has, where the file system can.
+// syncDir flushes a directory to the disk, where the file system supports it.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

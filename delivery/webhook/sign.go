@@ -1,4 +1,4 @@
-package delivery
+package webhook
 
 import (
 	"encoding/base64"
@@ -10,11 +10,13 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/holter-iot/holter/delivery/sink"
 )
 
-// signer signs webhooks by the scheme of Standard Webhooks,
-// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md: with each secret, so that the receiver may
-// change from one to the other at any time.
+// signer signs requests by the scheme of Standard Webhooks,
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md. It
+// signs with each secret, so that the receiver may change from one to the other at any time.
 type signer []*standardwebhooks.Webhook
 
 // Lengths of a secret in bytes, as the specification has them.
@@ -23,7 +25,8 @@ const (
 	maxSecret = 64
 )
 
-// newSigner returns what signs with some secrets, written whsec_ and base64; empty ones are left out.
+// newSigner returns a signer with secrets in base64, with or without whsec_ before them. Empty ones
+// are left out.
 func newSigner(secrets ...string) (signer, error) {
 	var s signer
 	for _, secret := range secrets {
@@ -46,7 +49,8 @@ func newSigner(secrets ...string) (signer, error) {
 	return s, nil
 }
 
-// sign puts id, time and signatures into the headers of a request. Without a secret there is no signature.
+// sign adds id, time and signatures to the headers of a request. Without a secret there is no
+// signature.
 func (s signer) sign(header http.Header, id string, now time.Time, body []byte) error {
 	id = headerID(id)
 	header.Set("Webhook-Id", id)
@@ -65,19 +69,10 @@ func (s signer) sign(header http.Header, id string, now time.Time, body []byte) 
 	return nil
 }
 
-// headerID writes an id so that any header takes it and no dot is in it, which parts id, time and body where they are signed: all but
-// letters, digits and _ - : / become %XX.
+// headerID escapes an id for a header. A dot is escaped as well, since it separates id, time and body
+// in what is signed.
 func headerID(id string) string {
-	plain := func(c byte) bool {
+	return sink.EscapeID(id, func(c byte) bool {
 		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-:/", c) >= 0
-	}
-	var b strings.Builder
-	for i := range len(id) {
-		if c := id[i]; plain(c) {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
+	})
 }

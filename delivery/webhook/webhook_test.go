@@ -1,4 +1,4 @@
-package delivery_test
+package webhook_test
 
 import (
 	"context"
@@ -13,7 +13,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holter-iot/holter/delivery"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/delivery/webhook"
+)
+
+func TestMain(m *testing.M) { sinktest.Main(m) }
+
+const (
+	secret   = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	previous = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 )
 
 // far answers POSTs of messages {"id":N}, one or an array of them, and keeps which ones they had.
@@ -46,32 +57,14 @@ func (f *far) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // numbered returns messages from 1 to n, each of some bytes.
-func numbered(n, size int) []delivery.Message {
-	var list []delivery.Message
+func numbered(n, size int) []sink.Message {
+	var list []sink.Message
 	for i := range n {
-		m := message(strconv.Itoa(i+1), fmt.Sprintf(`{"id":%d}`, i+1))
+		m := sinktest.Message(strconv.Itoa(i+1), fmt.Sprintf(`{"id":%d}`, i+1))
 		m.Data = append(m.Data, strings.Repeat(" ", max(size-len(m.Data), 0))...)
 		list = append(list, m)
 	}
 	return list
-}
-
-// fates writes what became of each message: delivered, failed, dead, or not sent and waiting.
-func fates(results []delivery.Result) string {
-	var b strings.Builder
-	for i := range results {
-		switch r := &results[i]; {
-		case r.Permanent:
-			b.WriteByte('x')
-		case r.Err != nil:
-			b.WriteByte('f')
-		case !r.Again.IsZero():
-			b.WriteByte('w')
-		default:
-			b.WriteByte('d')
-		}
-	}
-	return b.String()
 }
 
 // An array that is refused is sent piece by piece, and only what is refused alone is dead.
@@ -105,8 +98,8 @@ func TestWebhookRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &far{answer: c.answer}
-			results := delivery.NewWebhook(f).Deliver(t.Context(), numbered(8, 0))
-			if got := fates(results); got != c.want || len(f.came) != c.requests {
+			results := webhook.Through(f).Deliver(t.Context(), numbered(8, 0))
+			if got := sinktest.Fates(results); got != c.want || len(f.came) != c.requests {
 				t.Errorf("%s after %d requests %v, want %s after %d", got, len(f.came), f.came, c.want, c.requests)
 			}
 		})
@@ -136,8 +129,8 @@ func TestWebhookBytes(t *testing.T) {
 				}
 				return 200
 			}
-			results := delivery.NewWebhook(f).Deliver(t.Context(), numbered(c.n, c.size))
-			if got := fates(results); got != c.want || fmt.Sprint(f.came) != c.came {
+			results := webhook.Through(f).Deliver(t.Context(), numbered(c.n, c.size))
+			if got := sinktest.Fates(results); got != c.want || fmt.Sprint(f.came) != c.came {
 				t.Errorf("%s after %v, want %s after %s", got, f.came, c.want, c.came)
 			}
 		})
@@ -153,29 +146,94 @@ func TestWebhookHaste(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if got := fates(delivery.NewWebhook(f).Deliver(ctx, numbered(5, 1<<20))); got != "ddwww" {
+		if got := sinktest.Fates(webhook.Through(f).Deliver(ctx, numbered(5, 1<<20))); got != "ddwww" {
 			t.Errorf("%s, want ddwww", got)
 		}
 	})
 }
 
-// One bad event in a batch makes one dead letter.
-func TestWebhookBadEvent(t *testing.T) {
-	rc := newReceiver(t, func(_ int, r request, w http.ResponseWriter) {
-		if strings.Contains(r.body, `"dev-3:1"`) {
-			w.WriteHeader(http.StatusUnprocessableEntity)
+func TestRetryAfterHeader(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		text string
+		want time.Duration
+	}{
+		{"", 0},
+		{"0", 0},
+		{"120", 2 * time.Minute},
+		{"-1", 0},
+		{"1.5", 0},
+		{"4294967296", 24 * time.Hour},
+		{"99999999999999999999", 24 * time.Hour},
+		{"-99999999999999999999", 0},
+		{"2147483647", 24 * time.Hour},
+		{"soon", 0},
+		{"Sun, 01 Mar 2026 12:00:30 GMT", 30 * time.Second},
+		{"Sunday, 01-Mar-26 12:01:00 GMT", time.Minute},
+		{"Sun, 01 Mar 2026 11:00:00 GMT", 0},
+		{"Fri, 01 Mar 2199 11:00:00 GMT", 24 * time.Hour},
+	} {
+		if got := webhook.RetryAfter(c.text, now); got != c.want {
+			t.Errorf("RetryAfter(%q) = %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, text := range []string{"", "120", "Sun, 01 Mar 2026 12:00:30 GMT", "-0", "1e9"} {
+		f.Add(text)
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, text string) {
+		if d := webhook.RetryAfter(text, now); d < 0 || d > 24*time.Hour {
+			t.Errorf("RetryAfter(%q) = %v", text, d)
 		}
 	})
-	r := newRig(t, delivery.Config{})
-	r.endpoint("ops", "webhook", rc.URL, `{"batch":100}`)
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
-	r.append("dev-1", "dev-2", "dev-3", "dev-4", "dev-5", "dev-3")
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
-	r.idle()
-	if dead := r.dead(); len(dead) != 1 || dead[0].Message != "dev-3:1" {
-		t.Errorf("dead letters %+v, want that of dev-3:1", dead)
+}
+
+// An id goes into a header whatever is in it, and the receiver sees the same id in all attempts.
+func FuzzHeaderID(f *testing.F) {
+	for _, id := range []string{"dev-1:7", "site-7/Gerät 1.2:3", "a\r\nb", "", "%41", "\xff"} {
+		f.Add(id)
 	}
-	if st := r.engine.Stats().Endpoints[1]; st.Delivered != 5 {
-		t.Errorf("%d delivered, want 5", st.Delivered)
+	w, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		f.Fatal(err)
 	}
+	f.Fuzz(func(t *testing.T, id string) {
+		text := webhook.HeaderID(id)
+		for _, c := range []byte(text) {
+			if c <= ' ' || c >= 0x7f || c == '.' || c == ',' {
+				t.Fatalf("HeaderID(%q) = %q", id, text)
+			}
+		}
+		if id == "" {
+			return
+		}
+		header, body := make(http.Header), []byte(`{"id":1}`)
+		if err := webhook.Sign(header, id, time.Now(), body, secret, previous); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Verify(body, header); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+		if w.Verify([]byte(`{"id":2}`), header) == nil {
+			t.Errorf("%q: another body has the same signature", id)
+		}
+	})
+}
+
+func FuzzURL(f *testing.F) {
+	for _, text := range []string{"https://example.org/a?b=c", "http://[::1]:80", "http://", "javascript:x", "http://a b", "//x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if webhook.CheckURL(text) != nil {
+			return
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, text, http.NoBody)
+		if err != nil || r.URL.Host == "" || r.URL.User != nil {
+			t.Errorf("%q passes: %v", text, err)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package delivery_test
+package logfile_test
 
 import (
 	"encoding/json"
@@ -14,14 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/logfile"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 )
 
 // put delivers a message with a number of its sender to a log file.
-func put(t *testing.T, s delivery.Sink, from string, n int) {
+func put(t *testing.T, s sink.Sink, from string, n int) {
 	t.Helper()
 	data := fmt.Sprintf(`{"from":%q,"n":%d,"pad":"%060d"}`, from, n, 0)
-	for _, r := range s.Deliver(t.Context(), []delivery.Message{message(fmt.Sprint(from, n), data)}) {
+	for _, r := range s.Deliver(t.Context(), []sink.Message{sinktest.Message(fmt.Sprint(from, n), data)}) {
 		if r.Err != nil {
 			t.Errorf("%s %d: %v", from, n, r.Err)
 		}
@@ -78,7 +80,7 @@ func TestLogFileTakenAway(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "logs")
 			file := filepath.Join(dir, "events.jsonl")
-			s := sink(t, delivery.LogKind(dir), "events.jsonl", "")
+			s := sinktest.New(t, logfile.Kind(dir), "events.jsonl", "")
 			put(t, s, "a", 1)
 			put(t, s, "a", 2)
 			if err := c.take(dir, file); err != nil {
@@ -120,15 +122,15 @@ func TestLogFileShared(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			kind := delivery.LogKind(dir)
-			a := sink(t, kind, "events.jsonl", `{"max_bytes":2000,"files":30}`)
-			b := sink(t, kind, c.other, `{"max_bytes":1024,"files":0}`)
+			kind := logfile.Kind(dir)
+			a := sinktest.New(t, kind, "events.jsonl", `{"max_bytes":2000,"files":30}`)
+			b := sinktest.New(t, kind, c.other, `{"max_bytes":1024,"files":0}`)
 			put(t, a, "a", 0) // a has the file open
 			for i := range 40 {
 				put(t, b, "b", i)
 			}
 			var both sync.WaitGroup
-			for from, s := range map[string]delivery.Sink{"a": a, "b": b} {
+			for from, s := range map[string]sink.Sink{"a": a, "b": b} {
 				both.Go(func() {
 					for i := range 100 {
 						put(t, s, from, i)
@@ -150,16 +152,16 @@ func TestLogFileShared(t *testing.T) {
 // restart, and until it is closed.
 func TestLogFileSharedWithIdle(t *testing.T) {
 	dir := t.TempDir()
-	kind := delivery.LogKind(dir)
-	before := sink(t, kind, "events.jsonl", "")
+	kind := logfile.Kind(dir)
+	before := sinktest.New(t, kind, "events.jsonl", "")
 	for i := range 10 {
 		put(t, before, "a", i)
 	}
 	if err := before.Close(); err != nil {
 		t.Fatal(err)
 	}
-	kind = delivery.LogKind(dir)
-	idle, b := sink(t, kind, "events.jsonl", ""), sink(t, kind, "events.jsonl", `{"max_bytes":1024,"files":0}`)
+	kind = logfile.Kind(dir)
+	idle, b := sinktest.New(t, kind, "events.jsonl", ""), sinktest.New(t, kind, "events.jsonl", `{"max_bytes":1024,"files":0}`)
 	for i := range 20 {
 		put(t, b, "b", i)
 	}
@@ -188,7 +190,7 @@ func TestLogFileLinkMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := sink(t, delivery.LogKind(dir), "link.jsonl", "")
+	s := sinktest.New(t, logfile.Kind(dir), "link.jsonl", "")
 	for i, to := range []string{"one.jsonl", "two.jsonl", "one.jsonl"} {
 		point(to)
 		put(t, s, to, i)
@@ -208,9 +210,9 @@ func TestLogFileTorn(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{\"n\":1}\n{\"n\":"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := sink(t, delivery.LogKind(dir), "events.jsonl", "")
+	s := sinktest.New(t, logfile.Kind(dir), "events.jsonl", "")
 	for _, data := range []string{`{"n":3}`, `{"n":4}`} {
-		if r := s.Deliver(t.Context(), []delivery.Message{message("m", data)}); r[0].Err != nil {
+		if r := s.Deliver(t.Context(), []sink.Message{sinktest.Message("m", data)}); r[0].Err != nil {
 			t.Fatal(r[0].Err)
 		}
 	}
@@ -221,7 +223,7 @@ func TestLogFileTorn(t *testing.T) {
 
 // The name of an old file is not one of an endpoint's: another one would move it on and delete it.
 func TestLogFileName(t *testing.T) {
-	kind := delivery.LogKind(t.TempDir())
+	kind := logfile.Kind(t.TempDir())
 	for name, want := range map[string]bool{
 		"events.jsonl": true, "events": true, "7": true, "events.1a": true, "events.0": true, "events.01": true, "events.1001": true, "events.2026": true,
 		"events.jsonl.1": false, "events.1000": false, "a.5": false,
@@ -246,13 +248,13 @@ func TestLogFileNotRegular(t *testing.T) {
 			if err := put(file); err != nil {
 				t.Fatal(err)
 			}
-			s := sink(t, delivery.LogKind(dir), "events.jsonl", "")
-			big := message("a:1", `{"pad":"`+strings.Repeat("x", 200_000)+`"}`) // more than a pipe holds
-			results := make(chan []delivery.Result, 1)
-			go func() { results <- s.Deliver(t.Context(), []delivery.Message{big}) }()
+			s := sinktest.New(t, logfile.Kind(dir), "events.jsonl", "")
+			big := sinktest.Message("a:1", `{"pad":"`+strings.Repeat("x", 200_000)+`"}`) // more than a pipe holds
+			results := make(chan []sink.Result, 1)
+			go func() { results <- s.Deliver(t.Context(), []sink.Message{big}) }()
 			select {
 			case got := <-results:
-				if err := got[0].Err; err == nil || got[0].Permanent || !strings.Contains(err.Error(), "is no file that keeps") {
+				if err := got[0].Err; err == nil || got[0].Permanent || !strings.Contains(err.Error(), "is not a regular file") {
 					t.Errorf("%v, want that it is no file", err)
 				}
 			case <-time.After(10 * time.Second):
@@ -265,7 +267,7 @@ func TestLogFileNotRegular(t *testing.T) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Deliver(t.Context(), []delivery.Message{big}); got[0].Err != nil {
+			if got := s.Deliver(t.Context(), []sink.Message{big}); got[0].Err != nil {
 				t.Errorf("with a file again: %v", got[0].Err)
 			}
 		})

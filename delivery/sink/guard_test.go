@@ -1,16 +1,16 @@
-package delivery_test
+package sink_test
 
 import (
 	"errors"
 	"net/netip"
 	"testing"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 )
 
 // What is not part of the public internet is refused, in whatever form it is written.
 func TestGuard(t *testing.T) {
-	g := delivery.NewGuard([]netip.Prefix{netip.MustParsePrefix("10.7.0.0/16"), netip.MustParsePrefix("fd00:7::/32"), netip.MustParsePrefix("::ffff:10.8.0.0/112")})
+	g := sink.NewGuard([]netip.Prefix{netip.MustParsePrefix("10.7.0.0/16"), netip.MustParsePrefix("fd00:7::/32"), netip.MustParsePrefix("::ffff:10.8.0.0/112")})
 	for _, c := range []struct {
 		address string
 		refused bool
@@ -90,15 +90,15 @@ func TestGuard(t *testing.T) {
 		{"fec0::1", true},
 		{"ff02::1", true},
 	} {
-		if err := g.Check(netip.MustParseAddr(c.address)); errors.Is(err, delivery.ErrPrivate) != c.refused {
+		if err := g.Check(netip.MustParseAddr(c.address)); errors.Is(err, sink.ErrPrivate) != c.refused {
 			t.Errorf("Check(%s) = %v, want refused: %v", c.address, err, c.refused)
 		}
 	}
-	if err := g.Check(netip.Addr{}); !errors.Is(err, delivery.ErrPrivate) {
+	if err := g.Check(netip.Addr{}); !errors.Is(err, sink.ErrPrivate) {
 		t.Errorf("Check of no address = %v, want ErrPrivate", err)
 	}
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "localhost:80", "127.0.0.1", "", "[fe80::1%lo]:1", "0x7f.1:80"} {
-		if err := g.Control("tcp", address, nil); !errors.Is(err, delivery.ErrPrivate) {
+		if err := g.Control("tcp", address, nil); !errors.Is(err, sink.ErrPrivate) {
 			t.Errorf("Control(%q) = %v, want ErrPrivate", address, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestGuard(t *testing.T) {
 func FuzzGuard(f *testing.F) {
 	f.Add("127.0.0.1:80")
 	f.Add("[::ffff:7f00:1]:80")
-	g := delivery.NewGuard(nil)
+	g := sink.NewGuard(nil)
 	f.Fuzz(func(t *testing.T, address string) {
 		if g.Control("tcp", address, nil) != nil {
 			return
