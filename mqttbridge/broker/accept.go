@@ -38,7 +38,7 @@ func (b *Broker) accept(ctx context.Context) {
 			pause = 5 * time.Millisecond
 		}
 		if n := b.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-			b.log.Warn("an MQTT client could not be let in; the others are not affected", "error", err, "times", n,
+			b.log.Warn("cannot accept an MQTT client; others are not affected", "error", err, "times", n,
 				"help", "raise the limit on open files (ulimit -n) or lower the number of clients")
 		}
 		select {
@@ -74,7 +74,7 @@ func (b *Broker) admit(tcp *net.TCPConn) {
 }
 
 // turnAway takes a connection from the queue, although descriptors have run out, and closes it, so that the client knows: it gives up a
-// spare descriptor for the moment. It says whether there was one.
+// spare descriptor for the moment. It reports whether there was one.
 func (b *Broker) turnAway() bool {
 	_ = b.spare.Close()
 	_ = b.tcp.SetDeadline(time.Now().Add(time.Millisecond))
