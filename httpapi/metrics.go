@@ -187,13 +187,12 @@ func counter(out chan<- prometheus.Metric, d *prometheus.Desc, value float64, la
 
 // lagOf makes the classes of the verdicts' lag cumulative.
 func lagOf(d *prometheus.Desc, st *liveness.Stats) prometheus.Metric {
-	bounds := liveness.LagBounds()
-	buckets := make(map[float64]uint64, len(bounds))
+	buckets := make(map[float64]uint64, len(st.LagBounds))
 	var count uint64
 	for i, n := range st.Lag {
 		count += n
-		if i < len(bounds) {
-			buckets[bounds[i].Seconds()] = count
+		if i < len(st.LagBounds) {
+			buckets[st.LagBounds[i].Seconds()] = count
 		}
 	}
 	return prometheus.MustNewConstHistogram(d, count, st.LagSum.Seconds(), buckets)
