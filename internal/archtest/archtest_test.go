@@ -132,17 +132,17 @@ func TestStrangers(t *testing.T) {
 func TestLoadGraph(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":                 "module " + module + "\n",
-		"doc.go":                 "package holter\n",
-		"timer/timer.go":         "package timer\n\nimport (\n\t_ \"fmt\"\n\t_ \"" + module + "/dualmap\"\n)\n",
-		"timer/in_test.go":       "package timer\n\nimport _ \"" + module + "/liveness\"\n",
-		"timer/out_test.go":      "package timer_test\n\nimport (\n\t_ \"" + module + "\"\n\t_ \"" + module + "/timer\"\n)\n",
-		"onlytests/x_test.go":    "package onlytests_test\n\nimport _ \"" + module + "/timer\"\n",
-		"empty/README.md":        "nothing to see\n",
-		"bench/go.mod":           "module bench\n",
-		"bench/timer/rivals.go":  "package timer\n",
-		"timer/testdata/bad.go":  "package bad\n",
-		".cache/x/x.go":          "package x\n",
+		"go.mod":                "module " + module + "\n",
+		"doc.go":                "package holter\n",
+		"timer/timer.go":        "package timer\n\nimport (\n\t_ \"fmt\"\n\t_ \"" + module + "/dualmap\"\n)\n",
+		"timer/in_test.go":      "package timer\n\nimport _ \"" + module + "/liveness\"\n",
+		"timer/out_test.go":     "package timer_test\n\nimport (\n\t_ \"" + module + "\"\n\t_ \"" + module + "/timer\"\n)\n",
+		"onlytests/x_test.go":   "package onlytests_test\n\nimport _ \"" + module + "/timer\"\n",
+		"empty/README.md":       "nothing to see\n",
+		"bench/go.mod":          "module bench\n",
+		"bench/timer/rivals.go": "package timer\n",
+		"timer/testdata/bad.go": "package bad\n",
+		".cache/x/x.go":         "package x\n",
 	} {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
