@@ -256,8 +256,9 @@ func problemOf(err error) (status int, detail string) {
 	case errors.Is(err, liveness.ErrInvalidID):
 		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ") +
 			"; an id is 1 to 128 bytes of UTF-8 without control characters"
-	default: // what is left is a bad policy
-		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ")
+	default: // what is left is a bad policy, whose fields a heartbeat calls ttl and interval
+		names := strings.NewReplacer("Timeout", "ttl", "Interval", "interval", "\n", "; ")
+		return http.StatusUnprocessableEntity, names.Replace(strings.TrimPrefix(err.Error(), "liveness: "))
 	}
 }
 

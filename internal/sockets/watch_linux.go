@@ -1,4 +1,4 @@
-package ear
+package sockets
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch is told by the kernel which connections received something, so that not all of them must be asked about. It costs what has
-// happened since the last time, and not what there is.
+// watch is told by the kernel which connections received something, so that not all of them must be
+// asked about. It costs what has happened since the last time, and not what there is.
 type watch struct {
 	ep     int // 0 without one
 	events []unix.EpollEvent
@@ -38,7 +38,8 @@ func (w *watch) add(fd int) {
 	}
 }
 
-// ready calls f with the descriptors that can be read from, at most n, and says whether the kernel could be asked.
+// ready calls f with the descriptors that can be read from, at most n, and reports whether the kernel
+// could be asked.
 func (w *watch) ready(n int, f func(fd int)) bool {
 	if w.ep == 0 {
 		return false
@@ -59,4 +60,14 @@ func (w *watch) ready(n int, f func(fd int)) bool {
 		}
 		return true
 	}
+}
+
+// queued returns how many connections wait to be accepted at a listening TCP socket, and false if it
+// is none. The kernel tells the number in tcpi_unacked (tcp_get_info).
+func queued(fd int) (uint64, bool) {
+	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return 0, false
+	}
+	return uint64(info.Unacked), true
 }

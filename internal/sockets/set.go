@@ -1,4 +1,4 @@
-package ear
+package sockets
 
 import (
 	"net"
@@ -9,35 +9,36 @@ import (
 	"time"
 )
 
-// Sockets are the connections of an input, so that it can be told which of them hold something that nobody has read yet.
-type Sockets struct {
+// Set is the listeners and the connections of a server. Make one with [NewSet]. Its methods may be
+// called concurrently.
+type Set struct {
 	began   time.Time
 	crowded atomic.Bool   // a connection waits for a place
 	evicted atomic.Uint64 // connections that were closed for one that waited
 
 	mu        sync.Mutex    // guards the fields below, and keeps the descriptors from being closed
-	listeners []*Listener   // where connections come from
+	listeners []*Listener   // where connections come from; only appended to
 	open      map[int]*Conn // by descriptor
 	fds       []int         // room for a question
 	poller    poller
 	watch     watch
 }
 
-// NewSockets returns no sockets.
-func NewSockets() *Sockets { return &Sockets{began: time.Now(), open: make(map[int]*Conn)} }
+// NewSet returns an empty set.
+func NewSet() *Set { return &Set{began: time.Now(), open: make(map[int]*Conn)} }
 
 // Conn is a connection that is tracked.
 type Conn struct {
 	net.Conn
 
-	sockets   *Sockets
+	set       *Set
 	once      sync.Once
 	closed    func() // may be nil
 	fd        int
 	reads     atomic.Uint64
 	quiet     atomic.Bool  // nobody reads from it for long, and nothing is expected
 	served    atomic.Bool  // it has had a request that is answered
-	idleSince atomic.Int64 // nanoseconds since the sockets began, or inRequest; of those of a limited listener
+	idleSince atomic.Int64 // nanoseconds since the set began, or inRequest; of those of a limited listener
 }
 
 // unread is a connection that holds something that nobody has read.
@@ -46,7 +47,7 @@ type unread struct {
 	reads uint64 // how often it was read from before that was found
 }
 
-// descriptorOf returns the descriptor of a connection, -1 for what has none, as a pipe in memory.
+// descriptorOf returns the descriptor of a connection, -1 for one that has none, as a pipe in memory.
 func descriptorOf(of any) int {
 	descriptor := -1
 	if c, ok := of.(syscall.Conn); ok {
@@ -57,26 +58,28 @@ func descriptorOf(of any) int {
 	return descriptor
 }
 
-// Listen says where connections come from, too, until Stop is called. Whoever accepts settles a connection once it is tracked.
-func (s *Sockets) Listen(l *Listener) {
+// Listen adds a listener that connections come from. Whoever accepts settles a connection once it is
+// tracked.
+func (s *Set) Listen(l *Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, l)
 }
 
-// Stop says that no more come from anywhere.
-func (s *Sockets) Stop() {
+// all returns the listeners.
+func (s *Set) all() []*Listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = nil
+	return s.listeners
 }
 
-// Track adds a connection, until it is closed through what is returned. It must be read and closed through that only.
-func (s *Sockets) Track(c net.Conn) *Conn { return s.track(c, nil) }
+// Track adds a connection, until it is closed through what is returned. It must be read and closed
+// through that only.
+func (s *Set) Track(c net.Conn) *Conn { return s.track(c, nil) }
 
 // track is like Track; closed is called once when the connection is.
-func (s *Sockets) track(c net.Conn, closed func()) *Conn {
-	tracked := &Conn{Conn: c, sockets: s, closed: closed, fd: descriptorOf(c)}
+func (s *Set) track(c net.Conn, closed func()) *Conn {
+	tracked := &Conn{Conn: c, set: s, closed: closed, fd: descriptorOf(c)}
 	tracked.idleSince.Store(inRequest)
 	if tracked.fd >= 0 {
 		s.mu.Lock()
@@ -88,7 +91,7 @@ func (s *Sockets) track(c net.Conn, closed func()) *Conn {
 }
 
 // remove is called before the connection is closed.
-func (s *Sockets) remove(c *Conn) {
+func (s *Set) remove(c *Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[c.fd] == c {
@@ -96,31 +99,8 @@ func (s *Sockets) remove(c *Conn) {
 	}
 }
 
-// asked notes in room what to ask each listener for, to know when all connections are in that wait now.
-func (s *Sockets) asked(room []uint64) []uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	room = room[:0]
-	for _, l := range s.listeners {
-		room = append(room, l.Asked())
-	}
-	return room
-}
-
-// entered reports whether all connections are in that waited when asked returned those numbers.
-func (s *Sockets) entered(asked []uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, l := range s.listeners {
-		if i < len(asked) && !l.Entered(asked[i]) {
-			return false
-		}
-	}
-	return true
-}
-
 // begin makes ready for questions, until end is called.
-func (s *Sockets) begin() {
+func (s *Set) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.begin()
@@ -129,14 +109,14 @@ func (s *Sockets) begin() {
 	}
 }
 
-func (s *Sockets) end() {
+func (s *Set) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch.end()
 }
 
 // unread appends the connections that hold something now.
-func (s *Sockets) unread(found []unread) []unread {
+func (s *Set) unread(found []unread) []unread {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	told := s.watch.ready(len(s.open), func(fd int) {
@@ -157,8 +137,9 @@ func (s *Sockets) unread(found []unread) []unread {
 	return s.onlyReadableLocked(found)
 }
 
-// still returns those of the connections that nobody has read from since. One reading that ends now may have begun before.
-func (s *Sockets) still(some []unread) []unread {
+// still returns those of the connections that nobody has read from since. One reading that ends now
+// may have begun before.
+func (s *Set) still(some []unread) []unread {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fds = s.fds[:0]
@@ -172,7 +153,7 @@ func (s *Sockets) still(some []unread) []unread {
 }
 
 // onlyReadableLocked returns those whose descriptor in fds can be read from.
-func (s *Sockets) onlyReadableLocked(some []unread) []unread {
+func (s *Set) onlyReadableLocked(some []unread) []unread {
 	known := s.poller.ask(s.fds)
 	kept := some[:0]
 	for i, u := range some {
@@ -184,19 +165,20 @@ func (s *Sockets) onlyReadableLocked(some []unread) []unread {
 	return kept
 }
 
-// Read counts.
+// Read reads, and counts that it did.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.reads.Add(1)
 	return n, err
 }
 
-// Hush says that nothing is expected on the connection any more, and nobody reads from it.
+// Hush marks a connection on which nothing is expected any more, and which nobody reads from: what it
+// holds is not waited for.
 func (c *Conn) Hush() { c.quiet.Store(true) }
 
 // Close ends the tracking and closes the connection.
 func (c *Conn) Close() error {
-	c.sockets.remove(c)
+	c.set.remove(c)
 	err := c.Conn.Close()
 	if c.closed != nil {
 		c.once.Do(c.closed)

@@ -1,4 +1,4 @@
-package ear_test
+package sockets_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,10 +47,10 @@ func (s *source) read() (pulsed, clock time.Duration) {
 }
 
 // run keeps the clock of a source until the test ends.
-func run(t *testing.T, sockets *ear.Sockets, deaf func() bool) (*source, *ear.Ear) {
+func run(t *testing.T, set *sockets.Set, deaf func() bool) (*source, *sockets.Clock) {
 	t.Helper()
 	s := &source{began: time.Now()}
-	e := ear.New(s, sockets, deaf)
+	e := sockets.NewClock(s, set, deaf)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -122,7 +122,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 func TestEntered(t *testing.T) {
-	s, e := run(t, ear.NewSockets(), nil)
+	s, e := run(t, sockets.NewSet(), nil)
 	s.goesOn(t)
 	turn := e.Enter()
 	s.stands(t)
@@ -134,10 +134,10 @@ func TestEntered(t *testing.T) {
 }
 
 func TestUnread(t *testing.T) {
-	sockets := ear.NewSockets()
-	s, _ := run(t, sockets, nil)
+	set := sockets.NewSet()
+	s, _ := run(t, set, nil)
 	accepted, dialed := pair(t, listen(t))
-	conn := sockets.Track(accepted)
+	conn := set.Track(accepted)
 	defer func() { _ = conn.Close() }()
 	s.goesOn(t)
 	if _, err := dialed.Write([]byte("beat")); err != nil {
@@ -157,12 +157,12 @@ func TestUnread(t *testing.T) {
 }
 
 func TestUnaccepted(t *testing.T) {
-	sockets := ear.NewSockets()
-	l, err := sockets.Limit(listen(t), 1)
+	set := sockets.NewSet()
+	l, err := set.Limit(listen(t), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _ := run(t, sockets, nil)
+	s, _ := run(t, set, nil)
 	first, _ := pair(t, l)
 	s.goesOn(t)
 	var accepting sync.WaitGroup
@@ -195,7 +195,7 @@ func TestUnaccepted(t *testing.T) {
 
 func TestDeaf(t *testing.T) {
 	asked := make(chan struct{}, 1000)
-	s, _ := run(t, ear.NewSockets(), func() bool {
+	s, _ := run(t, sockets.NewSet(), func() bool {
 		asked <- struct{}{}
 		return len(asked) < 3
 	})

@@ -1,4 +1,4 @@
-package ear
+package sockets
 
 import (
 	"sync"
@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-func TestFlights(t *testing.T) {
-	f := newFlights()
+func TestInFlight(t *testing.T) {
+	f := newInFlight()
 	a, b := f.enter(), f.enter()
 	f.leave(b)
 	old := f.next()
@@ -26,11 +26,11 @@ func TestFlights(t *testing.T) {
 	}
 }
 
-// TestFlightsRace wants a turn that ended to hold nobody who began in it, whoever enters meanwhile.
-func TestFlightsRace(t *testing.T) {
+// TestInFlightRace wants a turn that ended to hold nobody who began in it, whoever enters meanwhile.
+func TestInFlightRace(t *testing.T) {
 	const turns = 2000
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlights()
+		f := newInFlight()
 		var begun, ended [2]atomic.Int64 // by parity of the turn
 		var stop atomic.Bool
 		var flying sync.WaitGroup

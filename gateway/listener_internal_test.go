@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -77,33 +77,34 @@ func TestNoneOvertakesTheAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, run := newGateway(t, at)
-			d := g.doors[0]
-			slow := &slowListener{d.tcp, make(chan struct{}), make(chan struct{})}
-			counted, err := ear.Count(slow)
+			l := g.listeners[0]
+			slow := &slowListener{l.accepts.Listener.(*net.TCPListener), make(chan struct{}), make(chan struct{})}
+			counted, err := sockets.Count(slow)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func(first *ear.Listener) { _ = first.Close() }(d.listener)
-			d.listener = counted
+			defer func(first *sockets.Listener) { _ = first.Close() }(l.accepts)
+			l.accepts = counted
 			run()
-			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", d.tcp.Addr().String())
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.accepts.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
 			<-slow.taken
-			waiting := knocks{doors: g.doors}
+			var barrier sockets.Barrier
 			now := time.Now()
-			waiting.note(now, time.Second)
+			barrier.Note(now, time.Second, []*sockets.Listener{counted})
 			for range 100 {
-				if in := waiting.entered(now); in >= 0 {
-					t.Fatalf("the probe for %v overtakes the connection", in)
+				if listened, ok := barrier.Passed(now); ok {
+					t.Fatalf("the probe for %v overtakes the connection", listened)
 				}
 			}
 			slow.goOn <- struct{}{}
 			tick := time.NewTicker(time.Millisecond)
 			defer tick.Stop()
-			for waiting.entered(now) != time.Second {
+			for barrier.Waiting() {
+				barrier.Passed(now)
 				select {
 				case <-tick.C:
 				case <-t.Context().Done():

@@ -11,6 +11,9 @@ import (
 
 	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/liveness/watermark"
 )
 
 // probe is a socket pair with one end in an event loop. What is written to the other end comes out behind all that the loop's sockets
@@ -59,54 +62,38 @@ func closeProbes(probes []*probe) {
 	}
 }
 
-// idleProbe is the time between probes while no deadline is near.
-const idleProbe = 200 * time.Millisecond
-
-// probe sends probes into the event loops until ctx is done: when a deadline is reached, but not more often than ProbeInterval, and
-// now and then if there is none. A probe follows those who waited at the doors at the instant that it is for: what they say is read before
-// it comes out.
+// probe sends probes into the event loops until ctx is done. A probe follows the connections that
+// waited to be accepted at its instant: what they say is read before it comes out.
 func (g *Gateway) probe(ctx context.Context, probes []*probe) error {
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
-	var last time.Time
-	waiting := knocks{doors: g.doorsOf(false)}
-	var listened time.Duration
-	wait := time.Duration(0)
-	for {
-		select {
-		case <-alarm.C:
-		case <-g.source.Sooner():
-		case <-ctx.Done():
-			return nil
-		}
-		now := time.Now()
-		if now.Sub(last) >= wait {
-			last, listened = now, g.source.Pulse(now)
-			waiting.note(now, listened)
-		}
-		if err := g.show(probes, waiting.entered(now)); err != nil {
-			if ctx.Err() != nil {
-				return nil // the loops are ending
+	var barrier sockets.Barrier
+	accepts := g.acceptsOf(false)
+	l := watermark.Loop{
+		Source: g.source, Least: g.config.ProbeInterval,
+		Pulse: func(now time.Time) (time.Duration, error) {
+			listened := g.source.Pulse(now)
+			barrier.Note(now, listened, accepts)
+			return listened, nil
+		},
+		Advance: func(now time.Time) (time.Duration, error) {
+			if listened, ok := barrier.Passed(now); ok {
+				if err := show(probes, listened); err != nil {
+					return 0, err
+				}
 			}
-			return err
-		}
-		wait = max(idleProbe, g.config.ProbeInterval)
-		if next, ok := g.source.Next(); ok {
-			wait = max(min(wait, next-listened), g.config.ProbeInterval)
-		}
-		again := time.Until(last.Add(wait))
-		if len(waiting.first) > 0 {
-			again = min(again, lookAgain)
-		}
-		alarm.Reset(again)
+			if barrier.Waiting() {
+				return sockets.LookAgain, nil
+			}
+			return 0, nil
+		},
 	}
+	if err := l.Run(ctx); err != nil && ctx.Err() == nil { // else the loops are ending
+		return err
+	}
+	return nil
 }
 
-// show sends a listening time into each event loop; none if it is negative.
-func (g *Gateway) show(probes []*probe, listened time.Duration) error {
-	if listened < 0 {
-		return nil
-	}
+// show sends a listening time into each event loop.
+func show(probes []*probe, listened time.Duration) error {
 	for _, p := range probes {
 		if err := p.send(listened); err != nil {
 			return fmt.Errorf("gateway: probe event loop %d: %w", p.loop.index, err)

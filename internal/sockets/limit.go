@@ -1,4 +1,4 @@
-package ear
+package sockets
 
 import (
 	"net"
@@ -7,41 +7,43 @@ import (
 )
 
 const (
-	// idleFor is how long a connection must have waited for its next request before it may be closed for another one, and beginFor how
-	// long one whose first request, or TLS handshake, has begun.
+	// idleFor is how long a connection must have waited for its next request before it may be closed
+	// for another one, and beginFor how long one whose first request, or TLS handshake, has begun.
 	idleFor  = time.Second
 	beginFor = 5 * time.Second
 	// roomAgain is when room is looked for again if there was none.
 	roomAgain = 10 * time.Millisecond
 )
 
-// Limit returns a listener whose connections are tracked, and which has at most n of them open at a time, and one that waits for a place.
-// For that one a connection is closed on which no request is under way: the one that has been idle longest, for some time at least. Say
-// with [Conn.Begin] and [Conn.End] when a request is under way.
+// Limit returns a listener whose connections are tracked, and which has at most n of them open at a
+// time, and one that waits for a place. To make room for that one it closes a connection on which no
+// request is under way: the one that has been idle longest, for 1 s at least. [Conn.Begin] and
+// [Conn.End] mark when a request is under way.
 //
-// It fails if there are no descriptors.
-func (s *Sockets) Limit(l net.Listener, n int) (net.Listener, error) {
+// It fails if there are no descriptors left.
+func (s *Set) Limit(l net.Listener, n int) (net.Listener, error) {
 	counted, err := Count(l)
 	if err != nil {
 		return nil, err
 	}
 	s.Listen(counted)
-	return &limitListener{Listener: counted, places: make(chan struct{}, n), closed: make(chan struct{}), sockets: s}, nil
+	return &limitListener{Listener: counted, places: make(chan struct{}, n), closed: make(chan struct{}), set: s}, nil
 }
 
 // Crowded reports whether a connection waits for a place.
-func (s *Sockets) Crowded() bool { return s.crowded.Load() }
+func (s *Set) Crowded() bool { return s.crowded.Load() }
 
 // Evicted returns how many idle connections were closed because others waited for a place.
-func (s *Sockets) Evicted() uint64 { return s.evicted.Load() }
+func (s *Set) Evicted() uint64 { return s.evicted.Load() }
 
-// Begin notes that a request is being handled: the connection is not closed for another one before End.
+// Begin marks that a request is being handled: the connection is not closed for another one before
+// End.
 func (c *Conn) Begin() { c.idleSince.Store(inRequest) }
 
-// End notes that the answer is written.
+// End marks that the answer is written.
 func (c *Conn) End() {
 	c.served.Store(true)
-	c.idleSince.Store(int64(time.Since(c.sockets.began)))
+	c.idleSince.Store(int64(time.Since(c.set.began)))
 }
 
 // inRequest is the idleSince of a connection on which a request is under way.
@@ -59,16 +61,16 @@ func (c *Conn) evictable(now int64) bool {
 	return now-since >= int64(idleFor)
 }
 
-// evict closes the connection that has been idle longest, if one may be closed. One that holds something unread is not idle: its request
-// has come, and nobody has had the time for it.
-func (s *Sockets) evict() {
+// evict closes the connection that has been idle longest, if one may be closed. One that holds
+// something unread is not idle: its request has come, and nobody has had the time for it.
+func (s *Set) evict() {
 	if c := s.longestIdle(); c != nil {
 		s.evicted.Add(1)
 		_ = c.Close()
 	}
 }
 
-func (s *Sockets) longestIdle() *Conn {
+func (s *Set) longestIdle() *Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
@@ -97,10 +99,10 @@ func (s *Sockets) longestIdle() *Conn {
 type limitListener struct {
 	*Listener
 
-	places  chan struct{} // holds a token for each open connection; never closed
-	closed  chan struct{} // closed by Close
-	sockets *Sockets
-	once    sync.Once
+	places chan struct{} // holds a token for each open connection; never closed
+	closed chan struct{} // closed by Close
+	set    *Set
+	once   sync.Once
 }
 
 // Accept waits for a connection, and for a place for it. One that waits is tracked already: what it says is unread.
@@ -111,7 +113,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	}
 	defer l.Settle()
 	placed := false
-	tracked := l.sockets.track(c, func() {
+	tracked := l.set.track(c, func() {
 		if placed {
 			<-l.places
 		}
@@ -121,7 +123,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	placed = true
-	tracked.idleSince.Store(int64(time.Since(l.sockets.began)))
+	tracked.idleSince.Store(int64(time.Since(l.set.began)))
 	return tracked, nil
 }
 
@@ -132,12 +134,12 @@ func (l *limitListener) place() bool {
 		return true
 	default:
 	}
-	l.sockets.crowded.Store(true)
-	defer l.sockets.crowded.Store(false)
+	l.set.crowded.Store(true)
+	defer l.set.crowded.Store(false)
 	tick := time.NewTicker(roomAgain)
 	defer tick.Stop()
 	for {
-		l.sockets.evict()
+		l.set.evict()
 		select {
 		case l.places <- struct{}{}:
 			return true
@@ -150,7 +152,6 @@ func (l *limitListener) place() bool {
 
 // Close closes the listener; the connections stay open.
 func (l *limitListener) Close() error {
-	l.sockets.Stop()
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }

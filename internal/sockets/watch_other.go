@@ -1,6 +1,6 @@
 //go:build !linux
 
-package ear
+package sockets
 
 // watch is there on Linux only; elsewhere all connections are asked about.
 type watch struct{}
@@ -12,3 +12,6 @@ func (*watch) end() {}
 func (*watch) add(int) {}
 
 func (*watch) ready(int, func(fd int)) bool { return false }
+
+// queued is known on Linux only.
+func queued(int) (uint64, bool) { return 0, false }
