@@ -151,11 +151,12 @@ func latenessBuckets(l *timer.Lateness) (count uint64, sum float64, buckets map[
 
 // lagBuckets makes the classes of the verdicts' lag cumulative.
 func lagBuckets(st *liveness.Stats) (count uint64, sum float64, buckets map[float64]uint64) {
-	buckets = make(map[float64]uint64, len(st.LagBounds))
+	bounds := liveness.LagBounds()
+	buckets = make(map[float64]uint64, len(bounds))
 	for i, n := range st.Lag {
 		count += n
-		if i < len(st.LagBounds) {
-			buckets[st.LagBounds[i].Seconds()] = count
+		if i < len(bounds) {
+			buckets[bounds[i].Seconds()] = count
 		}
 	}
 	return count, st.LagSum.Seconds(), buckets
