@@ -176,7 +176,7 @@ func (v *visitor) finish(e ending) {
 // receive implements receiver.
 func (v *visitor) receive(_ context.Context, l *letter) error {
 	v.mu.Lock()
-	out, err := l.write(nil, v, &v.talk, v.reader.door)
+	out, err := l.write(nil, v, &v.talk, v.reader.listener)
 	v.mu.Unlock()
 	if err != nil {
 		return err
