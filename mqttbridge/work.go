@@ -203,7 +203,7 @@ func (b *Bridge) forget(id string) error {
 	return b.registry.Forget(id)
 }
 
-// owns says whether a source is the bridge's, or that of something behind a gateway of it.
+// owns reports whether a source is the bridge's, or that of something behind a gateway of it.
 func (b *Bridge) owns(source string) bool {
 	rest, ok := strings.CutPrefix(source, b.config.Name)
 	return ok && (rest == "" || rest[0] == '/')
