@@ -108,7 +108,7 @@ type API struct {
 	sends   [sendResults]atomic.Uint64
 }
 
-// New returns an API of a registry and of the events that it handed over; a [liveness.Log] is one in a [LogEvents]. Unless told
+// New returns an API of a registry and of the events that it handed over; a [eventlog.Log] is one in a [LogEvents]. Unless told
 // otherwise it adds a source of heartbeats to the registry. It starts nothing. Errors: a bad config, a collector that collides with
 // another, a source name that is taken.
 func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {

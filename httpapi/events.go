@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 type eventsInput struct {
@@ -65,9 +66,9 @@ func (a *API) listEvents(ctx context.Context, in *eventsInput) (eventPage, error
 		var err error
 		buffer, err = a.events.Read(ctx, buffer[:0], page.Next, atOnce)
 		switch {
-		case errors.Is(err, liveness.ErrMissed) && scanned == 0:
+		case errors.Is(err, eventlog.ErrMissed) && scanned == 0:
 			return eventPage{}, a.gone(in.After)
-		case err != nil && !errors.Is(err, liveness.ErrMissed): // else events are gone since: the next request is told
+		case err != nil && !errors.Is(err, eventlog.ErrMissed): // else events are gone since: the next request is told
 			return eventPage{}, a.unreadable(ctx, err)
 		}
 		if len(buffer) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const (
@@ -137,7 +138,7 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 		quiet := wait.Err() != nil
 		cancel()
 		switch {
-		case errors.Is(err, liveness.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
+		case errors.Is(err, eventlog.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
 			oldest, _ := a.events.Bounds()
 			at.after = oldest - 1
 			err = s.missed(oldest)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -59,7 +60,7 @@ func (w *watcher) step(ctx context.Context) error {
 	defer cancel()
 	events, err := w.engine.config.Store.Wait(waiting, w.buffer[:0], w.after, openAtOnce)
 	switch {
-	case errors.Is(err, liveness.ErrMissed):
+	case errors.Is(err, eventlog.ErrMissed):
 		w.behind = true
 		return nil
 	case err != nil && waiting.Err() == nil:
