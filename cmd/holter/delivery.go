@@ -14,9 +14,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/jetstream"
 	"github.com/holter-iot/holter/delivery/kafka"
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // What may be delivered to is for who starts the process to say, not for who may change endpoints.
@@ -72,13 +70,6 @@ func networks(text string) ([]netip.Prefix, error) {
 		list = append(list, p)
 	}
 	return list, nil
-}
-
-// deliveringStore is the store with a router as its outbox.
-func deliveringStore(c config.Config, router *delivery.Router) store.Config {
-	out := storeConfig(c)
-	out.Outbox = router.Route
-	return out
 }
 
 // buildDelivery makes what delivers jobs and runs playbooks.

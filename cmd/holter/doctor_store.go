@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 
 // checkStore checks where what is kept is, and returns the process of the server that works on it; 0 if there is none, or none is known.
 func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (server int) {
-	url := storeConfig(cfg).URL
+	url := databaseConfig(cfg).URL
 	path, isFile := sqlitePath(url)
 	if !isFile {
 		d.checkDatabase(ctx, cfg)
@@ -37,7 +37,11 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (server int)
 	server = d.checkLock(filepath.Join(filepath.Dir(path), lockName))
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := store.Lost(storeConfig(cfg)); err != nil {
+		db, err := sqldb.New(databaseConfig(cfg))
+		if err == nil {
+			err = db.Missing()
+		}
+		if err != nil {
 			d.fail("database", err.Error(), "")
 			return server
 		}
@@ -165,10 +169,10 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	aside, err := d.storeOf(ctx, cfg)
 	took := time.Since(began)
 	switch {
-	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema), errors.Is(err, store.ErrLost):
+	case errors.Is(err, sqldb.ErrBadURL), errors.Is(err, sqldb.ErrNewerSchema), errors.Is(err, sqldb.ErrLost):
 		d.fail(check, err.Error(), "")
 	case err != nil:
-		why := store.Explain(err)
+		why := sqldb.Explain(err)
 		text := err.Error()
 		if why == text || strings.Contains(text, why) {
 			why = ""
