@@ -19,7 +19,7 @@ TOOLS   := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holter-tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 TESTSUM := $(TOOLS)/gotestsum-$(TESTSUM_VERSION)/gotestsum
 REPORTS := $(CURDIR)/.cache/test
-RIVALS  := $(dir $(wildcard bench/rivals/go.mod))
+MODULES := . bench
 
 .PHONY: help
 help: ## List the targets
@@ -36,18 +36,20 @@ fmt: $(LINT) ## Format the code
 
 .PHONY: lint
 lint: $(LINT) ## Check format and lint
-	@status=0; $(LINT) fmt --diff || status=1; $(LINT) run ./... || status=1; exit $$status
+	@status=0; $(LINT) fmt --diff || status=1; \
+	for m in $(MODULES); do (cd $$m && $(LINT) run ./...) || status=1; done; exit $$status
 
 .PHONY: tidy
-tidy: ## Tidy go.mod and go.sum
-	$(GO) mod tidy
-	$(if $(RIVALS),cd $(RIVALS) && $(GO) mod tidy)
+tidy: ## Tidy go.mod and go.sum of each module
+	@for m in $(MODULES); do (cd $$m && $(GO) mod tidy) || exit 1; done
 
 .PHONY: race
 race: $(TESTSUM) ## Run the tests, with the race detector and in random order
 	@mkdir -p $(REPORTS)
 	$(if $(RACE),,@echo 'No C compiler: the race detector is off.')
-	$(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race.json -- $(RACE) -shuffle=on ./...
+	@status=0; for m in $(MODULES); do \
+		(cd $$m && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/race-$$(basename $$PWD).json -- $(RACE) -shuffle=on ./...) || status=1; \
+	done; exit $$status
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (2s)
@@ -62,55 +64,55 @@ fuzz: ## Run each fuzz target for FUZZTIME (2s)
 	done < $(REPORTS)/fuzz.txt; test -z "$$failed"
 
 .PHONY: test
-test: ## Check all that CI checks: go.mod, lint, tests, rivals, fuzz targets
+test: ## Check all that CI checks: go.mod, lint, tests, fuzz targets
 	@rm -rf $(REPORTS)
-	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint race rivals fuzz || status=1; $(MAKE) totals; exit $$status
+	@test/setup.sh; status=$$?; $(MAKE) -k tidy-check lint race fuzz || status=1; $(MAKE) totals; exit $$status
 
 .PHONY: bench
 bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(COUNT) ./...
 
 .PHONY: bench-rivals
-bench-rivals: ## Measure timer beside other libraries, into docs/benchmarks.md (30 minutes)
-	cd bench/rivals && $(GO) run . -rounds 10 -md ../../docs/benchmarks.md -png ../../docs/img
+bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (30 minutes)
+	cd bench && $(GO) run ./rivals -rounds 10 -md ../docs/numbers/benchmarks.md -png ../docs/numbers/img
 
 .PHONY: bench-gateway
-bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/benchmarks.md (30 minutes)
-	$(GO) run ./bench/gateway -md docs/benchmarks.md
+bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/numbers/benchmarks.md (30 minutes)
+	cd bench && $(GO) run ./gateway -md ../docs/numbers/benchmarks.md
 
 .PHONY: fleet
 fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker that fails, and score every verdict
-	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./cmd/holter
+	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./internal/cli
 	HOLTER_TEST_FLEET=10000 $(GO) test -count=1 -timeout 30m -run 'Faults|ShortStops|TestRestart|ManyConnections' -v ./mqttbridge
 
 CHAOS ?= 5m
 .PHONY: chaos
 chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
-	$(GO) run ./bench/chaos -for $(CHAOS) -md docs/reliability.md
-	$(GO) run ./bench/chaos -for $(CHAOS) -database postgres -md docs/reliability.md
-	$(GO) run ./bench/chaos -for $(CHAOS) -database mariadb -md docs/reliability.md
+	cd bench && $(GO) run ./chaos -for $(CHAOS) -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run ./chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run ./chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
 
 ATTACK ?= 15
 .PHONY: attack
-attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/reliability.md (6 minutes)
-	$(GO) run ./bench/attack -seconds $(ATTACK) -md docs/reliability.md
+attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (6 minutes)
+	cd bench && $(GO) run ./attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
 
 .PHONY: bench-store
 bench-store: ## Measure the store on all its databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store
 
 .PHONY: bench-delivery
-bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/benchmarks.md (10 minutes)
-	$(GO) run ./bench/delivery -md docs/benchmarks.md
+bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/numbers/benchmarks.md (10 minutes)
+	cd bench && $(GO) run ./delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-mqtt
-bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/benchmarks.md (20 minutes)
-	$(GO) run ./bench/mqtt -md docs/benchmarks.md
+bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (20 minutes)
+	cd bench && $(GO) run ./mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/benchmarks.md (60 minutes)
-	$(GO) run ./bench/e2e -md docs/benchmarks.md -png docs/img
-	$(GO) run ./bench/e2e -brokers -connections 15000 -ramp 3000 -interval 20s -md docs/benchmarks.md
+bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/numbers/benchmarks.md (60 minutes)
+	cd bench && $(GO) run ./e2e -md ../docs/numbers/benchmarks.md -png ../docs/numbers/img
+	cd bench && $(GO) run ./e2e -brokers -connections 15000 -ramp 3000 -interval 20s -md ../docs/numbers/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
@@ -120,18 +122,7 @@ clean: ## Remove what the targets above leave behind, but not the tools
 
 .PHONY: tidy-check
 tidy-check:
-	$(GO) mod tidy -diff
-	$(if $(RIVALS),cd $(RIVALS) && $(GO) mod tidy -diff)
-
-.PHONY: rivals
-rivals: $(TESTSUM)
-ifeq ($(RIVALS),)
-	@:
-else
-	@mkdir -p $(REPORTS)
-	cd $(RIVALS) && $(GO) vet ./...
-	cd $(RIVALS) && $(TESTSUM) --format standard-quiet --jsonfile $(REPORTS)/rivals.json -- -short ./...
-endif
+	@status=0; for m in $(MODULES); do (cd $$m && $(GO) mod tidy -diff) || status=1; done; exit $$status
 
 # A package that failed without a failing test (it did not build, or crashed)
 # counts as one failure.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/dtu"
-	"github.com/holter-iot/holter/gateway/jt808"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/liveness"
 )
 

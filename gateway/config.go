@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
 // Config says how a gateway works. Only Listen is required.

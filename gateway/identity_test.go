@@ -22,10 +22,10 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/gt06"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/guard"
-	"github.com/holter-iot/holter/gateway/jt808"
-	"github.com/holter-iot/holter/gateway/line"
 	"github.com/holter-iot/holter/liveness"
 )
 

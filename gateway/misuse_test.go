@@ -11,7 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/line"
+	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/liveness"
 )
 

@@ -15,11 +15,11 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/codectest"
-	"github.com/holter-iot/holter/gateway/frame"
-	"github.com/holter-iot/holter/gateway/gt06"
-	"github.com/holter-iot/holter/gateway/jt808"
-	"github.com/holter-iot/holter/gateway/line"
-	"github.com/holter-iot/holter/gateway/teltonika"
+	"github.com/holter-iot/holter/gateway/codec/frame"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
 )
 

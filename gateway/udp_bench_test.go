@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/gateway/line"
-	"github.com/holter-iot/holter/gateway/teltonika"
+	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
 )
 

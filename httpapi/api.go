@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -40,7 +40,7 @@ type Config struct {
 	// Rate is how many requests an address (of IPv6, a network of 64 bits) may make per second, twice that at once; more are refused
 	// with 429, heartbeats among them. Health checks are free. Default: 0, no limit.
 	Rate float64
-	// TLS makes Serve speak HTTPS. Take one from [Certificates.TLS], or your own; anything older than TLS 1.2 is refused in any case.
+	// TLS makes Serve speak HTTPS. Package gateway/cert reads one from files, and again when they change. Anything older than TLS 1.2 is refused in any case.
 	// Default: plain HTTP.
 	TLS *tls.Config
 	// Auth says whose token may do what. Default: everybody may do everything.
@@ -94,7 +94,7 @@ type API struct {
 	tokens  *tokens    // nil without Auth
 	rates   *addresses // nil without a limit
 	groups  groupCounts
-	sockets *ear.Sockets
+	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
 
@@ -119,7 +119,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets(), turns: newTurns()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers = newLimits[caller](sendRate, sendRate)
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)

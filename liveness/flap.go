@@ -97,7 +97,7 @@ func (d *device) crossedLocked(now int64, keep int) {
 
 // flapLocked reports that a device flaps, if it does from now on.
 func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
-	at := r.steady.now()
+	at := r.clock.steady()
 	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
 		d.changes.flapping = true
 		r.flaps.set(d.handle, true)
@@ -105,8 +105,8 @@ func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
 	}
 }
 
-// watchLasting looks each second after what may end by itself, flapping and outages, until ctx is done.
-func (r *Registry) watchLasting(ctx context.Context) {
+// watchFlapping ends, each second, the flapping of the devices that have calmed down, until ctx is done.
+func (r *Registry) watchFlapping(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -114,9 +114,6 @@ func (r *Registry) watchLasting(ctx context.Context) {
 		case <-tick.C:
 			for _, handle := range r.flaps.all() {
 				r.settle(handle)
-			}
-			for _, g := range r.groups {
-				g.weigh(r.outbox)
 			}
 		case <-ctx.Done():
 			return
@@ -134,7 +131,7 @@ func (r *Registry) settle(handle uint32) {
 	if _, known := d.factsLocked(); !known {
 		return // until the next time: the event is to say when the device was heard last
 	}
-	if d.changes.since(r.steady.now()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
+	if d.changes.since(r.clock.steady()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
 		return
 	}
 	d.changes.flapping = false

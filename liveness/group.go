@@ -47,7 +47,8 @@ const outageSlots = 12
 type group struct {
 	GroupConfig
 
-	mu      sync.Mutex // guards the fields below; taken after a device shard's, before the outbox's
+	mu      sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's
+	whole   bool       // all that was kept is restored: before that the counts are those of a part of the group
 	seq     uint64
 	members int // devices that were seen
 	silent  int // of them, offline without a goodbye, and not in maintenance
@@ -111,17 +112,24 @@ func (g *group) change(was standing, wasSince int64, is standing, since, now int
 	g.weighLocked(out)
 }
 
-// weigh reports an outage that is over with no device's doing: the process was killed before it could say so, or the configuration changed.
-func (g *group) weigh(out *outbox) {
+// complete marks the group as wholly restored. From then on its counts are weighed. An outage whose end, or
+// beginning, no earlier process reported before it was killed is reported at once.
+func (g *group) complete(now int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.outage {
-		g.weighLocked(out)
+	if g.whole {
+		return
 	}
+	g.whole = true
+	g.turnLocked(now)
+	g.weighLocked(out)
 }
 
 // weighLocked reports an outage that begins or ends.
 func (g *group) weighLocked(out *outbox) {
+	if !g.whole {
+		return
+	}
 	o := g.Outage
 	if g.outage {
 		if g.fallen == 0 || o.Share == 0 || g.shareLocked(g.fallen) <= o.Share/2 {
@@ -166,7 +174,7 @@ func (g *group) turnLocked(now int64) {
 func (g *group) reportLocked(t Type, out *outbox) {
 	g.seq++
 	out.put(Event{
-		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Now(), Members: g.members, Silent: g.silent,
+		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: out.clock.time(), Members: g.members, Silent: g.silent,
 		Before: g.silent - g.fallen, From: time.Unix(0, g.from),
 	})
 }
@@ -174,7 +182,7 @@ func (g *group) reportLocked(t Type, out *outbox) {
 // regroupLocked tells the device's group of what has changed. The device had a standing since an instant.
 func (r *Registry) regroupLocked(d *device, was standing, since int64) {
 	if g := d.rule.Value().group; g != nil && was != d.standing() {
-		g.change(was, since, d.standing(), d.since, r.steady.now(), r.outbox)
+		g.change(was, since, d.standing(), d.since, r.clock.steady(), r.outbox)
 	}
 }
 

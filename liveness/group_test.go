@@ -267,3 +267,43 @@ func TestOutageWithNobody(t *testing.T) {
 		l.stop()
 	})
 }
+
+// An outage outlasts a restart whose devices are restored one by one, although one of them is about to come online
+// and a second passes in between. It ends when enough of all its devices are back.
+func TestOutageWhileRestoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := begin(t, newShelf(t), outageConfig(0.3, 4), time.Now(), false)
+		defer l.stop()
+		if err := l.registry.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: 100 * unit, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		fell := time.Now().Add(-10 * unit)
+		l.registry.RestoreGroup(liveness.GroupRecord{Name: "site", Seq: 7, Outage: true, From: fell.Add(-unit)})
+		time.Sleep(2 * time.Second)
+		for i := range 8 {
+			rec := liveness.Record{
+				Num: uint32(i + 1), ID: fmt.Sprint("site/", i), State: liveness.Offline, Reason: liveness.Silence, Source: "edge",
+				Last: 60 * unit, Until: 90 * unit, Since: fell, Seq: 2,
+			}
+			if i == 0 { // its heartbeat was answered, and the process died before that was committed
+				rec.Heard = 99 * unit
+			}
+			if err := l.registry.Restore(rec); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		l.wantState("site/0", liveness.Unknown)
+		l.pulse()
+		l.wantOutages()
+		if g := l.registry.Groups()[0]; !g.Outage || g.Silent != 7 || g.Members != 8 {
+			t.Errorf("Groups = %+v, want an outage of 7 of 8", g)
+		}
+		for i := range 7 {
+			l.open(fmt.Sprint("site/", i))
+			if got := l.outages(); i == 6 != (len(got) == 1) { // then no more than 15 % are silent
+				t.Errorf("with %d back: %v", i+1, got)
+			}
+		}
+	})
+}

@@ -84,6 +84,7 @@ type modelDevice struct {
 	events        []string
 	asked         int // since it was heard
 	askedAt       int
+	wake          int   // once it was asked: when it is looked at again, as far as gaps were known then
 	questions     []int // all of them
 }
 
@@ -214,9 +215,10 @@ func (m *model) pass(d *modelDevice, clock int) {
 // ask asks a device that is silent, if it is connected and another question is due.
 func (m *model) ask(d *modelDevice, clock int) {
 	p := modelPolicies[d.policy]
-	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" {
+	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" || d.askedAt >= 0 && m.listened < d.wake {
 		return
 	}
+	defer func() { d.wake = m.next(d) }()
 	verdict, _ := m.verdict(d)
 	due := false
 	for k := 1; k <= p.probes; k++ {
@@ -230,6 +232,22 @@ func (m *model) ask(d *modelDevice, clock int) {
 		d.asked++
 		d.questions = append(d.questions, clock)
 	}
+}
+
+// next is when a device that was asked has its next question, becomes late or is judged.
+func (m *model) next(d *modelDevice) int {
+	p := modelPolicies[d.policy]
+	verdict, _ := m.verdict(d)
+	at := verdict
+	if d.state == "online" && p.late > 0 && p.late < p.timeout {
+		at = min(at, max(d.last+p.late, m.notBefore(d)))
+	}
+	for k := 1; k <= p.probes; k++ {
+		if question := verdict - k*p.wait; question > d.askedAt {
+			at = min(at, question)
+		}
+	}
+	return at
 }
 
 // restart is the end of a process, after a checkpoint, and the start of another: no session is left, and what passes is deaf.
@@ -319,7 +337,7 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 			d.policy = o.policy
 		}
 		m.heard(d, clock, now)
-		if d.seq == seq && known && !ending && d.epoch > 1 {
+		if known && !ending && d.epoch > 1 {
 			m.report(d, "session_replaced", clock, now)
 		} else if d.seq == seq {
 			m.report(d, "changed", clock, now)
@@ -428,7 +446,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 	case "break":
 		session.Close(now, liveness.Protocol)
 	case "repace":
-		_, err := session.Repace(now, modelPolicy(o.policy))
+		_, err := session.UpdatePolicy(now, modelPolicy(o.policy))
 		return err
 	}
 	if o.kind == "bye" || o.kind == "close" || o.kind == "break" {
@@ -447,21 +465,23 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 	}
 	switch o.kind {
 	case "greet":
-		_, err := r.source.Greet(id, liveness.Hello{Epoch: v.Epoch + 1, Announced: announced}, now)
+		_, err := r.source.Apply(id, liveness.Signal{At: now, Announced: announced, Epoch: v.Epoch + 1})
 		return err
 	case "lost":
-		return r.source.Lost(id, v.Epoch, announced, now, liveness.Will)
+		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch, Reason: liveness.Will})
+		return err
 	case "seed":
-		return r.source.Seed(id, announced, now)
+		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced})
+		return err
 	}
 	if v.Epoch < 2 {
 		return nil
 	}
 	switch o.kind {
 	case "greet old":
-		_, err = r.source.Greet(id, liveness.Hello{Epoch: v.Epoch - 1}, now)
+		_, err = r.source.Apply(id, liveness.Signal{At: now, Epoch: v.Epoch - 1})
 	case "lost old":
-		err = r.source.Lost(id, v.Epoch-1, announced, now, liveness.Will)
+		_, err = r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch - 1, Reason: liveness.Will})
 	default:
 		return nil
 	}

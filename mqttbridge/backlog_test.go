@@ -14,12 +14,30 @@ import (
 	"github.com/holter-iot/holter/mqttbridge"
 )
 
-// slowBroker has so much retained that for a while after the second subscription nothing else comes of it.
+// slowBroker sends retained messages for a while after the second subscription, and nothing else. Of a halfCut one, only so many packets
+// are answered after that as it says; then live messages come, but no answers.
 type slowBroker struct {
 	listener    net.Listener
-	length      time.Duration // of that
+	retains     time.Duration
+	halfCut     bool
+	answers     int
 	connections atomic.Int64
 	serving     sync.WaitGroup
+}
+
+// startSlow runs a broker until the test ends, and returns a bridge to it.
+func startSlow(t *testing.T, b *slowBroker, probeTimeout time.Duration) *site {
+	t.Helper()
+	var err error
+	if b.listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	b.serving.Go(b.run)
+	t.Cleanup(func() {
+		_ = b.listener.Close()
+		b.serving.Wait()
+	})
+	return start(t, mqttbridge.Config{URL: "tcp://" + b.listener.Addr().String(), ProbeTimeout: probeTimeout})
 }
 
 func (b *slowBroker) run() {
@@ -49,8 +67,15 @@ func (b *slowBroker) serve(c net.Conn) {
 			in <- p
 		}
 	})
-	subscribed := 0
+	subscribed, answered := 0, 0
 	for p := range in {
+		if subscribed == 2 && b.halfCut {
+			if answered == b.answers {
+				b.send(c, false, time.Minute)
+				return
+			}
+			answered++
+		}
 		var out bytes.Buffer
 		switch p := p.(type) {
 		case *packets.ConnectPacket:
@@ -73,40 +98,46 @@ func (b *slowBroker) serve(c net.Conn) {
 			return
 		}
 		if _, subscribes := p.(*packets.SubscribePacket); subscribes && subscribed == 2 {
-			b.retained(c)
+			b.send(c, true, b.retains)
 		}
 	}
 }
 
-// retained sends retained messages for a while.
-func (b *slowBroker) retained(c io.Writer) {
+// send sends messages for a while, or until the connection ends.
+func (b *slowBroker) send(c io.Writer, retained bool, length time.Duration) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(b.length); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(length); time.Now().Before(end); <-tick.C {
 		p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-		p.TopicName, p.Payload, p.Retain = "d/dev-1", []byte("beat"), true
+		p.TopicName, p.Payload, p.Retain = "d/dev-1", []byte("beat"), retained
 		if p.Write(c) != nil {
 			return
 		}
 	}
 }
 
-// TestLongBacklog: a broker that has retained so much that no watermark comes back for long is not given up while messages come.
+// TestLongBacklog: a broker whose retained messages keep the watermark back for long is not given up, and keeps its watermark.
 func TestLongBacklog(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const timeout = 200 * time.Millisecond
-	b := &slowBroker{listener: l, length: 10 * timeout}
-	b.serving.Go(b.run)
-	t.Cleanup(func() {
-		_ = l.Close()
-		b.serving.Wait()
-	})
-	s := start(t, mqttbridge.Config{URL: "tcp://" + l.Addr().String(), ProbeTimeout: timeout})
+	b := &slowBroker{retains: 10 * timeout}
+	s := startSlow(t, b, timeout)
 	s.listens()
 	if n := b.connections.Load(); n != 1 {
 		t.Errorf("it took %d connections", n)
+	}
+	if v := s.bridge.View(); v.Watermark != "message" {
+		t.Errorf("Watermark = %q, want message", v.Watermark)
+	}
+}
+
+// TestHalfCut: a connection on which messages come but no answers is given up, before the first watermark came back and after it.
+func TestHalfCut(t *testing.T) {
+	for name, answers := range map[string]int{"from the beginning": 0, "later": 3} {
+		t.Run(name, func(t *testing.T) {
+			b := &slowBroker{halfCut: true, answers: answers}
+			s := startSlow(t, b, 100*time.Millisecond)
+			s.until("another connection", func() bool { return b.connections.Load() > 1 })
+			s.until("the error", func() bool { return s.bridge.View().LastError == "no answer from the broker" })
+		})
 	}
 }

@@ -38,11 +38,12 @@ func BenchmarkReceive(b *testing.B) {
 			for i, n := range rand.New(rand.NewPCG(1, 2)).Perm(devices) {
 				stream[i] = convention.Message{Topic: fmt.Sprintf("tele/plug-%06d/STATE", n), Payload: []byte(`{"state":"online","uptime":12345}`)}
 			}
+			conn := new(link)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				m := stream[i%devices]
 				m.Time = time.Now()
-				bridge.receive(nil, m)
+				bridge.receive(conn, m)
 				for waiting := 1024; i%1024 == 0 && waiting >= 1024; waiting, _ = bridge.queue.depth() {
 					runtime.Gosched() // the worker has its turn, as it has while a client reads
 				}

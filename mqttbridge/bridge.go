@@ -236,7 +236,10 @@ func (b *Bridge) note() {
 
 var errNoWatermark = errors.New("the watermark did not come back")
 
-// listen keeps the clock until the connection is lost or ctx is done. It says whether a watermark ever came back.
+// listen moves the clock until the connection is lost or ctx is done. It reports whether a watermark came back on this connection.
+//
+// A connection whose watermarks do not come back is given up: after ProbeTimeout before the first one came back, and when maxProbes are
+// under way after that. Both wait while the broker sends its retained messages, because the watermark comes behind them.
 func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -248,22 +251,19 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 		select {
 		case <-alarm.C:
 		case <-b.clock.returned:
-			proved = true
 		case <-b.clock.main.source.Sooner():
 		case err := <-l.lost:
-			return proved, fmt.Errorf("connection lost: %w", explain(err))
+			return b.clock.hasProved(), fmt.Errorf("connection lost: %w", explain(err))
 		case <-ctx.Done():
-			return proved, nil
+			return b.clock.hasProved(), nil
 		}
 		now := time.Now()
-		if b.clock.waits(now) > b.config.ProbeTimeout {
-			switch {
-			case !b.answers.Load():
-				b.weaken(errNoWatermark)
-				b.clock.forget()
-			case now.Sub(b.lastHeard()) > b.config.ProbeTimeout: // else the answer may be behind much that the broker has retained
+		if b.clock.unanswered(now) && !(now.Sub(b.lastHeard()) <= b.config.ProbeTimeout && l.sendsRetained()) {
+			if proved := b.clock.hasProved(); proved || b.answers.Load() {
 				return proved, errNoAnswer
 			}
+			b.weaken(errNoWatermark)
+			b.clock.forget()
 		}
 		b.clock.tick(now, b.lastHeard())
 		if n, due := b.clock.probe(now); due {
@@ -284,5 +284,6 @@ func (b *Bridge) receive(l *link, m convention.Message) {
 		}
 		return
 	}
+	l.noteBacklog(m, b.config.ProbeTimeout)
 	b.queue.put(item{message: m, listened: b.clock.main.source.Time(m.Time), link: l})
 }

@@ -17,8 +17,8 @@ const (
 	// leastLag is how far the clock stays behind what a watermark has shown, at least; lagFor is how long a slow one counts.
 	leastLag = 50 * time.Millisecond
 	lagFor   = 10 * time.Second
-	// maxProbes is how many watermarks may be under way.
-	maxProbes = 64
+	// maxProbes is how many watermarks may be under way. One more is sent for each ProbeTimeout in which none came back.
+	maxProbes = 12
 	// maxGateways bounds the sources behind gateways; the devices behind more of them count as the bridge's own.
 	maxGateways = 4096
 )
@@ -264,14 +264,22 @@ func (c *clock) forget() {
 	c.probes = nil
 }
 
-// waits says whether a watermark was sent and the connection has not returned any yet, for how long.
-func (c *clock) waits(now time.Time) time.Duration {
+// unanswered reports whether the connection does not return watermarks: the first one not within ProbeTimeout, later ones not while
+// maxProbes are under way.
+func (c *clock) unanswered(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.proved || len(c.probes) == 0 {
-		return 0
+	if c.proved {
+		return len(c.probes) == maxProbes && c.overdueLocked(now)
 	}
-	return now.Sub(c.probes[0].sent)
+	return len(c.probes) > 0 && now.Sub(c.probes[0].sent) > c.config.ProbeTimeout
+}
+
+// hasProved reports whether a watermark came back on this connection.
+func (c *clock) hasProved() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.proved
 }
 
 // pause returns how long to wait before the next tick.

@@ -73,11 +73,11 @@ func TestAppliesTheRest(t *testing.T) {
 	for round := range 100 {
 		ctx, stop := context.WithCancel(t.Context())
 		between = func() { // the queue was found empty, and the conventions are told that messages were dropped before
-			b.receive(nil, convention.Message{Topic: "last", Time: time.Now()})
+			b.receive(new(link), convention.Message{Topic: "last", Time: time.Now()})
 			stop()
 		}
 		for range 2 { // of which one is dropped
-			b.receive(nil, convention.Message{Topic: "first", Time: time.Now()})
+			b.receive(new(link), convention.Message{Topic: "first", Time: time.Now()})
 		}
 		b.work(ctx)
 		if waiting, _ := b.queue.depth(); waiting > 0 {

@@ -24,8 +24,10 @@ type link struct {
 	probes  chan uint64   // room for one; never closed: watermarks to send
 	wake    chan struct{} // room for one; never closed: there is something in waiting
 
-	mu      sync.Mutex // guards the fields below
-	waiting []convention.Sign
+	mu       sync.Mutex // guards the fields below
+	waiting  []convention.Sign
+	retained time.Time // when the latest retained message came; before the first one, when the connection began
+	live     bool      // a message that is not retained came long after the latest retained one
 }
 
 // filtersPerPacket is how many filters are asked for at once; AWS IoT Core takes eight.
@@ -41,6 +43,7 @@ var errRefused = errors.New("the broker refuses a subscription")
 func dialBroker(ctx context.Context, o *paho.ClientOptions, timeout time.Duration, receive func(*link, convention.Message)) (*link, error) {
 	l := &link{
 		receive: receive, timeout: timeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
+		retained: time.Now(),
 	}
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.lost <- err })
 	o.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
@@ -112,6 +115,24 @@ func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
 		}
 	}
 	return nil
+}
+
+// noteBacklog notes whether a message belongs to the retained ones that the broker sends after a subscription. That backlog has ended when
+// a live message comes more than patience after the latest retained one.
+func (l *link) noteBacklog(m convention.Message, patience time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m.Retained {
+		l.retained = m.Time
+	}
+	l.live = m.Time.Sub(l.retained) > patience
+}
+
+// sendsRetained reports whether the broker may still be sending its retained messages.
+func (l *link) sendsRetained() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.live
 }
 
 // ask leaves to the sender what a sign asks for. It never blocks; too much of it is dropped.

@@ -263,16 +263,18 @@ func raiseFence(ctx context.Context, tx bun.Tx, before int64) error {
 	return err
 }
 
-// OpenShared opens the database beside a process that may be at work on it. The schema is made if
-// there is none. Only [DB.Read] and [DB.WriteShared] work then. Errors: ErrNewerSchema, ErrLost,
-// those of the database; ErrLocked if the schema is older and another process is at work.
-func (db *DB) OpenShared(ctx context.Context) error {
-	db.opening.Lock()
-	defer db.opening.Unlock()
-	if db.current() != nil {
-		return errors.New("sqldb: open already")
+// OpenShared opens a database beside a process that may be at work on it. The schema is made if there
+// is none. Only [DB.Read] and [DB.WriteShared] work then. Errors: those of New; ErrNewerSchema,
+// ErrLost, those of the database; ErrLocked if the schema is older and another process is at work.
+func OpenShared(ctx context.Context, cfg Config) (*DB, error) {
+	db, err := New(cfg)
+	if err != nil {
+		return nil, err
 	}
-	return db.wrap("open", db.openShared(ctx))
+	if err := db.openShared(ctx); err != nil {
+		return nil, db.wrap("open", err)
+	}
+	return db, nil
 }
 
 func (db *DB) openShared(ctx context.Context) error {

@@ -296,7 +296,7 @@ func TestNewerSchema(t *testing.T) {
 			if !errors.Is(err, sqldb.ErrNewerSchema) || !strings.Contains(err.Error(), "its schema is 99, this program knows") {
 				t.Errorf("Open: %v, want ErrNewerSchema", err)
 			}
-			if err := newDB(t, url).OpenShared(t.Context()); !errors.Is(err, sqldb.ErrNewerSchema) {
+			if _, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url}); !errors.Is(err, sqldb.ErrNewerSchema) {
 				t.Errorf("OpenShared: %v, want ErrNewerSchema", err)
 			}
 		})

@@ -61,7 +61,7 @@ func (db *DB) WriteLate(ctx context.Context, op string, do func(ctx context.Cont
 }
 
 // WriteShared runs do in a transaction without the fence, for rows that several processes may write
-// at the same time, such as tokens. It also works after [DB.OpenShared]. Errors as those of Write,
+// at the same time, such as tokens. It also works after [OpenShared]. Errors as those of Write,
 // but for ErrFenced.
 func (db *DB) WriteShared(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
 	c := db.current()

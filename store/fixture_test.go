@@ -45,22 +45,18 @@ type config struct {
 	Outbox     store.Outbox
 }
 
-func (c config) database() (*sqldb.DB, error) {
-	return sqldb.New(sqldb.Config{URL: c.URL, Dir: c.Dir, AcceptLoss: c.AcceptLoss, Patience: c.Patience, Wall: c.Wall})
+func (c config) database() sqldb.Config {
+	return sqldb.Config{URL: c.URL, Dir: c.Dir, AcceptLoss: c.AcceptLoss, Patience: c.Patience, Wall: c.Wall}
 }
 
 // shared opens the database beside a store.
 func (c config) shared(ctx context.Context) (*sqldb.DB, error) {
-	db, err := c.database()
-	if err == nil {
-		err = db.OpenShared(ctx)
-	}
-	return db, err
+	return sqldb.OpenShared(ctx, c.database())
 }
 
 // missing looks whether the database is there.
 func (c config) missing() error {
-	db, err := c.database()
+	db, err := sqldb.New(c.database())
 	if err != nil {
 		return err
 	}
@@ -68,7 +64,7 @@ func (c config) missing() error {
 }
 
 func (c config) store() (*store.Store, error) {
-	db, err := c.database()
+	db, err := sqldb.New(c.database())
 	if err != nil {
 		return nil, err
 	}

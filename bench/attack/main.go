@@ -5,7 +5,7 @@
 // closed connections; and what it costs the server. At last it puts two HAProxy processes before the server.
 //
 //	go run ./bench/attack -seconds 10
-//	go run ./bench/attack -only 'tls|proxy' -md docs/reliability.md
+//	go run ./bench/attack -only 'tls|proxy' -md docs/numbers/reliability.md
 //
 // Everything is bounded in time and number, and only processes that were started here are ended. The exit status is 0 only if the server
 // lived and no established device was judged or cut off. Linux only.

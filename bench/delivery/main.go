@@ -1,7 +1,7 @@
 // Command delivery measures what follows a verdict: a mass of verdicts with a job for each, webhooks to an endpoint on this machine,
 // claiming and settling beside the bare database, and a backlog that is delivered after a restart.
 //
-//	go run ./bench/delivery -md docs/benchmarks.md
+//	go run ./bench/delivery -md docs/numbers/benchmarks.md
 //	go run ./bench/delivery -only webhooks
 //
 // Each measurement is made in a process of its own, which may use all cores, with a database of its own. The endpoint is one more process,

@@ -1,8 +1,8 @@
 // Command e2e measures the whole of Holter from end to end: holter serve in as many processes as the limit on open files asks for, and
 // holter loadgen, which plays the devices, knows the truth about each, and reads the verdicts of every server.
 //
-//	go run ./bench/e2e -connections 500000 -md docs/benchmarks.md
-//	go run ./bench/e2e -brokers -connections 15000 -interval 20s -md docs/benchmarks.md
+//	go run ./bench/e2e -connections 500000 -md docs/numbers/benchmarks.md
+//	go run ./bench/e2e -brokers -connections 15000 -interval 20s -md docs/numbers/benchmarks.md
 //	go run ./bench/e2e -quick
 //
 // Each scenario has fresh servers, each with a database, a device port and an API of its own, and a block of the devices, which always come

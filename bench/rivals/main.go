@@ -1,5 +1,5 @@
 // Command rivals measures Holter's timer package and other timers of Go side by side: in one process, in interleaved rounds, so
-// that whatever else the machine does hits all alike. What it measures is explained in docs/benchmarks.md, where it also writes
+// that whatever else the machine does hits all alike. What it measures is explained in docs/numbers/benchmarks.md, where it also writes
 // its tables.
 package main
 

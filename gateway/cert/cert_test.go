@@ -242,6 +242,70 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// A certificate whose key is not there yet, and a key whose certificate is not, change nothing.
+func TestHalfOfAPair(t *testing.T) {
+	ca := testcert.New(t)
+	f, fresh := files(t), files(t)
+	f.Clients = ""
+	server(t, ca, f, "first")
+	var said bytes.Buffer
+	r, err := cert.New(f, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := "first"
+	for _, order := range [][2]string{{"Cert", "Key"}, {"Key", "Cert"}} {
+		said.Reset()
+		server(t, ca, fresh, order[0]+" first")
+		rename := map[string]func() error{
+			"Cert": func() error { return os.Rename(fresh.Cert, f.Cert) },
+			"Key":  func() error { return os.Rename(fresh.Key, f.Key) },
+		}
+		if err := rename[order[0]](); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := r.Look(); err == nil || r.Leaf().Subject.CommonName != in || strings.Count(said.String(), "level=WARN") != 1 {
+				t.Errorf("%s, without %s: Look() = %v, serving %q, want %q, said %q", order[0], order[1], err, r.Leaf().Subject.CommonName, in, said.String())
+			}
+		}
+		if err := rename[order[1]](); err != nil {
+			t.Fatal(err)
+		}
+		in = order[0] + " first"
+		if err := r.Look(); err != nil || r.Leaf().Subject.CommonName != in {
+			t.Errorf("with both: Look() = %v, serving %q, want %q", err, r.Leaf().Subject.CommonName, in)
+		}
+	}
+}
+
+// Files are replaced by others of the same size and the same time of change, as those of an image or of a Nix store have.
+func TestOneSizeAndTime(t *testing.T) {
+	ca := testcert.New(t)
+	dir := t.TempDir()
+	f := cert.Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	link := func(name string) {
+		made := cert.Files{Cert: filepath.Join(dir, name+".crt"), Key: filepath.Join(dir, name+".key")}
+		server(t, ca, made, name)
+		for from, to := range map[string]string{made.Cert: f.Cert, made.Key: f.Key} {
+			if err := errors.Join(
+				os.Truncate(from, 4096), os.Chtimes(from, time.Time{}, time.Unix(1, 0)), os.Symlink(from, to+".new"), os.Rename(to+".new", to),
+			); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	link("first")
+	r, err := cert.New(f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link("second")
+	if err := r.Look(); err != nil || r.Leaf().Subject.CommonName != "second" {
+		t.Errorf("Look() = %v, serving %q, want the second", err, r.Leaf().Subject.CommonName)
+	}
+}
+
 // Files that changed and could not be read, for a reason that is not their own, are loaded as soon as they can be.
 func TestReloadLater(t *testing.T) {
 	ca := testcert.New(t)
@@ -341,13 +405,13 @@ func TestRun(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		server(t, ca, f, "second")
 		name := func() string { return r.Leaf().Subject.CommonName }
-		time.Sleep(9 * time.Second)
+		time.Sleep(900 * time.Millisecond)
 		if got := name(); got != "first" {
-			t.Errorf("after 9 s: %q, want the first", got)
+			t.Errorf("after 0.9 s: %q, want the first", got)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(200 * time.Millisecond)
 		if got := name(); got != "second" {
-			t.Errorf("after 11 s: %q, want the second", got)
+			t.Errorf("after 1.1 s: %q, want the second", got)
 		}
 		cancel()
 		if err := <-ended; err != nil {

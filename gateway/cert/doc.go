@@ -1,6 +1,6 @@
-// Package cert keeps the certificates of a TLS listener, and takes new ones up while it serves.
+// Package cert keeps the certificates of a TLS server, of devices or any other, and takes new ones up while it serves.
 //
-// [Load] reads them once. A [Reloader] looks at their files every 10 s, and whenever [Reloader.Look] is called: new connections get what
+// [Load] reads them once. A [Reloader] looks at their files every second, and whenever [Reloader.Look] is called: new connections get what
 // the files hold then, those that are open keep what they have. Files that are broken change nothing: what was loaded before goes on, and
 // one warning for each change says what is wrong, where, and what to do.
 //

@@ -6,13 +6,16 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/internal/filestate"
 )
 
 // lookEvery is the time between two looks at the files.
-const lookEvery = 10 * time.Second
+const lookEvery = time.Second
 
 // Reloader keeps what [Load] returns up to date. Make one with [New]. Its methods are safe for concurrent use.
 type Reloader struct {
@@ -20,37 +23,27 @@ type Reloader struct {
 	log     *slog.Logger
 	current atomic.Pointer[tls.Config]
 
-	mu     sync.Mutex // guards the fields below, and lets one look at a time
-	seen   [3]mark    // of what was loaded last
-	broken error      // what is wrong with the files; nil if nothing is
+	mu     sync.Mutex     // guards the fields below, and lets one look at a time
+	seen   [3]os.FileInfo // of what was loaded last
+	broken error          // what is wrong with the files; nil if nothing is
 }
 
-// mark tells one content of a file from the next.
-type mark struct {
-	size     int64
-	modified time.Time
-	absent   bool
-}
-
-func markOf(file string) mark {
-	if file == "" {
-		return mark{}
+// states returns what tells the files from those of another time; nil for those that are not there.
+func (f Files) states() (all [3]os.FileInfo) {
+	for i, file := range []string{f.Cert, f.Key, f.Clients} {
+		if info, err := os.Stat(file); err == nil {
+			all[i] = info
+		}
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return mark{absent: true}
-	}
-	return mark{size: info.Size(), modified: info.ModTime()}
+	return all
 }
-
-func (f Files) marks() [3]mark { return [3]mark{markOf(f.Cert), markOf(f.Key), markOf(f.Clients)} }
 
 // New loads the files, which must be good the first time: its errors are those of [Load]. log is told of changes; nil: slog.Default().
 func New(f Files, log *slog.Logger) (*Reloader, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	r := &Reloader{files: f, log: log, seen: f.marks()} // the marks first: what changes while it is read is read again
+	r := &Reloader{files: f, log: log, seen: f.states()} // the states first: what changes while it is read is read again
 	c, err := Load(f)
 	if err != nil {
 		return nil, err
@@ -69,7 +62,8 @@ func (r *Reloader) GetConfigForClient(*tls.ClientHelloInfo) (*tls.Config, error)
 	return r.current.Load(), nil
 }
 
-// GetCertificate is for the field of that name of [tls.Config], for who wants the certificate only.
+// GetCertificate is for the field of that name of [tls.Config], for servers with settings of their own: the clients' authorities do not
+// count for them.
 func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &r.current.Load().Certificates[0], nil
 }
@@ -77,7 +71,7 @@ func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error
 // Leaf returns the server's certificate that was loaded last.
 func (r *Reloader) Leaf() *x509.Certificate { return r.current.Load().Certificates[0].Leaf }
 
-// Run looks at the files every 10 s until ctx is done, and returns nil then.
+// Run looks at the files every second until ctx is done, and returns nil then.
 func (r *Reloader) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -96,13 +90,13 @@ func (r *Reloader) Run(ctx context.Context) error {
 func (r *Reloader) Look() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	marks := r.files.marks()
-	if marks == r.seen && r.broken == nil {
+	states := r.files.states()
+	if r.broken == nil && slices.EqualFunc(states[:], r.seen[:], filestate.Same) {
 		return nil
 	}
 	c, err := Load(r.files)
 	before := r.broken
-	r.seen, r.broken = marks, err
+	r.seen, r.broken = states, err
 	if err != nil {
 		if before != nil && before.Error() == err.Error() { // it was said
 			return err

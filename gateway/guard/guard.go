@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/filestate"
 )
 
 const (
@@ -86,7 +87,7 @@ func (f *File) Run(ctx context.Context) error {
 // look reads the file if it has changed.
 func (f *File) look() {
 	info, err := os.Stat(f.path)
-	if err == nil && same(info, f.seen) {
+	if err == nil && filestate.Same(info, f.seen) {
 		return
 	}
 	t, seen, err := load(f.path)
@@ -101,11 +102,6 @@ func (f *File) look() {
 		f.wrong = ""
 		f.log.Info("the file of devices was read again", "file", f.path, "devices", t.count)
 	}
-}
-
-// same says whether a file is, by all signs, the one that was seen before.
-func same(info, seen os.FileInfo) bool {
-	return seen != nil && info.ModTime().Equal(seen.ModTime()) && info.Size() == seen.Size() && os.SameFile(info, seen)
 }
 
 var errChanging = errors.New("it is just being written; try again")
@@ -130,7 +126,7 @@ func load(path string) (t *table, seen os.FileInfo, err error) {
 		return nil, nil, fmt.Errorf("guard: file of devices: %w", err)
 	}
 	t, err = read(path, &limited{file, maxFile})
-	if now, e := os.Stat(path); e != nil || !same(now, info) {
+	if now, e := os.Stat(path); e != nil || !filestate.Same(now, info) {
 		return nil, nil, fmt.Errorf("guard: %s: %w", path, errChanging)
 	}
 	return t, info, err

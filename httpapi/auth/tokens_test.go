@@ -1,6 +1,7 @@
 package auth_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,15 +20,18 @@ func TestMain(m *testing.M) { os.Exit(testdb.Main(m).Run()) }
 // tokensIn returns the tokens in a database, which is opened for writing or only shared.
 func tokensIn(t *testing.T, url string, shared bool) *auth.Tokens {
 	t.Helper()
-	db, err := sqldb.New(sqldb.Config{URL: url})
+	open := sqldb.OpenShared
+	if !shared {
+		open = func(ctx context.Context, cfg sqldb.Config) (*sqldb.DB, error) {
+			db, err := sqldb.New(cfg)
+			if err == nil {
+				err = db.Open(ctx)
+			}
+			return db, err
+		}
+	}
+	db, err := open(t.Context(), sqldb.Config{URL: url})
 	if err != nil {
-		t.Fatal(err)
-	}
-	open := db.Open
-	if shared {
-		open = db.OpenShared
-	}
-	if err := open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -16,8 +16,8 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "sqldb", "store"})
-	codecs := []string{"gateway/codec", "gateway/dtu", "gateway/frame", "gateway/gt06", "gateway/jt808", "gateway/line", "gateway/teltonika"}
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/sockets"})
+	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
 	codec := []string{"gateway/codec", "internal"}
@@ -41,27 +41,34 @@ func directions() table {
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
-		"gateway":           slices.Concat(belowEdges, codecs),
-		"gateway/codec":     {},
-		"gateway/dtu":       codec,
-		"gateway/frame":     codec,
-		"gateway/gt06":      codec,
-		"gateway/jt808":     codec,
-		"gateway/line":      codec,
-		"gateway/teltonika": codec,
-		"httpapi":           belowEdges,
-		"mqttbridge":        belowEdges,
+		"gateway":                 slices.Concat(belowEdges, codecs),
+		"gateway/codec":           {},
+		"gateway/codec/dtu":       codec,
+		"gateway/codec/frame":     codec,
+		"gateway/codec/gt06":      codec,
+		"gateway/codec/jt808":     codec,
+		"gateway/codec/line":      codec,
+		"gateway/codec/teltonika": codec,
+		"httpapi":                 belowEdges,
+		"mqttbridge":              belowEdges,
 
-		// Wiring; `holter loadgen` is a command of the program.
-		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
+		// The program. `holter loadgen` is one of its commands.
+		"cmd":                {"internal/cli"},
+		"internal/apiclient": {"httpapi", "internal"},
+		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/doctor", "internal/server", "loadgen"}),
+		"internal/doctor":    slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/server"}),
+		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 
-		// Beside the product.
-		"bench":   slices.Concat(product, []string{"loadgen"}),
+		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
+		"docs":    {},
 		"loadgen": product,
 
 		"internal": {},
 
-		// The file of settings, in the types of whom they are for; only cmd reads it.
+		// Listeners and connections, with the listening clock of those who have a goroutine for each.
+		"internal/sockets": {"internal", "liveness"},
+
+		// The file of settings, in the types of whom they are for; only the program reads it.
 		"internal/config": {"internal", "liveness", "playbook"},
 	}
 }

@@ -241,14 +241,14 @@ func TestSecretIsNeverShown(t *testing.T) {
 // The full example of the documentation is a valid file, and the documentation
 // names every key.
 func TestDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/configuration.md")
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(page), "```yaml\n")
 	example, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("docs/configuration.md holds no ```yaml block")
+		t.Fatal("docs/reference/configuration.md holds no ```yaml block")
 	}
 	cfg, err := config.ParseText("example.yaml", example)
 	if err != nil {
@@ -275,7 +275,7 @@ func TestDocumentation(t *testing.T) {
 				continue
 			}
 			if _, isSection := sections[key]; !isSection && key != "devices" {
-				t.Errorf("docs/configuration.md has no row for %s in %q", key, section)
+				t.Errorf("docs/reference/configuration.md has no row for %s in %q", key, section)
 			}
 		}
 	}
@@ -283,14 +283,14 @@ func TestDocumentation(t *testing.T) {
 
 // The example of a playbook is a valid file.
 func TestPlaybookDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../../docs/playbooks.md")
+	page, err := os.ReadFile("../../docs/reference/playbooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(page), "```yaml\n")
 	example, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatal("docs/playbooks.md holds no ```yaml block")
+		t.Fatal("docs/reference/playbooks.md holds no ```yaml block")
 	}
 	if cfg, err := config.ParseText("example.yaml", example); err != nil || len(cfg.Playbooks) != 1 || len(cfg.Playbooks[0].Recovered) != 1 {
 		t.Errorf("the example is %+v, %v", cfg.Playbooks, err)

@@ -15,7 +15,7 @@
 // Only listen, http, http_rate, data, log, the address and the anonymous
 // clients of the broker and the names of bridges have defaults here. Every other field is
 // zero where nothing was said, and the package that uses it fills in its own
-// default; the zero value of each is explained in docs/configuration.md.
+// default; the zero value of each is explained in docs/reference/configuration.md.
 //
 // Of the other packages of holter it knows strictyaml, which reads the file,
 // liveness, whose Config it fills, and the types of playbook. It keeps no state and starts no goroutine. A file is bounded to 1 MiB,

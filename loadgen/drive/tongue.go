@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/gateway/frame"
-	"github.com/holter-iot/holter/gateway/gt06"
-	"github.com/holter-iot/holter/gateway/jt808"
-	"github.com/holter-iot/holter/gateway/line"
-	"github.com/holter-iot/holter/gateway/teltonika"
+	"github.com/holter-iot/holter/gateway/codec/frame"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 

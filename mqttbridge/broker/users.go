@@ -18,6 +18,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/holter-iot/holter/internal/filestate"
 )
 
 const (
@@ -109,16 +111,11 @@ func loadUsers(path string) (users map[string]user, seen os.FileInfo, err error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("broker: users file: %w", err)
 	}
-	if now, err := os.Stat(path); err != nil || !same(now, info) {
+	if now, err := os.Stat(path); err != nil || !filestate.Same(now, info) {
 		return nil, nil, fmt.Errorf("broker: users file %s: %w", path, errChanging)
 	}
 	users, err = parseUsers(path, file)
 	return users, info, err
-}
-
-// same reports whether a file is, by all signs, the one that was seen before.
-func same(info, seen os.FileInfo) bool {
-	return seen != nil && info.ModTime().Equal(seen.ModTime()) && info.Size() == seen.Size() && os.SameFile(info, seen)
 }
 
 func parseUsers(path string, file []byte) (map[string]user, error) {
@@ -302,7 +299,7 @@ func (u *Users) lookLocked(now time.Time) {
 		return
 	}
 	u.looked = now
-	if info, err := os.Stat(u.path); err == nil && same(info, u.seen) {
+	if info, err := os.Stat(u.path); err == nil && filestate.Same(info, u.seen) {
 		return
 	}
 	users, seen, err := loadUsers(u.path)
