@@ -12,12 +12,13 @@ import (
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // newGateway returns a gateway with one listener, and what runs it until the test ends, or until stop is called, which returns what Run does.
 func newGateway(t *testing.T, at Listener) (g *Gateway, run func() (stop func() error)) {
 	t.Helper()
-	sink, err := liveness.NewLog(0)
+	sink, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,13 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // serveUDP serves datagrams for the length of a benchmark, and returns where.
 func serveUDP(b *testing.B, p codec.Protocol, guard Guard) (*Gateway, string) {
 	b.Helper()
-	log, err := liveness.NewLog(1)
+	log, err := eventlog.New(1)
 	if err != nil {
 		b.Fatal(err)
 	}

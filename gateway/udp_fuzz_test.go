@@ -14,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // FuzzDatagram sends datagrams, at a port of all protocols that have them, to a gateway that knows nobody's token: none may be answered
@@ -26,7 +27,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Add(packet)
 	f.Add(frame.Client{}.AppendHello(nil, "a", "t", time.Minute))
 	const most = 4
-	log, err := liveness.NewLog(1)
+	log, err := eventlog.New(1)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // packets are listeners on UDP.
@@ -829,7 +830,7 @@ func TestBadPacketListeners(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			log, err := liveness.NewLog(0)
+			log, err := eventlog.New(0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -151,12 +151,11 @@ func latenessBuckets(l *timer.Lateness) (count uint64, sum float64, buckets map[
 
 // lagBuckets makes the classes of the verdicts' lag cumulative.
 func lagBuckets(st *liveness.Stats) (count uint64, sum float64, buckets map[float64]uint64) {
-	bounds := liveness.LagBounds()
-	buckets = make(map[float64]uint64, len(bounds))
+	buckets = make(map[float64]uint64, len(st.LagBounds))
 	for i, n := range st.Lag {
 		count += n
-		if i < len(bounds) {
-			buckets[bounds[i].Seconds()] = count
+		if i < len(st.LagBounds) {
+			buckets[st.LagBounds[i].Seconds()] = count
 		}
 	}
 	return count, st.LagSum.Seconds(), buckets

@@ -69,7 +69,7 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 	}
 	s := d.source
 	d.cutLocked(Peer.Dismissed)
-	now := s.Time(time.Now())
+	now := s.Time(r.clock.time())
 	return true, s.applyLocked(sh, d, signal{Signal: Signal{Kind: Disconnected, At: now, Reason: Admin}})
 }
 

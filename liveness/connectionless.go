@@ -2,7 +2,6 @@ package liveness
 
 import (
 	"fmt"
-	"time"
 )
 
 // Apply applies a signal of the device with an id, which it makes if it is new. A device that has a session open at
@@ -57,7 +56,7 @@ func (s *Source) signLocked(sh *deviceShard, d *device, said Signal) error {
 	by := s
 	if d.session != nil && d.source != s {
 		by = d.source
-		said.At = by.Time(time.Now())
+		said.At = by.Time(s.registry.clock.time())
 	}
 	announces := said.Kind != Goodbye && said.Announced != (Policy{}) && said.Announced != d.rule.Value().announced
 	return by.applyLocked(sh, d, signal{Signal: said, announces: announces})

@@ -115,7 +115,7 @@ func (d *device) noteLocked(sh *deviceShard, by *Source, now time.Duration) {
 		return
 	}
 	if s != by {
-		now = s.Time(time.Now())
+		now = s.Time(s.registry.clock.time())
 	}
 	_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // never busy: it is where the device is
 }

@@ -17,7 +17,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // Error is what the methods of a store return when the database does not do what it should.
@@ -41,7 +41,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s *Store) wrap(op string, err error) error { return wrap(s.backend, op, err) }
 
 func wrap(b backend, op string, err error) error {
-	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, ErrFile, liveness.ErrMissed} {
+	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, ErrFile, eventlog.ErrMissed} {
 		if errors.Is(err, own) {
 			return err
 		}

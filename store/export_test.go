@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // SetPatience sets how long the database may take for a transaction.
@@ -40,7 +41,7 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.names.mu.RUnlock()
 	s.writing.Unlock()
 	kept := s.log
-	s.log, _ = liveness.NewLog(1)
+	s.log, _ = eventlog.New(1)
 	s.log.Resume(last)
 	if err := s.Append(ctx, events); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/shm"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 var (
@@ -35,7 +35,7 @@ type Store struct {
 	decoder   decoder
 	jobs      *Jobs
 	schedules *Schedules
-	log       *liveness.Log
+	log       *eventlog.Log
 	names     names
 	record    recorder
 	steady    steadyClock
@@ -77,7 +77,7 @@ func New(cfg Config) (*Store, error) {
 	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
 		cfg.Dir = filepath.Dir(file.path)
 	}
-	log, err := liveness.NewLog(cfg.Cache)
+	log, err := eventlog.New(cfg.Cache)
 	if err != nil {
 		return nil, err
 	}
