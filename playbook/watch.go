@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -19,7 +20,7 @@ func (e *Engine) watch(ctx context.Context) error {
 			continue
 		}
 		if !w.failing {
-			e.config.Logger.WarnContext(ctx, "runs of playbooks cannot be told of recoveries; it is tried again and again", "error", err)
+			e.config.Logger.WarnContext(ctx, "cannot pass recoveries to playbook runs; retrying", "error", err)
 		}
 		w.failing = true
 		select {
@@ -59,7 +60,7 @@ func (w *watcher) step(ctx context.Context) error {
 	defer cancel()
 	events, err := w.engine.config.Store.Wait(waiting, w.buffer[:0], w.after, openAtOnce)
 	switch {
-	case errors.Is(err, liveness.ErrMissed):
+	case errors.Is(err, eventlog.ErrMissed):
 		w.behind = true
 		return nil
 	case err != nil && waiting.Err() == nil:
@@ -120,7 +121,7 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 	return w.wake(ctx, ids)
 }
 
-// mayRecover says whether a recovery means anything to a run.
+// mayRecover reports whether a recovery means anything to a run.
 func (e *Engine) mayRecover(r *store.Run) bool {
 	b := e.books[r.Playbook]
 	return b != nil && b.Recovery != Ignore && !r.Diverted

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
@@ -113,7 +114,7 @@ func TestReadErrors(t *testing.T) {
 			} {
 				t.Run(c.name, func(t *testing.T) {
 					got, err := s.Read(t.Context(), nil, c.after, c.limit)
-					if errors.Is(err, liveness.ErrMissed) != c.missed || !c.missed && err != nil {
+					if errors.Is(err, eventlog.ErrMissed) != c.missed || !c.missed && err != nil {
 						t.Fatalf("Read: %v", err)
 					}
 					if len(got) != c.count || c.count > 0 && got[0].Offset != uint64(c.first) {

@@ -8,6 +8,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.names.mu.RUnlock()
 	s.writing.Unlock()
 	kept := s.log
-	s.log, _ = liveness.NewLog(1)
+	s.log, _ = eventlog.New(1)
 	s.log.Resume(last)
 	if err := s.Append(ctx, events); err != nil {
 		return err

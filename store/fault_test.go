@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
@@ -73,7 +74,7 @@ func TestServerIsKilled(t *testing.T) {
 					if _, latest := s.Bounds(); latest >= before+3*size {
 						break
 					}
-					if _, err := s.Wait(t.Context(), nil, before, 1); err != nil && !errors.Is(err, liveness.ErrMissed) {
+					if _, err := s.Wait(t.Context(), nil, before, 1); err != nil && !errors.Is(err, eventlog.ErrMissed) {
 						t.Log(err) // from the database, which may be gone
 					}
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -26,7 +27,7 @@ const maxRead = 10_000
 
 // Read appends at most limit events after an offset to buffer, from memory if they are there, otherwise from the database, and then
 // maybe fewer than there are. After 0 it begins with the oldest that is kept. If events right after that offset are gone, or it was not
-// given yet (then it is of another database, or of what was lost with an old backup), it returns an error that wraps liveness.ErrMissed.
+// given yet (then it is of another database, or of what was lost with an old backup), it returns an error that wraps eventlog.ErrMissed.
 func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
 	oldest, latest := s.Bounds()
 	if after == 0 {
@@ -34,9 +35,9 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 	}
 	switch {
 	case after > latest:
-		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", liveness.ErrMissed, after, latest)
+		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", eventlog.ErrMissed, after, latest)
 	case after+1 < oldest:
-		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", liveness.ErrMissed, oldest-after-1, after, oldest)
+		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", eventlog.ErrMissed, oldest-after-1, after, oldest)
 	case after == latest || limit <= 0:
 		return buffer, nil
 	case after > 0: // Log takes 0 for its own beginning
@@ -50,7 +51,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 		return buffer, err
 	}
 	if len(got) == len(buffer) || got[len(buffer)].Offset != after+1 { // pruned meanwhile
-		return buffer, fmt.Errorf("%w: those after offset %d are no longer kept", liveness.ErrMissed, after)
+		return buffer, fmt.Errorf("%w: those after offset %d are no longer kept", eventlog.ErrMissed, after)
 	}
 	return got, nil
 }
@@ -70,7 +71,7 @@ func (s *Store) Wait(ctx context.Context, buffer []liveness.Event, after uint64,
 			return got, err
 		}
 		got, err = s.log.Wait(ctx, buffer, after, limit)
-		if err == nil || !errors.Is(err, liveness.ErrMissed) {
+		if err == nil || !errors.Is(err, eventlog.ErrMissed) {
 			return got, err
 		}
 		if err := ctx.Err(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/shm"
-	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -73,7 +73,7 @@ type Store struct {
 	decoder   decoder
 	jobs      *Jobs
 	schedules *Schedules
-	log       *liveness.Log
+	log       *eventlog.Log
 	names     names
 	record    recorder
 	oldest    atomic.Uint64 // offset of the oldest event that is kept
@@ -100,7 +100,7 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := liveness.NewLog(cfg.Cache)
+	log, err := eventlog.New(cfg.Cache)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package liveness_test
+package eventlog_test
 
 import (
 	"context"
@@ -11,11 +11,14 @@ import (
 	"testing/synctest"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-func newLog(t *testing.T, keep int) *liveness.Log {
+var errEnded = errors.New("ended")
+
+func newLog(t *testing.T, keep int) *eventlog.Log {
 	t.Helper()
-	log, err := liveness.NewLog(keep)
+	log, err := eventlog.New(keep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +26,7 @@ func newLog(t *testing.T, keep int) *liveness.Log {
 }
 
 // fill appends n events whose Seq is the offset that they should get.
-func fill(log *liveness.Log, n int) {
+func fill(log *eventlog.Log, n int) {
 	_, latest := log.Bounds()
 	events := make([]liveness.Event, n)
 	for i := range events {
@@ -44,7 +47,7 @@ func check(t *testing.T, events []liveness.Event) (offsets []uint64) {
 	return offsets
 }
 
-func TestLogRead(t *testing.T) {
+func TestRead(t *testing.T) {
 	tests := []struct {
 		name           string
 		keep           int
@@ -79,7 +82,7 @@ func TestLogRead(t *testing.T) {
 				fill(log, n)
 			}
 			got, err := log.Read(nil, tt.after, tt.limit)
-			if offsets := check(t, got); !slices.Equal(offsets, tt.want) || errors.Is(err, liveness.ErrMissed) != tt.missed || (err != nil) != tt.missed {
+			if offsets := check(t, got); !slices.Equal(offsets, tt.want) || errors.Is(err, eventlog.ErrMissed) != tt.missed || (err != nil) != tt.missed {
 				t.Errorf("Read(%d, %d) = %v, %v, want %v, missed %v", tt.after, tt.limit, offsets, err, tt.want, tt.missed)
 			}
 			if oldest, latest := log.Bounds(); oldest != tt.oldest || latest != tt.latest {
@@ -89,7 +92,7 @@ func TestLogRead(t *testing.T) {
 	}
 }
 
-func TestLogAppendsToTheBuffer(t *testing.T) {
+func TestAppendsToTheBuffer(t *testing.T) {
 	log := newLog(t, 10)
 	fill(log, 3)
 	got, err := log.Read(make([]liveness.Event, 1, 10), 1, 10)
@@ -102,9 +105,9 @@ func TestLogAppendsToTheBuffer(t *testing.T) {
 	}
 }
 
-func TestNewLog(t *testing.T) {
-	if _, err := liveness.NewLog(-1); err == nil {
-		t.Error("NewLog(-1) = nil")
+func TestNew(t *testing.T) {
+	if _, err := eventlog.New(-1); err == nil {
+		t.Error("New(-1) = nil")
 	}
 	log := newLog(t, 0)
 	fill(log, 100_001)
@@ -113,7 +116,7 @@ func TestNewLog(t *testing.T) {
 	}
 }
 
-func TestLogWait(t *testing.T) {
+func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(t, 5)
 		type result struct {
@@ -142,13 +145,13 @@ func TestLogWait(t *testing.T) {
 		go wait(2)
 		synctest.Wait()
 		fill(log, 6) // more than the reader's log keeps
-		if got := <-results; !errors.Is(got.err, liveness.ErrMissed) {
+		if got := <-results; !errors.Is(got.err, eventlog.ErrMissed) {
 			t.Errorf("Wait = %+v, want ErrMissed", got)
 		}
 		go wait(8)
 		synctest.Wait()
-		cancel(errSink)
-		if got := <-results; !errors.Is(got.err, errSink) || len(got.events) != 0 {
+		cancel(errEnded)
+		if got := <-results; !errors.Is(got.err, errEnded) || len(got.events) != 0 {
 			t.Errorf("Wait with an ended context = %+v", got)
 		}
 		if got, err := log.Wait(ctx, nil, 7, 10); err != nil || len(got) != 1 {
@@ -158,7 +161,7 @@ func TestLogWait(t *testing.T) {
 }
 
 // Many readers, some of them slow, see all that they did not miss, in order, while the log goes on.
-func TestLogReaders(t *testing.T) {
+func TestReaders(t *testing.T) {
 	const total = 20_000
 	log := newLog(t, 500)
 	var wg sync.WaitGroup
@@ -175,12 +178,12 @@ func TestLogReaders(t *testing.T) {
 	wg.Wait()
 }
 
-func followLog(ctx context.Context, log *liveness.Log, limit int, until uint64) error {
+func followLog(ctx context.Context, log *eventlog.Log, limit int, until uint64) error {
 	var buffer []liveness.Event
 	after := uint64(0)
 	for after < until {
 		events, err := log.Wait(ctx, buffer[:0], after, limit)
-		if errors.Is(err, liveness.ErrMissed) {
+		if errors.Is(err, eventlog.ErrMissed) {
 			oldest, _ := log.Bounds()
 			if oldest <= after+1 {
 				return fmt.Errorf("missed after %d, but the oldest is %d", after, oldest)

@@ -1,4 +1,4 @@
-package liveness_test
+package eventlog_test
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // A reader follows the log at its own pace. One that was away for too long is told so, and goes on with the oldest event there is.
 func ExampleLog() {
-	log, err := liveness.NewLog(3)
+	log, err := eventlog.New(3)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -19,7 +20,7 @@ func ExampleLog() {
 	place := uint64(0) // offset of the last event that was read
 	follow := func() {
 		events, err := log.Wait(ctx, nil, place, 100)
-		if errors.Is(err, liveness.ErrMissed) {
+		if errors.Is(err, eventlog.ErrMissed) {
 			fmt.Println(err)
 			oldest, _ := log.Bounds()
 			place = oldest - 1
@@ -52,7 +53,7 @@ func ExampleLog() {
 	// 1 pump:1 device.online
 	// 2 pump:2 device.late
 	// 3 pump:3 device.online
-	// liveness: events were missed: 1 after offset 3, the oldest kept is 5
+	// eventlog: events were missed: 1 after offset 3, the oldest kept is 5
 	// 5 pump:5 device.online
 	// 6 pump:6 device.offline
 	// 7 pump:7 device.online
