@@ -19,7 +19,7 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 		}
 		sh.setOwnLocked(d.id, p)
 		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
-		if f, known := d.factsLocked(); known && d.source != nil { // else the verdict that is on its way goes by the new policy
+		if f, known := d.conditionLocked(); known && d.source != nil { // else the verdict that is on its way goes by the new policy
 			r.setLocked(sh, d, f, now)
 		}
 		r.emitLocked(sh, d, DeviceChanged, "", now)
@@ -68,7 +68,7 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 		return false, nil
 	}
 	s := d.source
-	d.cutLocked(Peer.Dismissed)
+	d.endSessionLocked(Peer.Dismissed)
 	now := s.Time(r.clock.time())
 	return true, s.applyLocked(sh, d, signal{Signal: Signal{Kind: Disconnected, At: now, Reason: Admin}})
 }
@@ -78,7 +78,7 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 func (r *Registry) Forget(id string) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
 		if d.session != nil {
-			d.cutLocked(Peer.Dismissed)
+			d.endSessionLocked(Peer.Dismissed)
 		}
 		r.stopLocked(d)
 		d.countLocked(-1)
@@ -129,10 +129,10 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.counts[d.shownLocked()]--
 	r.endLocked(sh, strings.Clone(d.id), d.seq)
 	delete(sh.own, d.id)
-	delete(sh.excuses, d.id)
+	delete(sh.suppressions, d.id)
 	r.flaps.set(d.handle, false)
 	num := d.num
-	r.outbox.after(func(bool) { r.nums.give(num) }) // until then a crash would give it back to this device
+	r.outbox.after(func(bool) { r.numbers.release(num) }) // until then a crash would give it back to this device
 	r.devices.Add(-1)
 	at := d.handle / shardCount / chunkLen
 	if c := sh.chunks[at]; c != nil {

@@ -48,12 +48,12 @@ func (r *Registry) committedOne(e *Event) {
 	if d == nil || d.gone {
 		return
 	}
-	if d.untold = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.untold != 0 {
+	if d.uncommitted = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.uncommitted != 0 {
 		return
 	}
-	if d.marks&uncommitted != 0 {
+	if d.marks&statePending != 0 {
 		sh.counts[d.shownLocked()]--
-		d.marks &^= uncommitted
+		d.marks &^= statePending
 		sh.counts[d.shownLocked()]++
 	}
 	s := d.session

@@ -27,7 +27,7 @@ func (s *Source) deviceOf(id string, sig Signal) (*deviceShard, *device, error) 
 	if sig.Kind == Goodbye {
 		return s.registry.find(id)
 	}
-	return s.registry.meet(id, sig.Announced)
+	return s.registry.findOrAdd(id, sig.Announced)
 }
 
 // ignoresLocked reports whether a kind of signal changes nothing about a device.

@@ -86,8 +86,8 @@ func (s *Source) Deafen(at time.Time) {
 	s.emitLocked(SourceDeaf, next.wall, 0)
 }
 
-// hearLocked is the first pulse after the source was deaf.
-func (s *Source) hearLocked(last *pulse, now time.Time) {
+// resumeLocked is the first pulse after the source was deaf.
+func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	to := last.wallAt(now)
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
 	s.gaps.addCut(last.listened)

@@ -113,7 +113,7 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 		select {
 		case <-tick.C:
 			for _, handle := range r.flaps.all() {
-				r.settle(handle)
+				r.endFlapping(handle)
 			}
 		case <-ctx.Done():
 			return
@@ -122,13 +122,13 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 }
 
 // settle ends the flapping of a device that changed seldom enough of late.
-func (r *Registry) settle(handle uint32) {
+func (r *Registry) endFlapping(handle uint32) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
 	if d == nil || d.gone || r.outbox.busy() {
 		return
 	}
-	if _, known := d.factsLocked(); !known {
+	if _, known := d.conditionLocked(); !known {
 		return // until the next time: the event is to say when the device was heard last
 	}
 	if d.changes.since(r.clock.steady()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {

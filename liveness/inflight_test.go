@@ -206,9 +206,9 @@ func TestInFlight(t *testing.T) {
 			"end of flapping", 0, func(f *flight) {
 				f.session.device.changes = &changes{flapping: true}
 				f.registry.flaps.set(f.session.device.handle, true)
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 				f.land()
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 			},
 			[]string{"2 device.offline at 48s seen 17s silence", "3 device.flapping.stopped at 48s seen 17s silence"},
 		},

@@ -129,8 +129,8 @@ func (t timerMemory) Chunk(size int) []byte {
 // timerData is what a device's timer carries.
 func (d *device) timerData() uint64 { return uint64(d.num)<<32 | uint64(d.handle) }
 
-// keepHeard notes when the device was heard last, for when no timer knows. Call it with the device's lock held.
-func (r *Registry) keepHeard(d *device, last time.Duration) {
+// storeHeard notes when the device was heard last, for when no timer knows. Call it with the device's lock held.
+func (r *Registry) storeHeard(d *device, last time.Duration) {
 	m := r.memory.Load()
 	if m == nil || d.num == 0 || d.source == nil {
 		return

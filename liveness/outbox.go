@@ -159,7 +159,7 @@ func (o *outbox) taken(n int) {
 }
 
 // desert tells those who still wait that they do so in vain.
-func (o *outbox) desert() {
+func (o *outbox) abandon() {
 	o.mu.Lock()
 	waiting := o.waiting
 	o.waiting = nil
@@ -191,7 +191,7 @@ func (o *outbox) close() {
 // drain appends what comes to a sink until ctx is done and then what is left. It calls committed with what the sink has taken. It fails if
 // the sink refuses what is left; then whatever comes after what was refused is dropped, so that the sink has no gap but the end.
 func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) error {
-	defer o.desert()
+	defer o.abandon()
 	var buffer []Event
 	for {
 		select {

@@ -76,7 +76,7 @@ type Registry struct {
 	seed    maphash.Seed
 	shards  [shardCount]deviceShard
 	devices atomic.Int64
-	nums    nums
+	numbers numberAllocator
 	memory  atomic.Pointer[memory] // nil if there is none that outlives the process
 	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
@@ -91,14 +91,14 @@ type Registry struct {
 
 // deviceShard is a share of the devices. A device's shard follows from the hash of its id.
 type deviceShard struct {
-	mu      sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
-	index   index
-	chunks  []*chunk
-	len     int               // with those that are gone
-	own     map[string]Policy // set at run time; nil if there are none
-	excuses map[string]excuse // of devices that maintenance windows excuse; nil if there are none
-	ended   map[string]uint64 // of devices that were forgotten: the number of their last event; nil if there are none
-	counts  [states]int
+	mu           sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
+	index        index
+	chunks       []*chunk
+	len          int                    // with those that are gone
+	own          map[string]Policy      // set at run time; nil if there are none
+	suppressions map[string]suppression // of devices that maintenance windows excuse; nil if there are none
+	ended        map[string]uint64      // of devices that were forgotten: the number of their last event; nil if there are none
+	counts       [states]int
 
 	_ [24]byte // two shards do not share a cache line
 }
@@ -121,14 +121,14 @@ type device struct {
 	handle  uint32
 	num     uint32 // 0 before the first event
 
-	state   State
-	reason  Reason
-	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
-	marks   marks
-	gone    bool // forgotten
-	askable bool // as of the last arming: it has a session open
-	asked   uint8
-	untold  uint8 // its latest events that wait for the sink; as many as that or more
+	state       State
+	reason      Reason
+	touched     bool // heartbeats move the timer alone: it knows the last one, and last does not
+	marks       marks
+	gone        bool // forgotten
+	probeable   bool // as of the last arming: it has a session open
+	asked       uint8
+	uncommitted uint8 // its latest events that wait for the sink; as many as that or more
 
 	until   time.Duration
 	seq     uint64

@@ -123,12 +123,12 @@ func (f *follower) step(now time.Time) {
 			}
 			f.registry.retire(s)
 		}
-		f.follow(s, now, kin(s, present), heard)
+		f.follow(s, now, sameKind(s, present), heard)
 	}
 }
 
 // kin returns those of the sources that are of the same kind as s, or all if none is.
-func kin(s *Source, sources []*Source) []*Source {
+func sameKind(s *Source, sources []*Source) []*Source {
 	var same []*Source
 	for _, other := range sources {
 		if other.kind() == s.kind() {

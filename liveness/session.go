@@ -66,7 +66,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, d, err := r.meet(id, h.Announced)
+	sh, d, err := r.findOrAdd(id, h.Announced)
 	if err != nil {
 		return Welcome{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 
 // meet finds the device with an id, or makes it, and locks its shard unless it fails. For one that was never seen it has asked whether there is
 // room for an event.
-func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, error) {
+func (r *Registry) findOrAdd(id string, announced Policy) (*deviceShard, *device, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
@@ -113,15 +113,15 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.untold != 0 || d.state != Online}
+	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.uncommitted != 0 || d.state != Online}
 	if d.state == Sleeping {
 		w.Granted = d.until - d.last
 	}
 	return w
 }
 
-// cutLocked ends the device's session, and tells the far end.
-func (d *device) cutLocked(tell func(Peer)) {
+// endSessionLocked ends the device's session, and tells the far end.
+func (d *device) endSessionLocked(tell func(Peer)) {
 	d.session.timer.Store(0)
 	if d.session.peer != nil {
 		tell(d.session.peer)

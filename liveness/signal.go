@@ -59,37 +59,37 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 		s.engine.Touch(d.timer, sig.At) {
 		return nil
 	}
-	sig.At = heardAt(sig.At)
+	sig.At = roundHeard(sig.At)
 	rule := d.rule
 	if sig.announces {
 		rule = r.resolveLocked(sh, d.id, sig.Announced)
 	}
-	f, known := d.factsLocked()
+	f, known := d.conditionLocked()
 	moved := d.source != s
 	if moved && d.source != nil {
 		f, known = f.shifted(sig.At-max(d.source.Now(), f.last)), true
 	}
-	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, told: sig.Epoch > d.epoch}
+	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, newEpoch: sig.Epoch > d.epoch}
 	c.replaced = d.replacedBy(sig, f, c)
-	c.noted = rule.Value().announced != d.rule.Value().announced || moved || c.told
-	notable := c.next.news(f) || sig.Kind == Failure || rule != d.rule || c.told || c.replaced || moved
+	c.reported = rule.Value().announced != d.rule.Value().announced || moved || c.newEpoch
+	notable := c.next.notable(f) || sig.Kind == Failure || rule != d.rule || c.newEpoch || c.replaced || moved
 	if notable && d.state != NeverSeen && r.outbox.busy() { // room for one that is new was asked for when it was made
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {
 			if sig.Kind != Disconnected && sig.Kind != Retained {
-				d.noteLocked(sh, s, sig.At)
+				d.heardWhileBusyLocked(sh, s, sig.At)
 			}
 			return ErrBusy
 		}
 		c = change{next: deferred}
 	}
 	switch {
-	case c.told:
+	case c.newEpoch:
 		d.epoch = sig.Epoch
 	case sig.opens != nil && sig.Epoch == 0:
 		d.epoch = max(d.epoch+1, d.epoch) // the last one there is stays
 	}
-	s.seatLocked(d, sig, c)
+	s.attachLocked(d, sig, c)
 	seq := d.seq
 	if d.rule = rule; !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
 		d.reason, d.until = c.next.reason, c.next.until // the verdict that is on its way takes it into account
@@ -102,14 +102,14 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	if c.replaced {
 		r.emitLocked(sh, d, DeviceSessionReplaced, "", sig.At)
 	}
-	if c.noted && d.seq == seq {
+	if c.reported && d.seq == seq {
 		r.emitLocked(sh, d, DeviceChanged, "", sig.At)
 	}
 	return nil
 }
 
-// noteLocked notes that a device was heard by a source that was told busy. It counts where the device is waited for; nobody need be told of it.
-func (d *device) noteLocked(sh *deviceShard, by *Source, now time.Duration) {
+// heardWhileBusyLocked notes that a device was heard by a source that was told busy. It counts where the device is waited for; nobody need be told of it.
+func (d *device) heardWhileBusyLocked(sh *deviceShard, by *Source, now time.Duration) {
 	s := d.source
 	if s == nil {
 		return
@@ -122,29 +122,29 @@ func (d *device) noteLocked(sh *deviceShard, by *Source, now time.Duration) {
 
 // change is what a signal does to a device.
 type change struct {
-	next     facts
+	next     condition
 	moved    bool // it goes by another clock
-	told     bool // its sessions' number rises
+	newEpoch bool // its sessions' number rises
 	replaced bool // a session took the place of another that was open
-	noted    bool // there is to be an event, whatever else follows
+	reported bool // there is to be an event, whatever else follows
 }
 
 // replacedBy says whether with a change a session takes the place of another that is open, here or, as far as one can tell, elsewhere.
-func (d *device) replacedBy(sig signal, f facts, c change) bool {
+func (d *device) replacedBy(sig signal, f condition, c change) bool {
 	if sig.opens != nil {
 		return d.session != nil && d.session != sig.opens
 	}
-	return c.told && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !c.next.ending()
+	return c.newEpoch && d.epoch != 0 && (f.state == Online || f.state == Late) && !f.ending() && !c.next.ending()
 }
 
-// seatLocked gives the device the session and the source that it has after a signal.
-func (s *Source) seatLocked(d *device, sig signal, c change) {
+// attachLocked gives the device the session and the source that it has after a signal.
+func (s *Source) attachLocked(d *device, sig signal, c change) {
 	switch {
 	case sig.end && d.session != nil:
 		d.session.timer.Store(0)
 		d.session = nil
 	case sig.opens != nil && c.replaced:
-		d.cutLocked(Peer.Replaced)
+		d.endSessionLocked(Peer.Replaced)
 	}
 	if c.moved {
 		d.moveLocked(s.registry, s)
@@ -158,7 +158,7 @@ func (s *Source) seatLocked(d *device, sig signal, c change) {
 	}
 	session.epoch, session.peer = d.epoch, sig.peer
 	if session != d.session {
-		session.pending.Store(d.marks&uncommitted != 0)
+		session.pending.Store(d.marks&statePending != 0)
 	}
 	d.session = session
 }

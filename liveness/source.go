@@ -198,7 +198,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		return last.listened
 	}
 	if last.deaf {
-		s.hearLocked(last, now)
+		s.resumeLocked(last, now)
 		return last.listened
 	}
 	maxGap := s.config.Load().MaxGap

@@ -38,7 +38,7 @@ type View struct {
 	// excuses its silence; 0 if neither is so.
 	NotBefore time.Duration
 	// Excused: that is, or may be, because of a maintenance window.
-	Excused bool
+	Suppressed bool
 	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its verdict off by GraceMax at most, of which
 	// GraceUsed has passed.
 	Grace, GraceMax, GraceUsed time.Duration
@@ -69,11 +69,11 @@ func (r *Registry) Known(id string) bool {
 }
 
 func (r *Registry) viewLocked(d *device) View {
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
-		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.untold), Epoch: d.epoch,
+		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
 		Since: r.clock.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}
@@ -90,7 +90,7 @@ func (r *Registry) viewLocked(d *device) View {
 }
 
 // timesLocked fills in what follows from the source's clock.
-func (d *device) timesLocked(v *View, f facts, p Policy) {
+func (d *device) timesLocked(v *View, f condition, p Policy) {
 	s := d.source
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
@@ -113,7 +113,7 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	v.Closing = f.reason
 	if f.awaited(p) {
 		v.NotBefore = d.notBeforeLocked(f, p)
-		v.Excused = d.marks&excused != 0
+		v.Suppressed = d.marks&suppressed != 0
 		v.Grace = p.grace(s.config.Load())
 		v.GraceMax = maxGraces * v.Grace
 		v.GraceUsed = min(max(v.Now-f.from()-p.Timeout, 0), v.GraceMax)

@@ -69,14 +69,14 @@ const (
 // heardTick is the unit of the instants at which devices were heard, that of the timers.
 const heardTick = timer.Resolution
 
-// heardAt returns an instant as it is kept as that of a heartbeat: it reads the same from a timer, an event and a snapshot.
-func heardAt(now time.Duration) time.Duration { return (now + heardTick - 1).Truncate(heardTick) }
+// roundHeard returns an instant as it is kept as that of a heartbeat: it reads the same from a timer, an event and a snapshot.
+func roundHeard(now time.Duration) time.Duration { return (now + heardTick - 1).Truncate(heardTick) }
 
 // Heard is a device's last sign of life: a source and its listening time in [timer.Resolution]. The zero Heard is none.
 type Heard uint64
 
 func newHeard(source int, last time.Duration) Heard {
-	return Heard(uint64(source)<<48 | uint64(heardAt(last)/heardTick))
+	return Heard(uint64(source)<<48 | uint64(roundHeard(last)/heardTick))
 }
 
 // Source returns the source's place among those of the same Snapshot.
@@ -95,7 +95,7 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	for _, s := range r.Sources() {
 		sources = append(sources, s.record())
 	}
-	devices := r.nums.len() // more may come meanwhile; their first event holds what is known of them
+	devices := r.numbers.bound() // more may come meanwhile; their first event holds what is known of them
 	heard = slices.Grow(into[:0], devices)[:devices]
 	clear(heard)
 	for i := range r.shards {
@@ -109,11 +109,11 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 }
 
 // expected says whether the device is to be heard.
-func (d *device) expected() bool { return facts{state: d.state}.expected() && !d.gone }
+func (d *device) expected() bool { return condition{state: d.state}.expected() && !d.gone }
 
 // lastLocked returns when the device was heard last, or, if its timer has just expired, a later instant at which it was not.
 func (d *device) lastLocked() time.Duration {
-	f, known := d.factsLocked()
+	f, known := d.conditionLocked()
 	if step, ok := f.next(d.policyLocked(), 0); !known && ok { // it was heard a period ago, or before
 		f.last = max(f.last, d.source.Now()-step.period)
 	}
@@ -249,13 +249,13 @@ func (r *Registry) Restore(rec Record) error {
 	if d != nil && d.num != 0 {
 		return fmt.Errorf("liveness: device %q was restored already", rec.ID)
 	}
-	if !r.nums.claim(rec.Num) {
+	if !r.numbers.claim(rec.Num) {
 		return fmt.Errorf("liveness: device %q: its number %d is that of another", rec.ID, rec.Num)
 	}
 	if d == nil {
 		var err error
 		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
-			r.nums.give(rec.Num)
+			r.numbers.release(rec.Num)
 			return err
 		}
 	}
@@ -313,8 +313,8 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	if source == nil {
 		return
 	}
-	f, _ := d.factsLocked()
-	r.keepHeard(d, f.last)
+	f, _ := d.conditionLocked()
+	r.storeHeard(d, f.last)
 	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
 		r.setLocked(sh, d, f.heard(f.last), f.last)
 		return

@@ -18,45 +18,45 @@ func (p Policy) probing() (times int, span time.Duration) {
 }
 
 // suspect says whether the device was asked since it was heard last.
-func (f facts) suspect() bool {
-	return f.asked > 0 && (f.state == Online || f.state == Late) && !f.ending()
+func (c condition) suspect() bool {
+	return c.asked > 0 && (c.state == Online || c.state == Late) && !c.ending()
 }
 
-// shown is the state as it is shown. Suspect is not one of facts: a device goes on being online, or late, while it is asked.
-func (f facts) shown() State {
-	if f.suspect() {
+// shown is the state as it is shown. Suspect is not one of condition: a device goes on being online, or late, while it is asked.
+func (c condition) shown() State {
+	if c.suspect() {
 		return Suspect
 	}
-	return f.state
+	return c.state
 }
 
 // ask returns when the device is to be asked next, and false if it is to be judged before, or is not to be asked: ProbeWait, twice that
 // and so on before the verdict, as often as it is to be asked. If several of these instants have passed, it is asked once. A verdict that is put off
 // begins a new round.
-func (f facts) ask(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
+func (c condition) nextProbe(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
 	times, span := p.probing()
-	if times == 0 || f.state != Online && f.state != Late || f.reason != NoReason {
+	if times == 0 || c.state != Online && c.state != Late || c.reason != NoReason {
 		return 0, false
 	}
-	verdict, _ := f.verdict(p, notBefore)
+	verdict, _ := c.verdict(p, notBefore)
 	at = verdict - span
-	if f.until >= at && f.until != 0 {
-		at += (f.until - at).Truncate(p.ProbeWait) + p.ProbeWait
+	if c.until >= at && c.until != 0 {
+		at += (c.until - at).Truncate(p.ProbeWait) + p.ProbeWait
 	}
 	return at, at < verdict
 }
 
-// questioned returns the facts after the device was asked.
-func (f facts) questioned(now time.Duration) facts {
-	f.asked, f.until = min(f.asked, 254)+1, now
-	return f
+// probed returns the condition after the device was asked.
+func (c condition) probed(now time.Duration) condition {
+	c.asked, c.until = min(c.asked, 254)+1, now
+	return c
 }
 
 // policyLocked returns the policy by which the device is judged: one that cannot be asked has no probes, and nobody vouches for one whose
 // source is retired.
 func (d *device) policyLocked() Policy {
 	p := d.rule.Value().Policy
-	if !d.askable {
+	if !d.probeable {
 		p.Probes = 0
 	}
 	if p.Timeout == Never && d.source != nil && d.source.retired.Load() {
@@ -65,8 +65,8 @@ func (d *device) policyLocked() Policy {
 	return p
 }
 
-// askLocked asks the device for a sign of life. It returns false if that is not to be: its source would not hear the answer, for instance.
-func (d *device) askLocked() bool {
+// probeLocked asks the device for a sign of life. It returns false if that is not to be: its source would not hear the answer, for instance.
+func (d *device) probeLocked() bool {
 	if p := d.source.latest.Load(); p != nil && p.deaf {
 		return false
 	}
@@ -75,8 +75,8 @@ func (d *device) askLocked() bool {
 
 // shownLocked is the state as it is counted.
 func (d *device) shownLocked() State {
-	if d.marks&uncommitted != 0 {
+	if d.marks&statePending != 0 {
 		return Pending
 	}
-	return facts{state: d.state, reason: d.reason, asked: d.asked}.shown()
+	return condition{state: d.state, reason: d.reason, asked: d.asked}.shown()
 }

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// nums gives out small numbers, from 1 on, the least that is free.
-type nums struct {
+// numbers gives out small numbers, from 1 on, the least that is free.
+type numberAllocator struct {
 	mu   sync.Mutex // guards the fields below; taken after a shard's
 	used []uint64   // a bit for each number; number 0 is never given
 	low  int        // all words before this one are full
 }
 
 // take gives out a number.
-func (n *nums) take() uint32 {
+func (n *numberAllocator) allocate() uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for ; ; n.low++ {
@@ -29,7 +29,7 @@ func (n *nums) take() uint32 {
 }
 
 // claim takes a certain number, and says whether it was free.
-func (n *nums) claim(num uint32) bool {
+func (n *numberAllocator) claim(num uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.growLocked(int(num / 64))
@@ -42,7 +42,7 @@ func (n *nums) claim(num uint32) bool {
 }
 
 // growLocked makes room for a word.
-func (n *nums) growLocked(word int) {
+func (n *numberAllocator) growLocked(word int) {
 	if len(n.used) == 0 {
 		n.used = append(n.used, 1)
 	}
@@ -52,7 +52,7 @@ func (n *nums) growLocked(word int) {
 }
 
 // give returns a number.
-func (n *nums) give(num uint32) {
+func (n *numberAllocator) release(num uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.used[num/64] &^= 1 << (num % 64)
@@ -60,7 +60,7 @@ func (n *nums) give(num uint32) {
 }
 
 // len returns a bound of the numbers in use: all are less.
-func (n *nums) len() int {
+func (n *numberAllocator) bound() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.used) * 64

@@ -2,14 +2,14 @@ package liveness
 
 import "time"
 
-// marks are what is known of a device beside its facts.
+// marks are what is known of a device beside its condition.
 type marks uint8
 
 const (
-	byOperator  marks = 1 << iota // in maintenance
-	byWindow                      // a maintenance window covers it
-	excused                       // that window excuses its silence
-	uncommitted                   // its change of state waits for the sink
+	byOperator   marks = 1 << iota // in maintenance
+	byWindow                       // a maintenance window covers it
+	suppressed                     // that window excuses its silence
+	statePending                   // its change of state waits for the sink
 )
 
 func marksOf(rec *Record) (m marks) {
@@ -26,7 +26,7 @@ func marksOf(rec *Record) (m marks) {
 func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
 
 // excuse says until when a device's silence does not count.
-type excuse struct {
+type suppression struct {
 	source *Source
 	until  time.Duration // listening time of the source
 }
@@ -36,11 +36,11 @@ type Window struct {
 	Name string
 	// Excuse is how far its end is away, if the silence before it does not count: then the device is not judged for a silence, or for a
 	// connection that ended, until its whole timeout has passed after the end. 0: it is judged as ever.
-	Excuse time.Duration
+	Suppress time.Duration
 }
 
-// excuseTolerance is by how much the end of a window may have moved without anybody looking at its devices anew: clocks do not agree.
-const excuseTolerance = 2 * time.Second
+// suppressionTolerance is by how much the end of a window may have moved without anybody looking at its devices anew: clocks do not agree.
+const suppressionTolerance = 2 * time.Second
 
 // Cover looks at up to limit devices, from a place on, and sees to it that those which a maintenance window covers, and no others, are known to
 // be so; it says how many that changed, and where to go on, 0 at the end. by is asked for each with its lock held: it must return at once, and
@@ -83,7 +83,7 @@ func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group
 // coverLocked makes a device known to be covered or not, and says whether that is new.
 func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered bool) bool {
 	if d.source != nil {
-		r.excuseLocked(sh, d, w.Excuse)
+		r.setSuppressionLocked(sh, d, w.Suppress)
 	}
 	if covered == (d.marks&byWindow != 0) {
 		return false
@@ -103,48 +103,48 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 	return true
 }
 
-// excuseLocked excuses a device's silence for so long, or no longer.
-func (r *Registry) excuseLocked(sh *deviceShard, d *device, left time.Duration) {
+// setSuppressionLocked excuses a device's silence for so long, or no longer.
+func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Duration) {
 	now := d.source.Now()
-	was, end := sh.excuses[d.id], now+min(left, maxSpan)
-	isExcused := d.marks&excused != 0 && was.source == d.source
+	was, end := sh.suppressions[d.id], now+min(left, maxSpan)
+	isSuppressed := d.marks&suppressed != 0 && was.source == d.source
 	switch {
-	case left == 0 && d.marks&excused == 0:
+	case left == 0 && d.marks&suppressed == 0:
 		return
-	case left == 0 && (!isExcused || was.until+d.rule.Value().Timeout <= now): // it is over
-		delete(sh.excuses, d.id)
-		d.marks &^= excused
-	case left == 0 && was.until <= now+excuseTolerance: // its timeout begins
+	case left == 0 && (!isSuppressed || was.until+d.rule.Value().Timeout <= now): // it is over
+		delete(sh.suppressions, d.id)
+		d.marks &^= suppressed
+	case left == 0 && was.until <= now+suppressionTolerance: // its timeout begins
 		return
-	case isExcused && (end-was.until).Abs() <= excuseTolerance:
+	case isSuppressed && (end-was.until).Abs() <= suppressionTolerance:
 		return
 	default:
-		sh.excuse(d, end)
+		sh.suppressLocked(d, end)
 	}
 	r.rearmLocked(sh, d)
 }
 
 // rearmLocked arms the device's next step anew. If the verdict is on its way, that looks at the excuse.
 func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
-	if f, known := d.factsLocked(); known && d.expected() {
+	if f, known := d.conditionLocked(); known && d.expected() {
 		r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
 	}
 }
 
 // excuse excuses a device's silence until a listening time. The shard is locked.
-func (sh *deviceShard) excuse(d *device, until time.Duration) {
-	if sh.excuses == nil {
-		sh.excuses = make(map[string]excuse)
+func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
+	if sh.suppressions == nil {
+		sh.suppressions = make(map[string]suppression)
 	}
-	sh.excuses[d.id] = excuse{d.source, until}
-	d.marks |= excused
+	sh.suppressions[d.id] = suppression{d.source, until}
+	d.marks |= suppressed
 }
 
-// Excuse excuses the silence of devices for windows that an earlier process knew of, as [Registry.Cover] does. by says how far the end of the
+// Suppress excuses the silence of devices for windows that an earlier process knew of, as [Registry.Cover] does. by says how far the end of the
 // last of a device's windows is away, or, negative, how long ago in listening time it was; then the device has the rest of its timeout, which by
 // is told. It is called with the device's lock held, and must not ask the registry. Call Excuse once the devices are restored, before their
 // sources listen. It causes no events.
-func (r *Registry) Excuse(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
+func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
 	for shard := range r.shards {
 		sh := &r.shards[shard]
 		sh.mu.Lock()
@@ -158,7 +158,7 @@ func (r *Registry) Excuse(by func(id, group string, timeout time.Duration) (end 
 			if !ok || end <= -timeout {
 				continue
 			}
-			sh.excuse(d, d.source.Now()+min(end, maxSpan))
+			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan))
 			r.rearmLocked(sh, d)
 		}
 		sh.mu.Unlock()
@@ -173,10 +173,10 @@ func (d *device) group() string {
 	return ""
 }
 
-// notBeforeLocked returns the listening time before which the device, with these facts, is not to be judged.
-func (d *device) notBeforeLocked(f facts, p Policy) time.Duration {
-	if d.marks&excused != 0 {
-		if x := d.source.registry.shards[d.handle%shardCount].excuses[d.id]; x.source == d.source {
+// notBeforeLocked returns the listening time before which the device, with these condition, is not to be judged.
+func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
+	if d.marks&suppressed != 0 {
+		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
 			return max(x.until+p.Timeout, d.source.notBefore(f.last, max(f.from(), x.until), p))
 		}
 	}

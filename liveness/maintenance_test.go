@@ -86,7 +86,7 @@ func TestWindowExcuses(t *testing.T) {
 			from := liveness.Cursor(0)
 			for {
 				next, _, err := r.registry.Cover(from, 10, "", func(string, string) (liveness.Window, bool) {
-					return liveness.Window{Name: "w", Excuse: end - r.now()}, true
+					return liveness.Window{Name: "w", Suppress: end - r.now()}, true
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -131,7 +131,7 @@ func TestWindowExcuses(t *testing.T) {
 func TestWindowExcusesLess(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
-		w := liveness.Window{Name: "w", Excuse: 1000 * unit}
+		w := liveness.Window{Name: "w", Suppress: 1000 * unit}
 		cover(t, r.registry, "", w, "a")
 		r.listen(50 * unit)
 		cover(t, r.registry, "w", liveness.Window{}, "")
@@ -182,14 +182,14 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 			l.open(id)
 		}
 		l.listen(5 * unit)
-		cover(t, l.registry, "", liveness.Window{Name: "w", Excuse: 1000 * unit}, "d")
+		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
 		l.listen(100 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
 		l = begin(t, k, liveness.Config{}, origin, false)
 		defer func() { l.stop() }()
 		ends := map[string]time.Duration{"d-over": -30 * unit, "d-past": -10 * unit, "d-open": 40 * unit}
-		l.registry.Excuse(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
+		l.registry.Suppress(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
 			if timeout != 30*unit {
 				t.Errorf("%s: timeout %v", id, timeout)
 			}

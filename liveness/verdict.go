@@ -9,10 +9,10 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// factsLocked returns what is known of a device. While heartbeats move its timer alone, the timer knows the last one. If that has
+// conditionLocked returns what is known of a device. While heartbeats move its timer alone, the timer knows the last one. If that has
 // just expired, the verdict waits for the shard's lock, and only it knows; then last is out of date and known is false.
-func (d *device) factsLocked() (f facts, known bool) {
-	f = facts{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
+func (d *device) conditionLocked() (f condition, known bool) {
+	f = condition{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
 	if !d.touched {
 		return f, true
 	}
@@ -41,17 +41,17 @@ func (d *device) countLocked(n int64) {
 	}
 }
 
-// setLocked makes next the device's facts: it emits what changed, and arms the next step.
-func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
-	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
-	r.keepHeard(d, next.last)
+// setLocked makes next the device's condition: it emits what changed, and arms the next step.
+func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now time.Duration) {
+	before := condition{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
+	r.storeHeard(d, next.last)
 	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
 	was, since := d.standing(), d.since
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
 	if before.state != next.state {
-		d.marks |= uncommitted
+		d.marks |= statePending
 	}
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
@@ -59,18 +59,18 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 		d.since = r.clock.steady()
 		r.regroupLocked(d, was, since)
 	}
-	if next.news(before) {
+	if next.notable(before) {
 		r.changedLocked(sh, d, before.state, now)
 	}
 	r.armLocked(d, next, 0)
 }
 
 // armLocked starts the timer for the device's next step, which may be put off a while. There must be none.
-func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
-	d.askable = d.session != nil && d.session.peer != nil
+func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
+	d.probeable = d.session != nil && d.session.peer != nil
 	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
-	if d.marks&excused != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
+	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
 	if ok && d.source.unheard(f.last) {
@@ -115,14 +115,14 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 // emitLocked numbers an event of a device and sends it off.
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
 	if d.num == 0 {
-		d.num = r.nums.take()
+		d.num = r.numbers.allocate()
 		if d.seq == 0 { // it is configured: the floor was not known when it was made
 			d.seq = r.floor.Load()
 		}
-		r.keepHeard(d, d.last)
+		r.storeHeard(d, d.last)
 	}
 	d.seq++
-	d.untold = uint8(min(int(d.untold)+1, math.MaxUint8))
+	d.uncommitted = uint8(min(int(d.uncommitted)+1, math.MaxUint8))
 	rule := d.rule.Value()
 	e := Event{
 		Type:        t,
@@ -139,7 +139,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		handle:      d.handle,
 	}
 	if d.source != nil {
-		d.tellLocked(&e, d.policyLocked(), now)
+		d.fillTimesLocked(&e, d.policyLocked(), now)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -154,11 +154,11 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	r.outbox.put(e)
 }
 
-// tellLocked fills in what follows from the source's clock. Whatever is done to the wall clock, the deadline of a silence is not less than
+// fillTimesLocked fills in what follows from the source's clock. Whatever is done to the wall clock, the deadline of a silence is not less than
 // the timeout after the device was last seen, and a verdict is not from before its deadline.
-func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
+func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 	s := d.source
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	e.Source = s.name
 	e.HeardSilence = max(now-f.last, 0)
@@ -223,13 +223,13 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	if d == nil || d.timer != e.ID || d.source != s {
 		return // the device has moved on
 	}
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	if d.touched {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	p := d.policyLocked()
 	next := f.passed(now, p, d.notBeforeLocked(f, p))
-	if next.suspect() && next.until != f.until && !d.askLocked() {
+	if next.suspect() && next.until != f.until && !d.probeLocked() {
 		next.asked = f.asked
 	}
 	r.setLocked(sh, d, next, now)
