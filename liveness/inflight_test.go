@@ -12,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// flight is a registry with one device whose timer has expired, after heartbeats that only the timer knew of, and whose verdict waits.
+// flight is a registry with one device whose timer has expired, after heartbeats that only the
+// timer knew of, and whose verdict waits.
 type flight struct {
 	*testing.T
 
@@ -30,9 +31,10 @@ func (k *sinkSlice) Append(_ context.Context, events []Event) error {
 	return nil
 }
 
-// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when its connection ends. At 48 s its
-// timer has expired for the timeout of 30 s, or at 44 s for lateAfter, if that is given, and f is called. inFlight returns what became
-// of the device and its events.
+// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when
+// its connection ends. At 48 s its timer has expired for the timeout of 30 s, or at 44 s for
+// lateAfter, if that is given, and f is called. inFlight returns what became of the device and its
+// events.
 func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, lines []string) {
 	t.Helper()
 	at := 48 * s

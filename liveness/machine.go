@@ -2,25 +2,27 @@ package liveness
 
 import "time"
 
-// condition are what is known of a device. The functions of this file are the whole of its judgement; they are pure.
-// All instants are in listening time.
+// condition is what is known of a device. The functions of this file decide everything about its
+// state; they are pure. All instants are in listening time.
 type condition struct {
 	state State
-	// reason is why the device is offline; of one that is not, why it will be unless it comes back: its connection ended.
+	// reason is why the device is offline. Of a device whose connection ended, it is why the device
+	// goes offline unless it comes back.
 	reason Reason
 	// last is when the device was heard last.
 	last time.Duration
-	// until is when a sleep ends (Sleeping), the time to come back (ending), when the verdict was due (Offline; 0 if it was not), or when
-	// the device was, or could have been, asked last (of others; 0 if it was not).
+	// until depends on the state. Sleeping: when the sleep ends. Ending: the end of the time to
+	// come back. Offline: when the verdict was due, 0 if it was not. Otherwise: when the device was
+	// probed last, or would have been, 0 if it was not.
 	until time.Duration
-	// asked is how often the device was asked since it was heard last.
+	// asked is how often the device was probed since it was heard last.
 	asked uint8
 }
 
-// ending says whether the device's connection ended and the verdict is still open.
+// ending reports whether the device's connection ended and the verdict is still to come.
 func (c condition) ending() bool { return c.reason != NoReason && c.state != Offline }
 
-// heard returns the condition after a sign of life.
+// heard returns the condition after a heartbeat.
 func (c condition) heard(now time.Duration) condition {
 	return condition{state: Online, last: max(c.last, now)}
 }
@@ -42,7 +44,7 @@ func (c condition) closed(now time.Duration, why Reason, p Policy) condition {
 	return c
 }
 
-// retained returns the condition after a word from before that the device was online.
+// retained returns the condition after a [Retained] signal.
 func (c condition) retained(now time.Duration, p Policy) condition {
 	lost := c.state == Offline && c.reason != Silence && c.reason != Protocol
 	switch {
@@ -54,7 +56,7 @@ func (c condition) retained(now time.Duration, p Policy) condition {
 	return c
 }
 
-// touched returns the condition after a sign of life that nobody can be told of now.
+// touched returns the condition after a heartbeat while no event can be emitted: the state stays.
 func (c condition) touched(now time.Duration) condition {
 	c.last = max(c.last, now)
 	switch c.state {
@@ -67,7 +69,7 @@ func (c condition) touched(now time.Duration) condition {
 	return c
 }
 
-// left returns the condition after a goodbye. One that is offline already stays so, for the reason that was told.
+// left returns the condition after a goodbye. An offline device keeps the reason that was reported.
 func (c condition) left(now time.Duration) condition {
 	if c.state == Offline {
 		return c.touched(now)
@@ -75,7 +77,8 @@ func (c condition) left(now time.Duration) condition {
 	return c.heard(now).offline(0, Bye)
 }
 
-// leaving returns the condition after a goodbye that nobody can be told of now: the verdict comes as soon as it can be.
+// leaving returns the condition after a goodbye while no event can be emitted: the verdict follows
+// as soon as one can.
 func (c condition) leaving(now time.Duration) condition {
 	c = c.touched(now)
 	if c.expected() {
@@ -84,10 +87,10 @@ func (c condition) leaving(now time.Duration) condition {
 	return c
 }
 
-// expected reports whether the device is to be heard.
+// expected reports whether heartbeats of the device are waited for.
 func (c condition) expected() bool { return c.state != NeverSeen && c.state != Offline }
 
-// from is the instant from which a silence counts.
+// from returns the instant from which a silence counts.
 func (c condition) from() time.Duration {
 	if c.state == Sleeping && !c.ending() {
 		return max(c.until, c.last)
@@ -95,7 +98,7 @@ func (c condition) from() time.Duration {
 	return c.last
 }
 
-// shifted returns the condition as they are on a clock that is ahead.
+// shifted returns the condition on a clock that is ahead by a duration.
 func (c condition) shifted(by time.Duration) condition {
 	c.last = max(c.last+by, 0)
 	if c.until != 0 {
@@ -123,8 +126,8 @@ func (c condition) after(sig signal, p Policy) condition {
 	return c.heard(sig.At)
 }
 
-// deferred returns the condition after a signal of which nobody can be told now: the state stays, and the rest follows as soon as it can. It
-// returns false for a signal that is to be refused instead.
+// deferred returns the condition after a signal while no event can be emitted: the state stays, and
+// the rest follows as soon as it can. It returns false for a signal that must be refused instead.
 func (c condition) deferred(sig signal) (condition, bool) {
 	switch {
 	case sig.announces:
@@ -136,18 +139,19 @@ func (c condition) deferred(sig signal) (condition, bool) {
 	return c, false
 }
 
-// notable reports whether somebody is to be told of the way from before to c.
+// notable reports whether the change from before to c is an event.
 func (c condition) notable(before condition) bool {
 	return c.state != before.state || c.state == Sleeping && c.until != before.until
 }
 
-// offline returns the condition after a verdict that was due at an instant, 0 if it was not.
+// offline returns the condition after a verdict that was due at an instant, 0 if it was not due.
 func (c condition) offline(due time.Duration, why Reason) condition {
 	return condition{state: Offline, reason: why, last: c.last, until: due}
 }
 
-// verdict returns when the device is to be judged offline if nothing is heard of it, and why; of one that is offline, when and why it
-// was. A device that was not heard since its source was deaf is not judged before notBefore.
+// verdict returns when, and for which reason, the device is judged offline if nothing is heard of
+// it; of an offline device, when and why it was. A device that was not heard since its source was
+// deaf is not judged before notBefore.
 func (c condition) verdict(p Policy, notBefore time.Duration) (at time.Duration, why Reason) {
 	at, why = c.from()+p.Timeout, Silence
 	switch {
@@ -159,13 +163,13 @@ func (c condition) verdict(p Policy, notBefore time.Duration) (at time.Duration,
 	return max(at, notBefore), why
 }
 
-// awaited says whether there is a verdict to come that anybody waits for.
+// awaited reports whether there is a verdict to come.
 func (c condition) awaited(p Policy) bool {
 	return p.Timeout < Never || c.ending() || c.state == Offline && c.until != 0
 }
 
-// late returns when the device becomes late, and false if it is to be judged before, or is not to become late. Like the verdict,
-// it waits for notBefore.
+// late returns when the device becomes late, and false if it is judged before, or does not become
+// late. Like the verdict, it waits for notBefore.
 func (c condition) late(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
 	if c.state != Online || p.LateAfter == 0 || p.LateAfter >= p.Timeout {
 		return 0, false
@@ -175,10 +179,11 @@ func (c condition) late(p Policy, notBefore time.Duration) (at time.Duration, ok
 	return at, at < verdict
 }
 
-// step is what is to be done about a device next.
+// step is the next thing to do about a device.
 type step struct {
 	at time.Duration
-	// period is the distance from the last heartbeat if each heartbeat just moves the step: the timer may be touched. Otherwise 0.
+	// period is the distance from the last heartbeat if every heartbeat only moves the step, so
+	// that the timer can be touched; otherwise 0.
 	period time.Duration
 }
 

@@ -227,7 +227,8 @@ func checkProgress(t *testing.T, f condition, p Policy, notBefore time.Duration)
 	}
 }
 
-// Whatever the condition, the next step is one that changes something: else a timer would come due again and again.
+// Whatever the condition, the next step is one that changes something: else a timer would come due
+// again and again.
 func TestNextIsProgress(t *testing.T) {
 	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
 	for in := range everyFacts {

@@ -2,13 +2,13 @@ package liveness
 
 import "time"
 
-// marks are what is known of a device beside its condition.
+// marks are flags of a device beside its condition.
 type marks uint8
 
 const (
 	byOperator   marks = 1 << iota // in maintenance
 	byWindow                       // a maintenance window covers it
-	suppressed                     // that window excuses its silence
+	suppressed                     // a maintenance window suppresses its silence
 	statePending                   // its change of state waits for the sink
 )
 
@@ -22,10 +22,10 @@ func marksOf(rec *Record) (m marks) {
 	return m
 }
 
-// maintained says whether nobody is to be alarmed by the device.
+// maintained reports whether the device's events are not to raise an alarm.
 func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
 
-// excuse says until when a device's silence does not count.
+// suppression is until when a device's silence does not count.
 type suppression struct {
 	source *Source
 	until  time.Duration // listening time of the source
@@ -34,20 +34,25 @@ type suppression struct {
 // Window is a maintenance window that covers a device.
 type Window struct {
 	Name string
-	// Excuse is how far its end is away, if the silence before it does not count: then the device is not judged for a silence, or for a
-	// connection that ended, until its whole timeout has passed after the end. 0: it is judged as ever.
+	// Suppress is how far the window's end is away if silence in the window does not count: then
+	// the device is not judged for a silence, or for a connection that ended, until its whole
+	// timeout has passed after the end. 0: it is judged as any other.
 	Suppress time.Duration
 }
 
-// suppressionTolerance is by how much the end of a window may have moved without anybody looking at its devices anew: clocks do not agree.
+// suppressionTolerance is by how much a window's end may move without a device's step being armed
+// again, since clocks do not agree.
 const suppressionTolerance = 2 * time.Second
 
-// Cover looks at up to limit devices, from a place on, and sees to it that those which a maintenance window covers, and no others, are known to
-// be so; it says how many that changed, and where to go on, 0 at the end. by is asked for each with its lock held: it must return at once, and
-// not ask the registry. A device that comes to be covered is in maintenance as with [Registry.SetMaintenance]; the events of this have the
-// window's name as Message, and those of devices that are not covered any more have ended. What is known is kept in the devices' records.
+// Cover passes over up to limit devices, from a position on, and records which of them a
+// maintenance window covers. It returns how many that changed, and the position to go on from, 0 at
+// the end. It calls by for each device with its lock held: by must return at once, and not ask the
+// registry. A device that comes to be covered is in maintenance as with [Registry.SetMaintenance].
+// The events of this have the window's name as Message, and those of devices that are no longer
+// covered have ended. The devices' records hold what is covered.
 //
-// It makes way for all others: while more than a quarter of Config.Outbox waits for the sink it returns [ErrBusy], and the place to go on from.
+// Cover yields to all others: while more than a quarter of Config.Outbox waits for the sink it
+// returns [ErrBusy], and the position to go on from.
 func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
 	shard, i := int(from>>32), int(uint32(from))
 	for ; shard < shardCount; shard, i = shard+1, 0 {
@@ -80,7 +85,7 @@ func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group
 	return 0, changed, nil
 }
 
-// coverLocked makes a device known to be covered or not, and says whether that is new.
+// coverLocked records whether a device is covered, and reports whether that is new.
 func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered bool) bool {
 	if d.source != nil {
 		r.setSuppressionLocked(sh, d, w.Suppress)
@@ -103,7 +108,7 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 	return true
 }
 
-// setSuppressionLocked excuses a device's silence for so long, or no longer.
+// setSuppressionLocked suppresses a device's silence for a duration from now, 0 to end it.
 func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Duration) {
 	now := d.source.Now()
 	was, end := sh.suppressions[d.id], now+min(left, maxSpan)
@@ -124,14 +129,15 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 	r.rearmLocked(sh, d)
 }
 
-// rearmLocked arms the device's next step anew. If the verdict is on its way, that looks at the excuse.
+// rearmLocked arms the device's next step anew. If its timer has expired, the handler reads the
+// suppression.
 func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
 	if f, known := d.conditionLocked(); known && d.expected() {
 		r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
 	}
 }
 
-// excuse excuses a device's silence until a listening time. The shard is locked.
+// suppressLocked suppresses a device's silence until a listening time.
 func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
 	if sh.suppressions == nil {
 		sh.suppressions = make(map[string]suppression)
@@ -140,10 +146,11 @@ func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
 	d.marks |= suppressed
 }
 
-// Suppress excuses the silence of devices for windows that an earlier process knew of, as [Registry.Cover] does. by says how far the end of the
-// last of a device's windows is away, or, negative, how long ago in listening time it was; then the device has the rest of its timeout, which by
-// is told. It is called with the device's lock held, and must not ask the registry. Call Excuse once the devices are restored, before their
-// sources listen. It causes no events.
+// Suppress restores the suppression of silence by windows that an earlier process knew, see
+// [Window]. by returns how far the end of a device's last window is away or, if negative, how long
+// ago in listening time it was; then the device has the rest of its timeout, which by is given. by
+// is called with the device's lock held, and must not ask the registry. Call Suppress once the
+// devices are restored, before their sources listen. It causes no events.
 func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
 	for shard := range r.shards {
 		sh := &r.shards[shard]
@@ -173,7 +180,8 @@ func (d *device) group() string {
 	return ""
 }
 
-// notBeforeLocked returns the listening time before which the device, with these condition, is not to be judged.
+// notBeforeLocked returns the listening time before which the device, in this condition, is not
+// judged.
 func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
 	if d.marks&suppressed != 0 {
 		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {

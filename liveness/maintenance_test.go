@@ -26,7 +26,8 @@ func cover(tb testing.TB, r *liveness.Registry, ended string, w liveness.Window,
 	return changed
 }
 
-// A window and an operator do not end each other's maintenance, and what is already so causes no event.
+// A window and an operator do not end each other's maintenance, and what is already so causes no
+// event.
 func TestWindow(t *testing.T) {
 	inRig(t, liveness.Config{Groups: []liveness.GroupConfig{{Name: "g", Match: "*"}}}, liveness.SourceConfig{}, func(r *rig) {
 		for _, id := range []string{"a1", "a2", "b1"} {
@@ -74,7 +75,8 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// In a window that excuses silence nobody goes offline for it, and afterwards everybody has his whole timeout.
+// In a window that excuses silence nobody goes offline for it, and afterwards everybody has his
+// whole timeout.
 func TestWindowExcuses(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -170,8 +172,8 @@ func TestWindowRestart(t *testing.T) {
 	})
 }
 
-// What a window excused is excused after a restart, too, if the registry is told: until the end that is to come, or for what is left of the
-// timeout after one that is past.
+// What a window excused is excused after a restart, too, if the registry is told: until the end
+// that is to come, or for what is left of the timeout after one that is past.
 func TestWindowExcusesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// numbers gives out small numbers, from 1 on, the least that is free.
+// numberAllocator gives out device numbers, from 1 on, the least that is free.
 type numberAllocator struct {
 	mu   sync.Mutex // guards the fields below; taken after a shard's
 	used []uint64   // a bit for each number; number 0 is never given
 	low  int        // all words before this one are full
 }
 
-// take gives out a number.
+// allocate gives out a number.
 func (n *numberAllocator) allocate() uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +28,7 @@ func (n *numberAllocator) allocate() uint32 {
 	}
 }
 
-// claim takes a certain number, and says whether it was free.
+// claim takes a certain number, and reports whether it was free.
 func (n *numberAllocator) claim(num uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +51,7 @@ func (n *numberAllocator) growLocked(word int) {
 	}
 }
 
-// give returns a number.
+// release takes a number back.
 func (n *numberAllocator) release(num uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +59,7 @@ func (n *numberAllocator) release(num uint32) {
 	n.low = min(n.low, int(num/64))
 }
 
-// len returns a bound of the numbers in use: all are less.
+// bound returns a number that is greater than all in use.
 func (n *numberAllocator) bound() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

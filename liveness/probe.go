@@ -8,7 +8,8 @@ const (
 	maxProbes = 100
 )
 
-// probing returns how often the device is asked at most, and how long before the verdict that begins: as often as fits into Timeout.
+// probing returns how often the device is probed at most, and how long before the verdict that
+// begins: as often as fits into Timeout.
 func (p Policy) probing() (times int, span time.Duration) {
 	if p.Probes <= 0 || p.ProbeWait <= 0 {
 		return 0, 0
@@ -17,12 +18,13 @@ func (p Policy) probing() (times int, span time.Duration) {
 	return times, time.Duration(times) * p.ProbeWait
 }
 
-// suspect says whether the device was asked since it was heard last.
+// suspect reports whether the device was probed since it was heard last.
 func (c condition) suspect() bool {
 	return c.asked > 0 && (c.state == Online || c.state == Late) && !c.ending()
 }
 
-// shown is the state as it is shown. Suspect is not one of condition: a device goes on being online, or late, while it is asked.
+// shown returns the state to show. Suspect is not stored: a device stays online, or late, while it
+// is probed.
 func (c condition) shown() State {
 	if c.suspect() {
 		return Suspect
@@ -30,9 +32,10 @@ func (c condition) shown() State {
 	return c.state
 }
 
-// ask returns when the device is to be asked next, and false if it is to be judged before, or is not to be asked: ProbeWait, twice that
-// and so on before the verdict, as often as it is to be asked. If several of these instants have passed, it is asked once. A verdict that is put off
-// begins a new round.
+// nextProbe returns when the device is to be probed next, and false if it is judged before, or is
+// not to be probed. The last probe is ProbeWait before the verdict, the one before it twice that,
+// and so on. If several of these instants have passed, there is one probe. A verdict that is put
+// off begins a new round.
 func (c condition) nextProbe(p Policy, notBefore time.Duration) (at time.Duration, ok bool) {
 	times, span := p.probing()
 	if times == 0 || c.state != Online && c.state != Late || c.reason != NoReason {
@@ -46,14 +49,15 @@ func (c condition) nextProbe(p Policy, notBefore time.Duration) (at time.Duratio
 	return at, at < verdict
 }
 
-// probed returns the condition after the device was asked.
+// probed returns the condition after a probe.
 func (c condition) probed(now time.Duration) condition {
 	c.asked, c.until = min(c.asked, 254)+1, now
 	return c
 }
 
-// policyLocked returns the policy by which the device is judged: one that cannot be asked has no probes, and nobody vouches for one whose
-// source is retired.
+// policyLocked returns the policy by which the device is judged. A device that cannot be probed has
+// no probes. One whose source is retired has no broker that tracks it, so a Timeout of Never
+// becomes the fleet's.
 func (d *device) policyLocked() Policy {
 	p := d.rule.Value().Policy
 	if !d.probeable {
@@ -65,7 +69,8 @@ func (d *device) policyLocked() Policy {
 	return p
 }
 
-// probeLocked asks the device for a sign of life. It returns false if that is not to be: its source would not hear the answer, for instance.
+// probeLocked asks the device for a sign of life. It returns false if that cannot be, for instance
+// because the source would not hear the answer.
 func (d *device) probeLocked() bool {
 	if p := d.source.latest.Load(); p != nil && p.deaf {
 		return false
@@ -73,7 +78,7 @@ func (d *device) probeLocked() bool {
 	return d.session != nil && d.session.peer != nil && d.session.peer.Probe()
 }
 
-// shownLocked is the state as it is counted.
+// shownLocked returns the state in which the device is counted.
 func (d *device) shownLocked() State {
 	if d.marks&statePending != 0 {
 		return Pending

@@ -9,8 +9,9 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// conditionLocked returns what is known of a device. While heartbeats move its timer alone, the timer knows the last one. If that has
-// just expired, the verdict waits for the shard's lock, and only it knows; then last is out of date and known is false.
+// conditionLocked returns what is known of a device. While heartbeats only touch its timer, the
+// timer knows the last one. If the timer has just expired, its handler waits for the shard's lock,
+// and only the handler knows the last heartbeat; then c.last is out of date and known is false.
 func (d *device) conditionLocked() (f condition, known bool) {
 	f = condition{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
 	if !d.touched {
@@ -21,7 +22,7 @@ func (d *device) conditionLocked() (f condition, known bool) {
 	return f, known
 }
 
-// stopLocked ends the device's timer. It returns the last heartbeat that moved it, 0 if none did.
+// stopLocked ends the device's timer. It returns the last heartbeat that touched it, 0 if none did.
 func (r *Registry) stopLocked(d *device) (last time.Duration) {
 	if d.timer == 0 {
 		return 0
@@ -34,14 +35,16 @@ func (r *Registry) stopLocked(d *device) (last time.Duration) {
 	return last
 }
 
-// countLocked counts the device in or out among those that its source is to hear.
+// countLocked adds n, 1 or -1, to the number of devices that the source waits for, if the device is
+// one of them.
 func (d *device) countLocked(n int64) {
 	if d.source != nil && d.expected() {
 		d.source.alive.Add(n)
 	}
 }
 
-// setLocked makes next the device's condition: it emits what changed, and arms the next step.
+// setLocked makes next the device's condition: it emits what changed, and arms the timer for the
+// next step.
 func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now time.Duration) {
 	before := condition{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
 	r.storeHeard(d, next.last)
@@ -65,12 +68,13 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now tim
 	r.armLocked(d, next, 0)
 }
 
-// armLocked starts the timer for the device's next step, which may be put off a while. There must be none.
+// armLocked starts the timer for the device's next step, which may be put off for a while. No timer
+// of the device may run.
 func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	d.probeable = d.session != nil && d.session.peer != nil
 	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
-	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
+	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
 	if ok && d.source.unheard(f.last) {
@@ -90,7 +94,7 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 	}
 }
 
-// changedLocked reports a change of state.
+// changedLocked emits the event of a change of state.
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
@@ -105,18 +109,18 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 		r.emitLocked(sh, d, DeviceSleeping, "", now)
 	case Offline:
 		r.emitLocked(sh, d, DeviceOffline, "", now)
-	case NeverSeen, Unknown, Suspect, Pending: // nobody goes there
+	case NeverSeen, Unknown, Suspect, Pending: // no device changes to these
 	}
 	if crossed {
 		r.flapLocked(sh, d, now)
 	}
 }
 
-// emitLocked numbers an event of a device and sends it off.
+// emitLocked numbers an event of a device and hands it to the outbox.
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
 	if d.num == 0 {
 		d.num = r.numbers.allocate()
-		if d.seq == 0 { // it is configured: the floor was not known when it was made
+		if d.seq == 0 { // a configured device was made before the floor was restored
 			d.seq = r.floor.Load()
 		}
 		r.storeHeard(d, d.last)
@@ -154,8 +158,9 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	r.outbox.put(e)
 }
 
-// fillTimesLocked fills in what follows from the source's clock. Whatever is done to the wall clock, the deadline of a silence is not less than
-// the timeout after the device was last seen, and a verdict is not from before its deadline.
+// fillTimesLocked fills in what follows from the source's clock. However the wall clock was set,
+// the deadline of a silence is not less than the timeout after the device was last seen, and a
+// verdict's time is not before its deadline.
 func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 	s := d.source
 	f, _ := d.conditionLocked()
@@ -175,7 +180,7 @@ func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 	}
 }
 
-// recordLocked returns what to keep of the device.
+// recordLocked returns what must be kept of the device.
 func (d *device) recordLocked(sh *deviceShard) *Record {
 	rec := &Record{
 		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
@@ -184,7 +189,7 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
 	}
 	if d.state != Offline {
-		rec.Reason = NoReason // a connection that ended is not kept: the device is waited for as any other
+		rec.Reason = NoReason // that a connection ended is not kept: after a restart every device has to reconnect
 	}
 	if d.state == Online || d.state == Late {
 		rec.Until = 0
@@ -198,11 +203,11 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 	return rec
 }
 
-// yieldEvery is after how many verdicts the judge lets others run: where cores are few, a mass verdict would else hold up whoever reads
-// the heartbeats of the living.
+// yieldEvery is after how many verdicts the handler yields. On few cores a mass verdict would
+// otherwise delay the reading of heartbeats.
 const yieldEvery = 32
 
-// expired is the handler of a source's timers: it judges the devices whose next step has come.
+// expired handles the source's expired timers: it takes the next step of each device.
 func (s *Source) expired(expired []timer.Expired) {
 	now := s.Now()
 	for i := range expired {
