@@ -390,8 +390,8 @@ func TestDismissed(t *testing.T) {
 					}
 					d.expect("BYE admin: an operator ended the session")
 				}
-				if st := r.gateway.Stats(); st.Twins != 0 || st.Duplicates != 0 {
-					t.Errorf("twins = %d, duplicates = %d", st.Twins, st.Duplicates)
+				if st := r.gateway.Stats(); st.DuplicateIDs != 0 || st.Duplicates != 0 {
+					t.Errorf("duplicate ids = %d, duplicates = %d", st.DuplicateIDs, st.Duplicates)
 				}
 			})
 		})

@@ -186,8 +186,8 @@ func BenchmarkPacketMemory(b *testing.B) {
 					}
 				}
 				all := heap()
-				visitors := make([]*visitor, 0, devices)
-				g.udp.table.all(func(v *visitor) bool { visitors = append(visitors, v); return true })
+				visitors := make([]*udpSession, 0, devices)
+				g.udp.table.all(func(v *udpSession) bool { visitors = append(visitors, v); return true })
 				b.ReportMetric(float64(all-before)/float64(len(visitors)), "B/device")
 				for i := range g.udp.table.shards {
 					sh := &g.udp.table.shards[i]

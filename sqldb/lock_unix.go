@@ -1,6 +1,6 @@
 //go:build unix
 
-package store
+package sqldb
 
 import (
 	"context"
@@ -14,13 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileLock is a lock on a file, which ends with the process. The file stays, with the pid of who had it last.
+// fileLock is a lock on a file, which ends with the process. The file stays, with the pid of the
+// latest holder.
 type fileLock struct {
 	file *os.File
 }
 
-// lockFile takes the lock. A process that is killed while it begins another program leaves the lock to that one until it runs, so a lock of
-// who is dead is waited for.
+// lockFile takes the lock. A process that is killed while it starts another program leaves the lock to
+// that program until it runs, so lockFile waits for a lock whose holder is dead.
 func lockFile(ctx context.Context, path string) (lock, error) {
 	for begin := time.Now(); ; {
 		l, holder, err := tryLock(path)
@@ -40,7 +41,7 @@ func lockFile(ctx context.Context, path string) (lock, error) {
 	}
 }
 
-// tryLock returns the lock, or the pid of who has it.
+// tryLock returns the lock, or the pid of its holder.
 func tryLock(path string) (*fileLock, string, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -60,13 +61,13 @@ func tryLock(path string) (*fileLock, string, error) {
 	return &fileLock{f}, "", nil
 }
 
-// alive says whether there may be a process.
+// alive reports whether there may be a process with that pid.
 func alive(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err != nil || n <= 0 || !errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-// check takes the lock again if the file was deleted or replaced: others would not see it any more.
+// check takes the lock again if the file was deleted or replaced: other processes would not see it.
 func (l *fileLock) check(ctx context.Context) error {
 	path := l.file.Name()
 	was, err := l.file.Stat()

@@ -1,13 +1,13 @@
 //go:build unix
 
-package store
+package sqldb
 
 import (
 	"os"
 	"syscall"
 )
 
-// sameDevice says whether two files are on the same file system.
+// sameDevice reports whether two files are on the same file system.
 func sameDevice(a, b os.FileInfo) bool {
 	x, ok := a.Sys().(*syscall.Stat_t)
 	y, is := b.Sys().(*syscall.Stat_t)

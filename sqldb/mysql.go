@@ -1,10 +1,9 @@
-package store
+package sqldb
 
 import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +26,8 @@ func (b *mysqlDB) dialect() (goose.Dialect, schema.Dialect) {
 	return goose.DialectMySQL, sameDialect{mysqldialect.New()}
 }
 
-// sameDialect is for MariaDB and MySQL of all versions alike. By itself bun's asks for the version, waits for the answer, and prints an error.
+// sameDialect treats all versions of MariaDB and MySQL alike. By itself, bun's dialect asks for the
+// version, waits for the answer, and prints an error.
 type sameDialect struct{ *mysqldialect.Dialect }
 
 // Init asks nothing.
@@ -44,10 +44,10 @@ func (b *mysqlDB) connect() *sql.DB {
 	cfg.Timeout = 10 * time.Second
 	cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
 	cfg.ConnectionAttributes = "program_name:holter"
-	cfg.Logger = &mysql.NopLogger{} // what it would log, errors say too
+	cfg.Logger = &mysql.NopLogger{} // the errors say the same
 	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES'"}
 	connector, err := mysql.NewConnector(cfg)
-	if err != nil { // mysqlOf has checked all that comes from outside
+	if err != nil { // mysqlOf has checked all of the user's options
 		panic(err)
 	}
 	return sql.OpenDB(connector)
@@ -72,8 +72,6 @@ func (b *mysqlDB) lock(ctx context.Context) (lock, error) {
 	})
 }
 
-func (b *mysqlDB) bindVar(int) string { return "?" }
-
 func (b *mysqlDB) upsert(_ string, columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, c := range columns {
@@ -82,52 +80,30 @@ func (b *mysqlDB) upsert(_ string, columns ...string) string {
 	return " ON DUPLICATE KEY UPDATE " + strings.Join(sets, ", ")
 }
 
-func (b *mysqlDB) insertDevices(ctx context.Context, tx *sql.Tx, rows []stateRow) error {
-	return manyRows(ctx, tx, "INSERT INTO devices (num, id) VALUES ", 2, "", rows, func(args []any, r *stateRow) []any {
-		return append(args, int64(r.record.Num), r.record.ID)
-	})
-}
-
-func (b *mysqlDB) putStates(ctx context.Context, tx *sql.Tx, rows []stateRow) error {
-	end := b.upsert("num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head", "announced", "own", "changes")
-	return manyRows(ctx, tx, "INSERT INTO device_states ("+stateColumns+") VALUES ", stateInts+3, end, rows, func(args []any, r *stateRow) []any {
-		ints := r.ints()
-		return append(appendInts(args, ints[:]), policyText(r.record.Announced), policyText(r.record.Own), packChanges(r.record.Changes))
-	})
-}
-
-func (b *mysqlDB) insertEvents(ctx context.Context, tx *sql.Tx, rows []eventRow) error {
-	return manyRows(ctx, tx, "INSERT INTO events ("+eventColumns+") VALUES ", eventInts+2, "", rows, func(args []any, r *eventRow) []any {
-		ints := r.ints()
-		return append(appendInts(args, ints[:]), r.event.Subject, r.event.Message)
-	})
-}
-
-func (b *mysqlDB) insertJobs(ctx context.Context, tx *sql.Tx, rows []jobRow) error {
-	return manyRows(ctx, tx, "INSERT INTO jobs ("+jobColumns+") VALUES ", 4, "", rows, func(args []any, r *jobRow) []any {
-		ints := r.ints()
-		return appendInts(args, ints[:])
-	})
-}
-
-// rowsPerStatement keeps a statement well below max_allowed_packet, whose default is 16 MB, even with the longest messages.
+// rowsPerStatement keeps a statement well below max_allowed_packet, whose default is 16 MB, even
+// with the longest messages.
 const rowsPerStatement = 1024
 
-// manyRows inserts rows with few statements. Each row has n values.
-func manyRows[R any](ctx context.Context, tx *sql.Tx, begin string, n int, end string, rows []R, row func(args []any, r *R) []any) error {
-	mark := "(" + marks(n) + "), "
+// insert sends many rows with each statement.
+func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
+	begin, mark, end := t.begin()+" VALUES ", "("+marks(len(t.columns()))+"), ", t.end(b)
 	var args []any
-	for chunk := range slices.Chunk(rows, rowsPerStatement) {
+	for from := 0; from < n; from += rowsPerStatement {
+		to := min(from+rowsPerStatement, n)
 		args = args[:0]
-		for i := range chunk {
-			args = row(args, &chunk[i])
+		for i := from; i < to; i++ {
+			args = row(args, i)
 		}
-		values := strings.Repeat(mark, len(chunk))
+		values := strings.Repeat(mark, to-from)
 		if _, err := tx.ExecContext(ctx, begin+values[:len(values)-2]+end, args...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (b *mysqlDB) clock() string {
+	return "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
 }
 
 func (b *mysqlDB) size() int64 { return 0 }

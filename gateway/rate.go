@@ -12,20 +12,20 @@ import (
 )
 
 // tally counts what keys did in the current minute and the one before, with a note on each. It holds a bounded number of keys.
-type tally[K comparable, N any] struct {
+type rateWindow[K comparable, N any] struct {
 	mu      sync.Mutex // guards the fields
 	minute  time.Time
-	current map[K]tallied[N]
-	before  map[K]tallied[N]
+	current map[K]windowCount[N]
+	before  map[K]windowCount[N]
 }
 
-type tallied[N any] struct {
+type windowCount[N any] struct {
 	count int
 	note  N
 }
 
 // add counts one for a key, and returns how many there are.
-func (t *tally[K, N]) add(now time.Time, key K) int {
+func (t *rateWindow[K, N]) add(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turnLocked(now)
@@ -37,7 +37,7 @@ func (t *tally[K, N]) add(now time.Time, key K) int {
 }
 
 // count returns how many a key has, in the worse of both minutes.
-func (t *tally[K, N]) count(now time.Time, key K) int {
+func (t *rateWindow[K, N]) count(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.minute.IsZero() {
@@ -48,7 +48,7 @@ func (t *tally[K, N]) count(now time.Time, key K) int {
 }
 
 // note changes the note on a key that was counted. It returns the one from before.
-func (t *tally[K, N]) note(now time.Time, key K, change func(*N)) (before N) {
+func (t *rateWindow[K, N]) note(now time.Time, key K, change func(*N)) (before N) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.minute.IsZero() {
@@ -67,7 +67,7 @@ func (t *tally[K, N]) note(now time.Time, key K, change func(*N)) (before N) {
 }
 
 // above returns how many keys have so many at least.
-func (t *tally[K, N]) above(now time.Time, least int) (n int) {
+func (t *rateWindow[K, N]) above(now time.Time, least int) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.turnLocked(now)
@@ -85,19 +85,21 @@ func (t *tally[K, N]) above(now time.Time, least int) (n int) {
 }
 
 // entryLocked returns the entry of a key in this minute; ok is false if there is no room for it.
-func (t *tally[K, N]) entryLocked(key K) (e tallied[N], ok bool) {
+func (t *rateWindow[K, N]) entryLocked(key K) (e windowCount[N], ok bool) {
 	if t.current == nil {
-		t.current = make(map[K]tallied[N])
+		t.current = make(map[K]windowCount[N])
 	}
 	if e, ok = t.current[key]; ok {
 		return e, true
 	}
-	return tallied[N]{note: t.before[key].note}, len(t.current) < mostCounted
+	return windowCount[N]{note: t.before[key].note}, len(t.current) < mostCounted
 }
 
-func (t *tally[K, N]) countLocked(key K) int { return max(t.current[key].count, t.before[key].count) }
+func (t *rateWindow[K, N]) countLocked(key K) int {
+	return max(t.current[key].count, t.before[key].count)
+}
 
-func (t *tally[K, N]) turnLocked(now time.Time) {
+func (t *rateWindow[K, N]) turnLocked(now time.Time) {
 	switch age := now.Sub(t.minute); {
 	case age < counted:
 		return
@@ -111,15 +113,15 @@ func (t *tally[K, N]) turnLocked(now time.Time) {
 
 // failures are the wrong tokens of each address, altogether and for each device, and why devices were refused.
 type failures struct {
-	addresses tally[netip.Addr, struct{}]
-	devices   tally[guess, struct{}]
-	lockouts  tally[netip.Addr, int] // with how many were told of last
+	addresses rateWindow[netip.Addr, struct{}]
+	devices   rateWindow[guess, struct{}]
+	lockouts  rateWindow[netip.Addr, int] // with how many were told of last
 	reasons   counter[string]
 }
 
 // lockout counts a device that is kept out. It returns how many were from its address, and whether it is time to tell of them.
 func (f *failures) lockout(now time.Time, a netip.Addr) (n int, due bool) {
-	a = household(a)
+	a = clientPrefix(a)
 	if n = f.lockouts.add(now, a); n&(n-1) == 0 {
 		due = f.lockouts.note(now, a, func(told *int) { *told = max(*told, n) }) < n
 	}
@@ -134,13 +136,13 @@ type guess struct {
 
 // allow says whether a token is to be looked at.
 func (f *failures) allow(now time.Time, a netip.Addr, id string) bool {
-	a = household(a)
+	a = clientPrefix(a)
 	return f.addresses.count(now, a) < maxFromAddress && f.devices.count(now, guess{a, clipped(id)}) < maxFailures
 }
 
 // fail counts a wrong token. It does not keep id.
 func (f *failures) fail(now time.Time, a netip.Addr, id string) {
-	a = household(a)
+	a = clientPrefix(a)
 	f.addresses.add(now, a)
 	f.devices.add(now, guess{a, strings.Clone(clipped(id))})
 }
@@ -148,8 +150,8 @@ func (f *failures) fail(now time.Time, a netip.Addr, id string) {
 // clipped is an id, which nobody has checked, with no more bytes than one may have.
 func clipped(id string) string { return id[:min(len(id), liveness.MaxID)] }
 
-// household is an address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177).
-func household(a netip.Addr) netip.Addr {
+// clientPrefix is an address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177).
+func clientPrefix(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		if p, err := a.WithZone("").Prefix(64); err == nil {
 			return p.Addr()
@@ -158,38 +160,40 @@ func household(a netip.Addr) netip.Addr {
 	return a
 }
 
-// twins are the devices that were taken over by another connection.
-type twins struct {
-	tally[string, rivals]
+// duplicateIDs are the devices that were taken over by another connection.
+type duplicateIDs struct {
+	rateWindow[string, contest]
 
 	told atomic.Uint64 // warnings that were due
 }
 
-// rivals is what is known of two connections that say they are one device.
-type rivals struct {
+// contest is what is known of two connections that say they are one device.
+type contest struct {
 	holder netip.Addr // of the one that came in last
 	told   bool       // somebody was warned
 }
 
 // replaced counts a takeover. It is called with a lock of the registry held.
-func (t *twins) replaced(id string) { t.add(time.Now(), id) }
+func (t *duplicateIDs) replaced(id string) { t.add(time.Now(), id) }
 
 // opened notes where the connection is that the device has now. It does not keep id.
-func (t *twins) opened(now time.Time, id string, a netip.Addr) {
+func (t *duplicateIDs) opened(now time.Time, id string, a netip.Addr) {
 	if t.count(now, id) > 0 {
-		t.note(now, strings.Clone(id), func(r *rivals) { r.holder = a })
+		t.note(now, strings.Clone(id), func(r *contest) { r.holder = a })
 	}
 }
 
 // contested says whether a device was taken over so often that the connection which it has is to keep it.
-func (t *twins) contested(now time.Time, id string) bool { return t.count(now, id) >= maxTakeovers }
+func (t *duplicateIDs) contested(now time.Time, id string) bool {
+	return t.count(now, id) >= maxTakeovers
+}
 
 // refused counts a takeover that was not allowed: as long as somebody tries, it stays so. It returns where the connection is that stays,
 // and whether it is the first time. It does not keep id.
-func (t *twins) refused(now time.Time, id string) (holder netip.Addr, first bool) {
+func (t *duplicateIDs) refused(now time.Time, id string) (holder netip.Addr, first bool) {
 	id = strings.Clone(id)
 	t.add(now, id)
-	before := t.note(now, id, func(r *rivals) { r.told = true })
+	before := t.note(now, id, func(r *contest) { r.told = true })
 	return before.holder, !before.told
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTally(t *testing.T) {
-	var c tally[string, int]
+	var c rateWindow[string, int]
 	start := time.Unix(1_000_000, 0)
 	steps := []struct {
 		at    time.Duration
@@ -51,7 +51,7 @@ func TestTally(t *testing.T) {
 }
 
 func TestTallyNotes(t *testing.T) {
-	var c tally[string, int]
+	var c rateWindow[string, int]
 	now := time.Unix(1_000_000, 0)
 	set := func(to int) int { return c.note(now, "a", func(n *int) { *n = to }) }
 	if before := set(1); before != 0 {
@@ -80,7 +80,7 @@ func TestTallyNotes(t *testing.T) {
 }
 
 func TestTallyIsBounded(t *testing.T) {
-	var c tally[int, int]
+	var c rateWindow[int, int]
 	now := time.Unix(1_000_000, 0)
 	for key := range mostCounted + 1000 {
 		c.add(now, key)
@@ -143,9 +143,9 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTwins: the id may be a part of a buffer that changes; the twins keep none of it.
-func TestTwins(t *testing.T) {
-	var w twins
+// TestDuplicateIDs: the id may be a part of a buffer that changes; the duplicateIDs keep none of it.
+func TestDuplicateIDs(t *testing.T) {
+	var w duplicateIDs
 	now := time.Now()
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	if w.opened(now, "x", a); w.contested(now, "x") {

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// lockQueries are how a server is asked for a lock.
+// lockQueries are the queries for a lock of a server.
 type lockQueries struct {
-	take   string // gives 1 if the lock is ours
-	holder string // says who has it
+	take   string // returns 1 if the lock is ours
+	holder string // returns a description of its holder
 }
 
 // sessionLock is a lock that a server holds for a connection. It ends with the connection.
@@ -25,10 +25,11 @@ type sessionLock struct {
 	conn *sql.Conn  // nil if it was lost
 }
 
-// lockPatience is how long a lock is waited for: that long a server may take to notice that a process was killed.
+// lockPatience is how long to wait for a lock: a server may take that long to notice that a process
+// was killed.
 const lockPatience = 2 * time.Second
 
-// newSessionLock takes a lock over a pool of its own, which ends with it.
+// newSessionLock takes a lock over a pool of its own, which is closed with the lock.
 func newSessionLock(ctx context.Context, db *sql.DB, q lockQueries) (lock, error) {
 	l := &sessionLock{lockQueries: q, db: db}
 	for begin := time.Now(); ; {
@@ -65,7 +66,7 @@ func (l *sessionLock) take(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		holder := "somebody whose name the server does not tell"
+		holder := "a connection that the server does not name"
 		_ = conn.QueryRowContext(ctx, l.holder).Scan(&holder) // the lock may have been let go meanwhile
 		err = fmt.Errorf("%w by %s; stop that one, or use another database", ErrLocked, holder)
 	}

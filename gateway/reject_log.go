@@ -27,12 +27,12 @@ type refusal struct {
 }
 
 // tellRefused logs that a device was refused. It does not keep id.
-func (t *talk) tellRefused(d *desk, id, reason string) {
-	r := refusal{id: strings.Clone(clipped(id)), address: d.address(), protocol: t.protocol(d.listener), reason: reason}
+func (t *conversation) tellRefused(x *exchange, id, reason string) {
+	r := refusal{id: strings.Clone(clipped(id)), address: x.address(), protocol: t.protocol(x.listener), reason: reason}
 	if t.certified() {
 		r.certificate = t.details.name
 	}
-	d.gateway.tell(r)
+	x.gateway.tell(r)
 }
 
 // tell logs a refusal: as a warning the 1st, 2nd, 4th, 8th … for a reason, the others for who looks for one device.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 	"unsafe"
@@ -19,17 +20,17 @@ const (
 	maxSniff = 64
 )
 
-// talk is the conversation with a device, whatever carries it. One goroutine uses it at a time.
-type talk struct {
-	session liveness.Session
-	codec   codec.Codec // nil until the first bytes have said which protocol it is
-	details *details    // nil for most
-	greeted bool
-	broken  bool // the device broke the protocol
-	wrong   uint8
-	noise   uint8
-	spoken  uint8 // which of the listener's protocols it is, once there is a codec
-	pace    pace
+// conversation is the conversation with a device, whatever carries it. One goroutine uses it at a time.
+type conversation struct {
+	session     liveness.Session
+	codec       codec.Codec // nil until the first bytes have said which protocol it is
+	details     *details    // nil for most
+	established bool
+	broken      bool // the device broke the protocol
+	wrong       uint8
+	noise       uint8
+	spoken      uint8 // which of the listener's protocols it is, once there is a codec
+	pace        pace
 }
 
 // details are what only some conversations have.
@@ -43,20 +44,20 @@ type details struct {
 	held   *held   // nil unless an answer on a connection waits
 }
 
-// desk is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
-type desk struct {
+// exchange is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
+type exchange struct {
 	gateway  *Gateway
 	listener *listener
 	peer     liveness.Peer
-	address  addressOf
+	address  func() netip.Addr
 	counts   *loopCounters
 	wall     time.Time     // when what is being handled was read,
 	now      time.Duration // and the listening time then
 
-	visitor  *visitor // whose datagram it is; nil on connections
-	admitted bool     // by the guard, before
-	begin    int      // in out, of the answers to that datagram
-	held     *held    // all of them; nil unless one waits
+	udpSession *udpSession // whose datagram it is; nil on connections
+	admitted   bool        // by the guard, before
+	begin      int         // in out, of the answers to that datagram
+	held       *held       // all of them; nil unless one waits
 
 	message codec.Message
 	outcome codec.Outcome
@@ -65,33 +66,33 @@ type desk struct {
 
 // hear handles what came in. It returns what is left of it, which begins with a message that is not complete, and whether the
 // conversation is to be ended once d.out is written, and what is held.
-func (t *talk) hear(d *desk, input []byte) (rest []byte, end bool) {
+func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.ending() {
 		return nil, true
 	}
 	for rest = input; len(rest) > 0 && !end; {
 		if t.codec == nil {
-			protocol, err := d.listener.sniff(rest)
+			protocol, err := x.listener.sniff(rest)
 			if err != nil {
-				return rest, t.fail(d, err)
+				return rest, t.fail(x, err)
 			}
 			if protocol == nil {
 				return rest, false
 			}
-			t.codec, t.spoken = protocol.Codec(), d.listener.index(protocol)
+			t.codec, t.spoken = protocol.Codec(), x.listener.index(protocol)
 		}
-		d.message = codec.Message{}
-		n, err := t.codec.Next(rest, &d.message)
+		x.message = codec.Message{}
+		n, err := t.codec.Next(rest, &x.message)
 		switch {
 		case err != nil:
-			return rest, t.fail(d, errorOf(err))
+			return rest, t.fail(x, errorOf(err))
 		case n == 0 && len(rest) >= codec.MaxMessage:
-			return rest, t.fail(d, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %d bytes", codec.MaxMessage)})
+			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %x bytes", codec.MaxMessage)})
 		case n == 0:
 			return rest, false
 		}
 		rest = rest[n:]
-		end = t.message(d)
+		end = t.message(x)
 	}
 	return rest, end
 }
@@ -104,44 +105,44 @@ func errorOf(err error) *codec.Error {
 }
 
 // message does what one message means, and answers it.
-func (t *talk) message(d *desk) (end bool) {
-	m := &d.message
-	begin, greeted := len(d.out), t.greeted
-	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
+func (t *conversation) message(x *exchange) (end bool) {
+	m := &x.message
+	begin, established := len(x.out), t.established
+	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
-		d.gateway.odd.count(Oddity{t.protocol(d.listener), m.Odd})
+		x.gateway.odd.count(Oddity{t.protocol(x.listener), m.Odd})
 	}
 	if m.Kind != codec.None {
 		t.noise = 0
 	} else if m.Odd != "" {
 		if t.noise++; t.noise > maxNoise {
-			return t.fail(d, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
+			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
 		}
 	}
-	d.outcome = codec.Outcome{Err: m.Err, Now: d.wall}
-	if t.greeted {
-		end = t.known(d)
+	x.outcome = codec.Outcome{Err: m.Err, Now: x.wall}
+	if t.established {
+		end = t.inSession(x)
 	} else {
-		end = t.stranger(d)
+		end = t.beforeHello(x)
 	}
-	if err := d.outcome.Err; err != nil {
-		d.gateway.counts.mistakes.Add(1)
+	if err := x.outcome.Err; err != nil {
+		x.gateway.counts.mistakes.Add(1)
 	}
-	if end && t.broken && d.outcome.Err != nil {
-		d.gateway.counts.broken.Add(1)
+	if end && t.broken && x.outcome.Err != nil {
+		x.gateway.counts.broken.Add(1)
 	}
-	d.out = t.codec.Reply(d.out, m, &d.outcome)
-	if d.outcome.Err == nil && t.uncommitted(m.Kind, greeted) {
-		t.hold(d, begin)
+	x.out = t.codec.Reply(x.out, m, &x.outcome)
+	if x.outcome.Err == nil && t.uncommitted(m.Kind, established) {
+		t.hold(x, begin)
 	} else {
-		t.behind(d, begin)
+		t.behind(x, begin)
 	}
 	return end
 }
 
 // known handles a message on an open session.
-func (t *talk) known(d *desk) (end bool) {
-	m, o := &d.message, &d.outcome
+func (t *conversation) inSession(x *exchange) (end bool) {
+	m, o := &x.message, &x.outcome
 	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
 		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "this connection is that of another device; open one for each"}
 		return false
@@ -150,33 +151,33 @@ func (t *talk) known(d *desk) (end bool) {
 		return false
 	}
 	if o.Err != nil || m.Kind == codec.Beat {
-		t.session.Beat(d.now)
-		t.paceBeat(d)
+		t.session.Beat(x.now)
+		t.paceBeat(x)
 		return false
 	}
 	switch m.Kind {
 	case codec.Hello:
-		t.session.Beat(d.now)
-		if d.visitor != nil { // in datagrams it is a heartbeat
-			t.paceBeat(d)
+		t.session.Beat(x.now)
+		if x.udpSession != nil { // in datagrams it is a heartbeat
+			t.paceBeat(x)
 		}
-		return t.again(d)
+		return t.again(x)
 	case codec.Register:
-		t.session.Beat(d.now)
-		t.register(d)
+		t.session.Beat(x.now)
+		t.register(x)
 	case codec.Repace:
-		p, err := t.announce(d, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		p, err := t.announce(x, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
 		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
 	case codec.Sleep:
-		granted, err := t.session.Sleep(d.now, m.Duration)
+		granted, err := t.session.Sleep(x.now, m.Duration)
 		o.Granted, o.Err = granted, t.refusal(err)
 	case codec.Fail:
-		o.Err = t.refusal(t.session.Fail(d.now, string(m.Text)))
+		o.Err = t.refusal(t.session.Fail(x.now, string(m.Text)))
 	case codec.Bye:
-		t.session.Bye(d.now)
+		t.session.Bye(x.now)
 		return true
 	case codec.Challenge, codec.Proof:
-		t.session.Beat(d.now)
+		t.session.Beat(x.now)
 		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
 	case codec.None, codec.Beat:
 	}
@@ -184,14 +185,14 @@ func (t *talk) known(d *desk) (end bool) {
 }
 
 // again handles a hello on an open session: the same device may greet again.
-func (t *talk) again(d *desk) (end bool) {
-	if v := d.visitor; v != nil {
-		if done, end := v.renewLocked(d); done {
+func (t *conversation) again(x *exchange) (end bool) {
+	if v := x.udpSession; v != nil {
+		if done, end := v.renewLocked(x); done {
 			return end
 		}
 	}
-	t.hello(d)
-	if err := d.outcome.Err; err != nil && err.Code != codec.Busy {
+	t.hello(x)
+	if err := x.outcome.Err; err != nil && err.Code != codec.Busy {
 		t.broken = true
 		return true
 	}
@@ -199,7 +200,7 @@ func (t *talk) again(d *desk) (end bool) {
 }
 
 // refusal is what a device is told of an error of its session; one that was replaced hears it from the closer.
-func (t *talk) refusal(err error) *codec.Error {
+func (t *conversation) refusal(err error) *codec.Error {
 	switch {
 	case err == nil:
 		return nil
@@ -212,9 +213,9 @@ func (t *talk) refusal(err error) *codec.Error {
 	}
 }
 
-// stranger handles a message before the session is open.
-func (t *talk) stranger(d *desk) (end bool) {
-	m, o := &d.message, &d.outcome
+// beforeHello handles a message before the session is open.
+func (t *conversation) beforeHello(x *exchange) (end bool) {
+	m, o := &x.message, &x.outcome
 	switch {
 	case m.Kind == codec.None:
 		return false
@@ -222,17 +223,17 @@ func (t *talk) stranger(d *desk) (end bool) {
 		return true
 	case o.Err != nil: // the codec's word
 	case m.Kind == codec.Register:
-		t.register(d)
+		t.register(x)
 	case m.Kind == codec.Challenge:
-		t.challenge(d)
+		t.challenge(x)
 	case m.Kind == codec.Proof:
-		t.proof(d)
+		t.proof(x)
 	case m.Kind == codec.Hello:
-		t.hello(d)
+		t.hello(x)
 	case len(m.ID) > 0:
-		t.introduced(d)
+		t.introduced(x)
 	case m.Odd != "":
-		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + d.listener.names() + " protocol"}
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + x.listener.names() + " protocol"}
 	default:
 		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
 	}
@@ -244,7 +245,7 @@ func (t *talk) stranger(d *desk) (end bool) {
 	return t.broken
 }
 
-// final says whether a stranger is not asked again after a refusal.
+// final says whether a beforeHello is not asked again after a refusal.
 func final(c codec.Code) bool {
 	return slices.Contains([]codec.Code{
 		codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate,
@@ -252,47 +253,47 @@ func final(c codec.Code) bool {
 }
 
 // introduced opens the session of a device that names itself in each message, and does what else the message means.
-func (t *talk) introduced(d *desk) {
-	kind := d.message.Kind
-	if t.hello(d); d.outcome.Err != nil {
+func (t *conversation) introduced(x *exchange) {
+	kind := x.message.Kind
+	if t.hello(x); x.outcome.Err != nil {
 		return
 	}
 	switch kind {
 	case codec.Sleep:
-		granted, err := t.session.Sleep(d.now, d.message.Duration)
-		d.outcome.Granted, d.outcome.Err = granted, t.refusal(err)
+		granted, err := t.session.Sleep(x.now, x.message.Duration)
+		x.outcome.Granted, x.outcome.Err = granted, t.refusal(err)
 	case codec.Fail:
-		d.outcome.Err = t.refusal(t.session.Fail(d.now, string(d.message.Text)))
+		x.outcome.Err = t.refusal(t.session.Fail(x.now, string(x.message.Text)))
 	case codec.Bye:
-		t.session.Bye(d.now)
+		t.session.Bye(x.now)
 	default:
 	}
 }
 
 // hello opens the session of the device that the message names.
-func (t *talk) hello(d *desk) {
-	m := &d.message
+func (t *conversation) hello(x *exchange) {
+	m := &x.message
 	id := unsafe.String(unsafe.SliceData(m.ID), len(m.ID)) // Open copies it if it keeps it
-	if err := t.admit(d, id, m.Token); err != nil {
-		d.outcome.Err = err
+	if err := t.admit(x, id, m.Token); err != nil {
+		x.outcome.Err = err
 		return
 	}
-	t.open(d, id, m)
+	t.open(x, id, m)
 }
 
 // open opens the session of a device that may come in.
-func (t *talk) open(d *desk, id string, m *codec.Message) {
+func (t *conversation) open(x *exchange, id string, m *codec.Message) {
 	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
 	var pace pace
-	hello.Announced, pace = t.resumed(d, id, hello.Announced)
-	welcome, err := d.listener.source.Open(&t.session, id, hello, d.peer, d.now)
+	hello.Announced, pace = t.resumed(x, id, hello.Announced)
+	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.now)
 	if err != nil {
-		d.outcome.Err = unwelcome(err)
+		x.outcome.Err = unwelcome(err)
 		return
 	}
-	d.outcome.Epoch, d.outcome.Timeout, d.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
-	t.greeted, t.pace = true, pace
-	d.gateway.twins.opened(d.wall, id, d.address())
+	x.outcome.Epoch, x.outcome.Timeout, x.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
+	t.established, t.pace = true, pace
+	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
 	if t.details != nil {
 		t.details.nonce, t.details.hello = nil, codec.Message{}
 	}
@@ -319,27 +320,27 @@ func busy() *codec.Error {
 }
 
 // fail ends the conversation because of what came in, or did not.
-func (t *talk) fail(d *desk, e *codec.Error) (end bool) {
+func (t *conversation) fail(x *exchange, e *codec.Error) (end bool) {
 	t.broken = true
-	d.gateway.counts.broken.Add(1)
-	d.gateway.counts.mistakes.Add(1)
-	begin := len(d.out)
-	d.out = t.goodbye(d.listener, d.out, "", e)
-	t.behind(d, begin)
+	x.gateway.counts.broken.Add(1)
+	x.gateway.counts.mistakes.Add(1)
+	begin := len(x.out)
+	x.out = t.goodbye(x.listener, x.out, "", e)
+	t.behind(x, begin)
 	return true
 }
 
 // goodbye appends what the device is told before the connection is closed.
-func (t *talk) goodbye(at *listener, dst []byte, why string, err *codec.Error) []byte {
+func (t *conversation) goodbye(at *listener, dst []byte, why string, err *codec.Error) []byte {
 	if t.codec != nil {
 		return t.codec.Goodbye(dst, why, err)
 	}
 	return at.goodbye(dst, why, err)
 }
 
-// ended tells the session that what carried it has ended.
-func (t *talk) ended(now time.Duration) {
-	if !t.greeted {
+// closeSession tells the session that its transport has ended.
+func (t *conversation) closeSession(now time.Duration) {
+	if !t.established {
 		return
 	}
 	why := liveness.Closed

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -14,9 +14,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// ErrFile is wrapped by what reads and writes return while the file of the database is not the one at its path any more: it was deleted,
-// replaced or overwritten. What is written then would not be found again, so nothing counts as written.
-var ErrFile = errors.New("store: the database file is not what it was")
+// ErrFile is wrapped by errors of reads and writes while the file of the database is no longer the one
+// at its path: it was deleted, replaced or overwritten. What is written then would not be found
+// again, so nothing counts as written.
+var ErrFile = errors.New("sqldb: the database file is not what it was")
 
 // harm is what may have become of a file.
 type harm int
@@ -24,15 +25,15 @@ type harm int
 const (
 	harmNone     harm = iota
 	harmGone          // nothing is at its path
-	harmLog           // its log is not there any more, or another one
+	harmLog           // its log is gone, or another one is there
 	harmReplaced      // another file is at its path
 	harmSmaller       // it became smaller, which is to be looked into
-	harmInside        // what is in it is not ours
+	harmInside        // its contents are not ours
 	harmUnknown       // it cannot be looked at
-	harmClosed        // it was given up, and is to be opened anew
+	harmClosed        // it was closed, and is to be opened anew
 )
 
-// fileError says what has become of a file. It wraps ErrFile.
+// fileError is the error for a file that is not what it was. It wraps ErrFile.
 type fileError struct {
 	harm harm
 	text string
@@ -50,14 +51,15 @@ func harmed(h harm, format string, args ...any) *fileError {
 const (
 	headerLen = 100
 	magic     = "SQLite format 3\x00"
-	markAt    = 60 // the user version, in which each store that opens the file writes the number of its fence
+	markAt    = 60 // the user version, in which each process that opens the file writes the number of its fence
 )
 
-// guard makes sure that a file is the one that was opened. It holds it, and its log, open, so that both can still be read when nothing is
-// at their paths any more, no other file gets their inodes, and the log is not made anew.
+// guard makes sure that a file is the one that was opened. It holds the file and its log open: so both
+// can still be read when they were deleted, no other file gets their inodes, and the log is not made
+// anew. A nil guard finds nothing wrong.
 type guard struct {
 	path   string
-	holder driver.Conn // used by one goroutine at a time: that which opens, mends or closes
+	holder driver.Conn // used by one goroutine at a time: the one that opens, mends or closes
 	file   *os.File    // closed after all connections: to close it earlier would let go of SQLite's locks
 
 	mu    sync.Mutex     // guards the fields below; held while the file system is asked
@@ -68,13 +70,14 @@ type guard struct {
 	final *fileError
 }
 
-// ends are those of the paths of the file and its log.
+// ends returns the ends of the paths of the file and its log.
 func ends() [2]string { return [2]string{"", "-wal"} }
 
-// logLimit is the size that the log may always have after it was folded into the file, see pools.
+// logLimit is the size to which the log may shrink at any time, once it was folded into the file; see
+// pools.
 const logLimit = 64 << 20
 
-// newGuard guards a file that is open, and in which a mark has just been written.
+// newGuard guards a file that is open, and into which a mark has just been written.
 func newGuard(ctx context.Context, path, dsn string, mark uint32) (g *guard, err error) {
 	g = &guard{path: path}
 	defer func() {
@@ -121,7 +124,7 @@ func (g *guard) ask(ctx context.Context, query string) ([]driver.Value, error) {
 	return row, errors.Join(rows.Next(row), rows.Close())
 }
 
-// mark reads the mark of the file, if that is what is in it.
+// mark reads the mark of the file, and reports whether it is a database.
 func (g *guard) mark() (uint32, bool) {
 	var header [headerLen]byte
 	if _, err := g.file.ReadAt(header[:], 0); err != nil || string(header[:len(magic)]) != magic {
@@ -130,7 +133,7 @@ func (g *guard) mark() (uint32, bool) {
 	return binary.BigEndian.Uint32(header[markAt:]), true
 }
 
-// check fails if the file is not the one that was opened. Without a guard it never does. It asks the file system for a few facts.
+// check returns an error if the file is not the one that was opened. It asks the file system.
 func (g *guard) check() error {
 	if found := g.look(); found != nil {
 		return found
@@ -138,6 +141,7 @@ func (g *guard) check() error {
 	return nil
 }
 
+// look is check with the type of the error.
 func (g *guard) look() *fileError {
 	if g == nil {
 		return nil
@@ -197,10 +201,10 @@ func (g *guard) lookLocked() *fileError {
 	return nil
 }
 
-// examine looks into a file that became smaller: other programs may make it so without harm (VACUUM, a log that is folded). Nothing counts
-// as written until it is done.
+// examine looks into a file that became smaller: other programs may make it so without harm, with
+// VACUUM or by folding the log. Nothing counts as written until it is done.
 func (g *guard) examine(ctx context.Context, dsn string) {
-	verdict := func() error {
+	damage := func() error {
 		fresh, err := (&sqlite.Driver{}).Open(dsn) // one that remembers nothing
 		if err != nil {
 			return err
@@ -221,8 +225,8 @@ func (g *guard) examine(ctx context.Context, dsn string) {
 	if found == nil || found.harm != harmSmaller {
 		return
 	}
-	if verdict != nil {
-		g.final = harmed(harmInside, "%s; it is damaged: %v", found.text, verdict)
+	if damage != nil {
+		g.final = harmed(harmInside, "%s; it is damaged: %v", found.text, damage)
 		return
 	}
 	for i, end := range ends() {
@@ -232,15 +236,16 @@ func (g *guard) examine(ctx context.Context, dsn string) {
 	}
 }
 
-// give says that the file was given up.
-func (g *guard) give(why *fileError) {
+// shut makes check fail from here on: the file is being opened anew.
+func (g *guard) shut(why *fileError) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.final = harmed(harmClosed, "%s; it is being opened anew", why.text)
 }
 
-// close closes what holds the file, once; all other connections must be closed. A file in which there is something else now is not touched: the
-// last connection would fold the log into it, and so would the next that finds the log beside it.
+// close closes the files, once; all other connections must be closed. A file with contents of
+// somebody else is not touched: the last connection would fold the log into it, and so would the next
+// one that finds the log beside it.
 func (g *guard) close() error {
 	if g == nil {
 		return nil

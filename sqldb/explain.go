@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/internal/errkind"
 )
 
-// Error is what the methods of a store return when the database does not do what it should.
+// Error is the error of a database that does not do what it should.
 type Error struct {
 	Op    string // what was tried
 	Place string // where the database is
@@ -30,39 +30,38 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Cause == "" {
-		return fmt.Sprintf("store: %s: %s: %v", e.Op, e.Place, e.Err)
+		return fmt.Sprintf("database: %s: %s: %v", e.Op, e.Place, e.Err)
 	}
-	return fmt.Sprintf("store: %s: %s: %s (%v)", e.Op, e.Place, e.Cause, e.Err)
+	return fmt.Sprintf("database: %s: %s: %s (%v)", e.Op, e.Place, e.Cause, e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// wrap says of an error where it happened and what it means. Errors of this package, which say so themselves, stay as they are.
-func (s *Store) wrap(op string, err error) error { return wrap(s.backend, op, err) }
-
-func wrap(b backend, op string, err error) error {
-	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrBadURL, ErrLost, ErrFile, eventlog.ErrMissed} {
+// wrap adds to an error what was tried, where, and what is wrong. Errors of this package, which say
+// so themselves, and errors that have a kind stay as they are.
+func (db *DB) wrap(op string, err error) error {
+	if err == nil || errkind.Is(err) || errors.As(err, new(*Error)) {
+		return err
+	}
+	for _, own := range []error{ErrLocked, ErrNewerSchema, ErrFenced, ErrNotOpen, ErrLost, ErrFile} {
 		if errors.Is(err, own) {
 			return err
 		}
 	}
-	if errors.As(err, new(*Error)) {
-		return err
-	}
 	dir := ""
-	if file, ok := b.(*sqliteDB); ok {
+	if file, ok := db.backend.(*sqliteDB); ok {
 		dir = filepath.Dir(file.path)
 	}
-	return &Error{Op: op, Place: b.place(), Cause: causeOf(err, dir), Err: err}
+	return &Error{Op: op, Place: db.Place(), Cause: causeOf(err, dir), Err: err}
 }
 
-// Explain says in words what is wrong and what to do about it, for an error that came from a store; for others it is their text.
+// Explain returns what is wrong and what to do about it, for an error of this package; for others it
+// returns their text.
 func Explain(err error) string {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) && e.Cause != "" {
+	if e, ok := errors.AsType[*Error](err); ok && e.Cause != "" {
 		return e.Cause
 	}
 	if cause := causeOf(err, ""); cause != "" {
@@ -85,7 +84,8 @@ const (
 	causeCorrupted = "the database file is damaged: restore a backup, or move the file away and begin anew with --accept-loss"
 )
 
-// causeOf says what is wrong; empty if it is not known. dir is the directory of a database in a file.
+// causeOf returns what is wrong, empty if that is not known. dir is the directory of a database in a
+// file.
 func causeOf(err error, dir string) string {
 	if dir == "" {
 		dir = "the data directory"
@@ -176,7 +176,7 @@ func mysqlCause(number uint16) string {
 	return ""
 }
 
-// systemCause is for errors of the system and the network.
+// systemCause is causeOf for errors of the system and the network.
 func systemCause(err error, dir string) string {
 	var dns *net.DNSError
 	var timeout net.Error

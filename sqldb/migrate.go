@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -11,14 +11,16 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// ErrNewerSchema is wrapped by what [Store.Open] and [OpenTokens] return for a database that a newer version of the program has changed.
-var ErrNewerSchema = errors.New("store: the database is of a newer version")
+// ErrNewerSchema is wrapped by errors of [DB.Open] for a database that a newer version of the program
+// has changed.
+var ErrNewerSchema = errors.New("sqldb: the database is of a newer version")
 
 //go:embed migrations
 var migrations embed.FS
 
-// migrate brings the schema up to date. With only a check it changes nothing, and says whether there is something to do.
-func migrate(ctx context.Context, b backend, db *sql.DB, only bool) (pending bool, err error) {
+// migrate brings the schema up to date. With checkOnly it changes nothing, and reports whether there
+// is something to do.
+func migrate(ctx context.Context, b backend, db *sql.DB, checkOnly bool) (pending bool, err error) {
 	dialect, _ := b.dialect()
 	dir := string(dialect)
 	if dialect == goose.DialectSQLite3 {
@@ -40,7 +42,7 @@ func migrate(ctx context.Context, b backend, db *sql.DB, only bool) (pending boo
 		return false, fmt.Errorf("%w: its schema is %d, this program knows %d; run the newer program, or restore a backup from before it",
 			ErrNewerSchema, has, knows)
 	}
-	if only || has == knows {
+	if checkOnly || has == knows {
 		return has < knows, nil
 	}
 	_, err = p.Up(ctx)
