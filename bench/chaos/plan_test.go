@@ -24,9 +24,9 @@ func TestPlan(t *testing.T) {
 			if f.Kind == Stalls {
 				least, most = time.Second, 9*time.Second
 			}
-			for _, life := range f.Lives {
-				if life < least || life > most {
-					t.Errorf("seed %d: %s with a life of %v", seed, f.Kind, life)
+			for _, uptime := range f.Uptimes {
+				if uptime < least || uptime > most {
+					t.Errorf("seed %d: %s with a uptime of %v", seed, f.Kind, uptime)
 				}
 			}
 			stalls := f.Kind != Stalls || (f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
@@ -40,29 +40,6 @@ func TestPlan(t *testing.T) {
 	}
 	if plan := Plan(1, nil, time.Hour, &r); plan != nil {
 		t.Errorf("a plan without faults has %v", plan)
-	}
-}
-
-func TestSet(t *testing.T) {
-	var c Config
-	for _, word := range []string{
-		"devices=7", "for=3s", "seed=9", "database=postgres", "faults=kill, stop", "disk=64", "ttl=2s,9s", "epsilon=4s",
-	} {
-		if err := c.Set(word); err != nil {
-			t.Error(err)
-		}
-	}
-	want := Config{
-		Devices: 7, For: 3 * time.Second, Seed: 9, Database: Postgres, Faults: []FaultKind{Kill, Stop}, DiskSize: 64,
-		Rules: Rules{TTLs: []time.Duration{2 * time.Second, 9 * time.Second}, Epsilon: 4 * time.Second},
-	}
-	if !reflect.DeepEqual(c, want) {
-		t.Errorf("Set gave %+v, want %+v", c, want)
-	}
-	for _, word := range []string{"", "devices", "devices=x", "for=5", "ttl=x", "colour=red"} {
-		if err := c.Set(word); err == nil {
-			t.Errorf("Set(%q) takes it", word)
-		}
 	}
 }
 
