@@ -82,7 +82,7 @@ bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into d
 
 .PHONY: fleet
 fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker that fails, and score every verdict
-	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./cmd/holter
+	HOLTER_TEST_FLEET=15000 $(GO) test -count=3 -run TestFleet -v ./internal/cli
 	HOLTER_TEST_FLEET=10000 $(GO) test -count=1 -timeout 30m -run 'Faults|ShortStops|TestRestart|ManyConnections' -v ./mqttbridge
 
 CHAOS ?= 5m

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -161,9 +162,9 @@ func (e *Engine) checkEndpoint(p *store.Endpoint) error {
 	if len(p.Settings) > 64<<10 {
 		return bad("the settings have %d bytes, want 65,536 at most", len(p.Settings))
 	}
-	sink, _, err := e.newSink(p)
-	if sink != nil {
-		err = errors.Join(err, sink.Close())
+	s, err := e.newSink(p)
+	if err == nil {
+		err = s.Close()
 	}
 	if err != nil {
 		return bad("%w", err)
@@ -370,7 +371,7 @@ func (r *Request) check(now time.Time) error {
 		}
 	}
 	if r.URL != "" {
-		if err := CheckURL(r.URL); err != nil {
+		if err := webhook.CheckURL(r.URL); err != nil {
 			return bad("%w", err)
 		}
 	}

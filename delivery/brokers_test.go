@@ -2,12 +2,14 @@ package delivery_test
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -17,12 +19,18 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/jetstream"
 	"github.com/holter-iot/holter/delivery/kafka"
+	"github.com/holter-iot/holter/delivery/mqttsink"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/liveness/cloudevent"
+	"github.com/holter-iot/holter/store"
 )
 
 // throughEngine appends events, stops and starts the engine in between, and wants their ids from what reads the broker.
-func throughEngine(t *testing.T, name string, kind delivery.Kind, target string, read func(ctx context.Context) []string) {
+func throughEngine(t *testing.T, name string, kind sink.Kind, target string, read func(ctx context.Context) []string) {
 	t.Helper()
-	r := newRig(t, delivery.Config{Kinds: map[string]delivery.Kind{name: kind}})
+	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{name: kind}})
 	r.queue(quick)
 	r.endpoint("broker", name, target, `{"batch":10}`)
 	r.append("dev-1", "dev-2", "dev-1")
@@ -73,7 +81,7 @@ func TestNATS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	throughEngine(t, "nats", jetstream.Kind(delivery.NewGuard(loopback())), "nats://"+s.Addr().(*net.TCPAddr).String(), func(ctx context.Context) (ids []string) {
+	throughEngine(t, "nats", jetstream.Kind(sinktest.Guard()), "nats://"+s.Addr().(*net.TCPAddr).String(), func(ctx context.Context) (ids []string) {
 		info, err := stream.Info(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +106,7 @@ func TestKafka(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	broker := c.ListenAddrs()[0]
-	throughEngine(t, "kafka", kafka.Kind(delivery.NewGuard(loopback())), "kafka://"+broker+"/fleet", func(ctx context.Context) (ids []string) {
+	throughEngine(t, "kafka", kafka.Kind(sinktest.Guard()), "kafka://"+broker+"/fleet", func(ctx context.Context) (ids []string) {
 		client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("fleet"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		if err != nil {
 			t.Fatal(err)
@@ -119,4 +127,64 @@ func TestKafka(t *testing.T) {
 		}
 		return ids
 	})
+}
+
+// Events are published to a real broker, also after it was killed.
+func TestMQTT(t *testing.T) {
+	broker := testmqtt.Mosquitto(t, testmqtt.Options{})
+	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"mqtt": mqttsink.Kind(sinktest.Guard())}})
+	r.queue(quick)
+	came := make(chan mqtt.Message, 100)
+	subscribe := func() {
+		t.Helper()
+		client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(broker.URL()).SetClientID("reader").SetAutoReconnect(false))
+		for _, ask := range []func() mqtt.Token{
+			client.Connect,
+			func() mqtt.Token {
+				return client.Subscribe("fleet/#", 1, func(_ mqtt.Client, m mqtt.Message) { came <- m })
+			},
+		} {
+			token := ask()
+			if !token.WaitTimeout(10 * time.Second) {
+				t.Fatal("the broker does not answer")
+			}
+			if err := token.Error(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { client.Disconnect(100) })
+	}
+	want := func(topic, id string) {
+		t.Helper()
+		select {
+		case m := <-came:
+			var ev cloudevent.Event
+			if err := json.Unmarshal(m.Payload(), &ev); err != nil || m.Topic() != topic || ev.ID != id || m.Qos() != 1 {
+				t.Errorf("%s at %s: %v, want %s at %s", ev.ID, m.Topic(), err, id, topic)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("%s did not come; %+v", id, r.engine.Stats())
+		}
+	}
+	subscribe()
+	r.endpoint("broker", "mqtt", broker.URL(), `{"topic":"fleet/{key}/{type}","timeout_ms":2000}`)
+	r.append("dev-1")
+	want("fleet/dev-1/device.offline", "dev-1:1")
+	r.idle()
+	broker.Kill()
+	r.append("dev-1")
+	r.until("an attempt failed", func() bool { return r.engine.Stats().Queues[0].Retried > 0 })
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	broker.Restart()
+	subscribe()
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	want("fleet/dev-1/device.offline", "dev-1:2")
+	r.idle()
+	for target, settings := range map[string]string{
+		"http://x": "", "tcp://u:p@x": "", "tcp://": "", "tcp://x": `{"qos":3}`, "tcp://y": `{"topic":"a/#"}`, "tcp://z": `{"topc":"a"}`,
+	} {
+		if err := r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "bad", Kind: "mqtt", Target: target, Settings: json.RawMessage(settings)}); !isErr(err, delivery.ErrBad) {
+			t.Errorf("%s %s: %v", target, settings, err)
+		}
+	}
 }

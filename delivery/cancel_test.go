@@ -7,7 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/command"
+	"github.com/holter-iot/holter/delivery/mqttsink"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/delivery/webhook"
 )
 
 // A delivery that we end ourselves says so, whatever was going on: nothing can be told of the receiver.
@@ -17,33 +21,33 @@ func TestCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	webhook, end := delivery.WebhookKind(loopback()...)
-	defer end()
+	webhooks := webhook.New(sinktest.Guard(), "holter/test")
+	defer webhooks.Close()
 	address := l.Addr().String()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	broker := delivery.MQTTKind(delivery.NewGuard(loopback()))
+	broker := mqttsink.Kind(sinktest.Guard())
 	for _, c := range []struct {
 		name             string
-		kind             delivery.Kind
+		kind             sink.Kind
 		target, settings string
 	}{
-		{"webhook", webhook, "http://" + address, ""},
-		{"webhook over TLS", webhook, "https://" + address, ""},
+		{"webhook", webhooks.Kind, "http://" + address, ""},
+		{"webhook over TLS", webhooks.Kind, "https://" + address, ""},
 		{"mqtt", broker, "tcp://" + address, ""},
 		{"mqtt over TLS", broker, "tls://" + address, ""},
-		{"command", delivery.CommandKind, "bash", `{"args":["-c","exec 3<>/dev/tcp/` + host + "/" + port + `; sleep 100"]}`},
+		{"command", command.Kind(true), "bash", `{"args":["-c","exec 3<>/dev/tcp/` + host + "/" + port + `; sleep 100"]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := sink(t, c.kind, c.target, c.settings)
+			s := sinktest.New(t, c.kind, c.target, c.settings)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var delivering sync.WaitGroup
 			for _, when := range []string{"in the middle", "before"} {
 				delivering.Go(func() {
-					if r := s.Deliver(ctx, []delivery.Message{message("a", "{}")}); !errors.Is(r[0].Err, context.Canceled) || r[0].Permanent {
+					if r := s.Deliver(ctx, []sink.Message{sinktest.Message("a", "{}")}); !errors.Is(r[0].Err, context.Canceled) || r[0].Permanent {
 						t.Errorf("%s: %+v, want context.Canceled", when, r[0])
 					}
 				})

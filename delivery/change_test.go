@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -19,15 +20,15 @@ import (
 type held struct {
 	recorder
 
-	began chan delivery.Message
-	end   chan delivery.Result
+	began chan sink.Message
+	end   chan sink.Result
 }
 
 func newHeld() *held {
-	h := &held{began: make(chan delivery.Message, 100), end: make(chan delivery.Result)}
-	h.deliver = func(messages []delivery.Message) []delivery.Result {
+	h := &held{began: make(chan sink.Message, 100), end: make(chan sink.Result)}
+	h.deliver = func(messages []sink.Message) []sink.Result {
 		h.began <- messages[0]
-		return []delivery.Result{<-h.end}
+		return []sink.Result{<-h.end}
 	}
 	return h
 }
@@ -56,7 +57,7 @@ func TestChangesDoNotWait(t *testing.T) {
 		t.Errorf("%d jobs were removed, want 1", n)
 	}
 	r.check(r.engine.DeleteQueue(t.Context(), "slow"))
-	h.end <- delivery.Result{Err: errors.New("gone"), Gone: true}
+	h.end <- sink.Result{Err: errors.New("gone"), Gone: true}
 	r.until("its endpoint is disabled", func() bool {
 		p, err := r.engine.Endpoint("m")
 		return err == nil && p.Disabled
@@ -96,12 +97,12 @@ func TestRemoved(t *testing.T) {
 	if n != 8 {
 		t.Errorf("%d jobs were removed, want 8", n)
 	}
-	h.end <- delivery.Result{}
+	h.end <- sink.Result{}
 	r.append("dev-3")
 	if m := <-h.began; m.Key != "dev-3" {
 		t.Errorf("%s came after %s", m.ID, first.ID)
 	}
-	h.end <- delivery.Result{}
+	h.end <- sink.Result{}
 	r.idle()
 }
 
@@ -155,11 +156,11 @@ func TestHasten(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	k := &recorder{}
-	k.deliver = func([]delivery.Message) []delivery.Result {
+	k.deliver = func([]sink.Message) []sink.Result {
 		if broken.Load() {
-			return []delivery.Result{{Err: errors.New("no"), After: time.Hour}}
+			return []sink.Result{{Err: errors.New("no"), After: time.Hour}}
 		}
-		return []delivery.Result{{}}
+		return []sink.Result{{}}
 	}
 	r := newRig(t, memory(k))
 	r.endpoint("m", "memory", "", "")
@@ -202,14 +203,14 @@ func TestCutOff(t *testing.T) {
 func TestReplayedEvent(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
-	told := make(chan delivery.Message, 2)
+	told := make(chan sink.Message, 2)
 	k := &recorder{}
-	k.deliver = func(messages []delivery.Message) []delivery.Result {
+	k.deliver = func(messages []sink.Message) []sink.Result {
 		if broken.Load() {
-			return []delivery.Result{{Err: errors.New("no"), Permanent: true}}
+			return []sink.Result{{Err: errors.New("no"), Permanent: true}}
 		}
 		told <- messages[0]
-		return []delivery.Result{{}}
+		return []sink.Result{{}}
 	}
 	r := newRig(t, memory(k))
 	r.endpoint("m", "memory", "", "")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -22,13 +23,8 @@ type Config struct {
 	// Private lists the networks that may be delivered to although they are not part of the public internet, as 127.0.0.0/8 and
 	// 10.0.0.0/8 are not. Default: none.
 	Private []netip.Prefix
-	// LogDir is the directory of the files of the endpoints of kind log. Default: there can be none of that kind.
-	LogDir string
-	// Commands allows endpoints of kind command: whoever may change endpoints can run any program then, as the user that this process
-	// runs as. Default: there can be none of that kind.
-	Commands bool
-	// Kinds are further kinds of endpoints, by name.
-	Kinds map[string]Kind
+	// Kinds are the kinds of endpoints beside webhook, by name. Default: none.
+	Kinds map[string]sink.Kind
 	// Lease is for how long jobs are claimed at a time; it is extended while they are worked on. Default: 1 min.
 	Lease time.Duration
 	// Poll is how often a lane is looked at of which nobody said that it has new jobs, at most. Default: 10 s.

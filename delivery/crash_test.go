@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -49,7 +50,7 @@ func child() {
 	fail(err)
 	_, err = s.Load(ctx, registry)
 	fail(err)
-	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Agent: os.Getenv(childLife), Private: loopback()})
+	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Agent: os.Getenv(childLife), Private: sinktest.Loopback()})
 	fail(err)
 	fail(e.Load(ctx))
 	if len(e.Settings().Endpoints) == 0 {

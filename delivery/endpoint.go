@@ -1,8 +1,6 @@
 package delivery
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -66,7 +65,7 @@ const restingText = "deliveries to its host failed several times in a row, and a
 type endpoint struct {
 	store.Endpoint
 
-	sink    Sink // nil if it cannot be made
+	sink    sink.Sink // nil if it cannot be made
 	err     error
 	timeout time.Duration
 	batch   int
@@ -80,64 +79,31 @@ type endpoint struct {
 // endpointCounts outlive a change of the settings.
 type endpointCounts struct{ delivered, failed atomic.Uint64 }
 
-// kinds returns all kinds of endpoints that there are.
-func (e *Engine) kinds() map[string]Kind {
-	kinds := map[string]Kind{"webhook": e.web.kind, "mqtt": mqttKind(e.web.guard)}
-	if e.config.LogDir != "" {
-		kinds["log"] = e.logs.kind
-	}
-	if e.config.Commands {
-		kinds["command"] = commandKind
-	}
-	maps.Copy(kinds, e.config.Kinds)
-	return kinds
-}
-
-// newSink makes the sink of an endpoint, and returns its common settings.
-func (e *Engine) newSink(ep *store.Endpoint) (Sink, Common, error) {
-	var c Common
-	kind, ok := e.kinds()[ep.Kind]
+// newSink makes the sink of an endpoint.
+func (e *Engine) newSink(p *store.Endpoint) (sink.Sink, error) {
+	kind, ok := e.kinds[p.Kind]
 	if !ok {
-		return nil, c, fmt.Errorf("kind %q: %s", ep.Kind, e.noKind(ep.Kind))
+		return nil, fmt.Errorf("kind %q: there is none such, want one of %s", p.Kind, strings.Join(slices.Sorted(maps.Keys(e.kinds)), ", "))
 	}
-	var lax struct{ Common }
-	sink, err := kind(ep.Target, ep.Settings)
-	if len(ep.Settings) > 0 {
-		wrong := json.Unmarshal(ep.Settings, &lax)
-		if wrong != nil && err == nil { // else the kind has said so in better words
-			err = fmt.Errorf("settings: %w", wrong)
-		}
-	}
-	c = lax.Common
-	return sink, c, errors.Join(err, c.check())
+	return kind(p.Target, p.Settings)
 }
 
-// noKind says why a kind is not there.
-func (e *Engine) noKind(kind string) string {
-	switch kind {
-	case "log":
-		return "this process is not configured with a directory for log files"
-	case "command":
-		return "this process is not configured to run commands"
-	}
-	return "there is none such, want one of " + strings.Join(slices.Sorted(maps.Keys(e.kinds())), ", ")
-}
-
-// newEndpoint makes an endpoint. One that cannot be made is there nevertheless, and says why.
+// newEndpoint makes an endpoint. One whose sink cannot be made has the error instead.
 func (e *Engine) newEndpoint(ep store.Endpoint, counts *endpointCounts) *endpoint {
-	out := &endpoint{Endpoint: ep, counts: counts}
-	var c Common
-	if out.sink, c, out.err = e.newSink(&ep); out.err != nil {
+	out := &endpoint{Endpoint: ep, counts: counts, breaker: newBreaker()}
+	if out.sink, out.err = e.newSink(&ep); out.err != nil {
 		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", ep.Name, "error", out.err)
+		return out
 	}
-	out.timeout, out.batch = c.timeout(), c.batch()
-	out.breaker = newBreaker()
+	out.timeout, out.batch = out.sink.Limits()
 	return out
 }
 
 // adhoc is the endpoint of jobs that have a URL of their own.
 func (e *Engine) adhoc(counts *endpointCounts) *endpoint {
-	return &endpoint{Endpoint: store.Endpoint{Kind: "webhook"}, sink: e.web.sink(""), timeout: defaultTimeout, batch: 1, counts: counts}
+	out := &endpoint{Endpoint: store.Endpoint{Kind: "webhook"}, sink: e.webhooks.PerMessage(), counts: counts}
+	out.timeout, out.batch = out.sink.Limits()
+	return out
 }
 
 // usable says whether jobs may be delivered to it at all.
@@ -151,7 +117,7 @@ func (p *endpoint) same(other *store.Endpoint) bool {
 
 // record tells the breaker how a delivery went. An answer that is about the message only shows that the endpoint is there. Of one that we have
 // ended nothing is known.
-func (p *endpoint) record(b breaker, results []Result, ended bool) {
+func (p *endpoint) record(b breaker, results []sink.Result, ended bool) {
 	failed := false
 	for i := range results {
 		r := &results[i]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,18 +12,20 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/store"
 )
 
 // Engine delivers the jobs of a store. Make one with [New], call [Engine.Load] once the store is open and before it gets events, then [Engine.Run].
 type Engine struct {
-	config Config
-	store  *store.Store
-	jobs   *store.Jobs
-	router *Router
-	web    *web
-	logs   *logs
+	config   Config
+	store    *store.Store
+	jobs     *store.Jobs
+	router   *Router
+	kinds    map[string]sink.Kind
+	webhooks *webhook.Client
 
 	enqueuing groupcommit.Group[enqueued]
 	hosts     hosts
@@ -51,10 +54,12 @@ func New(s *store.Store, router *Router, cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		config: cfg, store: s, jobs: s.Jobs(), router: router, web: newWeb(cfg.Private, cfg.Agent), logs: newLogs(cfg.LogDir),
+		config: cfg, store: s, jobs: s.Jobs(), router: router, webhooks: webhook.New(sink.NewGuard(cfg.Private), cfg.Agent),
 		endpoints: make(map[uint32]*endpoint), counts: make(map[uint32]*endpointCounts), queues: make(map[uint32]*queue), running: make(map[uint32]func()),
 	}
 	e.enqueuing.Most, e.enqueuing.Patience, e.enqueuing.Write = maxTogether, patience, e.enqueue
+	e.kinds = map[string]sink.Kind{"webhook": e.webhooks.Kind}
+	maps.Copy(e.kinds, cfg.Kinds)
 	e.jobs.Describe(e.describe)
 	return e, nil
 }
@@ -316,5 +321,5 @@ func (e *Engine) close() {
 		e.retire(p)
 	}
 	e.retired.Wait()
-	e.web.close()
+	e.webhooks.Close()
 }

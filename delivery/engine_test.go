@@ -15,6 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/store"
 )
@@ -102,11 +103,11 @@ func TestWebhookBatch(t *testing.T) {
 func TestFailureHoldsItsKey(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
-	k := &recorder{deliver: func(messages []delivery.Message) []delivery.Result {
+	k := &recorder{deliver: func(messages []sink.Message) []sink.Result {
 		if messages[0].Key == "dev-1" && broken.Load() {
-			return []delivery.Result{{Err: errors.New("no")}}
+			return []sink.Result{{Err: errors.New("no")}}
 		}
-		return []delivery.Result{{}}
+		return []sink.Result{{}}
 	}}
 	r := newRig(t, memory(k))
 	r.queue(quick)
@@ -285,21 +286,21 @@ func TestRetryAfter(t *testing.T) {
 func TestLongerRetryAfter(t *testing.T) {
 	var asked atomic.Int64
 	both, failed := make(chan struct{}), make(chan struct{})
-	k := &recorder{deliver: func([]delivery.Message) []delivery.Result {
+	k := &recorder{deliver: func([]sink.Message) []sink.Result {
 		n := asked.Add(1)
 		if n == 2 {
 			close(both)
 		}
 		<-both
-		r := delivery.Result{Err: errors.New("429"), After: time.Hour}
+		r := sink.Result{Err: errors.New("429"), After: time.Hour}
 		if n != 1 {
 			<-failed
 			r.After = time.Millisecond
 		}
-		return []delivery.Result{r}
+		return []sink.Result{r}
 	}}
 	other := &recorder{}
-	r := newRig(t, delivery.Config{Kinds: map[string]delivery.Kind{"memory": k.kind, "other": other.kind}})
+	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"memory": k.kind, "other": other.kind}})
 	r.queue(quick)
 	r.endpoint("m", "memory", "", "")
 	r.append("dev-1", "dev-2")
@@ -375,14 +376,14 @@ func TestEnqueue(t *testing.T) {
 // An endpoint whose sink panics or breaks its contract does no harm.
 func TestBadSink(t *testing.T) {
 	var n atomic.Int64
-	k := &recorder{deliver: func([]delivery.Message) []delivery.Result {
+	k := &recorder{deliver: func([]sink.Message) []sink.Result {
 		switch n.Add(1) {
 		case 1:
 			panic("oops")
 		case 2:
-			return make([]delivery.Result, 7)
+			return make([]sink.Result, 7)
 		}
-		return make([]delivery.Result, 1)
+		return make([]sink.Result, 1)
 	}}
 	r := newRig(t, memory(k))
 	r.queue(quick)
@@ -391,5 +392,26 @@ func TestBadSink(t *testing.T) {
 	r.idle()
 	if got := k.got(); len(got) != 1 {
 		t.Errorf("delivered %v", got)
+	}
+}
+
+// One bad event in a batch makes one dead letter.
+func TestWebhookBadEvent(t *testing.T) {
+	rc := newReceiver(t, func(_ int, r request, w http.ResponseWriter) {
+		if strings.Contains(r.body, `"dev-3:1"`) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		}
+	})
+	r := newRig(t, delivery.Config{})
+	r.endpoint("ops", "webhook", rc.URL, `{"batch":100}`)
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.append("dev-1", "dev-2", "dev-3", "dev-4", "dev-5", "dev-3")
+	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.idle()
+	if dead := r.dead(); len(dead) != 1 || dead[0].Message != "dev-3:1" {
+		t.Errorf("dead letters %+v, want that of dev-3:1", dead)
+	}
+	if st := r.engine.Stats().Endpoints[1]; st.Delivered != 5 {
+		t.Errorf("%d delivered, want 5", st.Delivered)
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -29,11 +30,6 @@ type rig struct {
 	engine   *delivery.Engine
 	stop     func()
 	seqs     map[string]uint64
-}
-
-// loopback lets webhooks go to servers of tests.
-func loopback() []netip.Prefix {
-	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
 
 // newRig returns one that runs until the test ends.
@@ -52,7 +48,7 @@ func (r *rig) start() {
 		r.cfg.Node = "node-1"
 	}
 	if r.cfg.Private == nil {
-		r.cfg.Private = loopback()
+		r.cfg.Private = sinktest.Loopback()
 	}
 	router := &delivery.Router{}
 	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
@@ -251,13 +247,22 @@ func (rc *receiver) got() []request {
 type recorder struct {
 	mu      sync.Mutex
 	ids     []string
-	deliver func(messages []delivery.Message) []delivery.Result // nil: success
+	deliver func(messages []sink.Message) []sink.Result // nil: success
 }
 
-func (k *recorder) kind(string, json.RawMessage) (delivery.Sink, error) { return k, nil }
+// recording is the sink of an endpoint.
+type recording struct {
+	sink.Settings
+	*recorder
+}
 
-func (k *recorder) Deliver(_ context.Context, messages []delivery.Message) []delivery.Result {
-	results := make([]delivery.Result, len(messages))
+func (k *recorder) kind(_ string, settings json.RawMessage) (sink.Sink, error) {
+	s := &recording{recorder: k}
+	return s, sink.Decode(settings, s)
+}
+
+func (k *recorder) Deliver(_ context.Context, messages []sink.Message) []sink.Result {
+	results := make([]sink.Result, len(messages))
 	if k.deliver != nil {
 		results = k.deliver(messages)
 	}
@@ -281,5 +286,5 @@ func (k *recorder) got() []string {
 
 // memory is the configuration with the kind memory, which is a recorder.
 func memory(k *recorder) delivery.Config {
-	return delivery.Config{Kinds: map[string]delivery.Kind{"memory": k.kind}}
+	return delivery.Config{Kinds: map[string]sink.Kind{"memory": k.kind}}
 }

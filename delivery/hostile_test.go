@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/command"
+	"github.com/holter-iot/holter/delivery/logfile"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -163,7 +166,7 @@ func TestPrivateName(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	r := newRig(t, delivery.Config{})
+	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"log": logfile.Kind(""), "command": command.Kind(false)}})
 	ctx := t.Context()
 	endpoint := func(kind, target, settings string) error {
 		return r.engine.PutEndpoint(ctx, store.Endpoint{Name: "e", Kind: kind, Target: target, Settings: json.RawMessage(settings)})

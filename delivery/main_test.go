@@ -3,13 +3,10 @@ package delivery_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 )
 
 func TestMain(m *testing.M) {
 	child()
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-	)
+	sinktest.Main(m)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 	"github.com/holter-iot/holter/store"
@@ -24,7 +25,7 @@ func (e panicError) Error() string { return fmt.Sprintf("delivery: the sink pani
 const notRead = time.Second
 
 // prepare makes the message of a job, or says what becomes of it without one.
-func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time) (Message, attempt, *store.Outcome) {
+func (e *Engine) prepare(ctx context.Context, it *item, p *policy, now time.Time) (sink.Message, attempt, *store.Outcome) {
 	a := attempt{before: it.job.Attempts}
 	m, err := e.message(ctx, it)
 	switch {
@@ -73,12 +74,12 @@ func (e *Engine) describe(lane store.Lane, ev *liveness.Event) (store.JobBody, e
 }
 
 // message makes the message of a job. What was not read with the claim is read now.
-func (e *Engine) message(ctx context.Context, it *item) (Message, error) {
+func (e *Engine) message(ctx context.Context, it *item) (sink.Message, error) {
 	if it.job.Event == 0 {
 		if it.job.Body == nil {
 			body, err := e.jobs.Body(ctx, it.job.ID)
 			if err != nil {
-				return Message{}, err
+				return sink.Message{}, err
 			}
 			it.job.Body = body
 		}
@@ -86,25 +87,25 @@ func (e *Engine) message(ctx context.Context, it *item) (Message, error) {
 		if it.event == nil && b.ContentType == cloudevent.ContentType { // it was a dead letter
 			it.event, _ = cloudevent.Parse(b.Data) // without it, what is sent is still whole
 		}
-		return Message{Event: it.event, ID: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data}, nil
+		return sink.Message{Event: it.event, ID: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data}, nil
 	}
 	if it.event == nil {
 		events, err := e.store.EventsAt(ctx, []uint64{it.job.Event})
 		if err != nil {
-			return Message{}, err
+			return sink.Message{}, err
 		}
 		if len(events) == 0 {
-			return Message{}, fmt.Errorf("%w: offset %d", errGone, it.job.Event)
+			return sink.Message{}, fmt.Errorf("%w: offset %d", errGone, it.job.Event)
 		}
 		it.event = &events[0]
 	}
 	return e.eventMessage(it.event)
 }
 
-func (e *Engine) eventMessage(ev *liveness.Event) (Message, error) {
+func (e *Engine) eventMessage(ev *liveness.Event) (sink.Message, error) {
 	data, err := json.Marshal(cloudevent.New(ev, e.config.Node))
 	if err != nil {
-		return Message{}, fmt.Errorf("write event %d as JSON: %w", ev.Offset, err)
+		return sink.Message{}, fmt.Errorf("write event %d as JSON: %w", ev.Offset, err)
 	}
-	return Message{ID: ev.ID(), Key: ev.Subject, ContentType: cloudevent.ContentType, Data: data, Event: ev}, nil
+	return sink.Message{ID: ev.ID(), Key: ev.Subject, ContentType: cloudevent.ContentType, Data: data, Event: ev}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -308,7 +309,7 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 	q.mu.Lock()
 	policy := q.policy
 	q.mu.Unlock()
-	var messages []Message
+	var messages []sink.Message
 	var attempts []attempt
 	var places []int
 	now := time.Now()
@@ -358,7 +359,7 @@ func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*it
 }
 
 // bodyOf returns what a dead letter keeps.
-func bodyOf(m *Message, it *item) store.JobBody {
+func bodyOf(m *sink.Message, it *item) store.JobBody {
 	b := store.JobBody{Message: m.ID, Key: m.Key, URL: m.URL, ContentType: m.ContentType, Data: m.Data}
 	if it.job.Body != nil {
 		b.Created, b.Deadline = it.job.Body.Created, it.job.Body.Deadline
@@ -369,18 +370,18 @@ func bodyOf(m *Message, it *item) store.JobBody {
 }
 
 // send lets the sink deliver, within the endpoint's time.
-func (e *Engine) send(ctx context.Context, p *endpoint, messages []Message) (results []Result) {
+func (e *Engine) send(ctx context.Context, p *endpoint, messages []sink.Message) (results []sink.Result) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
 			e.config.Logger.ErrorContext(ctx, "a sink panicked", "endpoint", p.Name, "kind", p.Kind, "panic", r)
-			results = all(len(messages), Result{Err: panicError{r}})
+			results = sink.Repeat(len(messages), sink.Result{Err: panicError{r}})
 		}
 	}()
 	results = p.sink.Deliver(ctx, messages)
 	if len(results) != len(messages) {
-		return all(len(messages), Result{Err: errResults})
+		return sink.Repeat(len(messages), sink.Result{Err: errResults})
 	}
 	return results
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -35,7 +36,7 @@ type attempt struct {
 	before   int // attempts that had failed
 	created  time.Time
 	deadline time.Time // zero for none
-	result   Result
+	result   sink.Result
 }
 
 // judge says what becomes of a job.

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -55,24 +56,24 @@ func TestPauseProperty(t *testing.T) {
 func TestJudge(t *testing.T) {
 	now := time.Now()
 	q := store.Queue{Attempts: 5, Backoff: time.Second, MaxBackoff: time.Hour, MaxAge: 24 * time.Hour}
-	failed := delivery.Result{Err: errors.New("refused")}
+	failed := sink.Result{Err: errors.New("refused")}
 	for _, c := range []struct {
 		name     string
 		before   int
 		age      time.Duration
 		deadline time.Time
-		result   delivery.Result
+		result   sink.Result
 		want     store.Verdict
 		why      string
 	}{
-		{"success", 3, 48 * time.Hour, time.Time{}, delivery.Result{}, store.Done, ""},
+		{"success", 3, 48 * time.Hour, time.Time{}, sink.Result{}, store.Done, ""},
 		{"failure", 0, 0, time.Time{}, failed, store.Retry, "refused"},
 		{"the last attempt", 4, 0, time.Time{}, failed, store.Dead, "the last of 5 attempts"},
-		{"never", 0, 0, time.Time{}, delivery.Result{Err: errors.New("bad"), Permanent: true}, store.Dead, "bad"},
-		{"gone", 0, 0, time.Time{}, delivery.Result{Err: errors.New("410"), Gone: true}, store.Retry, "410"},
+		{"never", 0, 0, time.Time{}, sink.Result{Err: errors.New("bad"), Permanent: true}, store.Dead, "bad"},
+		{"gone", 0, 0, time.Time{}, sink.Result{Err: errors.New("410"), Gone: true}, store.Retry, "410"},
 		{"too old by then", 0, 24*time.Hour - time.Microsecond, time.Time{}, failed, store.Dead, "no attempt follows"},
 		{"beyond its deadline by then", 0, 0, now.Add(time.Microsecond), failed, store.Dead, "no attempt follows"},
-		{"asked for more than is left", 0, 0, now.Add(time.Minute), delivery.Result{Err: errors.New("503"), After: time.Hour}, store.Dead, "no attempt follows"},
+		{"asked for more than is left", 0, 0, now.Add(time.Minute), sink.Result{Err: errors.New("503"), After: time.Hour}, store.Dead, "no attempt follows"},
 		{"within its deadline", 0, 0, now.Add(time.Minute), failed, store.Retry, "refused"},
 	} {
 		verdict, at, why := delivery.Judge(q, c.before, now.Add(-c.age), c.deadline, c.result, now, 0.5)
@@ -99,43 +100,4 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-}
-
-func TestRetryAfterHeader(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for _, c := range []struct {
-		text string
-		want time.Duration
-	}{
-		{"", 0},
-		{"0", 0},
-		{"120", 2 * time.Minute},
-		{"-1", 0},
-		{"1.5", 0},
-		{"4294967296", 24 * time.Hour},
-		{"99999999999999999999", 24 * time.Hour},
-		{"-99999999999999999999", 0},
-		{"2147483647", 24 * time.Hour},
-		{"soon", 0},
-		{"Sun, 01 Mar 2026 12:00:30 GMT", 30 * time.Second},
-		{"Sunday, 01-Mar-26 12:01:00 GMT", time.Minute},
-		{"Sun, 01 Mar 2026 11:00:00 GMT", 0},
-		{"Fri, 01 Mar 2199 11:00:00 GMT", 24 * time.Hour},
-	} {
-		if got := delivery.RetryAfter(c.text, now); got != c.want {
-			t.Errorf("RetryAfter(%q) = %v, want %v", c.text, got, c.want)
-		}
-	}
-}
-
-func FuzzRetryAfter(f *testing.F) {
-	for _, text := range []string{"", "120", "Sun, 01 Mar 2026 12:00:30 GMT", "-0", "1e9"} {
-		f.Add(text)
-	}
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, text string) {
-		if d := delivery.RetryAfter(text, now); d < 0 || d > 24*time.Hour {
-			t.Errorf("RetryAfter(%q) = %v", text, d)
-		}
-	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/command"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -30,7 +32,7 @@ func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engin
 			t.Error(err)
 		}
 	})
-	e, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
+	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: map[string]sink.Kind{"command": command.Kind(false)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/internal/command"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -218,7 +219,7 @@ func (d Deliver) check() error {
 	case d.As != "" && d.As != "webhook":
 		errs = append(errs, fmt.Errorf("a url is for webhooks; %s needs an endpoint", d.As))
 	default:
-		errs = append(errs, delivery.CheckURL(d.URL))
+		errs = append(errs, webhook.CheckURL(d.URL))
 	}
 	return errors.Join(append(errs, checkBody(d.Body))...)
 }

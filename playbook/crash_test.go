@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
@@ -23,10 +24,14 @@ import (
 const childFolder = "HOLTER_PLAYBOOK_TEST_FOLDER"
 
 // lines is a sink that appends a line for each message to a file: its id and the step that it is from.
-type lines struct{ file string }
+type lines struct {
+	sink.Settings
 
-func (l lines) Deliver(_ context.Context, messages []delivery.Message) []delivery.Result {
-	results := make([]delivery.Result, len(messages))
+	file string
+}
+
+func (l *lines) Deliver(_ context.Context, messages []sink.Message) []sink.Result {
+	results := make([]sink.Result, len(messages))
 	for i, m := range messages {
 		var body struct {
 			Run  uint64
@@ -43,7 +48,7 @@ func (l lines) Deliver(_ context.Context, messages []delivery.Message) []deliver
 	return results
 }
 
-func (lines) Close() error { return nil }
+func (*lines) Close() error { return nil }
 
 // crashRig is the engines of a process.
 type crashRig struct {
@@ -78,9 +83,11 @@ func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*cr
 	if err != nil {
 		return nil, err
 	}
-	kinds := map[string]delivery.Kind{
+	kinds := map[string]sink.Kind{
 		playbook.EndpointKind: e.Kind,
-		"lines":               func(string, json.RawMessage) (delivery.Sink, error) { return lines{filepath.Join(folder, "told")}, nil },
+		"lines": func(string, json.RawMessage) (sink.Sink, error) {
+			return &lines{file: filepath.Join(folder, "told")}, nil
+		},
 	}
 	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
@@ -83,15 +84,17 @@ func (f *fleet) set(id string, change func(v *liveness.View)) {
 
 // memo is a sink that keeps what it gets.
 type memo struct {
+	sink.Settings
+
 	mu       sync.Mutex // guards the field below
-	messages []delivery.Message
+	messages []sink.Message
 }
 
-func (m *memo) Deliver(_ context.Context, messages []delivery.Message) []delivery.Result {
+func (m *memo) Deliver(_ context.Context, messages []sink.Message) []sink.Result {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.messages = append(m.messages, messages...)
-	return make([]delivery.Result, len(messages))
+	return make([]sink.Result, len(messages))
 }
 
 func (m *memo) Close() error { return nil }
@@ -164,9 +167,9 @@ func (r *rig) start() {
 	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Logger: r.logger, Now: now})
 	r.check(err)
-	kinds := map[string]delivery.Kind{
+	kinds := map[string]sink.Kind{
 		playbook.EndpointKind: e.Kind,
-		"memo":                func(string, json.RawMessage) (delivery.Sink, error) { return r.memo, nil },
+		"memo":                func(string, json.RawMessage) (sink.Sink, error) { return r.memo, nil },
 	}
 	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds, Poll: r.poll})
 	r.check(err)

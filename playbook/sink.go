@@ -7,18 +7,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
 
-// Kind makes the sink of the endpoints that begin runs, see [EndpointKind]. It is a delivery.Kind.
-func (e *Engine) Kind(target string, _ json.RawMessage) (delivery.Sink, error) {
+// Kind makes the sink of the endpoints that begin runs, see [EndpointKind]. It is a [sink.Kind].
+func (e *Engine) Kind(target string, settings json.RawMessage) (sink.Sink, error) {
 	b := e.books[target]
 	if b == nil {
 		return nil, fmt.Errorf("target: there is no playbook %.80q in the configuration", target)
 	}
-	return &sink{engine: e, book: b}, nil
+	w := &worker{engine: e, book: b}
+	return w, sink.Decode(settings, w)
 }
 
 // stretch is how long a run is worked on before others have their turn: no step begins that might take longer. What the last one came to is
@@ -30,20 +31,22 @@ func segment() json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"timeout_ms":%d}`, (stretch + patience).Milliseconds()))
 }
 
-// sink works on the runs of a playbook.
-type sink struct {
+// worker is the sink that works on the runs of a playbook.
+type worker struct {
+	sink.Settings
+
 	engine *Engine
 	book   *book
 }
 
-// Close implements delivery.Sink.
-func (s *sink) Close() error { return nil }
+// Close implements sink.Sink.
+func (w *worker) Close() error { return nil }
 
-// Deliver implements delivery.Sink. A message is delivered when its run has ended.
-func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []delivery.Result {
-	results := make([]delivery.Result, len(messages))
+// Deliver implements sink.Sink. A message is delivered when its run has ended.
+func (w *worker) Deliver(ctx context.Context, messages []sink.Message) []sink.Result {
+	results := make([]sink.Result, len(messages))
 	for i := range messages {
-		results[i] = s.work(ctx, &messages[i])
+		results[i] = w.work(ctx, &messages[i])
 	}
 	return results
 }
@@ -52,36 +55,36 @@ func (s *sink) Deliver(ctx context.Context, messages []delivery.Message) []deliv
 const retryAfter = time.Second
 
 // work does what can be done of a run now.
-func (s *sink) work(ctx context.Context, m *delivery.Message) delivery.Result {
-	r, err := s.open(ctx, m)
+func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
+	r, err := w.open(ctx, m)
 	if err == nil && !r.State.Final() {
-		s.engine.enter(r)
-		defer s.engine.leave(r)
+		w.engine.enter(r)
+		defer w.engine.leave(r)
 		err = r.advance(ctx)
 	}
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			s.engine.config.Logger.WarnContext(ctx, "a run of a playbook cannot go on; it is tried again", "playbook", s.book.Name, "run", m.Job, "error", err)
+			w.engine.config.Logger.WarnContext(ctx, "a run of a playbook cannot go on; it is tried again", "playbook", w.book.Name, "run", m.Job, "error", err)
 		}
-		return delivery.Result{Again: s.engine.config.Now().Add(retryAfter)}
+		return sink.Result{Again: w.engine.config.Now().Add(retryAfter)}
 	case r.State.Final() || r.ended.Load():
-		return delivery.Result{}
+		return sink.Result{}
 	}
 	again := r.Wake
 	if again.IsZero() { // none of its steps waits any more: the playbook was changed
-		again = s.engine.config.Now().Add(retryAfter)
+		again = w.engine.config.Now().Add(retryAfter)
 	}
-	return delivery.Result{Again: again}
+	return sink.Result{Again: again}
 }
 
 // open returns a run with what was stored of it.
-func (s *sink) open(ctx context.Context, m *delivery.Message) (*run, error) {
-	r := &run{engine: s.engine, book: s.book, event: m.Event, begun: s.engine.config.Now(), steps: make(map[string]*store.RunStep)}
-	stored, steps, err := s.engine.runs.Get(ctx, m.Job)
+func (w *worker) open(ctx context.Context, m *sink.Message) (*run, error) {
+	r := &run{engine: w.engine, book: w.book, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*store.RunStep)}
+	stored, steps, err := w.engine.runs.Get(ctx, m.Job)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		r.Run = store.Run{ID: m.Job, Playbook: s.book.Name, Subject: m.Key, Started: s.engine.config.Now()}
+		r.Run = store.Run{ID: m.Job, Playbook: w.book.Name, Subject: m.Key, Started: w.engine.config.Now()}
 		if m.Event != nil {
 			r.Event = m.Event.Offset
 		}

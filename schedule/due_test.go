@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -15,8 +16,10 @@ func TestDueLikeCounting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := randomExpression(newRand(rapid.Uint64().Draw(t, "expression")))
 		s, err := schedule.ParseIn(x.text, time.UTC)
-		if err != nil {
-			t.Skip(err)
+		if errors.Is(err, schedule.ErrNever) {
+			t.Skip("the expression matches no instant")
+		} else if err != nil {
+			t.Fatal(err)
 		}
 		last := time.Unix(rapid.Int64Range(1e9, 2e9).Draw(t, "last"), 0)
 		now := last.Add(time.Duration(rapid.Int64Range(0, int64(30*24*time.Hour)).Draw(t, "passed")))

@@ -140,8 +140,10 @@ func TestNextProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := schedule.ParseIn(x.text, loc)
-		if err != nil {
-			t.Skip(err)
+		if errors.Is(err, schedule.ErrNever) {
+			t.Skip("the expression matches no instant")
+		} else if err != nil {
+			t.Fatal(err)
 		}
 		// Each second time near the turn of a year, where the time package's idea of a zone has its seams.
 		if rapid.Bool().Draw(t, "turn") {

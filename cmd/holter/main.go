@@ -1,101 +1,12 @@
-// Command holter watches the heartbeats of a fleet of devices and says of each
-// whether it is alive.
+// Command holter watches the heartbeats of a fleet of devices and reports for each of them whether
+// it is alive.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
-	_ "time/tzdata" // schedules name time zones, also where there is no zoneinfo
+	_ "time/tzdata" // schedules name time zones, also on machines without zoneinfo
 
-	"github.com/alecthomas/kong"
-
-	"github.com/holter-iot/holter/loadgen"
+	"github.com/holter-iot/holter/internal/cli"
 )
 
-// Exit codes beside 0.
-const (
-	exitFailed      = 1   // the command failed
-	exitUsage       = 2   // the command line or the configuration is wrong
-	exitInterrupted = 130 // a signal ended it, as shells count SIGINT
-)
-
-func main() {
-	ctx, stop := withSignals(context.Background(), os.Exit)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
-
-// withSignals returns a context that the first SIGINT or SIGTERM cancels. A
-// second one calls exit. stop ends both, and returns when the goroutine has.
-func withSignals(parent context.Context, exit func(code int)) (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2) // one to stop, one to exit
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for _, act := range []func(){cancel, func() { exit(exitInterrupted) }} {
-			select {
-			case <-signals:
-				act()
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(quit)
-		<-done
-		cancel()
-	}
-}
-
-// run executes one command line and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	ended := false // by --help or --version
-	parser, err := newParser(&commandLine{},
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { ended = true }),
-		kong.Bind(output{stdout, stderr}),
-		kong.Bind(tokenOpener(openTokens)),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
-	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
-		return exitFailed
-	}
-	command, err := parser.Parse(args)
-	if ended {
-		return 0
-	}
-	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "holter: %v\nRun \"holter --help\" for the commands and their options.\n", err)
-		return exitUsage
-	}
-	return conclude(ctx, command.Run(), stderr)
-}
-
-// conclude prints the error of a command and returns the exit code.
-func conclude(ctx context.Context, err error, stderr io.Writer) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return exitInterrupted
-	}
-	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
-	}
-	if e, ok := errors.AsType[*loadgen.Error](err); ok {
-		return e.Status
-	}
-	return exitFailed
-}
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, os.Exit)) }

@@ -2,11 +2,9 @@ package jetstream_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -14,20 +12,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
-	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/jetstream"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-	)
-}
+func TestMain(m *testing.M) { sinktest.Main(m) }
 
 // broker is a server of this process.
 type broker struct {
@@ -126,37 +119,23 @@ func (b *broker) stored() []*natsjs.RawStreamMsg {
 	return all
 }
 
-// loopback lets pass what tests connect to.
-func loopback() *delivery.Guard {
-	return delivery.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
-}
-
-// sink makes one that is closed when the test ends.
-func sink(tb testing.TB, target, settings string) delivery.Sink {
+// open makes a sink, and closes it when the test ends.
+func open(tb testing.TB, target, settings string) sink.Sink {
 	tb.Helper()
-	s, err := jetstream.Kind(loopback())(target, json.RawMessage(settings))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return s
+	return sinktest.New(tb, jetstream.Kind(sinktest.Guard()), target, settings)
 }
 
 // message is the one of a device's event.
-func message(device string, seq int) delivery.Message {
+func message(device string, seq int) sink.Message {
 	id := fmt.Sprintf("%s:%d", device, seq)
-	return delivery.Message{
+	return sink.Message{
 		ID: id, Key: device, ContentType: cloudevent.ContentType, Data: []byte(`{"id":"` + id + `"}`),
 		Event: &liveness.Event{Type: liveness.DeviceOffline, Subject: device, Group: "site 7"},
 	}
 }
 
 // deliver delivers with a time limit.
-func deliver(tb testing.TB, s delivery.Sink, limit time.Duration, messages ...delivery.Message) []delivery.Result {
+func deliver(tb testing.TB, s sink.Sink, limit time.Duration, messages ...sink.Message) []sink.Result {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), limit)
 	defer cancel()
@@ -171,7 +150,7 @@ func deliver(tb testing.TB, s delivery.Sink, limit time.Duration, messages ...de
 const plenty = time.Minute
 
 // must delivers what has to arrive at once.
-func must(tb testing.TB, s delivery.Sink, messages ...delivery.Message) {
+func must(tb testing.TB, s sink.Sink, messages ...sink.Message) {
 	tb.Helper()
 	for i, r := range deliver(tb, s, plenty, messages...) {
 		if r.Err != nil {

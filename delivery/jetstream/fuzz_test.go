@@ -9,8 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/jetstream"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -43,7 +44,7 @@ func FuzzSubject(f *testing.F) {
 		if jetstream.CheckSubject(template) != nil {
 			return
 		}
-		subject := jetstream.SubjectOf(template, &delivery.Message{Key: device, Event: &liveness.Event{Type: liveness.DeviceLate, Group: group}})
+		subject := jetstream.SubjectOf(template, &sink.Message{Key: device, Event: &liveness.Event{Type: liveness.DeviceLate, Group: group}})
 		if strings.HasPrefix(subject, "$") || strings.ContainsFunc(subject, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 			t.Errorf("%q: %q", template, subject)
 		}
@@ -61,7 +62,7 @@ func FuzzSettings(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := jetstream.Kind(loopback())("nats://127.0.0.1:1", json.RawMessage(text))
+		s, err := jetstream.Kind(sinktest.Guard())("nats://127.0.0.1:1", json.RawMessage(text))
 		if (s == nil) == (err == nil) {
 			t.Fatalf("%v, %v", s, err)
 		}

@@ -1,8 +1,10 @@
-// Package jetstream delivers to streams of NATS JetStream. A message has arrived when the server says that a stream has it, and the server
-// leaves out one that it has already, by its id, for as long as the stream's duplicate window is.
+// Package jetstream delivers to streams of NATS JetStream. A message is delivered when the server acks
+// that a stream has it. Within the duplicate window of the stream, the server drops a message whose id
+// it has seen.
 //
-// A sink has one connection, which the first delivery makes, and the first one after it was lost makes anew. The client library's own
-// reconnection is off, and with it the buffer of what it would send some time later.
+// A sink has one connection. The first delivery makes it, and so does the first one after it was lost.
+// The client library's own reconnection is off, and with it the buffer of messages that it would send
+// some time later.
 package jetstream
 
 import (
@@ -11,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -21,26 +24,28 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/peer"
 )
 
 // settings are the settings of an endpoint of kind nats.
 type settings struct {
-	delivery.Common
+	sink.Settings
 
-	// Subject is where to publish; {type} stands for the type of an event, or job, {device} for the ordering key, which is the device of an
-	// event, and {group} for its group. Default: holter.{type}.
+	// Subject is where to publish. {type} stands for the type of an event, or job; {device} for the
+	// ordering key, which is the device of an event; {group} for the group of an event.
+	// Default: holter.{type}.
 	Subject string `json:"subject,omitempty"`
 
-	// One way to log in, or none.
+	// At most one way to log in.
 	Username    string `json:"username,omitempty"`
 	Password    string `json:"password,omitempty"`
 	Token       string `json:"token,omitempty"`
 	Seed        string `json:"seed,omitempty"`        // of an nkey
 	Credentials string `json:"credentials,omitempty"` // the text of a .creds file
 
-	// CA are the certificates that the server's is trusted by, in PEM. Default: those of the machine.
+	// CA are the certificates, in PEM, of the authorities that the server's certificate must be from.
+	// Default: those that the machine trusts.
 	CA string `json:"ca,omitempty"`
 }
 
@@ -48,42 +53,43 @@ const (
 	defaultSubject = "holter.{type}"
 	defaultPort    = 4222
 	maxSubject     = 512 // of the setting
-	maxTarget      = 2048
 
-	// pings are sent to a server that says nothing, and two without an answer mean that it is gone. stuck is how long it may take no bytes.
-	pings = 10 * time.Second
-	stuck = 10 * time.Second
-	// forgotten is when an answer is not waited for any more. No delivery takes longer.
-	forgotten = 10 * time.Minute
+	// pingInterval is how often a silent server is pinged. After two unanswered pings the connection is
+	// closed.
+	pingInterval = 10 * time.Second
+	// writeTimeout is how long a write may block.
+	writeTimeout = 10 * time.Second
+	// ackTimeout is when the library gives up an ack. No delivery takes longer.
+	ackTimeout = 10 * time.Minute
 )
 
-// Kind makes what publishes to servers that the guard lets pass.
-func Kind(guard *delivery.Guard) delivery.Kind {
-	return func(target string, text json.RawMessage) (delivery.Sink, error) {
+// Kind returns the kind of sinks that publish to the servers that the guard allows.
+func Kind(guard *sink.Guard) sink.Kind {
+	return func(target string, text json.RawMessage) (sink.Sink, error) {
 		url, err := parseTarget(target)
 		if err != nil {
 			return nil, fmt.Errorf("target: %w", err)
 		}
 		var s settings
-		if err := delivery.DecodeSettings(text, &s); err != nil {
+		if err := sink.Decode(text, &s); err != nil {
 			return nil, err
 		}
 		s.Subject = cmp.Or(s.Subject, defaultSubject)
 		if err := checkSubject(s.Subject); err != nil {
 			return nil, fmt.Errorf("settings: subject: %w", err)
 		}
-		options, err := s.options(strings.HasPrefix(url, "tls:"))
+		options, err := s.connection(strings.HasPrefix(url, "tls:"))
 		if err != nil {
 			return nil, fmt.Errorf("settings: %w", err)
 		}
-		return newSink(url, s.Subject, options, guard), nil
+		return &publisher{settings: s, url: url, options: options, dialer: net.Dialer{Control: guard.Control}, turn: make(chan struct{}, 1)}, nil
 	}
 }
 
-// parseTarget returns the URLs of a target's servers, with commas between them.
+// parseTarget returns the URLs of a target's servers, separated by commas.
 func parseTarget(target string) (string, error) {
 	scheme, rest, ok := strings.Cut(target, "://")
-	if !ok || scheme != "nats" && scheme != "tls" || len(target) > maxTarget {
+	if !ok || scheme != "nats" && scheme != "tls" || len(target) > sink.MaxTarget {
 		return "", fmt.Errorf("%.200q is no NATS server; want nats://HOST:4222 or tls://HOST:4222", target)
 	}
 	if strings.Contains(rest, "@") {
@@ -99,16 +105,16 @@ func parseTarget(target string) (string, error) {
 	return strings.Join(addresses, ","), nil
 }
 
-// options returns how to connect.
-func (s *settings) options(secure bool) ([]nats.Option, error) {
+// connection returns the options of a connection.
+func (s *settings) connection(secure bool) ([]nats.Option, error) {
 	config, err := peer.TLS(s.CA)
 	if err != nil {
 		return nil, err
 	}
 	options := []nats.Option{
 		nats.Name("holter"), nats.NoReconnect(), nats.IgnoreDiscoveredServers(), nats.SkipHostLookup(),
-		nats.PingInterval(pings), nats.FlusherTimeout(stuck),
-		func(o *nats.Options) error { // also for a server that asks for TLS although the target does not
+		nats.PingInterval(pingInterval), nats.FlusherTimeout(writeTimeout),
+		func(o *nats.Options) error { // TLSConfig counts also if the server asks for TLS and the target does not
 			o.Secure, o.TLSConfig = secure || s.CA != "", config
 			return nil
 		},
@@ -117,7 +123,7 @@ func (s *settings) options(secure bool) ([]nats.Option, error) {
 	return append(options, login...), err
 }
 
-// login returns how to say who we are.
+// login returns the options of the login; none for no login.
 func (s *settings) login() (options []nats.Option, err error) {
 	ways := 0
 	add := func(o nats.Option) { ways, options = ways+1, append(options, o) }
@@ -152,7 +158,7 @@ func (s *settings) login() (options []nats.Option, err error) {
 	return options, nil
 }
 
-// checkSubject says what is wrong with the setting.
+// checkSubject returns an error that says what is wrong with the setting.
 func checkSubject(subject string) error {
 	if len(subject) > maxSubject || !utf8.ValidString(subject) {
 		return fmt.Errorf("it is no UTF-8, or has more than %d bytes", maxSubject)
@@ -162,53 +168,43 @@ func checkSubject(subject string) error {
 		return errors.New("what begins with $ belongs to the server")
 	}
 	for token := range strings.SplitSeq(filled, ".") {
-		if token == "" || strings.ContainsFunc(token, func(c rune) bool { return unfit(c) || strings.ContainsRune("{}", c) }) {
+		if token == "" || strings.ContainsFunc(token, func(c rune) bool { return isSpecial(c) || strings.ContainsRune("{}", c) }) {
 			return fmt.Errorf("%.100q cannot be published to; want names with dots between them, without space, * and >, and {type}, {device} and {group} where these shall stand", subject)
 		}
 	}
 	return nil
 }
 
-// unfit says whether a character cannot stand in a token of a subject.
-func unfit(c rune) bool {
+// isSpecial reports whether a character cannot be part of a token of a subject.
+func isSpecial(c rune) bool {
 	return unicode.IsSpace(c) || unicode.IsControl(c) || c == utf8.RuneError || strings.ContainsRune(".*>", c)
 }
 
-// token makes one token of a text.
+// token returns a text as one token of a subject.
 func token(text string) string {
 	return strings.Map(func(c rune) rune {
-		if unfit(c) || c == '$' {
+		if isSpecial(c) || c == '$' {
 			return '_'
 		}
 		return c
 	}, cmp.Or(text, "-"))
 }
 
-// subjectOf returns where to publish a message.
-func subjectOf(template string, m *delivery.Message) string {
-	kind, group := "job", ""
-	if m.Event != nil {
-		kind, group = m.Event.Type.String(), m.Event.Group
-	}
+// subjectOf returns the subject of a message.
+func subjectOf(template string, m *sink.Message) string {
+	kind, group := m.Topic()
 	return strings.NewReplacer("{type}", kind, "{device}", token(m.Key), "{group}", token(group)).Replace(template)
 }
 
-// headerID writes an id so that a header takes it, and no two become the same: space, control characters and % become %XX.
+// headerID escapes an id for a header.
 func headerID(id string) string {
-	var b strings.Builder
-	for i := range len(id) {
-		if c := id[i]; c <= ' ' || c == 0x7f || c == '%' {
-			fmt.Fprintf(&b, "%%%02X", c)
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
+	return sink.EscapeID(id, func(c byte) bool { return c > ' ' && c != 0x7f && c != '%' })
 }
 
-// messageOf returns a message as it is published. A stream leaves out what it had by its id, whatever the subject: the subject, which has no
-// spaces, is part of the id, so that two endpoints do not take each other's messages for repetitions.
-func messageOf(template string, m *delivery.Message) *nats.Msg {
+// messageOf returns a message as it is published. A stream finds duplicates by their ids alone. So the
+// subject, which has no spaces, is part of the id: two endpoints that publish the same event to
+// different subjects of one stream send no duplicates.
+func messageOf(template string, m *sink.Message) *nats.Msg {
 	subject := subjectOf(template, m)
 	return &nats.Msg{
 		Subject: subject, Data: m.Data,
@@ -216,23 +212,20 @@ func messageOf(template string, m *delivery.Message) *nats.Msg {
 	}
 }
 
-// failure says what an error of publishing means.
-func failure(ctx context.Context, err error, subject string) delivery.Result {
+// failure returns the result that an error of publishing means.
+func failure(ctx context.Context, err error, subject string) sink.Result {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
-		return delivery.Result{Err: fmt.Errorf("the message is larger than the server allows: %w", err), Permanent: true}
+		return sink.Result{Err: fmt.Errorf("the message is larger than the server allows: %w", err), Permanent: true}
 	case isAPI && api.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
-		return delivery.Result{Err: fmt.Errorf("the message is larger than the stream allows: %w", err), Permanent: true}
+		return sink.Result{Err: fmt.Errorf("the message is larger than the stream allows: %w", err), Permanent: true}
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return delivery.Result{Err: fmt.Errorf("no stream takes the subject %.200q; make one that does: %w", subject, err)}
+		return sink.Result{Err: fmt.Errorf("no stream takes the subject %.200q; make one that does: %w", subject, err)}
 	case ctx.Err() != nil && !isAPI: // the connection was cut for it
-		return delivery.Result{Err: fmt.Errorf("%w: %w", late(ctx), err)}
+		return sink.Result{Err: fmt.Errorf("%w: %w", late(ctx), err)}
 	}
-	return delivery.Result{Err: err}
+	return sink.Result{Err: err}
 }
 
-// late says that the time is up.
-func late(ctx context.Context) error {
-	return fmt.Errorf("the server did not answer in time: %w", ctx.Err())
-}
+func late(ctx context.Context) error { return sink.Late(ctx, "server") }

@@ -24,6 +24,8 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/jetstream"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -32,8 +34,8 @@ import (
 func TestDeliver(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
-	s := sink(t, b.url(), `{"subject":"holter.{group}.{device}.{type}","batch":100,"timeout_ms":5000}`)
-	batch := []delivery.Message{message("dev-1", 1), message("a.b*c>d $e", 1), {ID: "job 1%", ContentType: "application/json", Data: []byte(`{}`)}}
+	s := open(t, b.url(), `{"subject":"holter.{group}.{device}.{type}","batch":100,"timeout_ms":5000}`)
+	batch := []sink.Message{message("dev-1", 1), message("a.b*c>d $e", 1), {ID: "job 1%", ContentType: "application/json", Data: []byte(`{}`)}}
 	for range 3 {
 		must(t, s, batch...)
 	}
@@ -56,7 +58,7 @@ func TestLostAnswer(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
 	p := newProxy(t, b.address())
-	s := sink(t, "nats://"+p.Addr().String(), "")
+	s := open(t, "nats://"+p.Addr().String(), "")
 	must(t, s, message("dev-1", 1))
 	p.setDeaf(true)
 	if r := deliver(t, s, plenty, message("dev-1", 2)); r[0].Err == nil || r[0].Permanent {
@@ -75,8 +77,8 @@ func TestLostAnswer(t *testing.T) {
 func TestTwoEndpointsOneStream(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
-	must(t, sink(t, b.url(), `{"subject":"holter.plant.{type}"}`), message("dev-1", 1))
-	must(t, sink(t, b.url(), `{"subject":"holter.office.{type}"}`), message("dev-1", 1))
+	must(t, open(t, b.url(), `{"subject":"holter.plant.{type}"}`), message("dev-1", 1))
+	must(t, open(t, b.url(), `{"subject":"holter.office.{type}"}`), message("dev-1", 1))
 	if got := idsOf(b); !slices.Equal(got, []string{"dev-1:1", "dev-1:1"}) {
 		t.Errorf("two deliveries are done, and the stream has %q", got)
 	}
@@ -97,7 +99,7 @@ func TestRestart(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
 	b.stop()
-	s := sink(t, b.url(), "")
+	s := open(t, b.url(), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), "connection refused") {
 		t.Errorf("no server: %+v", r)
 	}
@@ -120,7 +122,7 @@ func TestOrder(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
 	p := newProxy(t, b.address())
-	s := sink(t, "nats://"+p.Addr().String(), "")
+	s := open(t, "nats://"+p.Addr().String(), "")
 	var arrived atomic.Int64
 	var delivering sync.WaitGroup
 	for d := range devices {
@@ -159,14 +161,14 @@ func TestOrder(t *testing.T) {
 // What cannot be delivered says why, and holds up nothing else of its batch.
 func TestFailure(t *testing.T) {
 	b := newBroker(t, func(o *server.Options) { o.MaxPayload = 4096 })
-	large := func(n int) delivery.Message {
+	large := func(n int) sink.Message {
 		m := message("dev-2", 1)
 		m.Data = []byte(strings.Repeat("x", n))
 		return m
 	}
 	for _, c := range []struct {
 		name      string
-		bad       delivery.Message
+		bad       sink.Message
 		permanent bool
 		text      string
 	}{
@@ -177,7 +179,7 @@ func TestFailure(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBroker(t, func(o *server.Options) { o.MaxPayload = b.options.MaxPayload })
 			b.stream(natsjs.StreamConfig{Name: "FLEET", Subjects: []string{"holter.dev-1", "holter.dev-2", "holter.dev-3"}, MaxMsgSize: 1000})
-			s := sink(t, b.url(), `{"subject":"holter.{device}"}`)
+			s := open(t, b.url(), `{"subject":"holter.{device}"}`)
 			r := deliver(t, s, plenty, message("dev-1", 1), c.bad, message("dev-3", 1))
 			if r[0].Err != nil || r[2].Err != nil {
 				t.Errorf("the others: %+v", r)
@@ -195,7 +197,7 @@ func TestFailure(t *testing.T) {
 // A stream that is made later gets what had failed.
 func TestStreamLater(t *testing.T) {
 	b := newBroker(t, nil)
-	s := sink(t, b.url(), "")
+	s := open(t, b.url(), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent {
 		t.Errorf("no stream: %+v", r)
 	}
@@ -309,7 +311,7 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBroker(t, c.server)
-			r := deliver(t, sink(t, c.scheme+"://"+b.address(), c.settings), plenty, message("dev-1", 1))
+			r := deliver(t, open(t, c.scheme+"://"+b.address(), c.settings), plenty, message("dev-1", 1))
 			if r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), c.want) {
 				t.Errorf("%+v, want %s", r[0], c.want)
 			}
@@ -324,7 +326,7 @@ func TestPermission(t *testing.T) {
 			Publish: &server.SubjectPermission{Deny: []string{"holter.>"}},
 		}}}
 	})
-	s := sink(t, b.url(), `{"username":"holter","password":"right"}`)
+	s := open(t, b.url(), `{"username":"holter","password":"right"}`)
 	r := deliver(t, s, 500*time.Millisecond, message("dev-1", 1))
 	if r[0].Err == nil || r[0].Permanent || !strings.Contains(strings.ToLower(r[0].Err.Error()), "permissions violation for publish") {
 		t.Errorf("%+v", r[0])
@@ -335,7 +337,7 @@ func TestPermission(t *testing.T) {
 func TestSeveral(t *testing.T) {
 	b := newBroker(t, nil)
 	b.stream(fleet())
-	s := sink(t, "nats://127.0.0.1:1,"+b.address(), "")
+	s := open(t, "nats://127.0.0.1:1,"+b.address(), "")
 	must(t, s, message("dev-1", 1))
 }
 
@@ -348,7 +350,7 @@ func TestGivenUp(t *testing.T) {
 		{"does not answer", b.url()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := sink(t, c.target, "")
+			s := open(t, c.target, "")
 			if c.target == b.url() { // a listener that is no stream: nobody says that it was stored
 				b.ask(func(ctx context.Context, js natsjs.JetStream) error {
 					sub, err := js.Conn().SubscribeSync("holter.>")
@@ -361,7 +363,7 @@ func TestGivenUp(t *testing.T) {
 					ctx, cancel := context.WithCancel(ctx)
 					var delivering sync.WaitGroup
 					delivering.Go(func() {
-						if r := s.Deliver(ctx, []delivery.Message{message("dev-1", 1)}); !errors.Is(r[0].Err, context.Canceled) {
+						if r := s.Deliver(ctx, []sink.Message{message("dev-1", 1)}); !errors.Is(r[0].Err, context.Canceled) {
 							t.Errorf("%+v", r[0])
 						}
 					})
@@ -386,7 +388,7 @@ func TestStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	s := sink(t, "nats://"+l.Addr().String(), "")
+	s := open(t, "nats://"+l.Addr().String(), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	end := make(chan struct{})
@@ -411,7 +413,7 @@ func TestStalled(t *testing.T) {
 		cancel()
 		<-end
 	})
-	var batch []delivery.Message
+	var batch []sink.Message
 	for i := range 100 {
 		m := message("dev-1", i)
 		m.Data = bytes.Repeat([]byte("a"), 1<<20)
@@ -427,12 +429,12 @@ func TestStalled(t *testing.T) {
 // A private server is refused, as all private addresses are.
 func TestPrivate(t *testing.T) {
 	b := newBroker(t, nil)
-	s, err := jetstream.Kind(delivery.NewGuard(nil))(b.url(), nil)
+	s, err := jetstream.Kind(sink.NewGuard(nil))(b.url(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if r := deliver(t, s, plenty, message("dev-1", 1)); !errors.Is(r[0].Err, delivery.ErrPrivate) {
+	if r := deliver(t, s, plenty, message("dev-1", 1)); !errors.Is(r[0].Err, sink.ErrPrivate) {
 		t.Errorf("%+v", r[0])
 	}
 }
@@ -456,7 +458,7 @@ func TestBadSettings(t *testing.T) {
 		{"no certificate", "nats://a", `{"ca":"x"}`, "PEM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := jetstream.Kind(loopback())(c.target, json.RawMessage(c.settings)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := jetstream.Kind(sinktest.Guard())(c.target, json.RawMessage(c.settings)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})

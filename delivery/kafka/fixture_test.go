@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -15,19 +14,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"go.uber.org/goleak"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/kafka"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-	)
-}
+func TestMain(m *testing.M) { sinktest.Main(m) }
 
 // newCluster starts brokers in this process.
 func newCluster(tb testing.TB, options ...kfake.Opt) *kfake.Cluster {
@@ -114,28 +108,14 @@ func header(r *kgo.Record, name string) string {
 	return ""
 }
 
-// loopback lets pass what tests connect to.
-func loopback() *delivery.Guard {
-	return delivery.NewGuard([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")})
-}
-
-// sink makes one that is closed when the test ends.
-func sink(tb testing.TB, target, settings string) delivery.Sink {
+// open makes a sink, and closes it when the test ends.
+func open(tb testing.TB, target, settings string) sink.Sink {
 	tb.Helper()
-	s, err := kafka.Kind(loopback())(target, json.RawMessage(settings))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("Close: %v", err)
-		}
-	})
-	return s
+	return sinktest.New(tb, kafka.Kind(sinktest.Guard()), target, settings)
 }
 
 // message is the one of a device's event.
-func message(device string, seq int) delivery.Message {
+func message(device string, seq int) sink.Message {
 	id := fmt.Sprintf("%s:%d", device, seq)
 	ev := cloudevent.Event{
 		SpecVersion: "1.0", ID: id, Source: "/holter/node-1/line", Type: "io.holter.device.offline", Subject: device,
@@ -145,11 +125,11 @@ func message(device string, seq int) delivery.Message {
 	if err != nil {
 		panic(err)
 	}
-	return delivery.Message{ID: id, Key: device, ContentType: cloudevent.ContentType, Data: data}
+	return sink.Message{ID: id, Key: device, ContentType: cloudevent.ContentType, Data: data}
 }
 
 // deliver delivers with a time limit.
-func deliver(tb testing.TB, s delivery.Sink, limit time.Duration, messages ...delivery.Message) []delivery.Result {
+func deliver(tb testing.TB, s sink.Sink, limit time.Duration, messages ...sink.Message) []sink.Result {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), limit)
 	defer cancel()
@@ -164,7 +144,7 @@ func deliver(tb testing.TB, s delivery.Sink, limit time.Duration, messages ...de
 const plenty = time.Minute
 
 // must delivers what has to arrive at once.
-func must(tb testing.TB, s delivery.Sink, messages ...delivery.Message) {
+func must(tb testing.TB, s sink.Sink, messages ...sink.Message) {
 	tb.Helper()
 	for i, r := range deliver(tb, s, plenty, messages...) {
 		if r.Err != nil {
@@ -174,7 +154,7 @@ func must(tb testing.TB, s delivery.Sink, messages ...delivery.Message) {
 }
 
 // eventually delivers again and again until it succeeds.
-func eventually(tb testing.TB, s delivery.Sink, limit time.Duration, messages ...delivery.Message) {
+func eventually(tb testing.TB, s sink.Sink, limit time.Duration, messages ...sink.Message) {
 	tb.Helper()
 	for end := time.Now().Add(plenty); ; {
 		failed := messages[:0:0]

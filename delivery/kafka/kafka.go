@@ -1,7 +1,10 @@
-// Package kafka delivers to topics of Kafka and what speaks its protocol. A message has arrived when all replicas that are in sync have it;
-// its key is the ordering key, so that all of a device is in one partition, in order. The producer is idempotent: an answer that is lost
-// makes no second record by itself. There can be one, right behind the first of its key, after a crash, or when a delivery runs out of
-// time while brokers fail, so that the client gives up a record that one of them has.
+// Package kafka delivers to topics of Kafka and of brokers that speak its protocol.
+//
+// A message is delivered when all in-sync replicas have it. The key of its record is the ordering key,
+// so that all events of a device are in one partition, in order. The producer is idempotent: the loss
+// of an ack alone makes no second record. A second record, right after the first one with its key, is
+// possible after a crash, or when a delivery runs out of time while brokers fail, since the client may
+// give up a record that a broker has written.
 package kafka
 
 import (
@@ -21,44 +24,46 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
-	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/peer"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // settings are the settings of an endpoint of kind kafka.
 type settings struct {
-	delivery.Common
+	sink.Settings
 
-	// SASL is how Username and Password are told: plain, scram-sha-256 or scram-sha-512. Default: plain.
+	// SASL is the mechanism of Username and Password: plain, scram-sha-256 or scram-sha-512.
+	// Default: plain.
 	SASL     string `json:"sasl,omitempty"`
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 
 	TLS bool `json:"tls,omitempty"`
-	// CA are the certificates that those of the brokers are trusted by, in PEM; with it there is TLS. Default: those of the machine.
+	// CA are the certificates, in PEM, of the authorities that the brokers' certificates must be from.
+	// It implies TLS. Default: those that the machine trusts.
 	CA string `json:"ca,omitempty"`
 }
 
 const (
 	defaultPort = 9092
-	maxTarget   = 2048
 	maxTopic    = 249
-	// maxBuffered is how many records wait in memory; who has more waits.
+	// maxBuffered is how many records may wait in memory. A delivery of more blocks.
 	maxBuffered = 10_000
-	// metadataAge is how long what brokers say of a topic counts at least: a new leader is found that late.
+	// metadataAge is the minimum age at which the metadata of a topic is refreshed, and so the delay
+	// before a new leader is found.
 	metadataAge = 500 * time.Millisecond
 )
 
-// Kind makes what produces to brokers that the guard lets pass.
-func Kind(guard *delivery.Guard) delivery.Kind {
-	return func(target string, text json.RawMessage) (delivery.Sink, error) {
+// Kind returns the kind of sinks that produce to the brokers that the guard allows.
+func Kind(guard *sink.Guard) sink.Kind {
+	return func(target string, text json.RawMessage) (sink.Sink, error) {
 		brokers, topic, err := parseTarget(target)
 		if err != nil {
 			return nil, fmt.Errorf("target: %w", err)
 		}
 		var s settings
-		if err := delivery.DecodeSettings(text, &s); err != nil {
+		if err := sink.Decode(text, &s); err != nil {
 			return nil, err
 		}
 		options, err := s.options(guard)
@@ -69,15 +74,15 @@ func Kind(guard *delivery.Guard) delivery.Kind {
 		if err != nil {
 			return nil, fmt.Errorf("settings: %w", err)
 		}
-		return newSink(topic, options), nil
+		return &producer{Settings: s.Settings, topic: topic, options: options, turn: make(chan struct{}, 1), sent: make(map[string]*record)}, nil
 	}
 }
 
-// parseTarget returns the addresses of brokers, and a topic.
+// parseTarget returns the brokers' addresses and the topic of a target.
 func parseTarget(target string) (brokers []string, topic string, err error) {
 	rest, ok := strings.CutPrefix(target, "kafka://")
 	list, topic, both := strings.Cut(rest, "/")
-	if !ok || !both || len(target) > maxTarget {
+	if !ok || !both || len(target) > sink.MaxTarget {
 		return nil, "", fmt.Errorf("%.200q is no topic of Kafka; want kafka://HOST:9092,HOST:9092/TOPIC", target)
 	}
 	if strings.Contains(list, "@") {
@@ -93,8 +98,9 @@ func parseTarget(target string) (brokers []string, topic string, err error) {
 	return brokers, topic, err
 }
 
-// options returns how to produce. All replicas in sync answer, and the producer is idempotent, as is the library's default.
-func (s *settings) options(guard *delivery.Guard) ([]kgo.Opt, error) {
+// options returns the options of the client. The library's defaults are acks of all in-sync replicas,
+// and an idempotent producer.
+func (s *settings) options(guard *sink.Guard) ([]kgo.Opt, error) {
 	config, err := peer.TLS(s.CA)
 	if err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (s *settings) options(guard *delivery.Guard) ([]kgo.Opt, error) {
 	}
 	options := []kgo.Opt{
 		kgo.ClientID("holter"), kgo.Dialer(dial), kgo.MaxBufferedRecords(maxBuffered), kgo.ProducerLinger(0),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // as Kafka's own producers: whoever joins topics finds equal keys together
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // the same as that of Kafka's own producers, so that topics can be joined
 		kgo.UnknownTopicRetries(1), kgo.MetadataMinAge(metadataAge),
 	}
 	mechanism, err := s.mechanism()
@@ -116,7 +122,7 @@ func (s *settings) options(guard *delivery.Guard) ([]kgo.Opt, error) {
 	return options, err
 }
 
-// mechanism returns how to log in, nil for not at all.
+// mechanism returns how to log in; nil for no login.
 func (s *settings) mechanism() (sasl.Mechanism, error) {
 	if s.Username == "" && s.Password == "" && s.SASL == "" {
 		return nil, nil
@@ -135,9 +141,10 @@ func (s *settings) mechanism() (sasl.Mechanism, error) {
 	return nil, fmt.Errorf("sasl is %.50q, want plain, scram-sha-256 or scram-sha-512", s.SASL)
 }
 
-// recordOf returns a message as it is produced: by the Kafka protocol binding of CloudEvents 1.0, structured content mode, for an event.
+// recordOf returns the record of a message. That of an event is as of the Kafka protocol binding of
+// CloudEvents 1.0, structured content mode:
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
-func recordOf(topic string, m *delivery.Message) *kgo.Record {
+func recordOf(topic string, m *sink.Message) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Value: m.Data}
 	if m.Key != "" {
 		r.Key = []byte(m.Key)
@@ -162,28 +169,25 @@ func recordOf(topic string, m *delivery.Message) *kgo.Record {
 	return r
 }
 
-// failure says what an error of a record means.
-func failure(ctx context.Context, err error, topic string) delivery.Result {
+// failure returns the result that an error of a record means; success for no error.
+func failure(ctx context.Context, err error, topic string) sink.Result {
 	switch {
 	case err == nil:
-		return delivery.Result{}
+		return sink.Result{}
 	case tooLarge(err):
-		return delivery.Result{Err: fmt.Errorf("the message is larger than the topic allows: %w", err), Permanent: true}
+		return sink.Result{Err: fmt.Errorf("the message is larger than the topic allows: %w", err), Permanent: true}
 	case errors.Is(err, kerr.InvalidRecord), errors.Is(err, kerr.InvalidTimestamp):
-		return delivery.Result{Err: fmt.Errorf("the broker does not take this message: %w", err), Permanent: true}
+		return sink.Result{Err: fmt.Errorf("the broker does not accept this message: %w", err), Permanent: true}
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		return delivery.Result{Err: fmt.Errorf("there is no topic %s; make it: %w", topic, err)}
+		return sink.Result{Err: fmt.Errorf("there is no topic %s; make it: %w", topic, err)}
 	case ctx.Err() != nil:
-		return delivery.Result{Err: late(ctx)}
+		return sink.Result{Err: late(ctx)}
 	}
-	return delivery.Result{Err: err}
+	return sink.Result{Err: err}
 }
 
 func tooLarge(err error) bool {
 	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
-// late says that the time is up.
-func late(ctx context.Context) error {
-	return fmt.Errorf("the brokers did not answer in time: %w", ctx.Err())
-}
+func late(ctx context.Context) error { return sink.Late(ctx, "brokers") }

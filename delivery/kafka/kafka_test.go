@@ -18,8 +18,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/kafka"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -27,11 +28,11 @@ import (
 // Records are as the CloudEvents binding says, and a device's are in one partition.
 func TestDeliver(t *testing.T) {
 	c := newCluster(t)
-	s := sink(t, target(c, "fleet"), `{"batch":100,"timeout_ms":5000}`)
+	s := open(t, target(c, "fleet"), `{"batch":100,"timeout_ms":5000}`)
 	for n := range 3 {
 		must(t, s, message("dev-1", n), message("dev-2", n), message("dev-3", n), message("dev-4", n))
 	}
-	must(t, s, delivery.Message{ID: "job:1", ContentType: "application/json", Data: []byte(`{"do":"it"}`)})
+	must(t, s, sink.Message{ID: "job:1", ContentType: "application/json", Data: []byte(`{"do":"it"}`)})
 	places := make(map[string]int32)
 	next := make(map[string]int)
 	all := stored(t, c, "fleet")
@@ -70,7 +71,7 @@ func TestDeliver(t *testing.T) {
 // of time and the message is delivered again.
 func TestLostAnswer(t *testing.T) {
 	c := newCluster(t)
-	s := sink(t, target(c, "one"), "")
+	s := open(t, target(c, "one"), "")
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: 2})
 	must(t, s, message("dev-1", 1))
 	lost := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1})
@@ -97,10 +98,10 @@ func TestOrderAfterFailure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := newCluster(t)
-			s := sink(t, target(cluster, "one"), "")
+			s := open(t, target(cluster, "one"), "")
 			must(t, s, message("dev-1", 0))
 			fault := cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: c.err, Count: -1})
-			batch := []delivery.Message{message("dev-1", 1), message("dev-1", 2), message("dev-1", 3)}
+			batch := []sink.Message{message("dev-1", 1), message("dev-1", 2), message("dev-1", 3)}
 			for i, r := range deliver(t, s, 300*time.Millisecond, batch...) {
 				if r.Err == nil || r.Permanent {
 					t.Errorf("%d: %+v", i, r)
@@ -122,7 +123,7 @@ func TestOrderAfterFailure(t *testing.T) {
 func TestOrder(t *testing.T) {
 	const devices, each = 8, 40
 	c := newCluster(t, kfake.NumBrokers(3))
-	s := sink(t, target(c, "fleet"), "")
+	s := open(t, target(c, "fleet"), "")
 	faults := []*kerr.Error{kerr.RequestTimedOut, kerr.NotEnoughReplicas, kerr.NotEnoughReplicasAfterAppend, kerr.NotLeaderForPartition}
 	var delivering sync.WaitGroup
 	for d := range devices {
@@ -174,7 +175,7 @@ func freePort(t *testing.T) int {
 // A broker that is not there yet, and one that is started again.
 func TestRestart(t *testing.T) {
 	port, dir := freePort(t), t.TempDir()
-	s := sink(t, fmt.Sprintf("kafka://127.0.0.1:%d/one", port), "")
+	s := open(t, fmt.Sprintf("kafka://127.0.0.1:%d/one", port), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), "connection refused") {
 		t.Errorf("no broker: %+v", r[0])
 	}
@@ -203,7 +204,7 @@ func TestTooLarge(t *testing.T) {
 	random := strings.Repeat("x", 2<<20)
 	for _, topic := range []string{"one", "small"} {
 		t.Run(topic, func(t *testing.T) {
-			s := sink(t, target(c, topic), "")
+			s := open(t, target(c, topic), "")
 			bad := message("dev-2", 1)
 			bad.Data = []byte(random)
 			r := deliver(t, s, plenty, message("dev-1", 1), bad, message("dev-3", 1))
@@ -223,8 +224,8 @@ func TestBatchTooLarge(t *testing.T) {
 	if err := c.CreateTopic("small", 1, map[string]string{"max.message.bytes": "2000"}); err != nil {
 		t.Fatal(err)
 	}
-	s := sink(t, target(c, "small"), "")
-	var batch []delivery.Message
+	s := open(t, target(c, "small"), "")
+	var batch []sink.Message
 	for i := range 100 {
 		m := message(fmt.Sprintf("dev-%d", i), 1)
 		batch = append(batch, m)
@@ -238,7 +239,7 @@ func TestBatchTooLarge(t *testing.T) {
 // A topic that is made later gets what had failed.
 func TestTopicLater(t *testing.T) {
 	c := newCluster(t)
-	s := sink(t, target(c, "later"), "")
+	s := open(t, target(c, "later"), "")
 	if r := deliver(t, s, plenty, message("dev-1", 1)); r[0].Err == nil || r[0].Permanent || !strings.Contains(r[0].Err.Error(), "there is no topic later") {
 		t.Errorf("no topic: %+v", r[0])
 	}
@@ -281,7 +282,7 @@ func TestLogin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := newCluster(t, c.cluster...)
-			r := deliver(t, sink(t, target(cluster, "one"), c.settings), 10*time.Second, message("dev-1", 1))[0]
+			r := deliver(t, open(t, target(cluster, "one"), c.settings), 10*time.Second, message("dev-1", 1))[0]
 			switch {
 			case c.want == "" && r.Err != nil:
 				t.Errorf("%+v", r)
@@ -294,20 +295,20 @@ func TestLogin(t *testing.T) {
 
 // A delivery ends with its context, whatever the brokers do, and what it left behind does not hold up Close.
 func TestGivenUp(t *testing.T) {
-	s := sink(t, "kafka://"+silent(t)+"/one", "")
+	s := open(t, "kafka://"+silent(t)+"/one", "")
 	for range 2 {
 		if r := deliver(t, s, 200*time.Millisecond, message("dev-1", 1)); !errors.Is(r[0].Err, context.DeadlineExceeded) || r[0].Permanent {
 			t.Errorf("%+v", r[0])
 		}
 	}
 	c := newCluster(t)
-	s = sink(t, target(c, "one"), "")
+	s = open(t, target(c, "one"), "")
 	must(t, s, message("dev-1", 1))
 	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1})
 	ctx, cancel := context.WithCancel(t.Context())
 	var delivering sync.WaitGroup
 	delivering.Go(func() {
-		if r := s.Deliver(ctx, []delivery.Message{message("dev-1", 2)}); !errors.Is(r[0].Err, context.Canceled) || r[0].Permanent {
+		if r := s.Deliver(ctx, []sink.Message{message("dev-1", 2)}); !errors.Is(r[0].Err, context.Canceled) || r[0].Permanent {
 			t.Errorf("%+v", r[0])
 		}
 	})
@@ -321,12 +322,12 @@ func TestGivenUp(t *testing.T) {
 // A private broker is refused, as all private addresses are.
 func TestPrivate(t *testing.T) {
 	c := newCluster(t)
-	s, err := kafka.Kind(delivery.NewGuard(nil))(target(c, "one"), nil)
+	s, err := kafka.Kind(sink.NewGuard(nil))(target(c, "one"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if r := deliver(t, s, plenty, message("dev-1", 1)); !errors.Is(r[0].Err, delivery.ErrPrivate) {
+	if r := deliver(t, s, plenty, message("dev-1", 1)); !errors.Is(r[0].Err, sink.ErrPrivate) {
 		t.Errorf("%+v", r[0])
 	}
 }
@@ -347,7 +348,7 @@ func TestBadSettings(t *testing.T) {
 		{"no certificate", "kafka://a/b", `{"ca":"x"}`, "PEM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := kafka.Kind(loopback())(c.target, json.RawMessage(c.settings)); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := kafka.Kind(sinktest.Guard())(c.target, json.RawMessage(c.settings)); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 		})
@@ -381,7 +382,7 @@ func FuzzSettings(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := kafka.Kind(loopback())("kafka://127.0.0.1:1/a", json.RawMessage(text))
+		s, err := kafka.Kind(sinktest.Guard())("kafka://127.0.0.1:1/a", json.RawMessage(text))
 		if (s == nil) == (err == nil) {
 			t.Fatalf("%v, %v", s, err)
 		}

@@ -51,7 +51,9 @@ func TestViolations(t *testing.T) {
 		{name: "delivery on store", pkg: pkg{path: "delivery", imports: []string{"liveness", "store"}}},
 		{name: "gateway on its codec", pkg: pkg{path: "gateway", imports: []string{"gateway/codec/line", "liveness"}}},
 		{name: "own subfolder", pkg: pkg{path: "timer", imports: []string{"timer/internal/heap"}}},
-		{name: "cmd on edges", pkg: pkg{path: "cmd/holter", imports: []string{"cmd/holter/flags", "gateway", "httpapi", "loadgen"}}},
+		{name: "cmd on the command line", pkg: pkg{path: "cmd/holter", imports: []string{"internal/cli"}}},
+		{name: "command line on all", pkg: pkg{path: "internal/cli", imports: []string{"gateway", "httpapi", "internal/doctor", "internal/server", "loadgen"}}},
+		{name: "server on edges", pkg: pkg{path: "internal/server", imports: []string{"gateway", "httpapi", "internal/config"}}},
 
 		{name: "dualmap on timer", pkg: pkg{path: "dualmap", imports: []string{"timer"}}, want: "dualmap imports timer,"},
 		{name: "dualmap on internal", pkg: pkg{path: "dualmap", imports: []string{"internal/pad"}}, want: "dualmap imports internal/pad,"},
@@ -67,6 +69,9 @@ func TestViolations(t *testing.T) {
 		{name: "codec on liveness", pkg: pkg{path: "gateway/codec/line", imports: []string{"liveness"}}, want: "gateway/codec/line imports liveness,"},
 		{name: "edge on cmd", pkg: pkg{path: "gateway", imports: []string{"cmd/holter/flags"}}, want: "gateway imports cmd/holter/flags,"},
 		{name: "edge on loadgen", pkg: pkg{path: "gateway", imports: []string{"loadgen"}}, want: "gateway imports loadgen,"},
+		{name: "cmd on an edge", pkg: pkg{path: "cmd/holter", imports: []string{"gateway"}}, want: "cmd/holter imports gateway,"},
+		{name: "server on the command line", pkg: pkg{path: "internal/server", imports: []string{"internal/cli"}}, want: "internal/server imports internal/cli,"},
+		{name: "API client on the store", pkg: pkg{path: "internal/apiclient", imports: []string{"store"}}, want: "internal/apiclient imports store,"},
 		{name: "cmd on bench", pkg: pkg{path: "cmd/holter", imports: []string{"bench/fleet"}}, want: "cmd/holter imports bench/fleet,"},
 		{name: "loadgen on bench", pkg: pkg{path: "loadgen", imports: []string{"bench"}}, want: "loadgen imports bench,"},
 		{name: "internal on timer", pkg: pkg{path: "internal/fleet", imports: []string{"timer"}}, want: "internal/fleet imports timer,"},
@@ -132,17 +137,17 @@ func TestStrangers(t *testing.T) {
 func TestLoadGraph(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":                 "module " + module + "\n",
-		"doc.go":                 "package holter\n",
-		"timer/timer.go":         "package timer\n\nimport (\n\t_ \"fmt\"\n\t_ \"" + module + "/dualmap\"\n)\n",
-		"timer/in_test.go":       "package timer\n\nimport _ \"" + module + "/liveness\"\n",
-		"timer/out_test.go":      "package timer_test\n\nimport (\n\t_ \"" + module + "\"\n\t_ \"" + module + "/timer\"\n)\n",
-		"onlytests/x_test.go":    "package onlytests_test\n\nimport _ \"" + module + "/timer\"\n",
-		"empty/README.md":        "nothing to see\n",
-		"bench/go.mod":           "module bench\n",
-		"bench/timer/rivals.go":  "package timer\n",
-		"timer/testdata/bad.go":  "package bad\n",
-		".cache/x/x.go":          "package x\n",
+		"go.mod":                "module " + module + "\n",
+		"doc.go":                "package holter\n",
+		"timer/timer.go":        "package timer\n\nimport (\n\t_ \"fmt\"\n\t_ \"" + module + "/dualmap\"\n)\n",
+		"timer/in_test.go":      "package timer\n\nimport _ \"" + module + "/liveness\"\n",
+		"timer/out_test.go":     "package timer_test\n\nimport (\n\t_ \"" + module + "\"\n\t_ \"" + module + "/timer\"\n)\n",
+		"onlytests/x_test.go":   "package onlytests_test\n\nimport _ \"" + module + "/timer\"\n",
+		"empty/README.md":       "nothing to see\n",
+		"bench/go.mod":          "module bench\n",
+		"bench/timer/rivals.go": "package timer\n",
+		"timer/testdata/bad.go": "package bad\n",
+		".cache/x/x.go":         "package x\n",
 	} {
 		file := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

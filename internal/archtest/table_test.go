@@ -51,8 +51,12 @@ func directions() table {
 		"httpapi":                 belowEdges,
 		"mqttbridge":              belowEdges,
 
-		// Wiring; `holter loadgen` is a command of the program.
-		"cmd": slices.Concat(product, []string{"internal/config", "loadgen"}),
+		// The program. `holter loadgen` is one of its commands.
+		"cmd":                {"internal/cli"},
+		"internal/apiclient": {"httpapi", "internal"},
+		"internal/cli":       slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/doctor", "internal/server", "loadgen"}),
+		"internal/doctor":    slices.Concat(product, []string{"internal/apiclient", "internal/config", "internal/server"}),
+		"internal/server":    slices.Concat(product, []string{"internal/config"}),
 
 		// Beside the product. The benchmarks are a module of their own, which this one cannot import.
 		"docs":    {},
@@ -60,7 +64,7 @@ func directions() table {
 
 		"internal": {},
 
-		// The file of settings, in the types of whom they are for; only cmd reads it.
+		// The file of settings, in the types of whom they are for; only the program reads it.
 		"internal/config": {"internal", "liveness", "playbook"},
 	}
 }

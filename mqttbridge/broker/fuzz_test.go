@@ -90,7 +90,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte{0x10, 0x80, 0x80, 0x80, 0x80, 1}, 3)
 	f.Fuzz(func(t *testing.T, p []byte, atOnce int) {
 		if atOnce < 1 {
-			t.Skip()
+			t.Skip("bytes come at least one at a time")
 		}
 		got, whole := broker.CheckHeader(p, atOnce), broker.CheckHeader(p, max(len(p), 1))
 		if !errors.Is(got, whole) {

@@ -20,6 +20,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/testmqtt"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
@@ -70,21 +71,8 @@ func TestPaho(t *testing.T) {
 	}
 }
 
-// tool returns the path of a program that need not be there.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("HOLTER_TEST_TOOLS") == "all" {
-			t.Fatalf("%v; test/setup.sh installs it", err)
-		}
-		t.Skip(err)
-	}
-	return path
-}
-
 func TestMosquittoClients(t *testing.T) {
-	pub, sub := tool(t, "mosquitto_pub"), tool(t, "mosquitto_sub")
+	pub, sub := testmqtt.Program(t, "mosquitto_pub"), testmqtt.Program(t, "mosquitto_sub")
 	for _, version := range []string{"mqttv31", "mqttv311", "mqttv5"} {
 		t.Run(version, func(t *testing.T) {
 			s := start(t, quick, broker.Config{})

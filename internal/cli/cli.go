@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/server"
+)
+
+const description = `Holter watches the heartbeats of a fleet of devices and says, for each of them, whether it is alive, and why.
+
+Example: holter serve --listen 127.0.0.1:7700`
+
+// commandLine is what a user may type.
+type commandLine struct {
+	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
+	Monitor monitorCommand `cmd:"" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
+	Client  clientCommands `embed:""`
+	Loadgen loadgenCommand `cmd:"" help:"Play a fleet of devices against a gateway or broker, and check its verdicts."`
+
+	LoadgenWorker loadgenWorkerCommand `cmd:"" hidden:"" help:"Started by holter loadgen."`
+
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// output is where a command writes.
+type output struct{ stdout, stderr io.Writer }
+
+// usageError is a mistake in the command line or the configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(c, append([]kong.Option{
+		kong.Name("holter"),
+		kong.Description(description),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+	}, options...)...)
+}
+
+// serveCommand is holter serve. Like serverFlags it has no defaults of its own
+// and no value types: what is not given must not stand above the file, and
+// package config explains mistakes better. The empty text is not given, except
+// on the command line itself.
+type serveCommand struct {
+	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
+	MQTT   string   `name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
+
+	Server serverFlags `embed:""`
+
+	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
+	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter device-token prints it; read again when it changes. Default: all, or those with the token."`
+	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
+}
+
+// serverFlags are those of all commands that watch devices.
+type serverFlags struct {
+	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
+	TLSCert   string     `name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
+	TLSKey    string     `name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
+	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory for what is stored. Default: ./holter-data."`
+	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Where it is stored instead: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
+	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
+	Open      toggle     `env:"HOLTER_OPEN" help:"Let everybody in without a token, devices and callers of the API, also from other machines."`
+	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
+	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
+
+	AcceptLoss toggle `env:"HOLTER_ACCEPT_LOSS" help:"Begin a new fleet although a note in the data directory tells of one whose database is gone, empty or another one. For one start only."`
+}
+
+// Help is the text below the usage line.
+func (*serveCommand) Help() string {
+	return `An option on the command line stands above its environment variable, that above the file, and that above the default.
+
+Examples:
+
+    # devices on this machine only
+    holter serve
+
+    # devices in the network, with a token and a file
+    HOLTER_TOKEN=secret holter serve --listen 0.0.0.0:7700 --config fleet.yaml
+
+    # several protocols at one port, and only devices that stand in a file
+    holter serve --listen line+jt808+gt06://0.0.0.0:7700 --devices-file devices
+
+An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
+}
+
+// Run resolves the configuration and serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	cfg, err := c.resolve(command)
+	if err != nil {
+		return server.BadConfig(err)
+	}
+	return server.Serve(ctx, cfg, out.stdout, out.stderr)
+}
+
+// resolve joins command line, environment, file and defaults.
+func (c *serveCommand) resolve(command *kong.Context) (config.Config, error) {
+	g := given{typed: typedFlags(command)}
+	for _, address := range c.Listen {
+		g.add("listen", "listen", strings.TrimSpace(address))
+	}
+	g.add("broker.listen", "mqtt", c.MQTT)
+	g.add("token", "token", string(c.Token))
+	g.add("devices_file", "devices-file", c.DevicesFile)
+	g.add("reuse_port", "reuse-port", string(c.ReusePort))
+	return c.Server.resolve(&g, config.Resolve)
+}
+
+// resolve adds the flags to what was given and resolves it all.
+func (c *serverFlags) resolve(g *given, resolve func(string, []config.Setting) (config.Config, error)) (config.Config, error) {
+	if c.Config == "" && g.typed["config"] {
+		return config.Config{}, errors.New("--config: the name of the file is empty")
+	}
+	g.add("http", "http", c.HTTP)
+	g.add("tls.cert", "tls-cert", c.TLSCert)
+	g.add("tls.key", "tls-key", c.TLSKey)
+	g.add("data", "data", c.Data)
+	g.add("database", "database", string(c.Database))
+	g.add("accept_loss", "accept-loss", string(c.AcceptLoss))
+	g.add("open", "open", string(c.Open))
+	g.add("log.level", "log-level", c.LogLevel)
+	g.add("log.format", "log-format", c.LogFormat)
+	g.settings = append(g.settings, config.Setting{Key: "mqtt.password", Value: os.Getenv(passwordEnv), Origin: passwordEnv})
+	return resolve(c.Config, g.settings)
+}
+
+// passwordEnv holds the password for brokers elsewhere. There is no option for
+// it: other users of the machine see command lines.
+const passwordEnv = "HOLTER_MQTT_PASSWORD"
+
+// given collects what was given, with the place where it was.
+type given struct {
+	typed    map[string]bool // flags on the command line itself
+	settings []config.Setting
+}
+
+// add adds the value of a flag, whose variable is called like it.
+func (g *given) add(key, flag, value string) { g.addFrom(key, flag, "HOLTER_", value) }
+
+// addMQTT is add for a flag whose variable begins with HOLTER_MQTT_.
+func (g *given) addMQTT(key, flag, value string) { g.addFrom("mqtt."+key, flag, "HOLTER_MQTT_", value) }
+
+func (g *given) addFrom(key, flag, prefix, value string) {
+	origin := "--" + flag
+	if !g.typed[flag] {
+		if value == "" {
+			return
+		}
+		origin = prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	}
+	g.settings = append(g.settings, config.Setting{Key: key, Value: value, Origin: origin})
+}
+
+// typedFlags returns the flags that stand on the command line itself.
+func typedFlags(command *kong.Context) map[string]bool {
+	typed := map[string]bool{}
+	for _, part := range command.Path {
+		if part.Flag != nil && !part.Resolved {
+			typed[part.Flag.Name] = true
+		}
+	}
+	return typed
+}
+
+// toggle is a boolean flag as it was written: --open, --open=false.
+type toggle string
+
+// IsBool tells kong that the flag needs no value.
+func (toggle) IsBool() bool { return true }
+
+// Decode implements kong.BoolMapperValue.
+func (t *toggle) Decode(ctx *kong.DecodeContext) error {
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		*t = "true"
+		return nil
+	}
+	token, err := ctx.Scan.PopValue("true or false")
+	*t = toggle(token.String())
+	return err
+}
+
+// secretFlag is a text that no message of kong repeats.
+type secretFlag string
+
+// Decode implements kong.MapperValue.
+func (s *secretFlag) Decode(ctx *kong.DecodeContext) error {
+	if !ctx.Scan.Peek().IsValue() {
+		return errors.New("needs a value; one that begins with - is written --token=SECRET")
+	}
+	*s = secretFlag(fmt.Sprint(ctx.Scan.Pop().Value))
+	return nil
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(out output) error {
+	_, err := fmt.Fprintln(out.stdout, server.VersionText())
+	return err
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/server"
+)
+
+// hooks is a server of webhooks.
+type hooks struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	came   []string // ids
+	refuse bool
+}
+
+func newHooks(t *testing.T) *hooks {
+	t.Helper()
+	h := &hooks{}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.came = append(h.came, r.Header.Get("webhook-id"))
+		if h.refuse {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte("not today"))
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// until waits for something that the server of webhooks shows.
+func (h *hooks) until(t *testing.T, what string, ok func(came []string) bool) {
+	t.Helper()
+	end := time.After(time.Minute)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		h.mu.Lock()
+		good := ok(h.came)
+		h.mu.Unlock()
+		if good {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("after a minute it is not so that %s: %v", what, h.came)
+		}
+	}
+}
+
+func (h *hooks) set(refuse bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuse = refuse
+}
+
+// An operator sets everything up from the command line, and events arrive as webhooks, also those of before a crash.
+func TestDelivery(t *testing.T) {
+	h := newHooks(t)
+	t.Setenv(server.PrivateEnv, "127.0.0.1")
+	data := t.TempDir()
+	p := startServe(t, "--data", data)
+	holter := func(want string, args ...string) string {
+		t.Helper()
+		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
+		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") {
+			t.Fatalf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
+		}
+		return string(out)
+	}
+	holter("endpoint ops is set", "endpoints", "set", "ops", "--target", h.URL, "--settings", `{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","timeout_ms":5000}`)
+	if out := holter(`"(hidden)"`, "endpoints", "list", "--json"); strings.Contains(out, "MfKQ9") {
+		t.Errorf("the secret is shown: %s", out)
+	}
+	holter("queue pager is set", "queues", "set", "pager", "--concurrency", "2")
+	holter("queue pager is set", "queues", "set", "pager", "--max-age", "1h")
+	for _, option := range []string{"--concurrency", "--attempts", "--max-jobs", "--backoff", "--max-backoff", "--max-age"} {
+		holter(option+": it cannot be 0", "queues", "set", "pager", option, "0")
+	}
+	holter("route gone is set", "routes", "set", "gone", "--type", "device.offline", "--reason", "bye", "--endpoint", "ops", "--queue", "pager")
+	holter("device.offline for bye", "routes", "list")
+
+	p.do(http.MethodPost, "/v1/beat/a", "")
+	p.do(http.MethodPost, "/v1/beat/a/bye", "")
+	h.until(t, "the goodbye of a came", func(came []string) bool { return len(came) == 1 && came[0] == "a:2" })
+
+	holter("queue pager is paused", "queues", "pause", "pager")
+	p.do(http.MethodPost, "/v1/beat/b", "")
+	p.do(http.MethodPost, "/v1/beat/b/bye", "")
+	holter("job ", "jobs", "add", `{"do":"it"}`, "--endpoint", "ops", "--queue", "pager", "--key", "b")
+	if out := holter("ready", "jobs", "list", "--queue", "pager"); strings.Count(out, "ready") != 2 {
+		t.Errorf("jobs:\n%s", out)
+	}
+	if err := p.stop(syscall.SIGKILL); err == nil {
+		t.Error("it was killed and ended well")
+	}
+	h.set(true)
+	p = startServe(t, "--data", data)
+	out := holter("paused", "queues", "list", "--json")
+	var q httpapi.Queue
+	for line := range strings.Lines(out) {
+		if err := json.Unmarshal([]byte(line), &q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q.Name != "pager" || !q.Paused || q.Jobs != 2 || q.Concurrency != 2 || q.MaxAge != 3_600_000 {
+		t.Errorf("after the restart: %+v", q)
+	}
+	holter("is at work", "queues", "resume", "pager")
+	h.until(t, "both came", func(came []string) bool { return len(came) == 3 })
+	for range 1000 {
+		if out = holter("", "jobs", "dead"); strings.Count(out, "not today") == 2 {
+			break
+		}
+	}
+	if !strings.Contains(out, "b:2") || !strings.Contains(out, "400 Bad Request") {
+		t.Errorf("dead letters:\n%s", out)
+	}
+	h.set(false)
+	holter("say which dead letters", "jobs", "replay")
+	holter("2 are to be delivered", "jobs", "replay", "--endpoint", "ops")
+	h.until(t, "both came again", func(came []string) bool { return len(came) == 5 && came[3] == "b:2" })
+	holter("leads to the endpoint", "endpoints", "delete", "ops")
+	holter("route gone is paused", "routes", "pause", "gone")
+	holter("route gone is deleted", "routes", "delete", "gone")
+	holter("endpoint ops is disabled", "endpoints", "disable", "ops")
+	holter("0 jobs are removed", "jobs", "purge", "--endpoint", "ops")
+	holter("no dead letter has the number 999998, 999999;", "jobs", "replay", "999998", "999999")
+	holter("no dead letter has the number 999999;", "jobs", "discard", "999999")
+	holter("there is no job 999999;", "jobs", "remove", "999999")
+	holter(`there is no endpoint "nope"`, "endpoints", "hasten", "nope")
+	holter("job ", "jobs", "add", "1", "--url", h.URL+"/later", "--in", "1h")
+	holter(h.URL+"/later", "jobs", "list")
+	holter("endpoint ops is deleted", "endpoints", "delete", "ops")
+	holter("there is no queue", "jobs", "add", "1", "--url", h.URL, "--queue", "none")
+	holter("private", "endpoints", "set", "x", "--target", "http://10.0.0.1/", "--settings", `{"private":true}`)
+	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_delivery_outcomes_total{outcome="delivered",queue="pager"} 2`) {
+		t.Errorf("metrics: %s", strconv.FormatBool(strings.Contains(text, "holter_delivery")))
+	}
+}

@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+const (
+	eventsShown = 20           // the latest, unless --limit, --after or --since says otherwise
+	eventPrefix = "io.holter." // of each type
+)
+
+type eventsCommand struct {
+	apiFlags
+
+	Follow bool     `short:"f" help:"Go on with what happens, until an interrupt. It survives a restart of the server."`
+	After  *uint64  `placeholder:"OFFSET" help:"Begin after this offset; 0 for the oldest that is kept."`
+	Since  string   `placeholder:"WHEN" help:"Begin then: a duration such as 10m, or a time such as 2026-01-02T15:04:05Z."`
+	Device []string `placeholder:"ID" sep:"none" help:"Only events of this device; may be repeated."`
+	Type   []string `placeholder:"TYPE" help:"Only events of this type, such as device.offline; may be repeated."`
+	Group  []string `placeholder:"NAME" sep:"none" help:"Only events of this group and of its devices; may be repeated."`
+	Source []string `placeholder:"NAME" sep:"none" help:"Only events of this source and of devices heard there; may be repeated."`
+	Limit  *int     `placeholder:"N" help:"List at most so many. Default: the latest 20; with --after or --since, all."`
+	JSON   bool     `name:"json" help:"One JSON object a line, as the API gives it."`
+}
+
+// Help is the text below the usage line.
+func (*eventsCommand) Help() string {
+	return `Without --after and --since it lists the latest events, oldest first. With --follow it goes on after them; --limit 0 --follow shows only what is new.
+
+Examples:
+
+    # what happened to a device
+    holter events --device site-7/pump-3 --limit 50
+
+    # verdicts as they happen, for a program
+    holter events --follow --type device.offline --type device.online --json
+
+Each event has a number in its device, seq: apply it if it is greater than the last.`
+}
+
+// Run lists or follows events.
+func (c *eventsCommand) Run(ctx context.Context, out output) error {
+	since, err := c.check()
+	if err != nil {
+		return usageError{err}
+	}
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	list := newEventList(out.stdout, terminal.ScreenOf(out.stdout), c.JSON)
+	reader := &eventReader{api: api, filter: c.filter(), stderr: out.stderr}
+	last, err := c.list(ctx, reader, list, since)
+	if err == nil {
+		err = list.flush()
+	}
+	switch {
+	case err != nil:
+		return err
+	case !c.Follow && list.n == 0 && !c.JSON:
+		_, err := fmt.Fprintln(out.stdout, "no events")
+		return err
+	case !c.Follow:
+		return nil
+	}
+	return newFollower(api, reader.filter, list, out.stderr).run(ctx, last)
+}
+
+// check rejects what makes no sense, and reads --since.
+func (c *eventsCommand) check() (since moment, err error) {
+	reject := func(text string) { err = errors.Join(err, errors.New(text)) }
+	for name, values := range map[string][]string{"device": c.Device, "type": c.Type, "group": c.Group, "source": c.Source} {
+		if slices.Contains(values, "") {
+			reject(fmt.Sprintf("--%s: it is empty; leave it out for all", name))
+		}
+	}
+	if c.Limit != nil && *c.Limit < 0 {
+		reject(fmt.Sprintf("--limit: %d is negative", *c.Limit))
+	}
+	if c.Limit != nil && *c.Limit == 0 && !c.Follow {
+		reject("--limit: 0 lists nothing; it is for --follow")
+	}
+	if c.After != nil && c.Since != "" {
+		reject("give --after or --since, not both")
+	}
+	if c.Follow && c.Limit != nil && (c.After != nil || c.Since != "") {
+		reject("--limit with --follow says how many of the latest come first; with --after or --since leave it out")
+	}
+	if c.Since != "" {
+		var mistake error
+		since, mistake = parseMoment(c.Since)
+		err = errors.Join(err, mistake)
+	}
+	return since, err
+}
+
+func (c *eventsCommand) filter() eventFilter {
+	f := eventFilter{devices: c.Device, groups: c.Group, sources: c.Source}
+	for _, t := range c.Type {
+		f.types = append(f.types, strings.TrimPrefix(t, eventPrefix))
+	}
+	return f
+}
+
+// list lists what is there, and returns the offset to go on after.
+func (c *eventsCommand) list(ctx context.Context, r *eventReader, list *eventList, since moment) (uint64, error) {
+	b, err := r.bounds(ctx)
+	if err != nil {
+		return 0, err
+	}
+	limit := noLimit
+	if c.Limit != nil {
+		limit = *c.Limit
+	}
+	switch {
+	case c.After != nil:
+		return b.latest, r.forward(ctx, *c.After, b.latest, limit, list.add)
+	case c.Since != "":
+		begin := since.at(b.now)
+		after, err := r.search(ctx, b, begin)
+		if err != nil {
+			return 0, err
+		}
+		return b.latest, r.forward(ctx, after, b.latest, limit, func(e *event) (bool, error) {
+			if e.Time.Before(begin) {
+				return false, nil
+			}
+			return list.add(e)
+		})
+	case limit == noLimit:
+		limit = eventsShown
+	}
+	return b.latest, r.last(ctx, b, limit, list.add)
+}
+
+// moment is a time, or how long ago something is.
+type moment struct {
+	time time.Time
+	ago  time.Duration
+}
+
+// at returns the moment as a time.
+func (m moment) at(now time.Time) time.Time {
+	if m.time.IsZero() {
+		return now.Add(-m.ago)
+	}
+	return m.time
+}
+
+func parseMoment(text string) (moment, error) {
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return moment{ago: d}, nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return moment{time: t}, nil
+		}
+	}
+	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 36h, nor a time such as 2026-01-02T15:04:05Z", text)
+}
+
+// event is an event as the API gave it, and what is known of it.
+type event struct {
+	httpapi.Event
+
+	raw json.RawMessage
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (e *event) UnmarshalJSON(raw []byte) error {
+	e.raw = append(e.raw[:0], raw...)
+	if err := json.Unmarshal(raw, &e.Event); err != nil {
+		return err
+	}
+	if e.Type == "" || e.Data.Offset == 0 {
+		return fmt.Errorf("%w: it is no event", apiclient.ErrStranger)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+const (
+	streamSilence = 45 * time.Second       // after which a stream counts as broken; a comment comes every 15 s
+	firstPause    = 500 * time.Millisecond // before coming back
+	longestPause  = 15 * time.Second
+)
+
+// follower follows the stream of events, and comes back when it ends.
+type follower struct {
+	api    *apiclient.Client
+	filter eventFilter
+	list   *eventList
+	stderr io.Writer
+	pause  func(ctx context.Context, d time.Duration) error // waits
+	// silence is after how long without a line a stream counts as broken
+	silence time.Duration
+
+	last  uint64        // offset of the latest event that was handed on
+	retry time.Duration // the least pause that the server asks for
+	said  string        // the latest reason for coming back; empty while connected
+	tries int           // since it was connected
+}
+
+func newFollower(api *apiclient.Client, filter eventFilter, list *eventList, stderr io.Writer) *follower {
+	return &follower{api: api, filter: filter, list: list, stderr: stderr, pause: pause, silence: streamSilence}
+}
+
+// pause waits, and returns the context's error if it ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run hands on the events after an offset until ctx is done, whose error it returns, or coming back has no sense.
+func (f *follower) run(ctx context.Context, last uint64) error {
+	f.last = last
+	for {
+		err := f.stream(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if final, ok := errors.AsType[finalError](err); ok {
+			return final.error
+		}
+		if !apiclient.Retryable(err) {
+			return err
+		}
+		d := f.delay(err)
+		if said, _, _ := strings.Cut(err.Error(), "\n"); said != f.said { // what to do stands on the lines below
+			f.say("%s; trying again in %v, and until an interrupt", said, d.Round(100*time.Millisecond))
+			f.said = said
+		}
+		if err := f.pause(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// delay returns how long to wait before the next try: twice as long each time, half of it by chance, so that not all who lost the
+// server come back at once.
+func (f *follower) delay(err error) time.Duration {
+	d := max(firstPause, f.retry)
+	for range f.tries {
+		d = min(2*d, longestPause)
+	}
+	f.tries++
+	d = d/2 + rand.N(d/2+1)
+	if r, ok := errors.AsType[*apiclient.Error](err); ok {
+		d = max(d, r.After)
+	}
+	return d
+}
+
+func (f *follower) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(f.stderr, "holter: "+format+"\n", args...)
+}
+
+// finalError is an error after which nobody comes back.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// stream reads one stream to its end, which is always an error.
+func (f *follower) stream(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := time.AfterFunc(f.api.Timeout, cancel)
+	defer watch.Stop()
+	path := "/v1/events/stream"
+	if q := f.filter.query(url.Values{}); len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	request, err := f.api.Request(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return finalError{err}
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Last-Event-ID", strconv.FormatUint(f.last, 10))
+	answer, err := f.api.Do(request)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = context.DeadlineExceeded // of watch: run looks after the user's interrupt
+		}
+		return f.api.Unreachable(err)
+	}
+	defer answer.Body.Close()
+	if kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); answer.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10)) // what there is of it
+		if answer.StatusCode >= 300 {
+			return f.api.Refused(request, answer, text)
+		}
+		return f.api.Stranger(answer, text)
+	}
+	if f.said != "" {
+		f.say("connected again; going on after offset %d", f.last)
+	}
+	f.said = ""
+	return f.read(&messageReader{in: bufio.NewReader(answer.Body), alive: func() { watch.Reset(f.silence) }})
+}
+
+// read hands on the messages of a stream. The stream counts as working with the first of them.
+func (f *follower) read(messages *messageReader) error {
+	for {
+		m, err := messages.next()
+		if err != nil {
+			return f.broken(messages, err)
+		}
+		f.tries = 0
+		if m.retry > 0 {
+			f.retry = min(m.retry, longestPause)
+		}
+		if err := f.take(&m); err != nil {
+			return finalError{err}
+		}
+		if messages.in.Buffered() == 0 {
+			if err := f.list.flush(); err != nil {
+				return finalError{err}
+			}
+		}
+	}
+}
+
+// broken is the error of a stream that ended.
+func (f *follower) broken(messages *messageReader, err error) error {
+	if flushed := f.list.flush(); flushed != nil {
+		return finalError{flushed}
+	}
+	switch {
+	case errors.Is(err, apiclient.ErrStranger):
+		return finalError{fmt.Errorf("%s: %w", f.api.Base, err)}
+	case errors.Is(err, context.Canceled):
+		err = fmt.Errorf("nothing came for %v", f.silence)
+	case messages.comment != "":
+		err = errors.New(terminal.Printable(messages.comment))
+	case errors.Is(err, io.EOF):
+		err = errors.New("the connection was closed")
+	}
+	return fmt.Errorf("the stream of events from %s ended: %w", f.api.Base, err)
+}
+
+// take hands on one message.
+func (f *follower) take(m *message) error {
+	switch {
+	case m.event == "missed" && m.hasID:
+		if m.id < f.last {
+			f.say("the server's events end before offset %d: it began anew, or has another database; going on with offset %d", f.last, m.id+1)
+		} else {
+			f.say("missed the events from offset %d to %d: they are no longer kept; going on with offset %d", f.last+1, m.id, m.id+1)
+		}
+		f.last = m.id
+		return nil
+	case m.data == nil:
+		if m.hasID {
+			f.last = max(f.last, m.id) // nothing up to there passes the filter
+		}
+		return nil
+	case m.hasID && m.id <= f.last:
+		return nil
+	}
+	var e event
+	if err := json.Unmarshal(m.data, &e); err != nil {
+		return fmt.Errorf("%s: %w: a message of the stream is no event", f.api.Base, apiclient.ErrStranger)
+	}
+	if _, err := f.list.add(&e); err != nil {
+		return err
+	}
+	f.last = e.Data.Offset
+	return nil
+}

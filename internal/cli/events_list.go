@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+const (
+	eventTime  = "2006-01-02 15:04:05" // in a table; JSON has all of it
+	gridBuffer = 1000                  // rows that are aligned together
+)
+
+// eventList writes events, as a table or as JSON.
+type eventList struct {
+	out  io.Writer
+	json bool
+	grid *terminal.Grid
+	n    int // events so far
+}
+
+func newEventList(out io.Writer, s terminal.Screen, json bool) *eventList {
+	return &eventList{out: out, json: json, grid: terminal.NewGrid(s,
+		terminal.Column{Name: "OFFSET", Right: true},
+		terminal.Column{Name: "TIME (UTC)"},
+		terminal.Column{Name: "EVENT"},
+		terminal.Column{Name: "SUBJECT", Least: 16, Inner: true},
+		terminal.Column{Name: "WHAT", Least: 20},
+	)}
+}
+
+// add takes an event.
+func (l *eventList) add(e *event) (bool, error) {
+	l.n++
+	if l.json {
+		return true, terminal.WriteJSON(l.out, e.raw)
+	}
+	kind := strings.TrimPrefix(e.Type, eventPrefix)
+	l.grid.Add(
+		terminal.Cell{Text: strconv.FormatUint(e.Data.Offset, 10)}, terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint}, terminal.Cell{Text: kind, Paint: eventPaint(kind)},
+		terminal.Cell{Text: e.Subject}, terminal.Cell{Text: eventText(kind, &e.Data)},
+	)
+	if l.grid.Buffered() >= gridBuffer {
+		return true, l.flush()
+	}
+	return true, nil
+}
+
+// flush writes what was added since the last time.
+func (l *eventList) flush() error { return l.grid.Flush(l.out) }
+
+func eventPaint(kind string) terminal.Paint {
+	switch kind {
+	case "device.online", "source.heard", "group.outage.ended", "device.flapping.stopped":
+		return terminal.Green
+	case "device.late", "device.failed", "device.flapping.started":
+		return terminal.Yellow
+	case "device.offline", "source.deaf", "group.outage.started":
+		return terminal.Red
+	case "device.sleeping":
+		return terminal.Blue
+	}
+	return ""
+}
+
+// eventText says in a few words what an event tells beyond its type.
+func eventText(kind string, d *httpapi.EventData) string {
+	var all []string
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	switch kind {
+	case "device.offline":
+		if d.Reason == "silence" && d.Silence != nil && d.Timeout != nil {
+			say("silent %v of %v (%s)", terminal.Rounded(*d.Silence), terminal.Rounded(*d.Timeout), d.Policy)
+		} else {
+			say("%s", d.Reason)
+		}
+	case "device.late":
+		if d.Silence != nil && d.Timeout != nil && never(*d.Timeout) {
+			say("silent %v", terminal.Rounded(*d.Silence))
+		} else if d.Silence != nil && d.Timeout != nil {
+			say("silent %v of %v (%s)", terminal.Rounded(*d.Silence), terminal.Rounded(*d.Timeout), d.Policy)
+		}
+	case "device.failed":
+		say("%s", d.Message)
+	case "source.deaf", "source.heard":
+		if d.Deaf != nil && *d.Deaf > 0 {
+			say("deaf for %v", terminal.Rounded(*d.Deaf))
+		}
+	case "group.outage.started", "group.outage.ended":
+		if d.Members != nil && d.Silent != nil {
+			say("%s of %s silent", terminal.Grouped(*d.Silent), terminal.Grouped(*d.Members))
+		}
+	}
+	if d.Outage {
+		say("in an outage of %s", d.Group)
+	}
+	if d.Maintenance && !strings.HasPrefix(kind, "device.maintenance.") {
+		say("in maintenance")
+	}
+	if d.Flapping && !strings.HasPrefix(kind, "device.flapping.") {
+		say("flapping")
+	}
+	if d.Source != "" && strings.HasPrefix(kind, "device.") {
+		say("at %s", d.Source)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// row is a line of an explanation: a label, an amount with its sign, and what it is.
+type row struct{ label, sign, amount, text string }
+
+// surroundings are what bears on a device's state beside it.
+type surroundings struct {
+	source  *httpapi.Source // where it was heard last; nil if it is not known
+	started time.Time       // when the server did; zero if it is not known
+}
+
+// restart says whether the server was started within a time in which a source was deaf.
+func (s surroundings) restart(deaf httpapi.Deaf) bool {
+	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
+}
+
+// deafNow says whether the source hears nothing now.
+func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
+
+// gone says whether the source is configured no more.
+func (s surroundings) gone() bool { return s.source != nil && s.source.Absent }
+
+// waiting says whether the source is configured no more, and is waited for.
+func (s surroundings) waiting() bool { return s.gone() && !s.source.Retired }
+
+// never says whether a timeout in milliseconds is none.
+func never(ms float64) bool { return ms == 0 || ms >= terminal.Milliseconds(liveness.Never) }
+
+// explanation says why a device is in its state.
+func explanation(d *httpapi.Device, around surroundings) string {
+	lines := []row{
+		{label: "state", text: state(d)},
+		{label: "because", text: because(d, around)},
+		{label: "since", text: instant(d, d.Since)},
+	}
+	if d.Listening != nil {
+		lines = append(lines, row{label: "last heartbeat", text: instant(d, d.LastSeen) + ", source " + terminal.Printable(d.Source)})
+		lines = append(lines, silence(d, around)...)
+	}
+	if around.source != nil && around.source.Note != "" {
+		lines = append(lines, row{label: "source", text: terminal.Printable(around.source.Note)})
+	}
+	lines = append(lines, standstill(around)...)
+	lines = append(lines, outlook(d, around)...)
+	lines = append(lines, rules(d)...)
+	lines = append(lines, row{label: "session", text: session(d)})
+	if d.Flapping {
+		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})
+	}
+	if d.Maintenance {
+		lines = append(lines, row{label: "maintenance", text: "somebody works on it: it is judged, but nobody is to be alarmed"})
+	}
+	return terminal.Printable(d.ID) + "\n\n" + table(lines)
+}
+
+// state says what the device's state is, or is going to be.
+func state(d *httpapi.Device) string {
+	if d.Decided == "" {
+		return d.State
+	}
+	return d.State + ": " + d.Decided + " is decided, and not stored yet, so nobody was told"
+}
+
+// because puts the state's reason into words.
+func because(d *httpapi.Device, around surroundings) string {
+	switch {
+	case d.State == "pending" && d.Decided != "":
+		decided := *d
+		decided.State = d.Decided
+		return because(&decided, around)
+	case d.State == "never_seen":
+		return "it is configured, and was never heard"
+	case d.State == "offline" && d.Reason == "silence":
+		return "nothing was heard of it for " + terminal.Length(d.Timeout) + " for which its source was listening"
+	case d.State == "offline" && d.Reason == "bye":
+		return "it said goodbye"
+	case d.State == "offline" && d.Reason == "closed":
+		return "its connection ended, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "will":
+		return "a broker published its last will, or said that its connection ended, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "protocol":
+		return "it broke its protocol and was cut off, and was not back within " + terminal.Length(d.Policy.CloseGrace)
+	case d.State == "offline" && d.Reason == "admin":
+		return "an operator ended its session, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+	case d.State == "sleeping":
+		return "it said that it would be silent until " + instant(d, d.SleepUntil)
+	case d.Closing == "admin":
+		return "an operator ended its session, and it has " + terminal.Length(d.Policy.CloseGrace) + " to come back"
+	case d.Closing != "":
+		return "its connection ended (" + d.Closing + "), and it has " + terminal.Length(d.Policy.CloseGrace) + " to come back"
+	case d.State == "unknown" && around.gone():
+		return "its source is configured no more, so nothing can be heard of it there"
+	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
+		return "holter was restarted since the last heartbeat, and it was not heard again yet"
+	case d.State == "unknown" && around.deafNow():
+		return "its source is deaf, so nothing could be heard of it"
+	case d.State == "unknown":
+		return "its source was deaf since the last heartbeat, and it was not heard again yet"
+	case d.State == "suspect":
+		return fmt.Sprintf("it was asked %s since %s, the last time at %s, and has not answered", times(d.Asked), terminal.Stamp(d.LastSeen), instant(d, d.AskedAt))
+	case d.State == "late":
+		if never(d.Timeout) {
+			return "nothing was heard of it for " + terminal.Length(d.Policy.LateAfter)
+		}
+		return "nothing was heard of it for " + terminal.Length(d.Policy.LateAfter) + ", and not yet for " + terminal.Length(d.Timeout)
+	case d.State == "online" && never(d.Timeout):
+		return "nobody said that it is gone, and its silence means nothing"
+	case d.State == "online":
+		return "it was heard in time"
+	}
+	return d.Reason
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
+// adds up to the millisecond.
+func silence(d *httpapi.Device, around surroundings) []row {
+	var lines []row
+	if !d.LastSeen.IsZero() {
+		lines = parts(d, around)
+	}
+	lines = append(lines, row{sign: "=", amount: terminal.Length(d.Silence), text: "heard silence"})
+	if never(d.Timeout) {
+		return lines
+	}
+	left := row{amount: terminal.Length(d.Timeout), text: "timeout, passed by " + terminal.Length(d.Silence-d.Timeout)}
+	if d.Silence < d.Timeout {
+		left.text = "timeout, " + terminal.Length(d.Timeout-d.Silence) + " to go"
+	}
+	return append(lines, left)
+}
+
+// parts are what the heard silence is made of.
+func parts(d *httpapi.Device, around surroundings) []row {
+	wall := terminal.Milliseconds(d.AsOf.Sub(d.LastSeen))
+	unread := math.Round(wall) - math.Round(d.Silence)
+	lines := []row{{label: "silence", amount: terminal.Length(wall), text: "since the last heartbeat"}}
+	for _, deaf := range d.Listening.Deaf {
+		unread -= math.Round(deaf.Length)
+		text := "source deaf from " + terminal.Stamp(deaf.From) + " to " + terminal.Stamp(deaf.To)
+		if around.restart(deaf) {
+			text += ", when holter was restarted"
+		}
+		lines = append(lines, row{sign: "-", amount: terminal.Length(deaf.Length), text: text})
+	}
+	if around.waiting() {
+		return append(lines, row{sign: "-", amount: terminal.Length(unread), text: "nothing listens for the source any more"})
+	}
+	if around.deafNow() {
+		still := max(min(math.Round(terminal.Milliseconds(d.AsOf.Sub(*around.source.DeafSince))), unread), 0)
+		unread -= still
+		lines = append(lines, row{sign: "-", amount: terminal.Length(still), text: "source deaf since " + terminal.Stamp(*around.source.DeafSince) + ", and it still is"})
+	}
+	return append(lines, row{sign: "-", amount: terminal.Length(unread), text: "not processed yet"})
+}
+
+// standstill says why a device is not judged at all for now, or by which clock.
+func standstill(around surroundings) []row {
+	switch {
+	case around.source == nil:
+		return nil
+	case around.waiting():
+		return []row{
+			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + terminal.Length(around.source.Missed) + " without it"},
+			{text: fmt.Sprintf("after source.retire_after of that, or at once with \"holter sources retire %s\",", terminal.Printable(around.source.Name))},
+			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"},
+		}
+	case around.gone():
+		return []row{{label: "clock", text: "follows those of the other sources: the source is configured no more"}}
+	case around.deafNow():
+		return []row{{label: "clock", text: "stands still: the source is deaf, so nobody behind it is judged"}}
+	case around.source.Held:
+		return []row{{label: "clock", text: "stands still: events cannot be kept, so nobody is judged; \"holter doctor\" looks for the reason"}}
+	}
+	return nil
+}
+
+// outlook says when the device goes offline.
+func outlook(d *httpapi.Device, around surroundings) []row {
+	var lines []row
+	if !d.Deadline.IsZero() && !around.waiting() {
+		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
+	}
+	l := d.Listening
+	if l == nil || l.NotBefore == 0 {
+		return lines
+	}
+	left := "for another " + terminal.Length(l.NotBefore-l.Now) + " of listening"
+	switch over := l.NotBefore <= l.Now; {
+	case l.Excused && over:
+		return append(lines, row{label: "window", text: "passed: its timeout after a maintenance window that excused its silence"})
+	case l.Excused:
+		return append(lines, row{label: "window", text: "not judged " + left + ", because a maintenance window excuses its silence"})
+	case over:
+		lines = append(lines, row{label: "grace", text: "passed: the source listened long enough after it was deaf"})
+	default:
+		lines = append(lines, row{label: "grace", text: "not judged " + left + ", because the source was deaf"})
+	}
+	return append(lines, graces(l.Grace)...)
+}
+
+// graces says how much of what gaps may put a verdict off is used.
+func graces(g *httpapi.Grace) []row {
+	if g == nil {
+		return nil
+	}
+	return []row{
+		{amount: terminal.Length(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
+		{amount: terminal.Length(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
+		{amount: terminal.Length(g.Used), text: "of that used, " + terminal.Length(g.Left) + " left"},
+	}
+}
+
+// rules shows the policy.
+func rules(d *httpapi.Device) []row {
+	p := d.Policy
+	late, timeout := terminal.Length(p.LateAfter), terminal.Length(p.Timeout)
+	if never(p.Timeout) {
+		timeout = "never"
+	}
+	if p.LateAfter == 0 || p.LateAfter >= p.Timeout && !never(p.Timeout) {
+		late = "off"
+	}
+	from := "timeout from " + terminal.Printable(p.From)
+	if p.Own {
+		from += "; it has a policy of its own, set with \"holter device policy\""
+	}
+	lines := []row{
+		{label: "policy", text: from},
+		{amount: terminal.Length(p.Interval), text: "interval"},
+		{amount: timeout, text: "timeout"},
+		{amount: late, text: "late after"},
+		{amount: terminal.Length(p.CloseGrace), text: "close grace"},
+		{amount: terminal.Length(p.SleepLimit), text: "sleep limit"},
+	}
+	if p.Probes > 0 {
+		lines = append(lines, row{amount: fmt.Sprintf("%d × %s", p.Probes, terminal.Length(p.ProbeWait)), text: "probes"})
+	}
+	if d.Group != "" {
+		lines = append(lines, row{label: "group", text: terminal.Printable(d.Group)})
+	}
+	return lines
+}
+
+func session(d *httpapi.Device) string {
+	connection := "not connected"
+	if d.Connected {
+		connection = "connected"
+	}
+	return fmt.Sprintf("%s, epoch %d, event %d", connection, d.Epoch, d.Seq)
+}
+
+// table aligns lines: amounts to the right.
+func table(lines []row) string {
+	width := 0
+	for _, l := range lines {
+		width = max(width, len(l.amount))
+	}
+	var out strings.Builder
+	for _, l := range lines {
+		if l.amount == "" {
+			fmt.Fprintf(&out, "  %-14s  %s\n", l.label, l.text)
+			continue
+		}
+		fmt.Fprintf(&out, "  %-14s  %1s %*s  %s\n", l.label, l.sign, width, l.amount, l.text)
+	}
+	return out.String()
+}
+
+// instant says when something is, and how far from now by the server's clock.
+func instant(d *httpapi.Device, t time.Time) string {
+	if t.IsZero() {
+		return "at a time that is not known"
+	}
+	if away := t.Sub(d.AsOf); away > 0 {
+		return terminal.Stamp(t) + " (in " + terminal.Length(terminal.Milliseconds(away)) + ")"
+	}
+	return terminal.Stamp(t) + " (" + terminal.Length(terminal.Milliseconds(d.AsOf.Sub(t))) + " ago)"
+}

@@ -1,0 +1,106 @@
+// Package cli is the command line of holter: the commands, their options and what they print. Most
+// commands are clients of the API of a running server.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/loadgen"
+)
+
+// Exit codes beside 0.
+const (
+	exitFailed      = 1   // the command failed
+	exitUsage       = 2   // the command line or the configuration is wrong
+	exitInterrupted = 130 // a signal ended it, as shells count SIGINT
+)
+
+// Main executes one command line and returns the exit code. The first SIGINT or SIGTERM cancels the
+// command; a second one calls exit.
+func Main(args []string, stdout, stderr io.Writer, exit func(code int)) int {
+	ctx, stop := withSignals(context.Background(), exit)
+	defer stop()
+	return run(ctx, args, stdout, stderr)
+}
+
+// withSignals returns a context that the first SIGINT or SIGTERM cancels. A
+// second one calls exit. stop ends both, and returns when the goroutine has.
+func withSignals(parent context.Context, exit func(code int)) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2) // one to stop, one to exit
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, act := range []func(){cancel, func() { exit(exitInterrupted) }} {
+			select {
+			case <-signals:
+				act()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(quit)
+		<-done
+		cancel()
+	}
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	ended := false // by --help or --version
+	parser, err := newParser(&commandLine{},
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { ended = true }),
+		kong.Bind(output{stdout, stderr}),
+		kong.Bind(tokenOpener(openTokens)),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
+		return exitFailed
+	}
+	command, err := parser.Parse(args)
+	if ended {
+		return 0
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "holter: %v\nRun \"holter --help\" for the commands and their options.\n", err)
+		return exitUsage
+	}
+	return conclude(ctx, command.Run(), stderr)
+}
+
+// conclude prints the error of a command and returns the exit code.
+func conclude(ctx context.Context, err error, stderr io.Writer) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
+	}
+	_, _ = fmt.Fprintf(stderr, "holter: %v\n", err)
+	if _, ok := errors.AsType[usageError](err); ok || errors.Is(err, apiclient.ErrEmptyName) || errors.Is(err, apiclient.ErrBadURL) {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[server.ConfigError](err); ok {
+		return exitUsage
+	}
+	if e, ok := errors.AsType[*loadgen.Error](err); ok {
+		return e.Status
+	}
+	return exitFailed
+}

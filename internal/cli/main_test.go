@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRun(t *testing.T) {
+	const hint = "\nRun \"holter --help\" for the commands and their options.\n"
+	tests := []struct {
+		name   string
+		args   []string
+		code   int
+		stderr string
+	}{
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "sources", ...` + hint},
+		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
+		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
+		{
+			"token is not repeated",
+			[]string{"serve", "--token", "-hunter2"},
+			exitUsage,
+			"holter: --token: needs a value; one that begins with - is written --token=SECRET" + hint,
+		},
+		{
+			"configuration",
+			[]string{"serve", "--http=80", "--log-format=xml"},
+			exitUsage,
+			"holter: cannot start, the configuration has mistakes:\n" +
+				"--http: \"80\" is a port without a host; write 127.0.0.1:80\n" +
+				"--log-format: \"xml\" is not a log format; allowed are: auto, text, json\n",
+		},
+		{"no device", []string{"explain"}, exitUsage, `holter: expected "<device>"` + hint},
+		{"empty device", []string{"explain", ""}, exitUsage, "holter: the device id is empty\n"},
+		{
+			"no URL",
+			[]string{"explain", "a", "--api", "localhost:8080"},
+			exitUsage,
+			"holter: --api: \"localhost:8080\" is not a URL; write http://HOST:PORT\n",
+		},
+		{"version", []string{"version"}, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			if code := run(t.Context(), tt.args, &stdout, &stderr); code != tt.code {
+				t.Errorf("run(%q) = %d, want %d", tt.args, code, tt.code)
+			}
+			if stderr.String() != tt.stderr {
+				t.Errorf("run(%q) wrote\n%swant\n%s", tt.args, stderr.String(), tt.stderr)
+			}
+			if ok := strings.HasPrefix(stdout.String(), "holter "); ok != (tt.code == 0) {
+				t.Errorf("run(%q) printed %q", tt.args, stdout.String())
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	tests := []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "version"}},
+		{[]string{"serve", "-h"}, []string{
+			"Usage: holter serve", "Examples:", "--config fleet.yaml",
+			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--devices-file", "--reuse-port", "--log-level", "--log-format",
+			"$HOLTER_LISTEN", "$HOLTER_MQTT", "$HOLTER_HTTP", "$HOLTER_DATA", "$HOLTER_CONFIG", "$HOLTER_OPEN", "$HOLTER_TOKEN",
+			"$HOLTER_DEVICES_FILE", "jt808", "$HOLTER_REUSE_PORT", "$HOLTER_LOG_LEVEL", "$HOLTER_LOG_FORMAT",
+			"127.0.0.1:7700", "127.0.0.1:1883", "127.0.0.1:8080", "./holter-data",
+		}},
+		{[]string{"monitor", "--help"}, []string{
+			"Usage: holter monitor", "Examples:", "--broker", "$HOLTER_MQTT_BROKER", "--preset", "$HOLTER_MQTT_PRESET", "--username", "$HOLTER_MQTT_USERNAME",
+			"--password-file", "$HOLTER_MQTT_PASSWORD_FILE", "in HOLTER_MQTT_PASSWORD", "--ca", "$HOLTER_MQTT_CA", "--cert", "$HOLTER_MQTT_CERT",
+			"--key", "$HOLTER_MQTT_KEY", "--share", "$HOLTER_MQTT_SHARE", "--report", "--home-assistant", "--dry-run", "--list-presets", "--show-preset",
+			"--http", "--data", "--config", "Presets: ", "tasmota",
+		}},
+		{[]string{"loadgen", "--help"}, []string{
+			"Usage: holter loadgen", "Examples:", "--target", "--connections", "--scenario", "--interval", "--duration", "--protocol", "--ramp", "--source",
+			"--verify", "$HOLTER_API_TOKEN", "--report", "--json", "--max-false-offline", "--max-missed-offline", "--max-latency-p99", "--max-deaf", "--clock-skew",
+			"--timeout", "--grace", "--token", "$HOLTER_TOKEN", "--user", "--seed", "--id-format", "--group-size", "--workers",
+			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
+		}},
+		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
+		{[]string{"device-token", "--help"}, []string{"Usage: holter device-token <id>", "Examples:", "--hmac", "--json"}},
+		{[]string{"send", "--help"}, []string{"Usage: holter send <device> <message>", "Examples:", "--hex", "--base64", "--timeout", "$HOLTER_API"}},
+		{[]string{"explain", "--help"}, []string{"Usage: holter explain <device>", "Example:", "--api", "$HOLTER_API"}},
+	}
+	t.Setenv("HOLTER_TOKEN", "hunter2")
+	t.Setenv("HOLTER_MQTT_PASSWORD", "hunter2")
+	for _, tt := range tests {
+		t.Run(tt.args[0], func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			if code := run(t.Context(), tt.args, &stdout, &stderr); code != 0 || stderr.String() != "" {
+				t.Errorf("run(%q) = %d and wrote %q, want 0", tt.args, code, stderr.String())
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(stdout.String(), want) {
+					t.Errorf("%q is missing from\n%s", want, stdout.String())
+				}
+			}
+			if strings.Contains(stdout.String(), "hunter2") {
+				t.Errorf("the token is shown:\n%s", stdout.String())
+			}
+		})
+	}
+}
+
+func TestConclude(t *testing.T) {
+	tests := []struct {
+		name   string
+		signal bool
+		err    error
+		code   int
+		stderr string
+	}{
+		{"success", false, nil, 0, ""},
+		{"stopped in order", true, nil, 0, ""},
+		{"failure", false, errors.New("no disk"), exitFailed, "holter: no disk\n"},
+		{"failure while stopping", true, errors.New("no disk"), exitFailed, "holter: no disk\n"},
+		{"usage", false, fmt.Errorf("a: %w", usageError{errors.New("b")}), exitUsage, "holter: a: b\n"},
+		{"interrupted", true, fmt.Errorf("ask: %w", context.Canceled), exitInterrupted, ""},
+		{"canceled by itself", false, context.Canceled, exitFailed, "holter: context canceled\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.signal {
+				cancel()
+			}
+			var stderr strings.Builder
+			if code := conclude(ctx, tt.err, &stderr); code != tt.code || stderr.String() != tt.stderr {
+				t.Errorf("conclude(%v) = %d and wrote %q, want %d and %q", tt.err, code, stderr.String(), tt.code, tt.stderr)
+			}
+		})
+	}
+}
+
+func TestSignals(t *testing.T) {
+	exited := make(chan int, 1)
+	ctx, stop := withSignals(t.Context(), func(code int) { exited <- code })
+	defer stop()
+	send := func(s syscall.Signal) {
+		t.Helper()
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := self.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(syscall.SIGTERM)
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the first signal does not cancel the context")
+	}
+	select {
+	case code := <-exited:
+		t.Fatalf("the first signal exits with %d", code)
+	default:
+	}
+	send(syscall.SIGINT)
+	select {
+	case code := <-exited:
+		if code != exitInterrupted {
+			t.Errorf("the second signal exits with %d, want %d", code, exitInterrupted)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the second signal does not exit")
+	}
+}
+
+func TestSignalsStop(t *testing.T) {
+	ctx, stop := withSignals(t.Context(), func(int) { t.Error("exit without a signal") })
+	if err := ctx.Err(); err != nil {
+		t.Errorf("canceled without a signal: %v", err)
+	}
+	stop()
+	if ctx.Err() == nil {
+		t.Error("stop leaves the context open")
+	}
+}

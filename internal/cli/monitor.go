@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/mqttbridge/presets"
+)
+
+// monitorCommand is holter monitor. See serveCommand for why it has no defaults.
+type monitorCommand struct {
+	Broker        []string `env:"HOLTER_MQTT_BROKER" placeholder:"URL" help:"MQTT broker to watch, as [SCHEME://]HOST[:PORT] with mqtt, mqtts, ws or wss; may be repeated."`
+	Preset        []string `env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
+	Username      string   `env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
+	PasswordFile  string   `env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
+	CA            string   `name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
+	Cert          string   `env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
+	Key           string   `env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
+	Share         string   `env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
+	Report        toggle   `env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
+	HomeAssistant toggle   `env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
+
+	DryRun      bool   `help:"Show for each message what it would mean and why, and store nothing."`
+	ListPresets bool   `help:"Print the names of the presets."`
+	ShowPreset  string `placeholder:"NAME" help:"Print the rules of a preset as YAML, to be copied into a file and changed."`
+
+	Server serverFlags `embed:""`
+}
+
+// Help is the text below the usage line.
+func (*monitorCommand) Help() string {
+	return `It connects to brokers that there are already, and judges the devices behind them. While a broker cannot be reached, nobody behind it is judged.
+
+Examples:
+
+    # all Tasmota and Zigbee2MQTT devices of a broker
+    holter monitor --broker mqtt://broker.example --preset tasmota --preset zigbee2mqtt
+
+    # what would its messages mean?
+    holter monitor --broker mqtt://broker.example --preset shelly --dry-run
+
+    # with a login, encrypted
+    HOLTER_MQTT_PASSWORD=secret holter monitor --broker mqtts://broker.example --username holter --preset raw
+
+Rules of your own, several brokers with different presets, and all else are written into a file, see --config.
+
+Presets: ` + strings.Join(presets.Names(), ", ") + `.
+
+An interrupt (SIGINT or SIGTERM) stops it in order; a second one stops it at once.`
+}
+
+// Run resolves the configuration and watches until the context ends.
+func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+	typed := typedFlags(command)
+	switch {
+	case c.ListPresets:
+		return listPresets(out.stdout)
+	case typed["show-preset"]:
+		return showPreset(out.stdout, c.ShowPreset)
+	}
+	cfg, err := c.resolve(typed)
+	switch {
+	case err != nil:
+		return server.BadConfig(err)
+	case c.DryRun:
+		return server.DryRun(ctx, cfg, out.stdout, out.stderr)
+	}
+	return server.Serve(ctx, cfg, out.stdout, out.stderr)
+}
+
+// resolve joins command line, environment, file and defaults.
+func (c *monitorCommand) resolve(typed map[string]bool) (config.Config, error) {
+	g := given{typed: typed}
+	for _, url := range c.Broker {
+		g.addMQTT("url", "broker", strings.TrimSpace(url))
+	}
+	for _, name := range c.Preset {
+		g.addMQTT("preset", "preset", strings.TrimSpace(name))
+	}
+	g.addMQTT("username", "username", c.Username)
+	g.addMQTT("password_file", "password-file", c.PasswordFile)
+	g.addMQTT("ca", "ca", c.CA)
+	g.addMQTT("cert", "cert", c.Cert)
+	g.addMQTT("key", "key", c.Key)
+	g.addMQTT("share", "share", c.Share)
+	g.addMQTT("report", "report", string(c.Report))
+	g.addMQTT("home_assistant", "home-assistant", string(c.HomeAssistant))
+	return c.Server.resolve(&g, config.ResolveMonitor)
+}
+
+// listPresets prints names, and what they are for.
+func listPresets(out io.Writer) error {
+	width := 0
+	for _, name := range presets.Names() {
+		width = max(width, len(name))
+	}
+	for _, name := range presets.Names() {
+		about := "built in; it has no rules that could be shown"
+		if spec, ok := presets.Spec(name); ok {
+			about, _, _ = strings.Cut(strings.ReplaceAll(spec.About, "\n", " "), ". ")
+		}
+		if _, err := fmt.Fprintf(out, "%-*s  %s\n", width, name, about); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showPreset prints the rules of a preset.
+func showPreset(out io.Writer, name string) error {
+	if !slices.Contains(presets.Names(), name) {
+		p := config.NewPreset(name, "--show-preset")
+		return usageError{p.Unknown(presets.Names())}
+	}
+	spec, ok := presets.Spec(name)
+	if !ok {
+		return usageError{fmt.Errorf("--show-preset: %s cannot be written as rules: it is code; --preset %s uses it", name, name)}
+	}
+	_, err := io.WriteString(out, spec.YAML())
+	return err
+}

@@ -1,0 +1,507 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/fleet"
+	"github.com/holter-iot/holter/internal/server"
+)
+
+// programEnv makes this test binary the program itself.
+const programEnv = "HOLTER_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programEnv) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr, os.Exit))
+	}
+	os.Exit(m.Run())
+}
+
+// program is a running holter serve.
+type program struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	devices string // HOST:PORT
+	mqtt    string // HOST:PORT
+	api     string // URL
+
+	mu    sync.Mutex // guards the fields below
+	said  sync.Cond  // signalled when log has grown, or the program has ended
+	log   bytes.Buffer
+	ended bool
+}
+
+// startServe runs holter serve on free ports, with further arguments, and waits until it is ready.
+func startServe(t *testing.T, args ...string) *program {
+	t.Helper()
+	p, ready := launch(t, args...)
+	if !<-ready {
+		t.Fatalf("holter serve did not start:\n%s", p.logged())
+	}
+	return p
+}
+
+// launch runs holter serve on free ports. ready receives true when devices are let in, and is closed when the program ends.
+func launch(t *testing.T, args ...string) (p *program, ready <-chan bool) {
+	t.Helper()
+	args = append([]string{
+		"serve", "--listen", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "json",
+	}, args...)
+	return launchProgram(t, args...)
+}
+
+// launchProgram runs a command that watches devices. See launch.
+func launchProgram(t *testing.T, args ...string) (p *program, ready <-chan bool) {
+	t.Helper()
+	p = &program{t: t}
+	p.said.L = &p.mu
+	p.cmd = command(t, args...)
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	started := make(chan bool, 1) // nobody may be waiting
+	go p.read(stderr, started)
+	return p, started
+}
+
+// until waits until the log has a text.
+func (p *program) until(text string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !strings.Contains(p.log.String(), text) {
+		if p.ended {
+			p.t.Fatalf("the program ended and did not say %s:\n%s", text, p.log.String())
+		}
+		p.said.Wait()
+	}
+}
+
+// do sends a request, and wants it to succeed.
+func (p *program) do(method, path, body string) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.api+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(response.Body)
+		p.t.Errorf("%s %s = %d %s", method, path, response.StatusCode, text)
+	}
+}
+
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // only so that a failing test ends
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), programEnv+"=1")
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// read keeps the program's log, and finds its addresses in it.
+func (p *program) read(stderr io.Reader, ready chan<- bool) {
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.log.WriteString(lines.Text() + "\n")
+		var entry struct{ Msg, Devices, MQTT, HTTP string }
+		_ = json.Unmarshal(lines.Bytes(), &entry)
+		switch entry.Msg {
+		case "holter is starting":
+			p.api = "http://" + entry.HTTP
+		case "holter is watching":
+			p.devices, p.mqtt = strings.TrimPrefix(entry.Devices, "line://"), entry.MQTT
+			ready <- true
+		}
+		p.said.Broadcast()
+		p.mu.Unlock()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.said.Broadcast()
+	close(ready)
+}
+
+func (p *program) logged() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// stop sends a signal and returns how the program ended.
+func (p *program) stop(signal os.Signal) error {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	p.mu.Lock()
+	for !p.ended { // all that it says must be read before Wait closes the pipe
+		p.said.Wait()
+	}
+	p.mu.Unlock()
+	return p.cmd.Wait()
+}
+
+func (p *program) get(path string) (int, string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.api+path, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// say opens a connection, says something, and returns the first line of the answer.
+func (p *program) say(text string) (net.Conn, string) {
+	p.t.Helper()
+	c, err := (&net.Dialer{}).DialContext(p.t.Context(), "tcp", p.devices)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(c, text); err != nil {
+		p.t.Fatal(err)
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return c, strings.TrimSpace(answer)
+}
+
+// fleetSize is how many devices the fleet test plays; HOLTER_TEST_FLEET=15000 plays the large form.
+func fleetSize(t *testing.T) int {
+	t.Helper()
+	n := 1500
+	if text := os.Getenv("HOLTER_TEST_FLEET"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			t.Fatalf("HOLTER_TEST_FLEET: %v", err)
+		}
+	}
+	return n
+}
+
+// A fleet beats, a tenth of it falls silent, closes, resets or says goodbye, some come back or come twice: every verdict must be there,
+// be right, and come in time, and there must be no other.
+func TestFleet(t *testing.T) {
+	n := fleetSize(t)
+	p := startServe(t)
+	const ttl, grace = 6 * time.Second, 3 * time.Second // the grace is the default for that ttl
+	f, err := fleet.New(fleet.Config{Addr: p.devices, Devices: n, TTL: ttl, Interval: 2 * time.Second, Rate: 5000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := f.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(time.Second)
+	actions := []fleet.Action{fleet.Silent, fleet.Close, fleet.Reset, fleet.Bye}
+	do := func(device int, a fleet.Action, after time.Duration) {
+		if err := f.Do(device, a, start.Add(after)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 0; i < n; i += 10 {
+		do(i, actions[i/10%len(actions)], time.Duration(i)*time.Second/time.Duration(n))
+	}
+	for i := 5; i < n; i += 100 {
+		do(i, fleet.Duplicate, time.Second)                     // a takeover is no end
+		do(i+1, fleet.Reset, time.Second)                       // neither is one who is
+		do(i+1, fleet.Reconnect, time.Second+grace/3)           // back in time
+		do(i+2, fleet.Silent, time.Second)                      // this one is judged,
+		do(i+2, fleet.Reconnect, time.Second+ttl+2*time.Second) // and comes back
+	}
+	runCtx, endRun := context.WithDeadline(ctx, start.Add(time.Second+ttl+6*time.Second))
+	defer endRun()
+	if err := f.Run(runCtx); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Now()
+	events, err := fleet.Events(ctx, p.api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := fleet.Score(f.Truth(), events, fleet.Options{CloseGrace: grace, Until: until})
+	t.Log(report.String())
+	t.Logf("lag p50, p99: silence %v, %v; closed %v, %v; bye %v, %v",
+		report.Silence.Percentile(50), report.Silence.Percentile(99), report.Closed.Percentile(50), report.Closed.Percentile(99),
+		report.Bye.Percentile(50), report.Bye.Percentile(99))
+	if len(report.Faults) > 0 || report.Judged != report.Due {
+		t.Errorf("%d of %d verdicts were right, %d faults", report.Judged, report.Due, len(report.Faults))
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("holter serve ended with %v, want status 0\n%s", err, p.logged())
+	}
+}
+
+func TestServeAnswers(t *testing.T) {
+	p := startServe(t)
+	if _, answer := p.say("HELLO site-7/pump ttl=1m\n"); answer != "OK 1 ttl=60" {
+		t.Fatalf("answer = %q", answer)
+	}
+	tests := []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/healthz", 200, "ok"},
+		{"/readyz", 200, ""},
+		{"/metrics", 200, `holter_devices{state="online"} 1`},
+		{"/metrics", 200, "holter_gateway_connections 1"},
+		{"/v1/devices", 200, `"id":"site-7/pump"`},
+		{"/v1/devices/site-7%2Fpump", 200, `"state":"online"`},
+		{"/v1/devices/nobody", 404, "no device with this id"},
+		{"/v1/events?after=0", 200, `"type":"io.holter.device.online"`},
+		{"/openapi.json", 200, `"openapi":"3.1`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.path, func(t *testing.T) {
+			status, body := p.get(tt.path)
+			if status != tt.status || !strings.Contains(body, tt.want) {
+				t.Errorf("GET %s = %d %s, want %d with %s", tt.path, status, body, tt.status, tt.want)
+			}
+		})
+	}
+	out, err := command(t, "explain", "--api", p.api, "site-7/pump").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "online") || !strings.Contains(string(out), "announced") {
+		t.Errorf("holter explain = %v\n%s", err, out)
+	}
+}
+
+func TestServeRefusesToStart(t *testing.T) {
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	config := tempFile(t, "policy:\n  timout: 90s\n")
+	users := tempFile(t, "broker: {users: "+tempFile(t, "ada:secret\n")+"}\n")
+	bridges := tempFile(t, "bridges: [{url: a, presets: [tasmoto]}]\n")
+	rules := tempFile(t, "bridges:\n- url: a\n  rules:\n  - topic: a/b\n")
+	ca := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(ca, []byte("bridges: [{url: 'mqtts://a', presets: [raw], tls: {ca: "+filepath.Dir(ca)+"/none.pem}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"device port in use", []string{"--listen", taken.Addr().String()}, "another address with --listen"},
+		{"api port in use", []string{"--http", taken.Addr().String()}, "another address with --http"},
+		{"mqtt port in use", []string{"--mqtt", taken.Addr().String()}, "another address with --mqtt, or --mqtt off for no broker"},
+		{"mqtt open to all", []string{"--mqtt", "0.0.0.0:0"}, "--mqtt: other machines reach 0.0.0.0:0, and it asks nobody who he is"},
+		{"no users", []string{"--config", users}, "holter password NAME"},
+		{"unknown preset", []string{"--config", bridges}, bridges + `:1:30: bridges[0].presets[0]: there is no preset "tasmoto"; did you mean "tasmota"?`},
+		{"bad rule", []string{"--config", rules}, rules + `:4:12: bridges[0].rules[0].topic: it captures no device`},
+		{"no CA", []string{"--config", ca}, "bridges[0]: tls: open " + filepath.Dir(ca) + "/none.pem: no such file"},
+		{"bad config", []string{"--config", config}, config + ":2:3"},
+		{"no config", []string{"--config", config + ".not"}, "no such file"},
+		{"open to all", []string{"--listen", "0.0.0.0:0"}, "--open"},
+		{"database of no kind", []string{"--database", "oracle://x/y"}, "oracle"},
+		{"database without a name", []string{"--database", "postgres://user:hunter2@127.0.0.1"}, "names no database"},
+		{"certificate without a key", []string{"--tls-cert", config}, "--tls-key"},
+		{"certificate that is none", []string{"--tls-cert", config, "--tls-key", config}, config},
+		{"no certificate", []string{"--tls-cert", config + ".crt", "--tls-key", config + ".key"}, "tls (--tls-cert, --tls-key): certificates: open " + config + ".crt: no such file"},
+		{"no file of devices", []string{"--devices-file", config + ".not"}, "devices_file (--devices-file): guard: "},
+		{"unknown protocol", []string{"--listen", "smtp://127.0.0.1:0"}, "line"},
+		{"unknown flag", []string{"--lisen", "x"}, "--lisen"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := []string{"serve"}
+			for _, option := range []string{"--listen", "--mqtt", "--http"} {
+				if tt.args[0] != option {
+					args = append(args, option, "127.0.0.1:0")
+				}
+			}
+			args = append(args, tt.args...)
+			out, err := command(t, args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("holter %v = %v, want an error with %q:\n%s", args, err, tt.want, out)
+			}
+		})
+	}
+}
+
+// While the database cannot be opened, the API says why and nobody is let in; then all is well without a restart.
+func TestServeWaitsForTheDatabase(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, ready := launch(t, "--data", filepath.Join(file, "data"))
+	p.until(`"msg":"the database cannot be opened`)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/devices": 503, "/v1/beat/d": 503} {
+		code, answer := p.get(path)
+		if code != want || code == 503 && !strings.Contains(answer, "not a directory") {
+			t.Errorf("GET %s = %d %s, want %d and why", path, code, answer, want)
+		}
+	}
+	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if !<-ready {
+		t.Fatalf("it did not start:\n%s", p.logged())
+	}
+	if _, answer := p.say("HELLO d\n"); answer != "OK 1 ttl=90" {
+		t.Errorf("answer = %q", answer)
+	}
+	if code, answer := p.get("/readyz"); code != http.StatusOK {
+		t.Errorf("GET /readyz = %d %s", code, answer)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A server that waits for its database can be stopped.
+func TestServeStopsWhileItWaits(t *testing.T) {
+	p, _ := launch(t, "--data", filepath.Join(os.Args[0], "data"))
+	p.until(`"msg":"the database cannot be opened`)
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// endsAt is the output of a server that is told to stop when it says something.
+type endsAt struct {
+	bytes.Buffer
+
+	text string
+	stop func()
+}
+
+// Write implements io.Writer.
+func (e *endsAt) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(e.text)) {
+		e.stop()
+	}
+	return e.Buffer.Write(p)
+}
+
+// An end is orderly at each moment of the start.
+func TestServeStopsWhileItStarts(t *testing.T) {
+	for _, text := range []string{"holter is starting", "restored", "holter is watching"} {
+		t.Run(text, func(t *testing.T) {
+			var settings []config.Setting
+			for key, value := range map[string]string{
+				"data": t.TempDir(), "http": "127.0.0.1:0", "listen": "127.0.0.1:0", "broker.listen": "off", "log.format": "json",
+			} {
+				settings = append(settings, config.Setting{Key: key, Value: value})
+			}
+			cfg, err := config.Resolve("", settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			log := &endsAt{text: `"msg":"` + text + `"`, stop: stop}
+			if err := server.Serve(ctx, cfg, io.Discard, log); err != nil || ctx.Err() == nil {
+				t.Errorf("ended with %v\n%s", err, log)
+			}
+		})
+	}
+}
+
+// What was known is known after a crash: devices, events, policies, who needs a token. A second server on the same data is refused.
+func TestServeRestarts(t *testing.T) {
+	data := t.TempDir()
+	p := startServe(t, "--data", data)
+	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 1 ttl=60" {
+		t.Errorf("answer = %q", answer)
+	}
+	p.do(http.MethodPut, "/v1/devices/site%2Fa/policy", `{"timeout_ms":300000}`)
+	p.do(http.MethodPost, "/v1/beat/b", "")
+	p.do(http.MethodPost, "/v1/beat/b/bye", "")
+	second, err := command(t, "serve", "--data", data, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0").CombinedOutput()
+	if err == nil || !strings.Contains(string(second), fmt.Sprint("pid ", p.cmd.Process.Pid)) {
+		t.Errorf("a second server on the same data: %v\n%s", err, second)
+	}
+	_, before := p.get("/v1/events")
+	if err := p.stop(syscall.SIGKILL); err == nil {
+		t.Error("it was killed and ended well")
+	}
+
+	p = startServe(t, "--data", data)
+	if _, after := p.get("/v1/events?limit=" + strconv.Itoa(strings.Count(before, "specversion"))); after != before {
+		t.Errorf("events after the restart:\n%s\nbefore:\n%s", after, before)
+	}
+	if _, answer := p.get("/v1/devices/site%2Fa"); !strings.Contains(answer, `"state":"unknown"`) || !strings.Contains(answer, `"timeout_ms":300000`) {
+		t.Errorf("after the restart: %s", answer)
+	}
+	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 2 ttl=300" {
+		t.Errorf("answer = %q", answer)
+	}
+	if out, err := command(t, "token", "create", "--role", "read", "--name", "test", "--data", data).CombinedOutput(); err != nil {
+		t.Errorf("token create: %v\n%s", err, out)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.logged())
+	}
+	p = startServe(t, "--data", data)
+	if code, answer := p.get("/v1/devices"); code != http.StatusUnauthorized {
+		t.Errorf("without the token: %d %s", code, answer)
+	}
+}
+
+func TestServeStops(t *testing.T) {
+	p := startServe(t)
+	c, _ := p.say("HELLO d\n")
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
+	}
+	if text, err := bufio.NewReader(c).ReadString('\n'); text != "BYE shutdown\n" {
+		t.Errorf("the device heard %q, %v", text, err)
+	}
+}

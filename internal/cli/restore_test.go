@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"database/sql"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// untilReady waits until /readyz answers with a status and a text.
+func (p *program) untilReady(code int, text string) {
+	p.t.Helper()
+	for begin := time.Now(); ; <-time.After(20 * time.Millisecond) {
+		got, answer := p.get("/readyz")
+		if got == code && strings.Contains(answer, text) {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			p.t.Fatalf("GET /readyz = %d %s, want %d and %q", got, answer, code, text)
+		}
+	}
+}
+
+// A directory that is deleted under a server at work is made again, with all that was in it, and both are said.
+func TestServeLosesItsDirectory(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := startServe(t, "--data", data)
+	p.do(http.MethodPost, "/v1/beat/before", "")
+	for begin := time.Now(); os.RemoveAll(data) != nil; { // files are written into it meanwhile
+		if time.Since(begin) > time.Minute {
+			t.Fatal("it cannot be deleted")
+		}
+	}
+	p.until("what is stored was gone, and was written anew")
+	p.untilReady(200, "ok")
+	p.do(http.MethodPost, "/v1/beat/after", "")
+	p.until("what is stored was gone")
+	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, "holter_store_repairs_total 1") {
+		t.Error("the repair is not counted")
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.logged())
+	}
+	p = startServe(t, "--data", data)
+	for _, id := range []string{"before", "after"} {
+		if code, answer := p.get("/v1/devices/" + id); code != http.StatusOK {
+			t.Errorf("GET %s = %d %s", id, code, answer)
+		}
+	}
+}
+
+// A file that is overwritten is said, at once and at the next start.
+func TestServeLosesItsFile(t *testing.T) {
+	data := t.TempDir()
+	file := filepath.Join(data, "holter.db")
+	p := startServe(t, "--data", data)
+	p.do(http.MethodPost, "/v1/beat/d", "")
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	p.untilReady(503, "holter.db was overwritten or truncated")
+	p.until(`"msg":"the database does not work as it should`)
+	if _, metrics := p.get("/metrics"); strings.Contains(metrics, "holter_store_harmed_seconds 0\n") {
+		t.Error("it is not to be seen in the metrics")
+	}
+	_ = p.stop(syscall.SIGTERM) // it cannot write a last checkpoint
+	args := []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--mqtt", "off", "--http", "127.0.0.1:0"}
+	out, err := command(t, args...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the file is empty") || !strings.Contains(string(out), "--accept-loss") {
+		t.Fatalf("the next start: %v\n%s", err, out)
+	}
+	p = startServe(t, "--data", data, "--accept-loss")
+	if code, _ := p.get("/v1/devices/d"); code != http.StatusNotFound {
+		t.Errorf("GET d = %d", code)
+	}
+}
+
+// A damaged row of a device is said everywhere, and keeps nobody else from being watched.
+func TestServeDamagedDevice(t *testing.T) {
+	data := t.TempDir()
+	p := startServe(t, "--data", data)
+	for _, id := range []string{"a", "b"} {
+		p.do(http.MethodPost, "/v1/beat/"+id, "")
+		p.do(http.MethodPut, "/v1/devices/"+id+"/policy", `{"timeout_ms":300000}`)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(data, "holter.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), "UPDATE device_states SET own = 'nonsense' WHERE num = (SELECT num FROM devices WHERE id = 'a')")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p = startServe(t, "--data", data)
+	p.until("the row of a device cannot be read")
+	p.untilReady(200, "1 row of a device could not be read and is set aside in the table set_aside, in "+data)
+	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, "holter_store_set_aside_devices 1\n") {
+		t.Error("it is not to be seen in the metrics")
+	}
+	for id, want := range map[string]string{"a": `"state":"never_seen"`, "b": `"state":"unknown"`} {
+		if _, answer := p.get("/v1/devices/" + id); !strings.Contains(answer, want) {
+			t.Errorf("device %s: %s, want %s", id, answer, want)
+		}
+	}
+	out, _ := command(t, "doctor", "--data", data).CombinedOutput() // other checks depend on the machine
+	if !strings.Contains(string(out), "damaged devices") {
+		t.Errorf("doctor:\n%s", out)
+	}
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/server"
+)
+
+// An operator sets schedules from the command line, and they run, also after a crash.
+func TestSchedules(t *testing.T) {
+	h := newHooks(t)
+	t.Setenv(server.PrivateEnv, "127.0.0.1")
+	t.Setenv(server.CommandsEnv, "true")
+	data := t.TempDir()
+	mark := filepath.Join(t.TempDir(), "mark")
+	p := startServe(t, "--data", data)
+	holter := func(want string, args ...string) string {
+		t.Helper()
+		out, err := command(t, append(args, "--api", p.api)...).CombinedOutput()
+		if text := string(out); !strings.Contains(text, want) || (err != nil) != strings.HasPrefix(text, "holter:") {
+			t.Fatalf("holter %s: %v\n%s\nwant %q", strings.Join(args, " "), err, text, want)
+		}
+		return string(out)
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		end := time.After(time.Minute)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for !ok() {
+			select {
+			case <-tick.C:
+			case <-end:
+				t.Fatalf("after a minute it is not so that %s\n%s", what, holter("", "schedules", "history"))
+			}
+		}
+	}
+	holter("schedule tick is set; next at ", "schedules", "set", "tick", "--kind", "webhook", "--when", "@every 1s", "--settings", `{"url":"`+h.URL+`"}`)
+	h.until(t, "a webhook came", func(came []string) bool { return len(came) >= 1 })
+	holter("schedule tick is paused", "schedules", "pause", "tick")
+	holter("there is a schedule \"tick\"", "schedules", "set", "tick", "--new", "--kind", "webhook", "--when", "@daily")
+	holter("field 2 (hour) is 25", "schedules", "set", "tick", "--when", "0 25 * * *")
+	holter("it is paused", "schedules", "set", "tick", "--when", "0 3 * * *", "--zone", "Europe/Berlin", "--overlap", "queue(2)", "--jitter", "2s", "--at-most-once")
+	var s httpapi.Schedule
+	if err := json.Unmarshal([]byte(holter("tick", "schedules", "list", "--json")), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "tick" || !s.Paused || s.Zone != "Europe/Berlin" || s.Overlap != "queue(2)" || s.Jitter != 2000 || !s.Once || !strings.Contains(string(s.Settings), h.URL) {
+		t.Errorf("schedule %+v", s)
+	}
+	holter("is at work", "schedules", "resume", "tick")
+
+	holter("is set", "schedules", "set", "slow", "--kind", "command", "--when", "@yearly",
+		"--settings", `{"command":"echo begun; [ -e `+mark+` ] || { touch `+mark+`; sleep 1000; }","shell":true}`)
+	holter("begins as soon as there is a worker", "schedules", "run", "slow")
+	until("the command runs", func() bool {
+		_, err := os.Stat(mark)
+		return err == nil
+	})
+	holter("a run still goes on", "schedules", "run", "slow")
+	if err := p.stop(syscall.SIGKILL); err == nil {
+		t.Error("it was killed and ended well")
+	}
+	p = startServe(t, "--data", data)
+	until("it was done again", func() bool {
+		return strings.Contains(holter("", "schedules", "history", "slow", "--state", "done"), "begun")
+	})
+
+	p.do(http.MethodPost, "/v1/beat/a", "")
+	holter("is set", "schedules", "set", "night", "--kind", "maintenance", "--when", "@yearly", "--settings", `{"for_ms":3600000,"device":"*"}`)
+	holter("begins", "schedules", "run", "night")
+	until("a is in maintenance", func() bool { return strings.Contains(holter("", "devices"), "maintenance") })
+	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_schedule_runs_total{state="done"} 1`) || !strings.Contains(text, "holter_schedule_windows_open 1") {
+		t.Errorf("metrics: %s", text)
+	}
+	holter("is deleted", "schedules", "delete", "night")
+	until("a is in maintenance no longer", func() bool { return !strings.Contains(holter("", "devices"), "maintenance") })
+	holter("slow", "schedules", "list")
+	holter("not JSON", "schedules", "set", "slow", "--settings", "{")
+	holter("no schedule \"none\"", "schedules", "history", "none")
+	holter("no schedule \"none\"", "schedules", "run", "none")
+}
+
+// One that has no instant left is not called paused.
+func TestScheduleSetOver(t *testing.T) {
+	for extra, want := range map[string]string{
+		"":                               "schedule a is set; it is over: no instant is left\n",
+		`,"paused":true`:                 "schedule a is set; it is paused\n",
+		`,"next":"2026-03-02T12:00:00Z"`: "schedule a is set; next at 2026-03-02T12:00:00.000Z\n",
+	} {
+		url := serveTest(t, answer(http.StatusOK, "application/json", `{"name":"a","kind":"webhook","when":"2026-03-02T12:00:00Z","runs":1`+extra+`}`))
+		if got := typeLine(t.Context(), t, "schedules", "set", "a", "--settings", `{"endpoint":"ops"}`, "--api", url); got.stdout != want {
+			t.Errorf("%s: %+v, want %q", extra, got, want)
+		}
+	}
+}
+
+// In a file, what is wide in one line makes no other line wide.
+func TestSchedulesHistoryWidth(t *testing.T) {
+	url := serveTest(t, answer(http.StatusOK, "application/json", `{"runs":[
+		{"run":2,"schedule":"a","state":"failed","scheduled":"2026-03-02T12:00:00Z","error":"exit status 1","output":"`+strings.Repeat("x", 4096)+`"},
+		{"run":1,"schedule":"a","state":"failed","scheduled":"2026-03-02T11:00:00Z","error":"exit status 22"}]}`))
+	got := typeLine(t.Context(), t, "schedules", "history", "--api", url)
+	lines := strings.Split(got.stdout, "\n")
+	if len(lines) != 4 || !strings.HasSuffix(lines[2], " exit status 22") || len(lines[2]) > 80 {
+		t.Errorf("history: %+v", got)
+	}
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+type statsCommand struct {
+	apiFlags
+
+	Watch bool          `short:"w" help:"Show it again and again, until an interrupt."`
+	Every time.Duration `placeholder:"DURATION" default:"2s" help:"How often, with --watch. Default: 2s."`
+	JSON  bool          `name:"json" help:"One JSON object a line: stats, sources and groups as the API gives them, ready and problem."`
+}
+
+// Help is the text below the usage line.
+func (*statsCommand) Help() string {
+	return `Example:
+
+    holter stats --watch`
+}
+
+// Run shows the stats.
+func (c *statsCommand) Run(ctx context.Context, out output) error {
+	if c.Every < 100*time.Millisecond {
+		return usageError{fmt.Errorf("--every: %v is too often; write 100ms or more", c.Every)}
+	}
+	api, err := c.client()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	if !c.Watch {
+		return c.show(ctx, api, out.stdout)
+	}
+	return c.watch(ctx, api, out)
+}
+
+// watch shows the stats until ctx is done, also while the server is away.
+func (c *statsCommand) watch(ctx context.Context, api *apiclient.Client, out output) error {
+	erase := ""
+	if terminal.ScreenOf(out.stdout).Width > 0 && !c.JSON {
+		erase = "\x1b[H\x1b[2J"
+	}
+	for first := true; ; first = false {
+		var text bytes.Buffer
+		err := c.show(ctx, api, &text)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && (first || !apiclient.Retryable(err)):
+			return err
+		case err != nil && erase == "":
+			_, _ = fmt.Fprintf(out.stderr, "holter: %v\n", err)
+		case err != nil:
+			fmt.Fprintf(&text, "%v\n\nLooking again every %v, until an interrupt.\n", err, c.Every)
+		case !first && erase == "" && !c.JSON:
+			_, _ = io.WriteString(out.stdout, "\n")
+		}
+		if _, err := io.WriteString(out.stdout, erase+text.String()); err != nil {
+			return err
+		}
+		if err := pause(ctx, c.Every); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *statsCommand) show(ctx context.Context, api *apiclient.Client, out io.Writer) error {
+	r, err := apiclient.AskOverview(ctx, api)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return terminal.EncodeJSON(out, map[string]any{
+			"stats": r.RawStats, "sources": r.RawSources, "groups": r.RawGroups, "ready": r.Problem == "", "problem": r.Problem,
+		})
+	}
+	return writeStats(out, terminal.ScreenOf(out), r)
+}
+
+// labelWidth is what stands before the value of a line.
+const labelWidth = 16
+
+func writeStats(out io.Writer, s terminal.Screen, r *apiclient.Overview) error {
+	var text strings.Builder
+	st := &r.Stats
+	fmt.Fprintf(&text, "%s\n\n", s.In(terminal.Bold, terminal.Printable("holter "+st.Version+" on "+st.Node)))
+	line := func(label, value string) {
+		for part := range strings.SplitSeq(terminal.Wrap(value, s.Width-labelWidth), "\n") {
+			fmt.Fprintf(&text, "  %-12s  %s\n", label, part)
+			label = ""
+		}
+	}
+	up := ""
+	if !st.Started.IsZero() {
+		up = ", up for " + terminal.Short(st.AsOf.Sub(st.Started))
+	}
+	if r.Problem == "" {
+		line("server", s.In(terminal.Green, "ready")+up)
+	} else {
+		line("server", s.In(terminal.Red, "not ready")+up+": "+terminal.Printable(r.Problem))
+	}
+	devices := terminal.Grouped(st.Devices)
+	if st.Flaps > 0 {
+		devices += "; " + terminal.Grouped(st.Flaps) + " flapping"
+	}
+	line("devices", devices)
+	writeStates(&text, s, r)
+	if st.Latest >= st.Oldest && st.Latest > 0 {
+		line("events", fmt.Sprintf("%s kept, offsets %d to %d", terminal.Grouped(st.Latest-st.Oldest+1), st.Oldest, st.Latest))
+	} else {
+		line("events", "none yet")
+	}
+	line("verdicts", terminal.Grouped(st.Verdicts)+" since the start, by deadlines that passed")
+	line("outbox", apiclient.OutboxText(st))
+	line("streams", terminal.Grouped(st.Streams)+" open")
+	if err := writeGroups(&text, s, r); err != nil {
+		return err
+	}
+	if err := writeSources(&text, s, r); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+func writeStates(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) {
+	most := len(terminal.Grouped(r.Stats.Devices))
+	for _, state := range terminal.StatesOf(r.Stats.States) {
+		fmt.Fprintf(text, "  %-12s  %*s  %s\n", "", most, terminal.Grouped(r.Stats.States[state]), s.In(statePaint(state), terminal.Printable(state)))
+	}
+}
+
+func writeGroups(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
+	g := terminal.NewGrid(s, terminal.Column{Name: "  GROUP", Least: 12}, terminal.Column{Name: "MEMBERS", Right: true}, terminal.Column{Name: "SILENT", Right: true}, terminal.Column{Name: "STATE", Spare: true})
+	for _, group := range r.Groups {
+		state := terminal.Cell{Text: "", Paint: ""}
+		if group.Outage {
+			state = terminal.Cell{Text: "outage", Paint: terminal.Red}
+		}
+		g.Add(terminal.Cell{Text: "  " + group.Name}, terminal.Cell{Text: terminal.Grouped(group.Members)}, terminal.Cell{Text: terminal.Grouped(group.Silent)}, state)
+	}
+	if len(r.Groups) > 0 {
+		text.WriteByte('\n')
+	}
+	return g.Flush(text)
+}
+
+func writeSources(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
+	g := terminal.NewGrid(s, terminal.Column{Name: "  SOURCE", Least: 12}, terminal.Column{Name: "LISTENED", Right: true}, terminal.Column{Name: "BEHIND", Right: true},
+		terminal.Column{Name: "DEAF", Right: true}, terminal.Column{Name: "TIMERS", Right: true}, terminal.Column{Name: "LAST DEAF", Least: 12, Spare: true}, terminal.Column{Name: "NOTE", Least: 12, Spare: true})
+	for i := range r.Sources {
+		source := &r.Sources[i]
+		last := ""
+		if n := len(source.Deaf); n > 0 {
+			d := source.Deaf[n-1]
+			last = terminal.AgoText(r.Stats.AsOf, d.To) + ", for " + terminal.Rounded(d.Length)
+		}
+		behind := terminal.Cell{Text: terminal.Rounded(source.Behind)}
+		if source.Behind > 2000 {
+			behind.Paint = terminal.Yellow
+		}
+		g.Add(terminal.Cell{Text: "  " + source.Name}, terminal.Cell{Text: terminal.Short(terminal.Duration(source.Listened))}, behind,
+			terminal.Cell{Text: terminal.Short(terminal.Duration(source.DeafTotal))}, terminal.Cell{Text: terminal.Grouped(source.Timers.Armed)}, terminal.Cell{Text: last}, terminal.Cell{Text: sourceNote(source, r.Stats.AsOf), Paint: terminal.Yellow})
+	}
+	if len(r.Sources) > 0 {
+		text.WriteByte('\n')
+	}
+	return g.Flush(text)
+}
+
+// sourceNote says what is special about a source; nothing if it listens.
+func sourceNote(s *httpapi.Source, now time.Time) string {
+	switch {
+	case s.Held:
+		return "stands still: events cannot be kept"
+	case s.Retired:
+		return "retired"
+	case s.Absent:
+		return "from before a restart"
+	case s.DeafSince != nil:
+		return "deaf for " + terminal.Short(now.Sub(*s.DeafSince))
+	}
+	return ""
+}

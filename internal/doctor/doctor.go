@@ -1,0 +1,148 @@
+// Package doctor checks a machine, the data and the API of a server for what keeps holter from working
+// well. It changes nothing, except that a database is brought up to date as the server would do.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+// Level is what a check came to.
+type Level string
+
+// The levels.
+const (
+	LevelOK   Level = "ok"   // nothing to do
+	LevelWarn Level = "warn" // worth a look
+	LevelFail Level = "fail" // to be mended
+)
+
+// Finding is what a check found.
+type Finding struct {
+	Check string `json:"check"`
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+	Help  string `json:"help,omitempty"` // what to do
+
+	Value   string `json:"value,omitempty"`   // what there is
+	Needed  string `json:"needed,omitempty"`  // what there should be
+	Command string `json:"command,omitempty"` // that mends it
+}
+
+// doctor collects what checks find.
+type doctor struct {
+	machine  machine
+	storeOf  func(ctx context.Context, cfg config.Config) (aside int, err error) // opens the database and closes it again
+	findings []Finding
+}
+
+// Options say what is to be checked.
+type Options struct {
+	Config      config.Config
+	ConfigFile  string // where it is from; "" for none
+	Mistakes    error  // of the file and the rest; Config holds the defaults then
+	API         *apiclient.Client
+	Wanted      bool         // it is wrong that the API does not answer; also if a server has the lock
+	Connections int          // devices that are to be connected at a time; 0 for as many as Config allows
+	Sources     []netip.Addr // of a load generator; a load generator is asked about if these or Targets are given
+	Targets     []string     // of a load generator, HOST:PORT or tcp://HOST:PORT
+}
+
+// Examine runs the checks, and returns what they found.
+func Examine(ctx context.Context, o Options) []Finding {
+	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore}
+	if o.Mistakes != nil {
+		d.fail("configuration", o.Mistakes.Error(), "Mend it; until then the checks below are for the defaults.")
+	} else if o.ConfigFile != "" {
+		d.ok("configuration", o.ConfigFile+" has no mistakes")
+	}
+	server := d.checkStore(ctx, o.Config)
+	d.checkAPI(ctx, o.API, o.Wanted || server > 0)
+	if len(o.Sources)+len(o.Targets) == 0 {
+		d.checkDevices(o.Config)
+		d.checkLimits(server, cmp.Or(o.Connections, o.Config.Gateway.MaxConnections), perConnection(o.Config.Listen))
+	}
+	if o.Connections > 0 {
+		d.checkLoad(o.Connections, o.Sources, o.Targets)
+	}
+	d.checkClock()
+	return d.findings
+}
+
+func (d *doctor) ok(check, text string) {
+	d.findings = append(d.findings, Finding{Check: check, Level: LevelOK, Text: text})
+}
+
+func (d *doctor) warn(check, text, help string) {
+	d.findings = append(d.findings, Finding{Check: check, Level: LevelWarn, Text: text, Help: help})
+}
+
+func (d *doctor) fail(check, text, help string) {
+	d.findings = append(d.findings, Finding{Check: check, Level: LevelFail, Text: text, Help: help})
+}
+
+// Print writes findings. Its error says that some failed.
+func Print(out io.Writer, findings []Finding, asJSON bool) error {
+	count := map[Level]int{}
+	s := terminal.ScreenOf(out)
+	for _, f := range findings {
+		count[f.Level]++
+		write := f.write
+		if asJSON {
+			write = func(out io.Writer, _ terminal.Screen) error { return terminal.EncodeJSON(out, f) }
+		}
+		if err := write(out, s); err != nil {
+			return err
+		}
+	}
+	if !asJSON {
+		if _, err := fmt.Fprintf(out, "\n%s: %d ok, %s, %d failed\n", terminal.Plural(len(findings), "check", "checks"), count[LevelOK],
+			terminal.Plural(count[LevelWarn], "warning", "warnings"), count[LevelFail]); err != nil {
+			return err
+		}
+	}
+	if n := count[LevelFail]; n > 0 {
+		return fmt.Errorf("%s failed", terminal.Plural(n, "check", "checks"))
+	}
+	return nil
+}
+
+// checkWidth is that of the column of checks.
+const checkWidth = 19
+
+func (f Finding) write(out io.Writer, s terminal.Screen) error {
+	colours := map[Level]terminal.Paint{LevelOK: terminal.Green, LevelWarn: terminal.Yellow, LevelFail: terminal.Red}
+	var text strings.Builder
+	lead := s.In(colours[f.Level], fmt.Sprintf("%-4s", f.Level)) + "  " + fmt.Sprintf("%-*s", checkWidth, f.Check) + "  "
+	indent := strings.Repeat(" ", 4+2+checkWidth+2)
+	for _, paragraph := range []string{f.Text, f.Help} {
+		for part := range strings.SplitSeq(paragraph, "\n") {
+			for line := range strings.SplitSeq(terminal.Wrap(terminal.Printable(part), s.Width-len(indent)), "\n") {
+				if paragraph != "" {
+					text.WriteString(lead + line + "\n")
+				}
+				lead = indent
+			}
+		}
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+// readText reads a small file of the kernel; "" if it cannot be read.
+func readText(name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,184 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	fewBytes  = 1 << 30  // of free space, from which on to warn
+	noBytes   = 64 << 20 // from which on it is too little
+	fewFiles  = 1000
+	lockName  = "lock"
+	storeTime = 15 * time.Second // for a database to open
+)
+
+// checkStore checks where what is kept is, and returns the process of the server that works on it; 0 if there is none, or none is known.
+func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
+	url := server.StoreConfig(cfg).URL
+	path, isFile := server.SQLitePath(url)
+	if !isFile {
+		d.checkDatabase(ctx, cfg)
+		return 0
+	}
+	if !d.checkDirectory(filepath.Dir(path)) {
+		return 0
+	}
+	pid = d.checkLock(filepath.Join(filepath.Dir(path), lockName))
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := store.Lost(server.StoreConfig(cfg)); err != nil {
+			d.fail("database", err.Error(), "")
+			return pid
+		}
+		d.ok("database", path+" is not there yet; the server makes it")
+		return pid
+	case err == nil && info.IsDir():
+		d.fail("database", path+" is a directory, not a file", "Move it away, or choose another file with --database sqlite:FILE.")
+		return pid
+	}
+	d.checkDatabase(ctx, cfg)
+	return pid
+}
+
+// checkDirectory says whether what is in the directory is worth a look.
+func (d *doctor) checkDirectory(dir string) bool {
+	const check = "data directory"
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return d.checkMissing(dir)
+	case err != nil:
+		d.fail(check, err.Error(), "Let the user that runs holter into it, or choose another directory with --data.")
+		return false
+	case !info.IsDir():
+		d.fail(check, dir+" is a file, not a directory", "Move it away, or choose another directory with --data.")
+		return false
+	}
+	space, err := diskOf(dir)
+	if err != nil {
+		d.fail(check, err.Error(), "")
+		return false
+	}
+	if space.readOnly {
+		d.fail(check, dir+" is on a file system that is mounted read-only", "Mount it for writing (after an error of the disk it may need a check), or choose another directory.")
+		return true
+	}
+	if err := tryWrite(dir); err != nil {
+		d.fail(check, fmt.Sprintf("%s cannot be written: %v", dir, err), "Its owner must be the user that runs holter, and there must be space; see also quotas.")
+		return true
+	}
+	d.judgeSpace(check, dir, space)
+	return true
+}
+
+func (d *doctor) checkMissing(dir string) bool {
+	const check = "data directory"
+	parent := filepath.Dir(filepath.Clean(dir))
+	if err := tryWrite(parent); err != nil {
+		d.fail(check, fmt.Sprintf("%s is not there, and cannot be made: %v", dir, err), "Make it, for the user that runs holter, or choose another one with --data.")
+		return false
+	}
+	d.ok(check, dir+" is not there yet; the server makes it")
+	return false
+}
+
+// tryWrite makes a file in a directory and removes it.
+func tryWrite(dir string) error {
+	f, err := os.CreateTemp(dir, ".doctor-*")
+	if err != nil {
+		return cause(err)
+	}
+	_, err = f.Write(make([]byte, 4096))
+	return cause(errors.Join(err, f.Close(), os.Remove(f.Name())))
+}
+
+// cause returns what is wrong with a file, without its name.
+func cause(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	return err
+}
+
+func (d *doctor) judgeSpace(check, dir string, space disk) {
+	text := fmt.Sprintf("%s can be written, %s free of %s", dir, bytesText(space.free), bytesText(space.total))
+	help := "Free some, or keep fewer events: events.keep and events.max_age in the configuration."
+	switch {
+	case space.free < noBytes:
+		d.fail(check, text, help)
+	case space.free < fewBytes:
+		d.warn(check, text, help)
+	case space.allFiles > 0 && space.freeFiles < fewFiles:
+		d.warn(check, fmt.Sprintf("%s can be written, but its file system takes only %s more files", dir, terminal.Grouped(space.freeFiles)), "Remove some.")
+	default:
+		d.ok(check, text)
+	}
+}
+
+// checkLock says who works on the directory.
+func (d *doctor) checkLock(name string) (server int) {
+	const check = "lock"
+	if server = d.machine.lockHolder(name); server == 0 {
+		d.ok(check, "no server works on it now")
+		return 0
+	}
+	who := strconv.Itoa(server)
+	if program := d.machine.processName(server); program != "" {
+		who += " (" + program + ")"
+	}
+	d.ok(check, "process "+who+" works on it")
+	return server
+}
+
+func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
+	const check = "database"
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	began := time.Now()
+	aside, err := d.storeOf(ctx, cfg)
+	took := time.Since(began)
+	switch {
+	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema), errors.Is(err, store.ErrLost):
+		d.fail(check, err.Error(), "")
+	case err != nil:
+		why := store.Explain(err)
+		text := err.Error()
+		if why == text || strings.Contains(text, why) {
+			why = ""
+		}
+		d.fail(check, text, why)
+	case took > slowAnswer:
+		d.warn(check, "it opens, but only after "+terminal.Short(took+time.Millisecond), "Look at the disk, the server or the network.")
+	default:
+		d.ok(check, "it opens, within "+terminal.Short(took+time.Millisecond))
+	}
+	if aside > 0 {
+		d.warn("damaged devices", server.AsideText(aside), strings.ToUpper(server.AsideHelp[:1])+server.AsideHelp[1:]+".")
+	}
+}
+
+// probeStore opens the database and reads from it. It returns how many rows of devices are set aside.
+func probeStore(ctx context.Context, cfg config.Config) (aside int, err error) {
+	t, err := store.OpenTokens(ctx, server.StoreConfig(cfg))
+	if err != nil {
+		return 0, err
+	}
+	aside, err = t.SetAside(ctx)
+	if closed := t.Close(); err == nil {
+		err = closed
+	}
+	return aside, err
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/terminal"
+)
+
+// announce says that the server is at work, and to a person at a terminal what to do next.
+func (s *server) announce() {
+	what := []any{"http", s.http.Addr().String()}
+	if s.gateway != nil {
+		what = append(what, "devices", strings.Join(s.devicePorts(), ", "))
+	}
+	if s.broker != nil {
+		what = append(what, "mqtt", s.broker.Addr().String())
+	}
+	if len(s.bridges) > 0 {
+		what = append(what, "brokers", strings.Join(s.brokerURLs(), ", "))
+	}
+	s.log.Info("holter is watching", what...)
+	if s.config.Open {
+		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter token create")
+	}
+	if terminal.IsTerminal(s.stdout) {
+		_, _ = s.stdout.Write([]byte(s.summary()))
+	}
+}
+
+// brokerURLs are the brokers elsewhere.
+func (s *server) brokerURLs() (all []string) {
+	for _, b := range s.bridges {
+		all = append(all, b.View().URL)
+	}
+	return all
+}
+
+// summary tells a person at a terminal where all is, and what to do next.
+func (s *server) summary() string {
+	var out strings.Builder
+	out.WriteString("\n  Holter is watching.\n\n")
+	line := func(label, value string) { fmt.Fprintf(&out, "    %-8s  %s\n", label, value) }
+	if s.gateway != nil {
+		for i, port := range s.devicePorts() {
+			line([]string{"devices", ""}[min(i, 1)], port)
+		}
+	}
+	if s.broker != nil {
+		line("MQTT", "mqtt"+encryptedS(s.config.Broker.TLS)+"://"+s.broker.Addr().String())
+	}
+	for i, u := range s.brokerURLs() {
+		line("broker", u+" ("+strings.Join(meaningsOf(&s.config.Bridges[i]), ", ")+")")
+	}
+	line("API", "http"+encryptedS(s.config.TLS)+"://"+s.http.Addr().String()+"/docs")
+	line("state", s.store.Place())
+	out.WriteString("\n  Try it, in other terminals:\n\n")
+	for _, text := range s.tries() {
+		out.WriteString("    " + text + "\n")
+	}
+	out.WriteString("\n")
+	return out.String()
+}
+
+// encryptedS is the s of https, where there is a certificate.
+func encryptedS(files config.TLS) string {
+	if files.Cert == "" {
+		return ""
+	}
+	return "s"
+}
+
+// meaningsOf says what says what the messages of a bridge mean.
+func meaningsOf(b *config.Bridge) (all []string) {
+	for i := range b.Presets {
+		all = append(all, b.Presets[i].Name)
+	}
+	if len(b.Rules) > 0 {
+		all = append(all, terminal.Plural(len(b.Rules), "rule", "rules"))
+	}
+	return all
+}
+
+// tries are commands to begin with.
+func (s *server) tries() (all []string) {
+	if at := s.plainLine(); at != nil {
+		host, port := reachable(at)
+		all = append(all, fmt.Sprintf("printf 'HELLO sensor-1 ttl=10s\\n' | nc %s %s", host, port))
+	}
+	if s.broker != nil && s.config.Broker.TLS.Cert == "" {
+		host, port := reachable(s.broker.Addr())
+		text := "mosquitto_pub -h " + host + " -p " + port + " -i sensor-2 -k 10 -t hello -l"
+		if s.config.Broker.Anonymous == config.AnonymousNever {
+			text += " -u NAME -P PASSWORD"
+		}
+		all = append(all, text)
+	}
+	all = append(all, "curl -N "+APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})+"/v1/events/stream?after=0")
+	if s.plainLine() == nil {
+		return append(all, programName()+" devices"+s.apiFlag())
+	}
+	return append(all, programName()+" explain sensor-1"+s.apiFlag())
+}
+
+// reachable returns where this machine reaches an address that is listened at.
+func reachable(address net.Addr) (host, port string) {
+	host, port, err := net.SplitHostPort(address.String())
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return host, port
+}
+
+// programName is how this program was called.
+func programName() string {
+	if strings.Contains(os.Args[0], "go-build") { // by go run, which leaves no program behind
+		return "go run ./cmd/holter"
+	}
+	return os.Args[0]
+}
+
+// apiFlag is what a command needs to find the API.
+func (s *server) apiFlag() string {
+	if s.http.Addr().String() == config.DefaultHTTP {
+		return ""
+	}
+	return " --api " + APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
+}
+
+// devicePorts are the device ports with what is spoken there, as PROTOCOL[+PROTOCOL…]://HOST:PORT.
+func (s *server) devicePorts() (all []string) {
+	for i, a := range s.gateway.Addrs() {
+		l := s.config.Listen[i]
+		l.Address = a.String()
+		all = append(all, l.String())
+	}
+	return all
+}
+
+// plainLine is where the line protocol is spoken so that people can type it; nil if nowhere.
+func (s *server) plainLine() net.Addr {
+	if s.gateway == nil || s.config.DevicesFile != "" {
+		return nil
+	}
+	for i, l := range s.config.Listen {
+		if slices.Contains(l.Protocols, config.ProtocolLine) && l.TLS == nil && !l.Packets {
+			return s.gateway.Addrs()[i]
+		}
+	}
+	return nil
+}

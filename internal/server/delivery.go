@@ -1,0 +1,179 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holter-iot/holter/delivery"
+	commandsink "github.com/holter-iot/holter/delivery/command"
+	"github.com/holter-iot/holter/delivery/jetstream"
+	"github.com/holter-iot/holter/delivery/kafka"
+	"github.com/holter-iot/holter/delivery/logfile"
+	"github.com/holter-iot/holter/delivery/mqttsink"
+	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/store"
+)
+
+// What may be delivered to is for who starts the process to say, not for who may change endpoints.
+const (
+	PrivateEnv  = "HOLTER_DELIVERY_ALLOW_PRIVATE"  // networks, separated by commas
+	CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS" // true or false
+)
+
+// deliveryConfig returns how jobs are delivered. Its errors are mistakes of the user.
+func (s *server) deliveryConfig() (delivery.Config, error) {
+	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log}
+	var err error
+	if cfg.Private, err = networks(os.Getenv(PrivateEnv)); err != nil {
+		return cfg, fmt.Errorf("%s: %w", PrivateEnv, err)
+	}
+	commands, err := commandsAllowed()
+	if err != nil {
+		return cfg, err
+	}
+	guard := sink.NewGuard(cfg.Private)
+	cfg.Kinds = map[string]sink.Kind{
+		"mqtt": mqttsink.Kind(guard), "nats": jetstream.Kind(guard), "kafka": kafka.Kind(guard),
+		"log": logfile.Kind(filepath.Join(s.config.Data, "logs")), "command": commandsink.Kind(commands),
+	}
+	return cfg, nil
+}
+
+// commandsAllowed says whether endpoints and schedules may run programs.
+func commandsAllowed() (bool, error) {
+	text := os.Getenv(CommandsEnv)
+	if text == "" {
+		return false, nil
+	}
+	allowed, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf("%s: %q is neither true nor false", CommandsEnv, text)
+	}
+	return allowed, nil
+}
+
+// networks reads networks and addresses that are separated by commas.
+func networks(text string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		if ip, err := netip.ParseAddr(part); err == nil {
+			list = append(list, netip.PrefixFrom(ip, ip.BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network; write 10.0.0.0/8 or 127.0.0.1, and commas between them", part)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// deliveringStore is the store with a router as its outbox.
+func deliveringStore(c config.Config, router *delivery.Router) store.Config {
+	out := StoreConfig(c)
+	out.Outbox = router.Route
+	return out
+}
+
+// buildDelivery makes what delivers jobs and runs playbooks.
+func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Playbook) error {
+	cfg, err := s.deliveryConfig()
+	if err != nil {
+		return BadConfig(err)
+	}
+	if s.books, err = playbook.New(playbook.Config{Store: s.store, Fleet: s.registry, Playbooks: playbooks, Logger: s.log}); err != nil {
+		return err
+	}
+	cfg.Kinds[playbook.EndpointKind] = s.books.Kind
+	if s.delivery, err = delivery.New(s.store, router, cfg); err != nil {
+		return err
+	}
+	s.books.Attach(s.delivery)
+	s.edges = append(s.edges, s.delivery.Run, s.books.Run)
+	s.metrics = append(s.metrics, newDeliveryCollector(s.delivery), newPlaybookCollector(s.books))
+	return nil
+}
+
+// loadDelivery lets events become jobs, and maintenance windows excuse what they excused.
+func (s *server) loadDelivery(ctx context.Context) error {
+	if err := s.delivery.Load(ctx); err != nil {
+		return err
+	}
+	if err := s.books.Load(ctx); err != nil {
+		return err
+	}
+	return s.cron.Restore(ctx, s.listened)
+}
+
+// deliveryCollector shows an engine's Stats to Prometheus.
+type deliveryCollector struct {
+	engine               *delivery.Engine
+	jobs, running        *prometheus.Desc
+	outcomes             *prometheus.Desc
+	messages, up, untold *prometheus.Desc
+}
+
+func newDeliveryCollector(e *delivery.Engine) *deliveryCollector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("holter_delivery_"+name, help, labels, nil)
+	}
+	return &deliveryCollector{
+		engine:   e,
+		jobs:     desc("jobs", "Jobs that are not done.", "queue"),
+		running:  desc("running", "Deliveries that are going on.", "queue"),
+		outcomes: desc("outcomes_total", "Ends of deliveries: delivered, retried (another attempt follows) or dead (a dead letter).", "queue", "outcome"),
+		messages: desc("messages_total", "Messages by whether the endpoint took them, once for each attempt.", "endpoint", "taken"),
+		up:       desc("endpoint_up", "1 if the endpoint is delivered to; 0 if it failed again and again, is disabled or broken.", "endpoint"),
+		untold:   desc("untold_total", "Events that made no job: their queue was full, or their endpoint is disabled.", "why"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *deliveryCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.jobs, c.running, c.outcomes, c.messages, c.up, c.untold} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *deliveryCollector) Collect(out chan<- prometheus.Metric) {
+	st := c.engine.Stats()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	for _, q := range st.Queues {
+		gauge(c.jobs, float64(q.Jobs), q.Name)
+		gauge(c.running, float64(q.Running), q.Name)
+		count(c.outcomes, q.Delivered, q.Name, "delivered")
+		count(c.outcomes, q.Retried, q.Name, "retried")
+		count(c.outcomes, q.Dead, q.Name, "dead")
+	}
+	for _, p := range st.Endpoints {
+		up := 0.0
+		if p.State == "closed" {
+			up = 1
+		}
+		gauge(c.up, up, p.Name)
+		count(c.messages, p.Delivered, p.Name, "true")
+		count(c.messages, p.Failed, p.Name, "false")
+	}
+	count(c.untold, st.Full, "full")
+	count(c.untold, st.Shut, "disabled")
+}

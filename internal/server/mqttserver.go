@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/broker"
+)
+
+// buildMQTT makes the broker inside the program, the bridges to others and the report, as far as they are wanted.
+func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) error {
+	if s.config.Broker.Listen != "" {
+		if err := s.buildBroker(ctx); err != nil {
+			return err
+		}
+	}
+	for _, cfg := range bridges {
+		b, err := mqttbridge.New(s.registry, cfg) //nolint:contextcheck // a source ends with the registry's Run
+		if err != nil {
+			return fmt.Errorf("bridge %s: %w", cfg.Name, err)
+		}
+		s.bridges = append(s.bridges, b)
+		s.edges = append(s.edges, b.Run)
+	}
+	if len(s.bridges) > 0 {
+		s.edges = append(s.edges, s.found)
+	}
+	s.metrics = append(s.metrics, newMQTTCollector(s.bridges, s.broker))
+	return s.buildReport(bridges)
+}
+
+// buildBroker makes the broker inside the program.
+func (s *server) buildBroker(ctx context.Context) error {
+	c := &s.config.Broker
+	auth, err := s.brokerAuth()
+	if err != nil {
+		return err
+	}
+	certificates, err := s.certificates(c.TLS, "broker.tls")
+	if err != nil {
+		return err
+	}
+	s.broker, err = broker.New(ctx, s.registry, broker.Config{
+		Listen: c.Listen, Auth: auth, TLS: certificates, MaxClients: c.MaxClients, MaxPacket: c.MaxPacket,
+		MaxGap: s.config.Source.MaxGap, ReconnectGrace: s.config.Source.ReconnectGrace, ReconnectGraceMax: s.config.Source.ReconnectGraceMax, Reserved: s.reserved(), Logger: s.log,
+	})
+	if err != nil {
+		return explainBind(err, "--mqtt")
+	}
+	s.edges = append(s.edges, s.broker.Run)
+	return nil
+}
+
+// brokerAuth says who may connect.
+func (s *server) brokerAuth() (broker.Auth, error) {
+	c := &s.config.Broker
+	nameless := broker.Anonymous(c.Anonymous != config.AnonymousAnyone)
+	if c.Users == "" {
+		return nameless, nil
+	}
+	users, err := broker.NewUsers(c.Users, s.log)
+	if err != nil {
+		return nil, fmt.Errorf("%w; \"holter password NAME\" makes its lines", err)
+	}
+	if c.Anonymous == config.AnonymousNever {
+		return users, nil
+	}
+	return broker.Either(users, nameless), nil
+}
+
+// reserved is the beginning of the topics that only the program publishes to.
+func (s *server) reserved() string {
+	if s.config.Report.To == config.ReportToBroker {
+		return reportPrefix(&s.config) + "/"
+	}
+	return ""
+}
+
+// foundAfter is how long devices are collected before it is said how many there are.
+const foundAfter = 5 * time.Second
+
+// found says how many devices there are once the bridges have had some seconds.
+func (s *server) found(ctx context.Context) error {
+	select {
+	case <-time.After(foundAfter):
+	case <-ctx.Done():
+		return nil
+	}
+	for _, b := range s.bridges {
+		v := b.View()
+		if !v.Connected {
+			s.log.Warn("the broker is not reached yet; it is tried again and again", "bridge", v.Name, "url", v.URL, "error", v.LastError)
+			continue
+		}
+		s.log.Info("the broker is being watched", "bridge", v.Name, "url", v.URL, "subscriptions", strings.Join(v.Subscriptions, " "),
+			"watermark", v.Watermark, "messages", v.Messages)
+	}
+	states := statesText(s.registry.Stats())
+	s.log.Info("devices after the first seconds", "found", states, "known_before", s.known)
+	if terminal.IsTerminal(s.stdout) {
+		_, _ = fmt.Fprintf(s.stdout, "  found %s\n\n", states)
+	}
+	return nil
+}
+
+// statesText says how many devices there are, and in which states.
+func statesText(st liveness.Stats) string {
+	states := make(map[string]int, len(st.States))
+	for state, n := range st.States {
+		states[state.String()] += n
+	}
+	text := terminal.Plural(st.Devices, "device", "devices")
+	if st.Devices > 0 {
+		text += ": " + terminal.CountStates(states)
+	}
+	return text
+}

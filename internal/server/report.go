@@ -1,0 +1,163 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqttbridge/report"
+)
+
+// defaultDiscovery is what the topics of Home Assistant's discovery begin with.
+const defaultDiscovery = "homeassistant"
+
+// ownTopics are the beginnings of the topics that the report publishes to: whatever way they come back, they are no heartbeats.
+func ownTopics(c *config.Config) []string {
+	if c.Report.To == "" {
+		return nil
+	}
+	own := []string{reportPrefix(c) + "/"}
+	if c.Report.HomeAssistant {
+		sensors, _, _ := strings.Cut(report.DiscoveryTopic(cmp.Or(c.Report.DiscoveryPrefix, defaultDiscovery), ""), "/connectivity/")
+		own = append(own, sensors)
+	}
+	return own
+}
+
+// reportPrefix is what the topics of the report begin with.
+func reportPrefix(c *config.Config) string { return cmp.Or(c.Report.Prefix, "holter") }
+
+// buildReport makes what publishes verdicts, if they are wanted.
+func (s *server) buildReport(bridges []mqttbridge.Config) error {
+	c := &s.config.Report
+	if c.To == "" {
+		return nil
+	}
+	publisher, err := s.publisher(bridges)
+	if err != nil {
+		return fmt.Errorf("report to %s: %w", c.To, err)
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		node = ""
+	}
+	reporter, err := report.New(report.Config{
+		Registry: s.registry, Events: s.store, Publisher: publisher, Prefix: c.Prefix, HomeAssistant: c.HomeAssistant,
+		DiscoveryPrefix: c.DiscoveryPrefix, Node: node, Logger: s.log,
+	})
+	if err != nil {
+		return fmt.Errorf("report to %s: %w", c.To, err)
+	}
+	s.edges = append(s.edges, orderly(publisher.Run), orderly(reporter.Run))
+	s.metrics = append(s.metrics, newReportCollector(reporter))
+	return nil
+}
+
+// runningPublisher is a publisher that works while it is run.
+type runningPublisher interface {
+	report.Publisher
+
+	Run(ctx context.Context) error
+}
+
+// publisher returns the connection that verdicts take.
+func (s *server) publisher(bridges []mqttbridge.Config) (runningPublisher, error) {
+	c := &s.config.Report
+	if c.To == config.ReportToBroker {
+		return &inlinePublisher{broker: s.broker, prefix: reportPrefix(&s.config)}, nil
+	}
+	i := slices.IndexFunc(bridges, func(b mqttbridge.Config) bool { return b.Name == c.To })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no bridge %q", c.To)
+	}
+	options, err := mqttbridge.Options(bridges[i])
+	if err != nil {
+		return nil, err
+	}
+	return report.NewPaho(report.PahoConfig{
+		Options: options, Prefix: c.Prefix, MaxReconnect: bridges[i].ReconnectMax, Logger: s.log.With(slog.String("bridge", c.To)),
+	})
+}
+
+// orderly is an edge whose end with ctx is no failure.
+func orderly(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := run(ctx); ctx.Err() == nil {
+			return err
+		}
+		return nil
+	}
+}
+
+// inlinePublisher publishes to the broker inside the program, which is there for as long as the program is.
+type inlinePublisher struct {
+	broker *broker.Broker
+	prefix string
+}
+
+// Run says that the reporter is there. When the program ends, so does the broker: nobody could be told.
+func (p *inlinePublisher) Run(context.Context) error {
+	return p.broker.Publish(report.StatusTopic(p.prefix), []byte(report.Online), true)
+}
+
+// Connected implements report.Publisher.
+func (*inlinePublisher) Connected(ctx context.Context) (<-chan struct{}, error) {
+	return make(chan struct{}), ctx.Err()
+}
+
+// Publish implements report.Publisher.
+func (p *inlinePublisher) Publish(_ context.Context, topic string, payload []byte, retain bool) error {
+	return p.broker.Publish(topic, payload, retain)
+}
+
+// Retained implements report.Publisher.
+func (p *inlinePublisher) Retained(_ context.Context, filter string) (map[string][]byte, error) {
+	return p.broker.Retained(filter), nil
+}
+
+// reportCollector shows a reporter's Stats to Prometheus.
+type reportCollector struct {
+	reporter *report.Reporter
+	values   []reportValue
+}
+
+type reportValue struct {
+	desc *prometheus.Desc
+	of   func(report.Stats) uint64
+}
+
+func newReportCollector(r *report.Reporter) *reportCollector {
+	c := &reportCollector{reporter: r}
+	add := func(name, help string, of func(report.Stats) uint64) {
+		c.values = append(c.values, reportValue{prometheus.NewDesc("holter_report_"+name+"_total", help, nil, nil), of})
+	}
+	add("published", "States, and discoveries, that the broker acknowledged.", func(s report.Stats) uint64 { return s.Published })
+	add("cleared", "States, and discoveries, that were removed because their device is gone.", func(s report.Stats) uint64 { return s.Cleared })
+	add("failed", "Messages that the broker did not acknowledge; they are made up for.", func(s report.Stats) uint64 { return s.Failed })
+	add("reconciles", "Comparisons of all states with what the broker keeps.", func(s report.Stats) uint64 { return s.Reconciles })
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *reportCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, v := range c.values {
+		out <- v.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *reportCollector) Collect(out chan<- prometheus.Metric) {
+	st := c.reporter.Stats()
+	for _, v := range c.values {
+		out <- prometheus.MustNewConstMetric(v.desc, prometheus.CounterValue, float64(v.of(st)))
+	}
+}

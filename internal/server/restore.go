@@ -1,0 +1,175 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/store"
+)
+
+const (
+	// firstRetry and lastRetry are the pauses between attempts to open the database.
+	firstRetry = 500 * time.Millisecond
+	lastRetry  = 5 * time.Second
+	// lastWords bounds the checkpoint at the end.
+	lastWords = 10 * time.Second
+)
+
+// wait notes what is waited for.
+func (s *server) wait(what string) { s.starting.Store(&what) }
+
+// waiting says what is waited for.
+func (s *server) waiting() error {
+	if what := s.starting.Load(); what != nil {
+		return errors.New(*what)
+	}
+	return nil
+}
+
+// ready says what keeps the server from its work.
+func (s *server) ready() error {
+	if err := s.waiting(); err != nil {
+		return fmt.Errorf("starting: %w", err)
+	}
+	err := s.store.Health()
+	if err == nil {
+		return nil
+	}
+	if d := s.registry.Stalled(); d > 0 {
+		return fmt.Errorf("no verdicts for %v, all clocks stand still: %w", d.Round(time.Second), err)
+	}
+	return err
+}
+
+// restore opens the store and gives the registry what was kept. A database that cannot be reached is waited for. It fails when ctx ends.
+func (s *server) restore(ctx context.Context) error {
+	began := time.Now()
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.config.Data, 0o700); err != nil {
+		s.log.Warn("the data directory cannot be made; with a database elsewhere, that matters after a crash without it", "error", err)
+	}
+	s.wait("devices are being restored")
+	loaded, err := s.store.Load(ctx, s.registry)
+	if err != nil {
+		return fmt.Errorf("restore what was kept: %w", err)
+	}
+	s.known, s.listened = loaded.Devices, loaded.Checkpoint
+	if loaded.Forgotten != nil {
+		s.log.Warn("the process before did not end in order, and what it heard last is not known: devices count as heard at its last checkpoint",
+			"checkpoint", loaded.Checkpoint, "reason", loaded.Forgotten)
+	}
+	if loaded.NoMemory != nil {
+		s.log.Warn("the memory of this process does not outlive it: if it is killed, heartbeats since the last checkpoint are not known", "error", loaded.NoMemory)
+	}
+	for _, bad := range loaded.Corrupt {
+		s.log.Error("part of a checkpoint is damaged", "error", bad)
+	}
+	s.logAside(loaded.SetAside)
+	what := []any{"devices", loaded.Devices, "took", time.Since(began)}
+	if !loaded.Checkpoint.IsZero() {
+		what = append(what, "checkpoint", loaded.Checkpoint)
+	}
+	s.log.Info("restored", what...)
+	return nil
+}
+
+// mostAside is of how many rows that were set aside each is logged.
+const mostAside = 10
+
+func (s *server) logAside(rows []error) {
+	for _, bad := range rows[:min(len(rows), mostAside)] {
+		s.log.Error("the row of a device cannot be read; it was moved to the table set_aside, and the device counts as never seen until it is heard",
+			"error", bad)
+	}
+	if len(rows) > mostAside {
+		s.log.Error("more rows of devices cannot be read; all are in the table set_aside", "rows", len(rows))
+	}
+}
+
+// detail says what does not keep the server from its work, but should be looked at.
+func (s *server) detail() string {
+	if n := s.store.Stats().SetAside; n > 0 {
+		return AsideText(n) + ", in " + s.store.Place() + "; " + AsideHelp
+	}
+	return ""
+}
+
+// AsideText says how many rows of devices are set aside.
+func AsideText(n int) string {
+	if n == 1 {
+		return "1 row of a device could not be read and is set aside in the table set_aside"
+	}
+	return fmt.Sprintf("%s rows of devices could not be read and are set aside in the table set_aside", terminal.Grouped(n))
+}
+
+// AsideHelp says what to do about rows of devices that are set aside.
+const AsideHelp = "those devices are watched again once they are heard; look at its column why, and then remove the rows from that table"
+
+// watchStore logs when the database begins to fail, fails otherwise, and works again, and what was mended, until ctx is done.
+func (s *server) watchStore(ctx context.Context) error {
+	said, repairs := "", uint64(0)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if st := s.store.Stats(); st.Repairs != repairs {
+			repairs = st.Repairs
+			s.log.Error("what is stored was gone, and was written anew", "what", st.LastRepair)
+		}
+		err := s.store.Health()
+		now := ""
+		if errors.Is(err, store.ErrFile) {
+			now = err.Error()
+		} else if err != nil {
+			now = "database" // how long it has lasted is a part of the text
+		}
+		switch {
+		case now == said:
+		case err == nil:
+			s.log.Info("the database works again")
+		default:
+			s.log.Error("the database does not work as it should: verdicts wait, and /readyz says so", "error", err)
+		}
+		said = now
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// openStore opens the store, and tries again and again while that may help.
+func (s *server) openStore(ctx context.Context) error {
+	said := ""
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := s.store.Open(ctx)
+		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrLost) {
+			return err
+		}
+		if why := store.Explain(err); why != said {
+			s.wait("the database cannot be opened: " + why)
+			s.log.Error("the database cannot be opened; it is tried again and again, and devices are let in once it can", "error", err, "why", why)
+			said = why
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastCheckpoint keeps the heartbeats up to now, so that an orderly end forgets no silence.
+func (s *server) lastCheckpoint(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	if err := s.store.Finish(ctx, s.registry); err != nil {
+		s.log.Error("no last checkpoint; the next start goes on from the one before", "error", err)
+	}
+}

@@ -1,0 +1,290 @@
+// Package server builds the running program from its configuration: store, liveness, gateway, MQTT,
+// delivery, schedules, playbooks, API and metrics, and runs it until its context ends.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge"
+	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/store"
+)
+
+// server is what holter serve and holter monitor are made of.
+type server struct {
+	config    config.Config
+	log       *slog.Logger
+	stdout    io.Writer
+	store     *store.Store
+	registry  *liveness.Registry
+	gateway   *gateway.Gateway     // nil for holter monitor
+	broker    *broker.Broker       // nil if there is none
+	bridges   []*mqttbridge.Bridge // may be none
+	edges     []func(ctx context.Context) error
+	reloaders map[cert.Files]*cert.Reloader
+	delivery  *delivery.Engine
+	books     *playbook.Engine
+	cron      *cron.Engine
+	metrics   []prometheus.Collector
+	api       *httpapi.API
+	auth      *tokenAuth
+	http      net.Listener
+	starting  atomic.Pointer[string] // what is waited for; nil once the server is at work
+	known     int                    // devices that were known from before
+	listened  time.Time              // when the process before listened last; zero if there was none
+}
+
+// Serve runs the whole of Holter until ctx is done.
+func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
+	s := &server{config: cfg, log: newLogger(cfg.Log, stderr), stdout: stdout, reloaders: make(map[cert.Files]*cert.Reloader)}
+	slog.SetDefault(s.log)
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	err := s.run(ctx)
+	if err != nil {
+		s.log.Error("holter has stopped", "error", err)
+		return err
+	}
+	s.log.Info("holter has stopped")
+	return nil
+}
+
+// build makes the parts and binds the addresses; nothing runs yet.
+func (s *server) build(ctx context.Context) (err error) {
+	s.wait("the database is being opened")
+	bridges, err := bridgeConfigs(&s.config, s.log)
+	if err != nil {
+		return BadConfig(err)
+	}
+	protocols, err := DeviceProtocols(&s.config)
+	if err != nil {
+		return BadConfig(err)
+	}
+	playbooks, err := playbooksOf(&s.config)
+	if err != nil {
+		return BadConfig(err)
+	}
+	router := &delivery.Router{}
+	if s.store, err = store.New(deliveringStore(s.config, router)); err != nil {
+		return err
+	}
+	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
+		return err
+	}
+	if err := s.buildDelivery(router, playbooks); err != nil {
+		return err
+	}
+	if err := s.buildSchedules(); err != nil {
+		return err
+	}
+	certificates, err := s.certificates(s.config.TLS, "tls (--tls-cert, --tls-key)")
+	if err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
+		return explainBind(err, "--http")
+	}
+	s.metrics = append(s.metrics, newStoreCollector(s.store))
+	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
+		return errors.Join(err, s.http.Close())
+	}
+	s.auth = newTokenAuth(s.store, s.config)
+	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
+		Version:    Version(),
+		Logger:     s.log,
+		Rate:       float64(s.config.HTTPRate),
+		TLS:        certificates,
+		Auth:       s.auth,
+		Starting:   s.waiting,
+		Ready:      s.ready,
+		Detail:     s.detail,
+		Checkpoint: func(ctx context.Context) error { return s.store.Checkpoint(ctx, s.registry) },
+		Sender:     s.sender(),
+		Delivery:   s.delivery,
+		Playbooks:  s.books,
+		Schedules:  s.cron,
+		Collectors: s.metrics,
+	})
+	if err != nil {
+		return errors.Join(err, s.http.Close())
+	}
+	return nil
+}
+
+// certificates reads those of a server, if it has any; setting is where the files are said.
+func (s *server) certificates(files config.TLS, setting string) (*tls.Config, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	r, err := s.reloader(cert.Files{Cert: files.Cert, Key: files.Key})
+	if err != nil {
+		return nil, BadConfig(fmt.Errorf("%s: %w", setting, err))
+	}
+	return &tls.Config{GetCertificate: r.GetCertificate, MinVersion: tls.VersionTLS12}, nil
+}
+
+// reloader keeps certificates up to date, once for all servers with the same files.
+func (s *server) reloader(files cert.Files) (r *cert.Reloader, err error) {
+	if r = s.reloaders[files]; r != nil {
+		return r, nil
+	}
+	if r, err = cert.New(files, s.log); err == nil {
+		s.reloaders[files] = r
+	}
+	return r, err
+}
+
+// run runs the parts until ctx is done or one of them fails. The API is there first, to say what is waited for; devices are let in when
+// what was known of them is known again. At the end the registry outlives the edges, and the store all: what the last connections do is
+// still judged, kept, and told to those who listen.
+func (s *server) run(ctx context.Context) error {
+	ctx, endEdges := context.WithCancel(ctx)
+	defer endEdges()
+	edges, ctx := errgroup.WithContext(ctx)
+	edges.Go(func() error { return s.api.Serve(ctx, s.http) })
+	for _, r := range s.reloaders {
+		edges.Go(func() error { return r.Run(ctx) })
+	}
+	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
+	if err := s.begin(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = nil // an orderly end, or what ended the API
+		}
+		endEdges()
+		return errors.Join(err, edges.Wait(), s.store.Close())
+	}
+	servicesCtx, endServices := context.WithCancel(context.WithoutCancel(ctx))
+	defer endServices()
+	var services errgroup.Group
+	services.Go(func() error { return s.registry.Run(servicesCtx) })
+	edges.Go(func() error { return s.store.Run(ctx, s.registry) })
+	edges.Go(func() error { return s.watchStore(ctx) })
+	edges.Go(func() error { return s.auth.run(ctx) })
+	for _, run := range s.edges {
+		edges.Go(func() error { return run(ctx) })
+	}
+	s.auth.look(ctx)
+	s.starting.Store(nil)
+	s.announce()
+	err := edges.Wait()
+	s.lastCheckpoint(ctx)
+	endServices()
+	return errors.Join(err, services.Wait(), s.store.Close())
+}
+
+// begin brings back what was kept. It fails when ctx ends.
+func (s *server) begin(ctx context.Context) error {
+	if err := s.restore(ctx); err != nil {
+		return err
+	}
+	return s.loadDelivery(ctx)
+}
+
+// explainBind adds what to do to the error of an address that could not be bound.
+func explainBind(err error, flag string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && flag == "--mqtt":
+		return fmt.Errorf("%w: another program, perhaps a broker, listens there; choose another address with --mqtt, or --mqtt off for no broker "+
+			"(\"holter monitor\" watches the devices of the one that is there)", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: another program listens there; stop it, or choose another address with %s", err, flag)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w: this machine has no such address; choose another with %s", err, flag)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: ports below 1024 need privileges; choose another with %s", err, flag)
+	}
+	return err
+}
+
+// StoreConfig returns the part of a configuration that says what is stored, and where.
+func StoreConfig(c config.Config) store.Config {
+	url := c.Database.Reveal()
+	if url == "" {
+		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
+	}
+	return store.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
+}
+
+// gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.
+func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
+	return gateway.Config{
+		ReusePort:        c.ReusePort,
+		MaxConnections:   c.Gateway.MaxConnections,
+		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
+		AcceptRate:       c.Gateway.AcceptRate,
+		HandshakeTimeout: c.Gateway.HandshakeTimeout,
+		MaxHandshakes:    c.Gateway.MaxHandshakes,
+		IdleTimeout:      c.Gateway.IdleTimeout,
+		MaxOutbound:      c.Gateway.MaxOutbound,
+		CloseRate:        c.Gateway.CloseRate,
+		MaxBeatRate:      c.Gateway.MaxBeatRate,
+		KeepAlive:        c.Gateway.KeepAlive,
+		UserTimeout:      c.Gateway.UserTimeout,
+		MaxGap:           c.Source.MaxGap,
+		ReconnectGrace:   c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax,
+		Logger: log,
+	}
+}
+
+// SQLitePath returns the file of an SQLite URL.
+func SQLitePath(url string) (path string, ok bool) {
+	scheme, rest, found := strings.Cut(url, ":")
+	if !found {
+		return "", false
+	}
+	switch strings.ToLower(scheme) {
+	case "sqlite", "sqlite3", "file":
+		if after, ok := strings.CutPrefix(rest, "//"); ok {
+			rest = after
+		}
+		return rest, rest != ""
+	}
+	return "", false
+}
+
+// APIURL is where the API of a configuration is, seen from this machine.
+func APIURL(cfg config.Config) string {
+	u := url.URL{Scheme: "http", Host: cfg.HTTP}
+	if cfg.TLS.Cert != "" {
+		u.Scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(cfg.HTTP); err == nil && (host == "" || net.ParseIP(host).IsUnspecified()) {
+		u.Host = net.JoinHostPort("127.0.0.1", port)
+	}
+	return u.String()
+}
+
+// ConfigError is a mistake in the configuration.
+type ConfigError struct{ error }
+
+func (e ConfigError) Unwrap() error { return e.error }
+
+// BadConfig is the error for a configuration with mistakes.
+func BadConfig(err error) error {
+	return ConfigError{fmt.Errorf("cannot start, the configuration has mistakes:\n%w", err)}
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/testcert"
+)
+
+// TestEveryProtocol: package config, which may not ask the gateway, knows the protocols that there are, and what comes in datagrams.
+func TestEveryProtocol(t *testing.T) {
+	for _, text := range []string{"any://127.0.0.1:0", "udp+any://127.0.0.1:0"} {
+		cfg, err := config.Resolve("", []config.Setting{{Key: "listen", Value: text, Origin: "--listen"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := DeviceProtocols(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range all[0] {
+			names = append(names, p.Name())
+		}
+		if want := cfg.Listen[0].Protocols; !reflect.DeepEqual(names, want) {
+			t.Errorf("%s: %q, want %q", text, names, want)
+		}
+	}
+}
+
+// What is printed at the start says what is spoken where.
+func TestAnnounceListeners(t *testing.T) {
+	cfg, err := config.Resolve(tempFile(t, "http: 127.0.0.1:0\nbroker: {listen: off}\nlisten: [jt808+gt06://127.0.0.1:0, udp+line://127.0.0.1:0, line://127.0.0.1:0]\ndata: "+t.TempDir()+"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard}
+	if err := s.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.http.Close() })
+	text := s.summary()
+	line := s.gateway.Addrs()[2].String()
+	for _, want := range []string{"devices   jt808+gt06://127.0.0.1:", "          udp+line://127.0.0.1:", "          line://" + line, "nc 127.0.0.1 " + line[strings.LastIndexByte(line, ':')+1:] + "\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing from\n%s", want, text)
+		}
+	}
+}
+
+// Whoever is told that the server is starting is told so once, by the API and by /readyz.
+func TestStartingIsSaidOnce(t *testing.T) {
+	s := &server{}
+	s.wait("the database is being opened")
+	if err := s.waiting(); err == nil || err.Error() != "the database is being opened" {
+		t.Errorf("waiting() = %v", err)
+	}
+	if err := s.ready(); err == nil || err.Error() != "starting: the database is being opened" {
+		t.Errorf("ready() = %v", err)
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	for of, kind := range sendErrors() {
+		err := sendError(kind, fmt.Errorf("%w: on purpose", of))
+		if !errors.Is(err, kind) || !strings.HasSuffix(err.Error(), ": on purpose") || strings.Contains(err.Error(), "gateway: ") {
+			t.Errorf("%v is not %v", err, kind)
+		}
+	}
+	if got := (&server{}).sender(); got != nil {
+		t.Errorf("without a gateway, the API sends by %v", got)
+	}
+}
+
+// tempFile writes a file that ends with the test.
+func tempFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "holter.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// New certificates count at the API, the broker and the device ports.
+func TestCertificatesAnew(t *testing.T) {
+	dir := t.TempDir()
+	ca := testcert.New(t)
+	issue := func(name string) {
+		certPEM, keyPEM := testcert.PEM(t, ca.Issue(t, testcert.Ask{Name: name}))
+		testcert.Write(t, dir, "key.pem", keyPEM)
+		testcert.Write(t, dir, "cert.pem", certPEM)
+	}
+	issue("first")
+	files := fmt.Sprintf("{cert: %[1]s/cert.pem, key: %[1]s/key.pem}", dir)
+	cfg, err := config.Resolve(tempFile(t, fmt.Sprintf("http: 127.0.0.1:0\ntls: %[1]s\nbroker: {listen: 127.0.0.1:0, tls: %[1]s}\n"+
+		"listen: [{address: '127.0.0.1:0', tls: %[1]s}]\ndata: %[2]s\n", files, t.TempDir())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{config: cfg, log: slog.New(slog.DiscardHandler), stdout: io.Discard, reloaders: make(map[cert.Files]*cert.Reloader)}
+	if err := s.build(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.reloaders) != 1 {
+		t.Errorf("the same files are looked at by %d, want 1", len(s.reloaders))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.run(ctx) }()
+	shown := func(address string) string {
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: ca.Pool(), ServerName: "127.0.0.1"}}
+		c, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err.Error()
+		}
+		defer c.Close()
+		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for _, name := range []string{"first", "second"} {
+		issue(name)
+		for server, address := range map[string]string{"API": s.http.Addr().String(), "broker": s.broker.Addr().String(), "device port": s.gateway.Addrs()[0].String()} {
+			got := shown(address)
+			for end := time.Now().Add(20 * time.Second); got != name && time.Now().Before(end); got = shown(address) {
+				<-again.C
+			}
+			if got != name {
+				t.Errorf("%s: %q, want the certificate %q", server, got, name)
+			}
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("run() = %v", err)
+	}
+}
