@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,13 +15,13 @@ import (
 
 // PolicyChange is a policy for one device. What is left out, or 0, is left to its group, to what it announces, and to the default.
 type PolicyChange struct {
-	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How often the device means to be heard."`
+	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time between two heartbeats."`
 	Timeout    float64 `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
 	LateAfter  float64 `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
-	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it has to come back when its connection ended."`
+	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it may take to come back after its connection ended."`
 	SleepLimit float64 `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
-	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"How often it is asked for a sign of life before it goes offline, if it is connected."`
-	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"From one of these questions to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
+	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"Number of probes before it goes offline, if it is connected."`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 }
 
 type policyInput struct {
@@ -51,70 +52,73 @@ func (a *API) registerAdmin(api huma.API) {
 			Description: description, Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		}
 	}
-	huma.Register(api, operation("forget-device", http.MethodDelete, "", "Forget a device",
-		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device, whose events are numbered on; a device of the "+
-			"configuration is there again after a restart."), a.forget)
+	serveEmpty(a, api, operation("forget-device", http.MethodDelete, "", "Forget a device",
+		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device whose event numbers continue; a device of the "+
+			"configuration exists again after a restart."), a.forget)
 	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
-		"The device is told that an operator did so, and its connection is closed. It is offline, for the reason admin, unless it is back "+
-			"within its close grace; to keep it away is not what this is for. 409: it has no session at this process, as a device that is heard "+
-			"by HTTP or through a broker elsewhere never has.")
+		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
+			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
+			"by HTTP or through an external broker.")
 	disconnect.Errors = append(disconnect.Errors, http.StatusConflict)
-	huma.Register(api, disconnect, a.disconnect)
-	huma.Register(api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
-		"It stands above all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
-	huma.Register(api, operation("remove-policy", http.MethodDelete, "/policy", "Take a device's own policy back", ""), a.removePolicy)
-	huma.Register(api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
-		"It is judged as ever, but its events say that nobody is to be alarmed, and its silence is no outage of its group."), a.startMaintenance)
-	huma.Register(api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""), a.stopMaintenance)
+	serveEmpty(a, api, disconnect, a.disconnect)
+	serve(a, api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
+		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
+	change := func(done string, change func(id string) error) func(context.Context, *deviceInput) (Device, error) {
+		return func(ctx context.Context, in *deviceInput) (Device, error) {
+			return a.changedDevice(ctx, done, in.ID, change(in.ID))
+		}
+	}
+	serve(a, api, operation("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
+		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
+	serve(a, api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
+		"It is judged as usual, but its events are suppressed: routes deliver them only if they ask for all. Its silence does not count towards an outage of its group."),
+		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
+	serve(a, api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
+		change("maintenance stopped", func(id string) error { return a.registry.SetMaintenance(id, false) }))
 }
 
-func (a *API) forget(ctx context.Context, in *deviceInput) (*struct{}, error) {
-	return nil, a.change(ctx, "forgotten", in.ID, a.registry.Forget(in.ID))
+func (a *API) forget(ctx context.Context, in *deviceInput) error {
+	return a.change(ctx, "forgotten", in.ID, a.registry.Forget(in.ID))
 }
 
-func (a *API) setPolicy(ctx context.Context, in *policyInput) (*deviceOutput, error) {
+func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 	p := in.Body.policy()
 	if p == (liveness.Policy{}) {
-		return nil, huma.Error422UnprocessableEntity("body: the policy says nothing; give it a field, for instance timeout_ms, or use DELETE to take one back")
+		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
-	if err := a.change(ctx, "policy set", in.ID, a.registry.SetPolicy(in.ID, p)); err != nil {
-		return nil, err
-	}
-	return a.device(ctx, &deviceInput{ID: in.ID})
+	return a.changedDevice(ctx, "policy set", in.ID, badPolicy(a.registry.SetPolicy(in.ID, p)))
 }
 
-func (a *API) removePolicy(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	if err := a.change(ctx, "policy removed", in.ID, a.registry.SetPolicy(in.ID, liveness.Policy{})); err != nil {
-		return nil, err
+// badPolicy gives the error for a bad policy the names of the JSON fields. It returns other errors as they are.
+func badPolicy(err error) error {
+	if err == nil {
+		return nil
 	}
-	return a.device(ctx, in)
-}
-
-func (a *API) startMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	return a.maintain(ctx, in, true)
-}
-
-func (a *API) stopMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	return a.maintain(ctx, in, false)
-}
-
-func (a *API) maintain(ctx context.Context, in *deviceInput, on bool) (*deviceOutput, error) {
-	what := "maintenance stopped"
-	if on {
-		what = "maintenance started"
+	if status, _ := problemOf(err); status != http.StatusUnprocessableEntity || errors.Is(err, liveness.ErrInvalidID) {
+		return err
 	}
-	if err := a.change(ctx, what, in.ID, a.registry.SetMaintenance(in.ID, on)); err != nil {
-		return nil, err
+	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "\n", "; ")
+	if bare := errors.Unwrap(err); bare != nil { // without the device's id
+		err = bare
 	}
-	return a.device(ctx, in)
+	return &requestError{http.StatusUnprocessableEntity, "body: " + names.Replace(err.Error())}
 }
 
-func (a *API) disconnect(ctx context.Context, in *deviceInput) (*struct{}, error) {
+// changedDevice is change, and returns the device as it is now.
+func (a *API) changedDevice(ctx context.Context, done, id string, err error) (Device, error) {
+	if err := a.change(ctx, done, id, err); err != nil {
+		return Device{}, err
+	}
+	return a.device(ctx, &deviceInput{ID: id})
+}
+
+func (a *API) disconnect(ctx context.Context, in *deviceInput) error {
 	had, err := a.registry.Disconnect(in.ID)
 	if err == nil && !had {
-		return nil, a.sessionless(in.ID)
+		return a.sessionless(in.ID)
 	}
-	return nil, a.change(ctx, "disconnected", in.ID, err)
+	return a.change(ctx, "disconnected", in.ID, err)
 }
 
 // sessionless says that a device has no session, and where it was last.
@@ -130,7 +134,7 @@ func (a *API) sessionless(id string) error {
 // it is done.
 func (a *API) change(ctx context.Context, what, device string, err error) error {
 	if err == nil {
-		a.changed(ctx, what, device)
+		a.logChange(ctx, what, "device", device)
 	}
 	if err = a.settled(ctx, err); err != nil {
 		return adminError(err)
@@ -148,5 +152,5 @@ func adminError(err error) error {
 	return problem
 }
 
-// isUnknown says whether an error is that a device is not known.
+// isUnknown reports whether an error is that a device is not known.
 func isUnknown(err error) bool { return errors.Is(err, liveness.ErrUnknownDevice) }

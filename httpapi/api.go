@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -94,7 +94,7 @@ type API struct {
 	tokens  *tokens    // nil without Auth
 	rates   *addresses // nil without a limit
 	groups  groupCounts
-	sockets *ear.Sockets
+	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
 
@@ -119,7 +119,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets(), turns: newTurns()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers = newLimits[caller](sendRate, sendRate)
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
@@ -214,7 +214,7 @@ func (c Config) withDefaults() (Config, error) {
 // loads scripts from the internet, and its description is marshaled by the first requests without a lock.
 func newDescription(version string) huma.Config {
 	cfg := huma.DefaultConfig("Holter", version)
-	cfg.Info.Description = "The state of each device of a fleet, why it is in it, and what happened; and heartbeats by HTTP. " +
+	cfg.Info.Description = "The state of each device of a fleet, the reasons for it, its events, and heartbeats by HTTP. " +
 		"Times are RFC 3339 in UTC. Durations in JSON are milliseconds and may have a fraction; those in a query, the ttl of a " +
 		"heartbeat and the timeout of a message are written 90s, 10m or 1h30m, or as a number of seconds. Errors are problem details (RFC 9457). " +
 		"A body may have 1 MiB, that of a batch 2 MiB, that of a job 64 KiB beside what is delivered, and the headers of a request 64 KiB."

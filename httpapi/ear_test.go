@@ -279,7 +279,7 @@ func TestListenAlone(t *testing.T) {
 // diary is when a device began to send each heartbeat, and when it had.
 type diary [][2]time.Time
 
-// between says whether a heartbeat was sent between two instants.
+// between reports whether a heartbeat was sent between two instants.
 func (d diary) between(from, to time.Time) bool {
 	for _, sent := range d {
 		if sent[0].After(from) && sent[1].Before(to) {

@@ -3,11 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,49 +19,45 @@ import (
 type NewJob struct {
 	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
 	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
-	URL      string          `json:"url,omitempty" doc:"Where to POST the body to, without a signature. Either this or endpoint."`
-	Body     json.RawMessage `json:"body" doc:"What is delivered: any JSON."`
-	RunAt    time.Time       `json:"run_at,omitzero" doc:"Not before. Left out: at once."`
-	Deadline time.Time       `json:"deadline,omitzero" doc:"Not after; then it is a dead letter. Left out: as old as the queue allows."`
+	URL      string          `json:"url,omitempty" doc:"URL to POST the body to, without a signature. Either this or endpoint."`
+	Body     json.RawMessage `json:"body" doc:"The JSON to deliver."`
+	RunAt    time.Time       `json:"run_at,omitzero" doc:"Earliest time to deliver it. Left out: at once."`
+	Deadline time.Time       `json:"deadline,omitzero" doc:"Latest time to deliver it; then it becomes a dead letter. Left out: the queue's max_age."`
 	Key      string          `json:"ordering_key,omitempty" doc:"Jobs of a queue and endpoint with the same key are delivered in their order. Left out: in any order."`
-	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not made; the number of the first is the answer."`
+	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
 }
 
 type newJobInput struct {
 	Body NewJob
 }
 
-type newJobOutput struct {
-	Body struct {
-		Job uint64 `json:"job" doc:"Its number."`
-	}
+type jobNumber struct {
+	Job uint64 `json:"job" doc:"Its number."`
 }
 
 // Job is a job that is not done.
 type Job struct {
 	Job      uint64    `json:"job" doc:"Its number."`
 	Queue    string    `json:"queue"`
-	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for one with a URL of its own."`
-	URL      string    `json:"url,omitempty" doc:"Where to; left out for one of an endpoint."`
+	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
+	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
 	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
-	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it tells of."`
-	Attempts int       `json:"attempts" doc:"That failed."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
+	Attempts int       `json:"attempts" doc:"Failed attempts."`
 	RunAt    time.Time `json:"run_at,omitzero"`
-	Error    string    `json:"error,omitempty" doc:"Of the last attempt."`
+	Error    string    `json:"error,omitempty" doc:"Error of the last attempt."`
 }
 
 type jobsInput struct {
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
-	After    uint64 `query:"after" doc:"Only with a greater number: next of the page before."`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs of the page."`
+	After    uint64 `query:"after" doc:"Only with a greater number: next of the previous page."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
-type jobsOutput struct {
-	Body struct {
-		Jobs []Job  `json:"jobs"`
-		Next uint64 `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
-	}
+type jobPage struct {
+	Jobs []Job  `json:"jobs"`
+	Next uint64 `json:"next,omitempty" doc:"Value of after for the next page; left out on the last page."`
 }
 
 type oneJobInput struct {
@@ -71,23 +65,15 @@ type oneJobInput struct {
 }
 
 type removeJobsInput struct {
-	Queue    string `query:"queue" doc:"Those of this queue."`
-	Endpoint string `query:"endpoint" doc:"Those of this endpoint."`
+	Queue    string `query:"queue" doc:"Jobs of this queue."`
+	Endpoint string `query:"endpoint" doc:"Jobs of this endpoint."`
 }
 
-type numberOutput struct {
-	Body struct {
-		Number int `json:"number" doc:"How many."`
-	}
+type count struct {
+	Number int `json:"number" doc:"Number of them."`
 }
 
-func numbered(n int) *numberOutput {
-	out := &numberOutput{}
-	out.Body.Number = n
-	return out
-}
-
-// describe makes an operation on what is delivered.
+// describe returns an operation on jobs, or on what they are delivered by.
 func describe(id, method, path, summary, description string, problems ...int) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path, Tags: []string{"delivery"}, Summary: summary, Description: description,
@@ -102,94 +88,77 @@ const (
 
 func (a *API) registerJobs(api huma.API) {
 	add := describe("enqueue-job", http.MethodPost, jobsPath, "Enqueue a job",
-		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered. "+
-			"What is delivered may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
+		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. The job is stored when this is answered. "+
+			"The body may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
-	huma.Register(api, add, a.enqueue)
-	huma.Register(api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
-	huma.Register(api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
-		"If it is being delivered, it may arrive nevertheless.", http.StatusNotFound), a.removeJob)
-	huma.Register(api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
-	huma.Register(api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
-		"Those that wait for another attempt do not wait any longer.", http.StatusNotFound), a.hasten)
+	serve(a, api, add, a.enqueue)
+	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serveEmpty(a, api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
+		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.removeJob)
+	serve(a, api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
+	serve(a, api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
+		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.hasten)
 }
 
-func (a *API) enqueue(ctx context.Context, in *newJobInput) (*newJobOutput, error) {
+func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
 	b := &in.Body
 	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
 		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
 	})
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &newJobOutput{}
-	out.Body.Job = id
-	return out, nil
+	return jobNumber{id}, err
 }
 
-func (a *API) listJobs(ctx context.Context, in *jobsInput) (*jobsOutput, error) {
+func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err error) {
 	names := namesOf(a.config.Delivery)
 	lanes, err := names.lanes(in.Queue, in.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return page, err
 	}
 	views, err := a.config.Delivery.Jobs().List(ctx, store.JobFilter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &jobsOutput{}
-	out.Body.Jobs = make([]Job, len(views))
-	for i := range views {
-		v := &views[i]
-		out.Body.Jobs[i] = Job{
+	page.Jobs = mapped(views, func(v *store.JobView) Job {
+		return Job{
 			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
 			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
 		}
-	}
-	if len(views) == in.Limit {
-		out.Body.Next = views[len(views)-1].ID
-	}
-	return out, nil
+	})
+	page.Next = nextPage(views, in.Limit, func(v *store.JobView) uint64 { return v.ID })
+	return page, err
 }
 
-func (a *API) removeJob(ctx context.Context, in *oneJobInput) (*struct{}, error) {
+func (a *API) removeJob(ctx context.Context, in *oneJobInput) error {
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
 	if n == 0 {
-		return nil, huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
+		return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
 	}
-	a.changedDelivery(ctx, "job removed", "job", in.Job)
-	return nil, nil
+	a.logChange(ctx, "job removed", "job", in.Job)
+	return nil
 }
 
-func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (*numberOutput, error) {
+func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (count, error) {
 	if in.Queue == "" && in.Endpoint == "" {
-		return nil, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
+		return count{}, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
 	}
 	lanes, err := namesOf(a.config.Delivery).lanes(in.Queue, in.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return count{}, err
 	}
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{Lanes: lanes})
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
 	}
-	a.changedDelivery(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
-	return numbered(n), nil
+	return count{n}, err
 }
 
-func (a *API) hasten(ctx context.Context, in *nameInput) (*numberOutput, error) {
+func (a *API) hasten(ctx context.Context, in *nameInput) (count, error) {
 	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return count{}, err
 	}
 	n, err := a.config.Delivery.Hasten(ctx, lanes)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	return numbered(n), nil
+	return count{n}, err
 }
 
 // laneNames are the names of queues and endpoints by number.
@@ -232,29 +201,4 @@ func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 		return nil, errkind.Errorf(store.ErrUnknown, "there is no endpoint %.80q", endpoint)
 	}
 	return lanes, nil
-}
-
-// changedDelivery notes who changed something.
-func (a *API) changedDelivery(ctx context.Context, what string, attrs ...any) {
-	name, _ := ctx.Value(whoKey{}).(string)
-	a.config.Logger.InfoContext(ctx, "changed through the API", append([]any{"what", what, "token", name}, attrs...)...)
-}
-
-// deliveryError makes a problem of what delivery or the store says.
-func (a *API) deliveryError(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, delivery.ErrBad):
-		return huma.Error422UnprocessableEntity(strings.ReplaceAll(err.Error(), "\n", "; "))
-	case errors.Is(err, store.ErrUnknown):
-		return huma.Error404NotFound(err.Error())
-	case errors.Is(err, store.ErrInUse):
-		return huma.Error409Conflict(err.Error())
-	case errors.Is(err, delivery.ErrFull):
-		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), http.Header{"Retry-After": {"10"}})
-	}
-	if ctx.Err() == nil { // else the client is gone
-		a.config.Logger.ErrorContext(ctx, "jobs cannot be read or changed", "error", err)
-	}
-	return huma.ErrorWithHeaders(
-		huma.Error503ServiceUnavailable("the database cannot be read or written just now; try again, and see /readyz"), http.Header{"Retry-After": {"1"}})
 }

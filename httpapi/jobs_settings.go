@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -20,11 +21,11 @@ type nameInput struct {
 type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
 	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
-	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"After which a job is a dead letter. Default: 100."`
-	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"1" doc:"Bound of the random pause before the first retry, which doubles with each. Default: 1 s."`
+	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"Attempts after which a job is a dead letter. Default: 100."`
+	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"1" doc:"Upper bound of the random pause before the first retry; it doubles with each retry. Default: 1 s."`
 	MaxBackoff  float64 `json:"max_backoff_ms,omitempty" minimum:"1" doc:"Longest pause. Default: 1 h."`
-	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"1000" doc:"Of a job, after which it is a dead letter. Default: 72 h."`
-	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Beyond which it takes no more. Default: 10,000,000."`
+	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"1000" doc:"Age after which a job is a dead letter. Default: 72 h."`
+	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Jobs beyond which it takes no more. Default: 10,000,000."`
 	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
 }
 
@@ -33,10 +34,10 @@ type Queue struct {
 	QueueSettings
 
 	Name      string `json:"name"`
-	Jobs      int64  `json:"jobs" doc:"That are not done."`
-	Running   int    `json:"running" doc:"Deliveries that are going on."`
+	Jobs      int64  `json:"jobs" doc:"Jobs that are not done."`
+	Running   int    `json:"running" doc:"Deliveries in progress."`
 	Delivered uint64 `json:"delivered" doc:"Jobs, since the server started."`
-	Retried   uint64 `json:"retried" doc:"Failed attempts that another one follows, since the server started."`
+	Retried   uint64 `json:"retried" doc:"Failed attempts that are followed by another, since the server started."`
 	Dead      uint64 `json:"dead" doc:"Jobs that became dead letters since the server started."`
 }
 
@@ -45,10 +46,8 @@ type queueInput struct {
 	Body QueueSettings
 }
 
-type queuesOutput struct {
-	Body struct {
-		Queues []Queue `json:"queues"`
-	}
+type queueList struct {
+	Queues []Queue `json:"queues"`
 }
 
 func settingsOf(q *store.Queue) QueueSettings {
@@ -84,9 +83,9 @@ func (s *QueueSettings) queue(name string) store.Queue {
 
 // EndpointSettings describe a place to deliver to.
 type EndpointSettings struct {
-	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server was told to allow it."`
-	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of a broker, the name of a log file or of a playbook, a program."`
-	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is, unless kind or target's scheme, host or port change."`
+	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
+	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
 }
 
 // Endpoint is an endpoint, and what it does.
@@ -94,8 +93,8 @@ type Endpoint struct {
 	EndpointSettings
 
 	Name      string `json:"name"`
-	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: it is delivered to; open: it failed again and again and is left alone for a while; half-open: it is tried; disabled: nothing is delivered, its jobs wait, and events make no jobs for it; broken: its settings cannot be used."`
-	Note      string `json:"note,omitempty" doc:"Why it is disabled or broken."`
+	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: deliveries are made; open: deliveries failed repeatedly and pause; half-open: one delivery is tried; disabled: no deliveries are made, its jobs wait, and events create no jobs for it; broken: its settings cannot be used."`
+	Note      string `json:"note,omitempty" doc:"Reason why it is disabled or broken."`
 	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
 	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
 }
@@ -105,22 +104,20 @@ type endpointInput struct {
 	Body EndpointSettings
 }
 
-type endpointsOutput struct {
-	Body struct {
-		Endpoints []Endpoint `json:"endpoints"`
-	}
+type endpointList struct {
+	Endpoints []Endpoint `json:"endpoints"`
 }
 
 // RouteSettings say which events become jobs of which queue and endpoint. An event has to pass all that is given.
 type RouteSettings struct {
 	Types    []string `json:"types,omitempty" doc:"Types of events, or patterns such as device.*; left out: all."`
 	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
-	Group    string   `json:"group,omitempty" doc:"A pattern for the name of the group; left out: all."`
-	Device   string   `json:"device,omitempty" doc:"A pattern for the device's id, such as site-7/*; left out: all devices, sources and groups."`
-	All      bool     `json:"all,omitempty" doc:"Also events that nobody is to be alarmed by: of devices in maintenance, and those that the outage of their group stands for."`
+	Group    string   `json:"group,omitempty" doc:"Pattern for the name of the group. Left out: all."`
+	Device   string   `json:"device,omitempty" doc:"Pattern for the device's id, such as site-7/*. Left out: all devices, sources and groups."`
+	All      bool     `json:"all,omitempty" doc:"Also suppressed events: those of devices in maintenance, and those of members of a group that has an outage."`
 	Queue    string   `json:"queue,omitempty" doc:"Left out: default."`
 	Endpoint string   `json:"endpoint"`
-	Paused   bool     `json:"paused,omitempty" doc:"It makes no jobs."`
+	Paused   bool     `json:"paused,omitempty" doc:"It creates no jobs."`
 }
 
 // Route is a route.
@@ -135,10 +132,8 @@ type routeInput struct {
 	Body RouteSettings
 }
 
-type routesOutput struct {
-	Body struct {
-		Routes []Route `json:"routes"`
-	}
+type routeList struct {
+	Routes []Route `json:"routes"`
 }
 
 func (a *API) registerDelivery(api huma.API) {
@@ -148,136 +143,93 @@ func (a *API) registerDelivery(api huma.API) {
 	a.registerJobs(api)
 	a.registerDead(api)
 	const missing, used = http.StatusNotFound, http.StatusConflict
-	huma.Register(api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
-	huma.Register(api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It holds at once."), a.putQueue)
-	huma.Register(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteQueue)
-	huma.Register(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
-		"No delivery begins; jobs are kept, and more may come.", missing), a.pauseQueue)
-	huma.Register(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), a.resumeQueue)
+	engine := a.config.Delivery
+	serve(a, api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
+	serveEmpty(a, api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It takes effect at once."), a.putQueue)
+	a.serveChange(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", engine.DeleteQueue)
+	a.serveChange(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
+		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused",
+		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, true) })
+	a.serveChange(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed",
+		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, false) })
 
-	huma.Register(api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
-	huma.Register(api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
+	serve(a, api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	serveEmpty(a, api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
 		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out."), a.putEndpoint)
-	huma.Register(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteEndpoint)
-	huma.Register(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
-		"Jobs that are there wait. Events make none for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
-		missing), a.disableEndpoint)
-	huma.Register(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), a.enableEndpoint)
+	a.serveChange(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
+	a.serveChange(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
+		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
+		missing), "endpoint disabled", func(ctx context.Context, name string) error {
+		return engine.EnableEndpoint(ctx, name, false, "by an operator")
+	})
+	a.serveChange(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled",
+		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
-	huma.Register(api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
-		"An event that passes a route becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
-	huma.Register(api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It holds for the next event.", missing), a.putRoute)
-	huma.Register(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), a.deleteRoute)
+	serve(a, api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
+		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
+	serveEmpty(a, api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
+	a.serveChange(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
 }
 
-func (a *API) listQueues(context.Context, *struct{}) (*queuesOutput, error) {
+func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
 	stats := make(map[string]delivery.QueueStats)
 	for _, st := range a.config.Delivery.Stats().Queues {
 		stats[st.Name] = st
 	}
-	out := &queuesOutput{}
-	out.Body.Queues = []Queue{}
-	for _, q := range a.config.Delivery.Settings().Queues {
+	return queueList{mapped(a.config.Delivery.Settings().Queues, func(q *store.Queue) Queue {
 		st := stats[q.Name]
-		out.Body.Queues = append(out.Body.Queues, Queue{
-			QueueSettings: settingsOf(&q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
-		})
-	}
-	return out, nil
+		return Queue{
+			QueueSettings: settingsOf(q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
+		}
+	})}, nil
 }
 
-// applied notes what was changed, or makes a problem of why it was not.
-func (a *API) applied(ctx context.Context, what, name string, err error) (*struct{}, error) {
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	a.changedDelivery(ctx, what, "name", name)
-	return nil, nil
+func (a *API) putQueue(ctx context.Context, in *queueInput) error {
+	return a.changedNamed(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
 }
 
-func (a *API) putQueue(ctx context.Context, in *queueInput) (*struct{}, error) {
-	return a.applied(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
-}
-
-func (a *API) deleteQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue deleted", in.Name, a.config.Delivery.DeleteQueue(ctx, in.Name))
-}
-
-func (a *API) pauseQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue paused", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, true))
-}
-
-func (a *API) resumeQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue resumed", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, false))
-}
-
-func (a *API) listEndpoints(context.Context, *struct{}) (*endpointsOutput, error) {
+func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
 	stats := make(map[string]delivery.EndpointStats)
 	for _, st := range a.config.Delivery.Stats().Endpoints {
 		stats[st.Name] = st
 	}
-	out := &endpointsOutput{}
-	out.Body.Endpoints = []Endpoint{}
-	for _, p := range a.config.Delivery.Settings().Endpoints {
+	return endpointList{mapped(a.config.Delivery.Settings().Endpoints, func(p *store.Endpoint) Endpoint {
 		st := stats[p.Name]
-		out.Body.Endpoints = append(out.Body.Endpoints, Endpoint{
+		return Endpoint{
 			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
 			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
-		})
-	}
-	return out, nil
+		}
+	})}, nil
 }
 
-func (a *API) putEndpoint(ctx context.Context, in *endpointInput) (*struct{}, error) {
+func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
 	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
-	return a.applied(ctx, "endpoint set", in.Name, err)
+	return a.changedNamed(ctx, "endpoint set", in.Name, err)
 }
 
-func (a *API) deleteEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint deleted", in.Name, a.config.Delivery.DeleteEndpoint(ctx, in.Name))
-}
-
-func (a *API) disableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint disabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, false, "by an operator"))
-}
-
-func (a *API) enableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint enabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, true, ""))
-}
-
-func (a *API) listRoutes(context.Context, *struct{}) (*routesOutput, error) {
+func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 	names := namesOf(a.config.Delivery)
-	out := &routesOutput{}
-	out.Body.Routes = []Route{}
-	for _, r := range a.config.Delivery.Settings().Routes {
-		out.Body.Routes = append(out.Body.Routes, Route{Name: r.Name, RouteSettings: RouteSettings{
+	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *store.Route) Route {
+		return Route{Name: r.Name, RouteSettings: RouteSettings{
 			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.All, Queue: names.queues[r.Queue],
 			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
-		}})
-	}
-	return out, nil
+		}}
+	})}, nil
 }
 
-func (a *API) putRoute(ctx context.Context, in *routeInput) (*struct{}, error) {
+func (a *API) putRoute(ctx context.Context, in *routeInput) error {
 	b := &in.Body
-	if b.Queue == "" {
-		b.Queue = delivery.DefaultQueue
-	}
-	q, err := a.config.Delivery.Queue(b.Queue)
+	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, delivery.DefaultQueue))
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
 	p, err := a.config.Delivery.Endpoint(b.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
-	return a.applied(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
+	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
 		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, All: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
 	}))
-}
-
-func (a *API) deleteRoute(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "route deleted", in.Name, a.config.Delivery.DeleteRoute(ctx, in.Name))
 }

@@ -27,7 +27,7 @@ type Timers struct {
 	Queued   int      `json:"queued"`
 	Spilled  uint64   `json:"spilled"`
 	Refused  uint64   `json:"refused"`
-	Lateness Lateness `json:"lateness_ms" doc:"Bounds that a share of all expiries was not later than."`
+	Lateness Lateness `json:"lateness_ms" doc:"Quantiles of how late timers expired."`
 }
 
 // Lateness is how late timers were, in milliseconds.
@@ -41,8 +41,8 @@ type Lateness struct {
 type Group struct {
 	Name    string         `json:"name"`
 	Match   string         `json:"match" doc:"The pattern that ids of the group match."`
-	Members int            `json:"members" doc:"Devices that were seen."`
-	Silent  int            `json:"silent" doc:"Of them, offline without having said goodbye, and not in maintenance."`
+	Members int            `json:"members" doc:"Devices that were ever heard."`
+	Silent  int            `json:"silent" doc:"Members that are offline without a goodbye, and not in maintenance."`
 	Outage  bool           `json:"outage"`
 	States  map[string]int `json:"states" doc:"Its devices by state, as of counted_at."`
 }
@@ -50,10 +50,10 @@ type Group struct {
 // Stats is a picture of the whole.
 type Stats struct {
 	Devices  int            `json:"devices"`
-	States   map[string]int `json:"states" doc:"Devices by state, as they are shown: unknown and pending are states like others."`
+	States   map[string]int `json:"states" doc:"Devices by state as shown, with unknown and pending."`
 	Queued   int            `json:"queued" doc:"Events that wait for the log."`
-	Stalled  float64        `json:"stalled_ms" doc:"How long too many events have waited without one being stored: all listening clocks stand still. 0 if all is well."`
-	Waits    uint64         `json:"waits" doc:"Times that a verdict was held up because too many events waited."`
+	Stalled  float64        `json:"stalled_ms" doc:"How long the outbox has been full without an event being stored, during which all listening clocks stand still. 0 if it is not."`
+	Waits    uint64         `json:"waits" doc:"Times that a verdict was delayed because the outbox was full."`
 	Fails    uint64         `json:"fails" doc:"Times that events could not be appended."`
 	Lost     uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
 	Verdicts uint64         `json:"verdicts" doc:"Deadlines that passed and were judged."`
@@ -61,7 +61,7 @@ type Stats struct {
 	Oldest   uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
 	Latest   uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
 	Streams  int64          `json:"streams" doc:"Open streams of events."`
-	Beats    uint64         `json:"beats" doc:"Heartbeats that were taken by HTTP."`
+	Beats    uint64         `json:"beats" doc:"Heartbeats accepted by HTTP."`
 	Node     string         `json:"node"`
 	Version  string         `json:"version"`
 	Build    Build          `json:"build"`
@@ -73,34 +73,28 @@ type Stats struct {
 type Build struct {
 	Go       string `json:"go" doc:"Version of Go."`
 	Platform string `json:"platform"`
-	Revision string `json:"revision,omitempty" doc:"Of the source code, if it is known."`
-	Time     string `json:"time,omitempty" doc:"Of the revision."`
+	Revision string `json:"revision,omitempty" doc:"Revision of the source code, if known."`
+	Time     string `json:"time,omitempty" doc:"Time of the revision."`
 	Modified bool   `json:"modified,omitempty" doc:"The source code was changed since the revision."`
 }
 
-type groupsOutput struct {
-	Body struct {
-		Groups    []Group        `json:"groups" doc:"In the order in which they are looked through."`
-		Others    map[string]int `json:"others" doc:"Devices of no group by state, as of counted_at."`
-		CountedAt time.Time      `json:"counted_at"`
-	}
+type groupList struct {
+	Groups    []Group        `json:"groups" doc:"In the order in which they are matched."`
+	Others    map[string]int `json:"others" doc:"Devices of no group by state, as of counted_at."`
+	CountedAt time.Time      `json:"counted_at"`
 }
 
 // GroupPolicy is the policy of a group's devices.
 type GroupPolicy struct {
 	Name   string       `json:"name"`
 	Match  string       `json:"match" doc:"The pattern that ids of the group match."`
-	Policy PolicyChange `json:"policy" doc:"What is left out is left to what the device announces, and to the default."`
+	Policy PolicyChange `json:"policy" doc:"A field that is left out is taken from what the device announces, or from the default."`
 }
 
-type policiesOutput struct {
-	Body struct {
-		Groups  []GroupPolicy `json:"groups" doc:"In the order in which they are looked through: a device has that of the first which matches."`
-		Default Policy        `json:"default" doc:"What holds where no other rule says otherwise."`
-	}
+type policyList struct {
+	Groups  []GroupPolicy `json:"groups" doc:"In the order in which they are matched: a device has that of the first which matches."`
+	Default Policy        `json:"default" doc:"What applies where no other rule does."`
 }
-
-type statsOutput struct{ Body Stats }
 
 func (a *API) registerOverview(api huma.API) {
 	operation := func(id, path, summary, description string) huma.Operation {
@@ -108,12 +102,12 @@ func (a *API) registerOverview(api huma.API) {
 			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
 		}
 	}
-	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices",
-		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
+	serve(a, api, operation("list-groups", "/v1/groups", "Groups of devices",
+		"Devices are counted at most once a second, and less often in large fleets, so that counting takes at most a twentieth of a processor."),
 		a.listGroups)
-	huma.Register(api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
-		"A device's own policy stands above them; /v1/devices/{id} shows what holds for it, and from where."), a.listPolicies)
-	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
+	serve(a, api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
+		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
+	serve(a, api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
 func timersOf(st *timer.Stats) Timers {
@@ -125,7 +119,7 @@ func timersOf(st *timer.Stats) Timers {
 	}
 }
 
-func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
+func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
 	counts, at := a.groups.count(a.registry)
 	of := func(group string) map[string]int {
 		if c := counts[group]; c != nil {
@@ -133,36 +127,28 @@ func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
 		}
 		return statesOf(func(liveness.State) int { return 0 })
 	}
-	out := &groupsOutput{}
-	out.Body.Groups, out.Body.Others, out.Body.CountedAt = []Group{}, of(""), utc(at)
-	for _, g := range a.registry.Groups() {
-		out.Body.Groups = append(out.Body.Groups, Group{
-			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name),
-		})
-	}
-	return out, nil
+	return groupList{mapped(a.registry.Groups(), func(g *liveness.GroupView) Group {
+		return Group{Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name)}
+	}), of(""), utc(at)}, nil
 }
 
-func (a *API) listPolicies(context.Context, *struct{}) (*policiesOutput, error) {
-	out := &policiesOutput{}
-	out.Body.Groups, out.Body.Default = []GroupPolicy{}, policyOf(a.registry.Policy(), "default", false)
-	for _, g := range a.registry.Groups() {
-		out.Body.Groups = append(out.Body.Groups, GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)})
-	}
-	return out, nil
+func (a *API) listPolicies(context.Context, *struct{}) (policyList, error) {
+	return policyList{mapped(a.registry.Groups(), func(g *liveness.GroupView) GroupPolicy {
+		return GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)}
+	}), policyOf(a.registry.Policy(), "default", false)}, nil
 }
 
-func (a *API) stats(context.Context, *struct{}) (*statsOutput, error) {
+func (a *API) stats(context.Context, *struct{}) (Stats, error) {
 	st := a.registry.Stats()
-	out := &statsOutput{Body: Stats{
+	out := Stats{
 		Devices: st.Devices, States: statesOf(func(s liveness.State) int { return st.States[s] }), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
 		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
 		Version: a.config.Version, Build: buildOf(), Started: utc(a.began), AsOf: utc(a.now()),
-	}}
-	if a.ear != nil {
-		out.Body.Beats = a.ear.beats.Load()
 	}
-	out.Body.Oldest, out.Body.Latest = a.events.Bounds()
+	if a.ear != nil {
+		out.Beats = a.ear.beats.Load()
+	}
+	out.Oldest, out.Latest = a.events.Bounds()
 	return out, nil
 }
 

@@ -15,9 +15,9 @@ import (
 // Playbook says what is to be done about an event.
 type Playbook struct {
 	Name      string           `json:"name"`
-	When      *PlaybookTrigger `json:"when,omitempty" doc:"Which events begin a run. Left out: none; it is run when somebody asks."`
-	Paused    bool             `json:"paused" doc:"Its route is paused, or its endpoint disabled: events begin no runs."`
-	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What becomes of a run when what it is about is over: it ends, goes on, or goes on with the steps of recovered."`
+	When      *PlaybookTrigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
+	Paused    bool             `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
+	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
 	Steps     []PlaybookStep   `json:"steps"`
 	Recovered []PlaybookStep   `json:"recovered,omitempty"`
 	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
@@ -36,75 +36,65 @@ type PlaybookTrigger struct {
 type PlaybookStep struct {
 	Name  string   `json:"name"`
 	Kind  string   `json:"kind" doc:"probe, webhook, mqtt, deliver, wait, condition, command or note."`
-	Does  string   `json:"does" doc:"What it does, in a few words."`
+	Does  string   `json:"does" doc:"Short description."`
 	After []string `json:"after,omitempty" doc:"The steps that come before it."`
-	If    string   `json:"if,omitempty" doc:"The condition that must hold; with not before it, must not."`
+	If    string   `json:"if,omitempty" doc:"The condition that must hold; after not, the one that must not."`
 }
 
 // Run is a run of a playbook.
 type Run struct {
-	Run      uint64    `json:"run" doc:"Its number, which is that of its job."`
+	Run      uint64    `json:"run" doc:"Its number, which is also that of its job."`
 	Playbook string    `json:"playbook"`
 	Subject  string    `json:"subject" doc:"The device, group or source that it is about."`
-	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that began it; left out if somebody did."`
-	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake, or for its turn; failed: a step failed; recovered: what it was about is over."`
-	Diverted bool      `json:"diverted,omitempty" doc:"Since a recovery its other steps are run."`
-	Started  time.Time `json:"started,omitzero" doc:"Left out if it waits for its turn; such a run is not in lists."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that started it; left out if it was started by hand."`
+	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake, or to start; failed: a step failed; recovered: its subject recovered."`
+	Diverted bool      `json:"diverted,omitempty" doc:"A recovery has diverted it to the steps of recovered."`
+	Started  time.Time `json:"started,omitzero" doc:"Left out for a run that has not started; lists do not contain such runs."`
 	Ended    time.Time `json:"ended,omitzero"`
 	Wake     time.Time `json:"wake,omitzero"`
-	Error    string    `json:"error,omitempty" doc:"Why it is not done."`
+	Error    string    `json:"error,omitempty" doc:"Reason why it is not done."`
 }
 
 // RunStep is how far a step of a run is.
 type RunStep struct {
 	PlaybookStep
 
-	State    string    `json:"state" enum:"pending,waiting,done,failed,skipped,canceled" doc:"pending: it has not begun; waiting: until wake; canceled: the run ended before."`
-	Attempts int       `json:"attempts,omitempty" doc:"That failed; of a probe, questions."`
+	State    string    `json:"state" enum:"pending,waiting,done,failed,skipped,canceled" doc:"pending: it has not started; waiting: until wake; canceled: the run ended before."`
+	Attempts int       `json:"attempts,omitempty" doc:"Failed attempts; for a probe, the number of probes sent."`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Wake     time.Time `json:"wake,omitzero"`
-	Holds    *bool     `json:"holds,omitempty" doc:"Of a condition that was looked at."`
+	Holds    *bool     `json:"holds,omitempty" doc:"Result of a condition that was evaluated."`
 	Output   string    `json:"output,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
 
-type playbooksOutput struct {
-	Body struct {
-		Playbooks []Playbook `json:"playbooks"`
-	}
-}
-
-type playbookOutput struct {
-	Body Playbook
+type playbookList struct {
+	Playbooks []Playbook `json:"playbooks"`
 }
 
 type startRunInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Name of the playbook."`
 	Body struct {
-		Device string `json:"device" doc:"Whom it is about."`
+		Device string `json:"device" doc:"Id of the device."`
 	}
 }
 
-type runNumberOutput struct {
-	Body struct {
-		Run uint64 `json:"run" doc:"Its number."`
-	}
+type runNumber struct {
+	Run uint64 `json:"run" doc:"Its number."`
 }
 
 type runsInput struct {
 	Playbook string `query:"playbook" doc:"Only of this one."`
 	Subject  string `query:"subject" doc:"Only about this device, group or source."`
 	State    string `query:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"Only in this state."`
-	Before   uint64 `query:"before" doc:"Only with a smaller number: next of the page before."`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
+	Before   uint64 `query:"before" doc:"Only with a smaller number: next of the previous page."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
-type runsOutput struct {
-	Body struct {
-		Runs []Run  `json:"runs"`
-		Next uint64 `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
-	}
+type runPage struct {
+	Runs []Run  `json:"runs"`
+	Next uint64 `json:"next,omitempty" doc:"Value of before for the next page; left out on the last page."`
 }
 
 type oneRunInput struct {
@@ -118,10 +108,6 @@ type RunDetails struct {
 	Steps []RunStep `json:"steps"`
 }
 
-type runOutput struct {
-	Body RunDetails
-}
-
 func (a *API) registerPlaybooks(api huma.API) {
 	if a.config.Playbooks == nil {
 		return
@@ -130,32 +116,27 @@ func (a *API) registerPlaybooks(api huma.API) {
 		op.Tags = []string{"playbooks"}
 		return op
 	}
-	huma.Register(api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
-	huma.Register(api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
-	huma.Register(api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
-		"Whatever happened, and whether or not events begin runs of it. It is safe when this is answered.", http.StatusNotFound)), a.startRun)
-	huma.Register(api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
-	huma.Register(api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
-	huma.Register(api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
-		"A step that is being worked on may end nevertheless.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
+	serve(a, api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
+	serve(a, api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
+	serve(a, api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
+		"It needs no event. The run is stored when this is answered.", http.StatusNotFound)), a.startRun)
+	serve(a, api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
+	serve(a, api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
+	serveEmpty(a, api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
+		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
 }
 
-func (a *API) listPlaybooks(context.Context, *struct{}) (*playbooksOutput, error) {
-	out := &playbooksOutput{}
-	out.Body.Playbooks = []Playbook{}
-	for _, p := range a.config.Playbooks.Playbooks() {
-		out.Body.Playbooks = append(out.Body.Playbooks, a.viewPlaybook(&p))
-	}
-	return out, nil
+func (a *API) listPlaybooks(context.Context, *struct{}) (playbookList, error) {
+	return playbookList{mapped(a.config.Playbooks.Playbooks(), a.viewPlaybook)}, nil
 }
 
-func (a *API) getPlaybook(ctx context.Context, in *nameInput) (*playbookOutput, error) {
+func (a *API) getPlaybook(_ context.Context, in *nameInput) (Playbook, error) {
 	p, err := a.config.Playbooks.Playbook(in.Name)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return Playbook{}, err
 	}
-	out := &playbookOutput{Body: a.viewPlaybook(&p)}
-	out.Body.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
+	out := a.viewPlaybook(&p)
+	out.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
 	return out, err
 }
 
@@ -181,35 +162,21 @@ func viewSteps(steps []playbook.Step) []PlaybookStep {
 	return out
 }
 
-func (a *API) startRun(ctx context.Context, in *startRunInput) (*runNumberOutput, error) {
+func (a *API) startRun(ctx context.Context, in *startRunInput) (runNumber, error) {
 	id, err := a.config.Playbooks.Start(ctx, in.Name, in.Body.Device)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, "playbook run", "name", in.Name, "device", in.Body.Device, "run", id)
 	}
-	a.changedDelivery(ctx, "playbook run", "name", in.Name, "device", in.Body.Device, "run", id)
-	out := &runNumberOutput{}
-	out.Body.Run = id
-	return out, nil
+	return runNumber{id}, err
 }
 
-func (a *API) listRuns(ctx context.Context, in *runsInput) (*runsOutput, error) {
+func (a *API) listRuns(ctx context.Context, in *runsInput) (runPage, error) {
 	filter := store.RunFilter{Playbook: in.Playbook, Subject: in.Subject, Before: in.Before}
 	if state, ok := store.RunStateOf(in.State); ok {
 		filter.States = []store.RunState{state}
 	}
 	runs, err := a.config.Playbooks.Runs().List(ctx, filter, in.Limit)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &runsOutput{}
-	out.Body.Runs = make([]Run, len(runs))
-	for i := range runs {
-		out.Body.Runs[i] = viewRun(&runs[i])
-	}
-	if len(runs) == in.Limit {
-		out.Body.Next = runs[len(runs)-1].ID
-	}
-	return out, nil
+	return runPage{mapped(runs, viewRun), nextPage(runs, in.Limit, func(r *store.Run) uint64 { return r.ID })}, err
 }
 
 func viewRun(r *store.Run) Run {
@@ -219,12 +186,12 @@ func viewRun(r *store.Run) Run {
 	}
 }
 
-func (a *API) getRun(ctx context.Context, in *oneRunInput) (*runOutput, error) {
+func (a *API) getRun(ctx context.Context, in *oneRunInput) (RunDetails, error) {
 	run, steps, err := a.config.Playbooks.Show(ctx, in.Run)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return RunDetails{}, err
 	}
-	return &runOutput{Body: RunDetails{viewRun(&run), a.runSteps(&run, steps)}}, nil
+	return RunDetails{viewRun(&run), a.runSteps(&run, steps)}, nil
 }
 
 // runSteps returns the steps of a run: those of its playbook as it is now, and those that were begun and are not in it any more.
@@ -280,15 +247,14 @@ func (s *RunStep) begin(from *store.RunStep) {
 	}
 }
 
-func (a *API) cancelRun(ctx context.Context, in *oneRunInput) (*struct{}, error) {
-	name, _ := ctx.Value(whoKey{}).(string)
+func (a *API) cancelRun(ctx context.Context, in *oneRunInput) error {
 	why := "through the API"
-	if name != "" {
-		why += ", by token " + name
+	if token, _ := ctx.Value(whoKey{}).(string); token != "" {
+		why += ", by token " + token
 	}
 	if err := a.config.Playbooks.Cancel(ctx, in.Run, why); err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
-	a.changedDelivery(ctx, "run canceled", "run", in.Run)
-	return nil, nil
+	a.logChange(ctx, "run canceled", "run", in.Run)
+	return nil
 }

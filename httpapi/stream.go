@@ -31,9 +31,9 @@ func (a *API) registerStream(mux routes, api huma.API) {
 	parameters := []*huma.Param{
 		{
 			Name: "after", In: "query", Schema: offset,
-			Description: "Offset after which to begin; 0: with the oldest event that is kept. Left out: only new events.",
+			Description: "Offset after which to start; 0: with the oldest event that is kept. Left out: only new events.",
 		},
-		{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Stands above after; browsers send it by themselves."},
+		{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Overrides after; browsers send it automatically."},
 	}
 	for _, p := range api.OpenAPI().Paths["/v1/events"].Get.Parameters {
 		if p.Name != "after" && p.Name != "limit" {
@@ -43,10 +43,10 @@ func (a *API) registerStream(mux routes, api huma.API) {
 	mux.describe(api, untilStop(a.stream), &huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
-		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
-			"A comment comes every 15 s if there is nothing else; with a filter, it moves the reader's place on. A comment says why the " +
-			"server ends a stream. A reader who takes nothing for 10 s is cut off without one, for it would not get through. Whoever comes " +
-			"back with Last-Event-ID misses nothing.",
+		Description: "A message named missed, with the field oldest, says that events are no longer kept; the stream continues there. " +
+			"A comment comes every 15 s if there is nothing else; with a filter, it carries the latest offset. A comment says why the " +
+			"server ends a stream. A reader that takes nothing for 10 s is disconnected without one. A reader that reconnects " +
+			"with Last-Event-ID misses nothing.",
 		Parameters: parameters,
 	})
 }
@@ -77,15 +77,15 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hush(r.Context())
-	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node, filter: filter, checked: time.Now()}
+	s := &streamWriter{control: http.NewResponseController(w), out: w, eventOf: a.eventOf, filter: filter, checked: time.Now()}
 	s.allowed = func() bool { return a.stillAllowed(r) }
 	err = a.follow(r.Context(), s, at)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		a.dropped.Add(1)
-		a.config.Logger.Info("event stream dropped: its reader is too slow", "remote", r.RemoteAddr)
+		a.config.Logger.Info("event stream closed: its reader is too slow", "remote", r.RemoteAddr)
 	case errors.Is(err, errUnreadable):
-		a.config.Logger.Error("event stream ended: events cannot be read", "error", err)
+		a.config.Logger.Error("event stream closed: cannot read events", "error", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func (a *API) stillAllowed(r *http.Request) bool {
 type streamWriter struct {
 	control *http.ResponseController
 	out     io.Writer
-	node    string
+	eventOf func(*liveness.Event) Event
 	filter  eventFilter
 	allowed func() bool
 	checked time.Time // when allowed was asked last
@@ -204,7 +204,7 @@ func (s *streamWriter) events(events []liveness.Event) error {
 		if !s.filter.matches(&events[i]) {
 			continue
 		}
-		e := eventOf(&events[i], s.node)
+		e := s.eventOf(&events[i])
 		data, err := json.Marshal(e)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", events[i].Offset, err)

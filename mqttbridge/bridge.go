@@ -75,7 +75,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		}
 		b.lost(err, began)
 		if text := err.Error(); text != said {
-			b.config.Logger.Error("no connection to the broker; it is tried again and again", "bridge", b.config.Name, "error", err)
+			b.config.Logger.Error("cannot connect to the broker; retrying", "bridge", b.config.Name, "error", err)
 			said = text
 		}
 		b.wait(ctx, pause/2+rand.N(pause/2+1))
@@ -108,7 +108,7 @@ func (b *Bridge) lost(err error, at time.Time) {
 	b.status.connected, b.status.err, b.status.filters = false, err, nil
 }
 
-// visit is one connection, from its beginning to its end. It says whether it ever worked.
+// visit is one connection, from its beginning to its end. It reports whether it ever worked.
 func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	if err := b.config.checkPassword(); err != nil {
 		return false, err
@@ -213,14 +213,14 @@ func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]
 
 func (b *Bridge) askedInVain(err error) {
 	b.counts.reject("subscription")
-	b.config.Logger.Warn("a subscription that a message asked for was not had", "bridge", b.config.Name, "error", err)
+	b.config.Logger.Warn("cannot subscribe to a requested topic", "bridge", b.config.Name, "error", err)
 }
 
 // weaken makes answers the watermark.
 func (b *Bridge) weaken(why error) {
 	b.answers.Store(true)
 	b.note()
-	b.config.Logger.Warn("the bridge does not get its own messages back; answers of the broker take their place, which show less",
+	b.config.Logger.Warn("the bridge does not receive its own messages; the listening clock follows the broker's answers instead, which prove less",
 		"bridge", b.config.Name, "topic", b.config.Watermark, "error", why,
 		"help", "let this user publish and subscribe to that topic")
 }

@@ -105,7 +105,7 @@ func (c *clock) earOf(gateway string) *ear {
 	return e
 }
 
-// cover says whether what stands behind a gateway can be heard through it.
+// cover reports whether what stands behind a gateway can be heard through it.
 func (c *clock) cover(gateway string, deaf bool, at time.Time) {
 	e := c.earOf(gateway)
 	c.mu.Lock()
@@ -189,7 +189,7 @@ func (c *clock) pulseLocked(now time.Time) {
 	c.eachLocked(func(e *ear) { e.listened = e.source.Pulse(now) })
 }
 
-// overdueLocked says whether the latest watermark should be back by now.
+// overdueLocked reports whether the latest watermark should be back by now.
 func (c *clock) overdueLocked(now time.Time) bool {
 	n := len(c.probes)
 	return n > 0 && now.Sub(c.probes[n-1].sent) >= c.config.ProbeTimeout
@@ -250,7 +250,7 @@ func (c *clock) back(number uint64, at time.Time) {
 	}
 }
 
-// listening says whether the clock moves.
+// listening reports whether the clock moves.
 func (c *clock) listening() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

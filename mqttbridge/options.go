@@ -109,7 +109,7 @@ func (c *Config) shared(filter string) string {
 	return "$share/" + c.Share + "/" + filter
 }
 
-// ignored says whether a topic is not to be looked at.
+// ignored reports whether a topic is not to be looked at.
 func (c *Config) ignored(topic string) bool {
 	return slices.ContainsFunc(c.Ignore, func(prefix string) bool { return strings.HasPrefix(topic, prefix) })
 }

@@ -245,7 +245,7 @@ func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outco
 	return outcome{output: fmt.Sprintf("job %d", id)}
 }
 
-// checkKind says whether the endpoint is what it has to be.
+// checkKind reports whether the endpoint is what it has to be.
 func (d Deliver) checkKind(out *delivery.Engine) error {
 	if d.As == "" || d.Endpoint == "" {
 		return nil
@@ -330,7 +330,7 @@ func (n Note) check() error {
 
 func (n Note) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
 	text := expand(n.Text, r.names(s))
-	r.engine.config.Logger.InfoContext(ctx, "note of a playbook", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "note", text)
+	r.engine.config.Logger.InfoContext(ctx, "playbook note", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "note", text)
 	return outcome{output: text}
 }
 

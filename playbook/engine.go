@@ -113,7 +113,7 @@ func (e *Engine) Playbook(name string) (Playbook, error) {
 // Runs returns what is stored of runs: to list and show them.
 func (e *Engine) Runs() *store.Runs { return e.runs }
 
-// Paused says whether events begin no runs of a playbook because its route is paused, or its endpoint disabled.
+// Paused reports whether events begin no runs of a playbook because its route is paused, or its endpoint disabled.
 func (e *Engine) Paused(name string) bool {
 	r, err := e.outbox.Route(prefix + name)
 	if err == nil && r.Paused {
@@ -175,7 +175,7 @@ func (e *Engine) warn(ctx context.Context, p *Playbook) {
 			err = e.outbox.Check(delivery.Request{Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: []byte("{}")})
 		}
 		if err != nil {
-			e.config.Logger.WarnContext(ctx, "a step of a playbook would fail now", "playbook", p.Name, "step", s.Name, "error", err)
+			e.config.Logger.WarnContext(ctx, "a playbook step would fail now", "playbook", p.Name, "step", s.Name, "error", err)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if _, err := e.runs.Sweep(ctx, keep, keepFor, e.config.Now()); err != nil && ctx.Err() == nil {
-			e.config.Logger.WarnContext(ctx, "old runs of playbooks cannot be removed", "error", err)
+			e.config.Logger.WarnContext(ctx, "cannot delete old playbook runs", "error", err)
 		}
 	}
 }

@@ -97,7 +97,7 @@ func Skipped(steps []Step, known func(step string) store.RunStep) map[string]boo
 	return skipped
 }
 
-// recoveryOf returns the type of event after which what an event tells of is over; ok says whether there is one.
+// recoveryOf returns the type of event after which what an event tells of is over; ok reports whether there is one.
 func recoveryOf(t liveness.Type) (over liveness.Type, ok bool) {
 	switch t {
 	case liveness.DeviceLate, liveness.DeviceOffline, liveness.DeviceSleeping:
@@ -115,7 +115,7 @@ func recoveryOf(t liveness.Type) (over liveness.Type, ok bool) {
 	}
 }
 
-// endsRuns says whether what some run is about may be over after an event of a type.
+// endsRuns reports whether what some run is about may be over after an event of a type.
 func endsRuns(t liveness.Type) bool {
 	return slices.Contains([]liveness.Type{
 		liveness.DeviceOnline, liveness.DeviceFlappingStopped, liveness.DeviceMaintenanceStopped, liveness.DeviceForgotten, liveness.SourceHeard,

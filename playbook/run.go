@@ -48,7 +48,7 @@ func (r *run) known(name string) store.RunStep {
 	return store.RunStep{Step: name}
 }
 
-// holds says whether a condition was found to be so. One that was skipped is neither.
+// holds reports whether a condition was found to be so. One that was skipped is neither.
 func (r *run) holds(condition string, want bool) bool {
 	s := r.known(condition)
 	return s.State == store.StepDone && s.Holds == want
@@ -146,7 +146,7 @@ func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunS
 	return after, dag.ErrWaiting
 }
 
-// tooFar says whether an instant is further ahead than the step would wait: the clock that it comes from was ahead.
+// tooFar reports whether an instant is further ahead than the step would wait: the clock that it comes from was ahead.
 func (s *Step) tooFar(wake, now time.Time) bool {
 	longest := maxPause
 	switch do := s.Do.(type) {
@@ -216,7 +216,7 @@ func (r *run) divert(ctx context.Context) error {
 func (r *run) finish(ctx context.Context, state store.RunState, why string) error {
 	r.State, r.Ended, r.Wake, r.Error = state, r.engine.config.Now(), time.Time{}, why
 	if state == store.RunFailed {
-		r.engine.config.Logger.WarnContext(ctx, "a run of a playbook has failed", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "error", why)
+		r.engine.config.Logger.WarnContext(ctx, "playbook run failed", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "error", why)
 	}
 	return r.store(ctx)
 }

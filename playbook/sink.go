@@ -65,7 +65,7 @@ func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 	switch {
 	case err != nil:
 		if ctx.Err() == nil {
-			w.engine.config.Logger.WarnContext(ctx, "a run of a playbook cannot go on; it is tried again", "playbook", w.book.Name, "run", m.Job, "error", err)
+			w.engine.config.Logger.WarnContext(ctx, "cannot continue a playbook run; retrying", "playbook", w.book.Name, "run", m.Job, "error", err)
 		}
 		return sink.Result{Again: w.engine.config.Now().Add(retryAfter)}
 	case r.State.Final() || r.ended.Load():
@@ -120,7 +120,7 @@ func (e *Engine) leave(r *run) {
 // maxAfter bounds how many later events of a device are looked at for one that ends a run.
 const maxAfter = 10_000
 
-// isOver says whether what a run is about is over, if that means anything to it.
+// isOver reports whether what a run is about is over, if that means anything to it.
 func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
 	if r.event == nil || r.book.Recovery == Ignore {
 		return false, nil

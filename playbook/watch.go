@@ -19,7 +19,7 @@ func (e *Engine) watch(ctx context.Context) error {
 			continue
 		}
 		if !w.failing {
-			e.config.Logger.WarnContext(ctx, "runs of playbooks cannot be told of recoveries; it is tried again and again", "error", err)
+			e.config.Logger.WarnContext(ctx, "cannot pass recoveries to playbook runs; retrying", "error", err)
 		}
 		w.failing = true
 		select {
@@ -120,7 +120,7 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 	return w.wake(ctx, ids)
 }
 
-// mayRecover says whether a recovery means anything to a run.
+// mayRecover reports whether a recovery means anything to a run.
 func (e *Engine) mayRecover(r *store.Run) bool {
 	b := e.books[r.Playbook]
 	return b != nil && b.Recovery != Ignore && !r.Diverted

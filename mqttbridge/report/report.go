@@ -124,7 +124,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			return err
 		}
 		if err := r.serve(ctx, ended); ctx.Err() == nil && err != nil && !closed(ended) {
-			r.cfg.Logger.WarnContext(ctx, "states are not published to MQTT; another attempt follows", "error", err)
+			r.cfg.Logger.WarnContext(ctx, "cannot publish states to MQTT; retrying", "error", err)
 			if !pause(ctx, time.Second) {
 				return ctx.Err()
 			}

@@ -189,7 +189,7 @@ func (r *rig) idle() {
 	})
 }
 
-// behind says whether a run is to begin as soon as another one has ended.
+// behind reports whether a run is to begin as soon as another one has ended.
 func (r *rig) behind(run store.ScheduleRun) bool {
 	return run.State == store.ScheduleIdle && !run.Ready.After(r.now())
 }
