@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxDuration bounds the durations that are understood, so that no sum of them overflows.
+// maxDuration is the longest duration that is accepted, so that no sum overflows.
 const maxDuration = 366 * 24 * time.Hour
 
-// parseDuration understands Go's notation, or a number of seconds.
+// parseDuration parses Go's notation, or a number of seconds.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {

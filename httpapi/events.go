@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 type eventsInput struct {
@@ -65,9 +66,9 @@ func (a *API) listEvents(ctx context.Context, in *eventsInput) (eventPage, error
 		var err error
 		buffer, err = a.events.Read(ctx, buffer[:0], page.Next, atOnce)
 		switch {
-		case errors.Is(err, liveness.ErrMissed) && scanned == 0:
+		case errors.Is(err, eventlog.ErrMissed) && scanned == 0:
 			return eventPage{}, a.gone(in.After)
-		case err != nil && !errors.Is(err, liveness.ErrMissed): // else events are gone since: the next request is told
+		case err != nil && !errors.Is(err, eventlog.ErrMissed): // else events have gone since the previous read, which the next request reports
 			return eventPage{}, a.unreadable(ctx, err)
 		}
 		if len(buffer) == 0 {
@@ -101,7 +102,7 @@ func (a *API) gone(after uint64) error {
 	}
 }
 
-// unreadable is the problem that events cannot be read just now.
+// unreadable returns the problem that events cannot be read.
 func (a *API) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() == nil { // else the client is gone
 		a.config.Logger.ErrorContext(ctx, "cannot read events", "error", err)

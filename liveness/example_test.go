@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // A program of its own feeds heartbeats in and follows the verdicts; no gateway, no database.
 func Example() {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +31,8 @@ func Example() {
 	done := make(chan error)
 	go func() { done <- registry.Run(ctx) }()
 
-	// The source listens: say so again and again, and say when all that came before is processed. Here time is made up.
+	// The source listens: say so again and again, and say when all that came before is processed.
+	// Here time is made up.
 	now := time.Now()
 	listen := func(d time.Duration) {
 		for range d / time.Second {

@@ -12,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// flight is a registry with one device whose timer has expired, after heartbeats that only the timer knew of, and whose verdict waits.
+// flight is a registry with one device whose timer has expired, after heartbeats that only the
+// timer knew of, and whose verdict waits.
 type flight struct {
 	*testing.T
 
@@ -22,9 +23,18 @@ type flight struct {
 	land     func() // lets the verdict go on
 }
 
-// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when its connection ends. At 48 s its
-// timer has expired for the timeout of 30 s, or at 44 s for lateAfter, if that is given, and f is called. inFlight returns what became
-// of the device and its events.
+// sinkSlice is a sink that keeps all events. It is read when the registry has ended.
+type sinkSlice []Event
+
+func (k *sinkSlice) Append(_ context.Context, events []Event) error {
+	*k = append(*k, events...)
+	return nil
+}
+
+// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when
+// its connection ends. At 48 s its timer has expired for the timeout of 30 s, or at 44 s for
+// lateAfter, if that is given, and f is called. inFlight returns what became of the device and its
+// events.
 func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, lines []string) {
 	t.Helper()
 	at := 48 * s
@@ -32,11 +42,8 @@ func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, l
 		at = 44 * s
 	}
 	synctest.Test(t, func(t *testing.T) {
-		log, err := NewLog(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := New(log, Config{Policy: Policy{Timeout: 30 * s, CloseGrace: 5 * s, LateAfter: lateAfter}})
+		var taken sinkSlice
+		r, err := New(&taken, Config{Policy: Policy{Timeout: 30 * s, CloseGrace: 5 * s, LateAfter: lateAfter}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,11 +98,7 @@ func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, l
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		events, err := log.Read(nil, 0, 100)
-		if err != nil {
-			t.Error(err)
-		}
-		for _, e := range events {
+		for _, e := range taken {
 			seen, at := e.LastSeen.Sub(begin).Round(time.Millisecond), e.Time.Sub(begin)
 			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%d %v at %v seen %v %v", e.Seq, e.Type, at, seen, e.Reason)))
 		}
@@ -205,9 +208,9 @@ func TestInFlight(t *testing.T) {
 			"end of flapping", 0, func(f *flight) {
 				f.session.device.changes = &changes{flapping: true}
 				f.registry.flaps.set(f.session.device.handle, true)
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 				f.land()
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 			},
 			[]string{"2 device.offline at 48s seen 17s silence", "3 device.flapping.stopped at 48s seen 17s silence"},
 		},

@@ -12,17 +12,18 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
-// tokenKeeper keeps the tokens of the API. Of store.Store it is what does not disturb a server at work.
+// tokenKeeper keeps the tokens of the API, beside a server at work.
 type tokenKeeper interface {
-	CreateToken(ctx context.Context, name string, role store.Role) (secret string, token store.Token, err error)
-	Tokens(ctx context.Context) ([]store.Token, error)
-	RevokeToken(ctx context.Context, id string) error
+	Create(ctx context.Context, name string, role auth.Role) (secret string, token auth.Token, err error)
+	List(ctx context.Context) ([]auth.Token, error)
+	Revoke(ctx context.Context, id string) error
 	Close() error
 }
 
@@ -73,7 +74,7 @@ func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out
 	if absent != "" {
 		_, _ = fmt.Fprintf(out.stderr, "holter: %s was not there, and is made; the server finds the token if it is started with the same --data, --database or --config\n", absent)
 	}
-	secret, t, err := keeper.CreateToken(ctx, c.Name, store.Role(c.Role))
+	secret, t, err := keeper.Create(ctx, c.Name, auth.Role(c.Role))
 	if err != nil {
 		return explained("no token was made", err)
 	}
@@ -128,11 +129,11 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // only read
-	tokens, err := keeper.Tokens(ctx)
+	tokens, err := keeper.List(ctx)
 	if err != nil {
 		return explained("the tokens cannot be read", err)
 	}
-	slices.SortStableFunc(tokens, func(a, b store.Token) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
 	g := terminal.NewGrid(terminal.ScreenOf(out.stdout), terminal.Column{Name: "ID"}, terminal.Column{Name: "ROLE"}, terminal.Column{Name: "CREATED (UTC)"}, terminal.Column{Name: "NAME", Least: 16})
 	for _, t := range tokens {
 		if c.JSON {
@@ -170,7 +171,7 @@ func (c *tokenRevokeCommand) Run(ctx context.Context, command *kong.Context, out
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // what was written is committed
-	if err := keeper.RevokeToken(ctx, c.ID); err != nil {
+	if err := keeper.Revoke(ctx, c.ID); err != nil {
 		return explained("token "+terminal.Printable(c.ID)+" was not revoked", err)
 	}
 	_, err = fmt.Fprintf(out.stdout, "token %s is revoked; a running server notices within some seconds\n", terminal.Printable(c.ID))
@@ -208,7 +209,7 @@ func openKeeper(ctx context.Context, cfg config.Config, open tokenOpener) (token
 
 // missing returns the file of a configuration's database if it is not there.
 func missing(cfg config.Config) string {
-	path, isFile := server.SQLitePath(server.StoreConfig(cfg).URL)
+	path, isFile := server.SQLitePath(server.DatabaseConfig(cfg).URL)
 	if !isFile {
 		return ""
 	}
@@ -218,9 +219,9 @@ func missing(cfg config.Config) string {
 	return path
 }
 
-// explained says of an error of the store what it means.
+// explained adds to an error of the database what it means.
 func explained(what string, err error) error {
-	why := store.Explain(err)
+	why := sqldb.Explain(err)
 	if text := err.Error(); why == "" || why == text || strings.Contains(text, why) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
