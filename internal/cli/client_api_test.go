@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -189,7 +188,7 @@ func TestFollowAsksTheAPI(t *testing.T) {
 			return
 		}
 		for _, id := range []string{"valve", "pump"} {
-			if err := api.Ask(ctx, "DELETE", apiclient.DevicePath(id), nil, nil); err != nil {
+			if err := api.Ask(ctx, "DELETE", pathOf("devices", id), nil, nil); err != nil {
 				t.Error(err)
 			}
 		}

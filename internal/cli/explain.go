@@ -40,7 +40,7 @@ func (c *explainDeviceCommand) Run(ctx context.Context, out output) error {
 // explainWith asks the API for a device, and for its source, and prints why the device is in its state.
 func explainWith(ctx context.Context, api *apiclient.Client, device string, stdout io.Writer) error {
 	var d httpapi.Device
-	if err := api.Get(ctx, apiclient.DevicePath(device), nil, &d); err != nil {
+	if err := api.Get(ctx, pathOf("devices", device), nil, &d); err != nil {
 		return unknownDevice(err, device)
 	}
 	if d.ID == "" || d.State == "" {

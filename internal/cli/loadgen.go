@@ -59,7 +59,7 @@ type loadgenCommand struct {
 	ClockSkew *time.Duration `placeholder:"TIME" help:"How far the clock that verdicts are stamped with is ahead of the one here; behind if negative. Default: it is measured."`
 
 	Report   string `placeholder:"DIR" help:"Write report.json, report.html and summary.txt there."`
-	JSON     bool   `name:"json" help:"One JSON object a line: each second, and at the end the result."`
+	JSON     bool   `name:"json" help:"Print JSON: an object each second, and the result at the end."`
 	Workers  int    `placeholder:"N" help:"How many processes share the fleet. Default: as many as the limit on open files asks for."`
 	Pipeline int    `placeholder:"N" help:"How many heartbeats a device sends together. Default: 1."`
 

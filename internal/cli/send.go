@@ -81,7 +81,7 @@ func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
 		Bytes    int    `json:"bytes"`
 		Protocol string `json:"protocol"`
 	}
-	if err := api.Ask(ctx, http.MethodPost, apiclient.DevicePath(c.Device)+"/send", body, &sent); err != nil {
+	if err := api.Ask(ctx, http.MethodPost, pathOf("devices", c.Device)+"/send", body, &sent); err != nil {
 		return unknownDevice(err, c.Device)
 	}
 	if !sent.Written {
