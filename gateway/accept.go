@@ -17,7 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // enrolling is how many accepted connections may be on their way into an event loop.
@@ -49,75 +49,65 @@ func (g *Gateway) listen(ctx context.Context) error {
 			g.addrs = append(g.addrs, addr)
 			continue
 		}
-		d, err := newDoor(ctx, &lc, at)
+		l, err := newListener(ctx, &lc, at)
 		if err != nil {
 			g.udp.close()
 			g.closeListeners()
 			return fmt.Errorf("gateway: %w", err)
 		}
-		g.addrs = append(g.addrs, d.tcp.Addr())
-		g.doors = append(g.doors, d)
+		g.addrs = append(g.addrs, l.accepts.Addr())
+		g.listeners = append(g.listeners, l)
 	}
 	return nil
 }
 
-// newDoor binds the address of a listener.
-func newDoor(ctx context.Context, lc *net.ListenConfig, at Listener) (*door, error) {
+// newListener binds the address of a listener.
+func newListener(ctx context.Context, lc *net.ListenConfig, at Listener) (*listener, error) {
 	l, err := lc.Listen(ctx, "tcp", at.Address)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := ear.Count(l)
+	counted, err := sockets.Count(l)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &door{Listener: at, tcp: l.(*net.TCPListener), listener: counted}, nil
+	return &listener{Listener: at, accepts: counted}, nil
 }
 
 func (g *Gateway) closeListeners() {
-	if g.secure != nil {
-		g.secure.sockets.Stop()
-	}
-	for _, d := range g.doors {
-		_ = d.listener.Close()
+	for _, l := range g.listeners {
+		_ = l.accepts.Close()
 	}
 }
 
 // accept lets connections in until the listener is closed.
 //
-// gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors run out.
-func (g *Gateway) accept(ctx context.Context, d *door) error {
+// gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors
+// run out.
+func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
 	results := make(chan enrolled, enrolling) // closed below; what is in it is on its way into a loop
 	var settled sync.WaitGroup
-	settled.Go(func() { g.settle(d, results) })
+	settled.Go(func() { g.settle(l, results) })
 	defer settled.Wait()
 	defer close(results)
-	for pause := time.Duration(0); ; {
-		c, err := d.listener.Accept()
-		if err == nil {
-			pause = 0
-			results <- g.admit(ctx, d, c.(*net.TCPConn))
-			if limit.Wait(ctx) != nil {
-				return nil
-			}
-			continue
+	admit := func(c net.Conn) {
+		if c == nil { // it was turned away
+			g.counts.refusedFull.Add(1)
+			results <- enrolled{}
+			return
 		}
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			return nil
-		}
-		g.counts.acceptErrors.Add(1)
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-			g.turnAway(d.tcp)
-		}
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		g.warnAccept(err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil
-		}
+		results <- g.admit(ctx, l, c.(*net.TCPConn))
+		_ = limit.Wait(ctx) // it fails if ctx is done
 	}
+	failed := func(err error) {
+		g.counts.acceptErrors.Add(1)
+		g.warnAccept(err)
+	}
+	if err := l.accepts.Serve(ctx, admit, failed); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	return nil
 }
 
 // enrolled is a connection on its way into an event loop; the zero one was refused, or is served by none.
@@ -128,7 +118,7 @@ type enrolled struct {
 }
 
 // admit hands a connection to an event loop, or refuses it.
-func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) enrolled {
+func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enrolled {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := d.trusts(addr)
@@ -148,7 +138,7 @@ func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) enrolled {
 		return enrolled{}
 	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	served := &conn{loop: l, door: d}
+	served := &conn{loop: l, listener: d}
 	if proxied {
 		served.throughProxy()
 	}
@@ -162,7 +152,7 @@ func (g *Gateway) admit(ctx context.Context, d *door, c *net.TCPConn) enrolled {
 }
 
 // settle waits for the connections to be in an event loop, in their order, and counts those that did not make it.
-func (g *Gateway) settle(d *door, results <-chan enrolled) {
+func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 	for e := range results {
 		if e.result != nil {
 			err := (<-e.result).Err
@@ -175,7 +165,7 @@ func (g *Gateway) settle(d *door, results <-chan enrolled) {
 				g.warnAccept(err)
 			}
 		}
-		d.listener.Settle()
+		d.accepts.Settle()
 	}
 }
 
@@ -183,7 +173,7 @@ func (g *Gateway) settle(d *door, results <-chan enrolled) {
 var errNotWatched = errors.New("the kernel does not watch more connections (fs.epoll.max_user_watches)")
 
 // refuse tells a client why it is not let in. It does not wait for it.
-func (g *Gateway) refuse(d *door, c *net.TCPConn, why string) {
+func (g *Gateway) refuse(d *listener, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	if d.TLS == nil { // else the client would not understand it
@@ -210,50 +200,6 @@ func (g *Gateway) warnAccept(err error) {
 		g.log.Warn("a connection could not be let in; the others are not affected", "error", err, "times", n,
 			"connections", g.connections.Load(), "help", "raise the limit on open files (ulimit -n) or lower gateway.max_connections")
 	}
-}
-
-// turnAway takes a connection from the queue, although descriptors have run out, and closes it, so that the client knows: it gives up a
-// spare descriptor for the moment.
-func (g *Gateway) turnAway(l *net.TCPListener) {
-	g.spare.lend(func() {
-		_ = l.SetDeadline(time.Now().Add(time.Millisecond))
-		c, err := l.AcceptTCP()
-		_ = l.SetDeadline(time.Time{})
-		if err != nil {
-			return
-		}
-		g.counts.refusedFull.Add(1)
-		_ = c.SetLinger(0)
-		_ = c.Close()
-	})
-}
-
-// spareFile is a descriptor kept for when there is no other.
-type spareFile struct {
-	mu   sync.Mutex // guards file
-	file *os.File
-}
-
-func (s *spareFile) open() (err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.file, err = os.Open(os.DevNull)
-	return err
-}
-
-func (s *spareFile) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.file.Close()
-}
-
-// lend frees the descriptor while f runs.
-func (s *spareFile) lend(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_ = s.file.Close()
-	f()
-	s.file, _ = os.Open(os.DevNull)
 }
 
 // addressBook counts connections by address.

@@ -8,7 +8,7 @@ import (
 	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // A connection that comes into no event loop, as when there are no descriptors or the kernel watches no more, takes up no place of its address.
@@ -31,7 +31,7 @@ func TestEnrollErrorLeavesNoTrace(t *testing.T) {
 				results <- enrolled{&conn{}, address, told}
 				results <- enrolled{} // was refused
 				close(results)
-				g.settle(&door{listener: new(ear.Listener)}, results)
+				g.settle(&listener{accepts: new(sockets.Listener)}, results)
 			}
 			if n := g.connections.Load(); n != 0 || g.counts.enrollErrors.Load() != 3 {
 				t.Errorf("%d connections, %d errors", n, g.counts.enrollErrors.Load())

@@ -27,7 +27,7 @@ type conn struct {
 	talk
 
 	loop     *loop
-	door     *door
+	listener *listener
 	gnet     gnet.Conn // nil once the connection is closed
 	opened   bool      // it was in the loop; read by settle as well, once that has the result
 	deadline timer.ID  // of the hello, then of the next input if IdleTimeout is set
@@ -74,9 +74,9 @@ func (c *conn) closed() {
 	g := c.loop.gateway
 	g.timers.Cancel(c.deadline)
 	if g.closing.Load() {
-		_, _ = c.gnet.Write(c.goodbye(c.door, nil, "shutdown", nil))
+		_, _ = c.gnet.Write(c.goodbye(c.listener, nil, "shutdown", nil))
 	} else {
-		c.ended(c.door.source.Time(time.Now()))
+		c.ended(c.listener.source.Time(time.Now()))
 		if c.held() != nil {
 			g.linger.keep(c)
 		}
@@ -94,9 +94,9 @@ func (c *conn) address() netip.Addr { return c.from(remoteAddr(c.gnet.RemoteAddr
 // at prepares the loop's desk for the connection.
 func (c *conn) at() *desk {
 	d := &c.loop.desk
-	d.door, d.peer, d.address = c.door, c, c.address
+	d.listener, d.peer, d.address = c.listener, c, c.address
 	d.wall = time.Now()
-	d.now = c.door.source.Time(d.wall)
+	d.now = c.listener.source.Time(d.wall)
 	d.out = d.out[:0]
 	return d
 }
@@ -175,7 +175,7 @@ func (c *conn) finish(e ending) {
 	}
 	c.loop.gateway.counts.closedByGateway.Add(1)
 	c.drop()
-	if _, err := c.gnet.Write(c.goodbye(c.door, nil, e.why, e.err)); err == nil && c.gnet != nil {
+	if _, err := c.gnet.Write(c.goodbye(c.listener, nil, e.why, e.err)); err == nil && c.gnet != nil {
 		_ = c.loop.events.Close(c.gnet)
 	}
 }

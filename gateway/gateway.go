@@ -24,7 +24,7 @@ type Gateway struct {
 	log       *slog.Logger
 	registry  *liveness.Registry
 	source    *liveness.Source
-	doors     []*door
+	listeners []*listener
 	addrs     []net.Addr    // in the order of config.Listen
 	timers    *timer.Engine // deadlines of connections, in real time
 	closer    closer
@@ -38,8 +38,7 @@ type Gateway struct {
 	waiting   waiting
 	odd       counter[Oddity] // what was unusual and tolerated
 	loops     []*loop         // one for each event loop; made before the first connection is let in
-	spare     spareFile
-	secure    *secure // nil without TLS
+	secure    *secure         // nil without TLS
 	udp       udp
 
 	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
@@ -78,7 +77,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		g.closeListeners()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	for _, d := range g.doors {
+	for _, d := range g.listeners {
 		d.source = g.source
 	}
 	if g.secure, err = g.newSecure(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
@@ -112,10 +111,6 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	defer func() { err = errors.Join(err, g.timers.Close(context.WithoutCancel(ctx))) }()
-	if err := g.spare.open(); err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
-	defer g.spare.close()
 	g.source.Pulse(time.Now()) // the listening begins
 	engine, probes, err := g.startLoops()
 	if err != nil {
@@ -133,7 +128,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
-	for _, d := range g.doors {
+	for _, d := range g.listeners {
 		accepting.Add(1)
 		group.Go(func() error {
 			defer accepting.Done()

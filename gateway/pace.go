@@ -278,7 +278,7 @@ func (t *talk) repace(d *desk, step uint8) {
 // stretch changes the device's policy, and says whether the new one holds.
 func (t *talk) stretch(d *desk, base liveness.Policy, step uint8) (holds bool, err error) {
 	base.Interval, base.Timeout = stretched(base.Interval, step), stretched(base.Timeout, step)
-	p, err := t.session.Repace(d.now, base)
+	p, err := t.session.UpdatePolicy(d.now, base)
 	return p.Interval == base.Interval && p.Timeout == base.Timeout, err
 }
 
@@ -332,7 +332,7 @@ func (t *talk) announce(d *desk, p liveness.Policy) (liveness.Policy, error) {
 		_, holds, _ := d.gateway.registry.Announced(t.session.ID())
 		repeated = p.Timeout == holds.Timeout
 	}
-	holds, err := t.session.Repace(d.now, p)
+	holds, err := t.session.UpdatePolicy(d.now, p)
 	if err == nil && !repeated {
 		t.pace = 0
 	}

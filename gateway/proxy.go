@@ -129,7 +129,7 @@ func certifiedName(tlvs []proxyproto.TLV) string {
 }
 
 // trusts says whether connections from an address begin with a PROXY header.
-func (d *door) trusts(a netip.Addr) bool {
+func (d *listener) trusts(a netip.Addr) bool {
 	for _, p := range d.Proxies {
 		if p.Contains(a.WithZone("")) {
 			return true
@@ -214,7 +214,7 @@ func (c *conn) takeHeader() (bool, gnet.Action) {
 	switch {
 	case err != nil:
 		if err.Code == codec.Full {
-			_, _ = c.gnet.Write(c.goodbye(c.door, nil, "", err))
+			_, _ = c.gnet.Write(c.goodbye(c.listener, nil, "", err))
 		}
 		return false, gnet.Close
 	case n == 0:

@@ -28,7 +28,7 @@ type refusal struct {
 
 // tellRefused logs that a device was refused. It does not keep id.
 func (t *talk) tellRefused(d *desk, id, reason string) {
-	r := refusal{id: strings.Clone(clipped(id)), address: d.address(), protocol: t.protocol(d.door), reason: reason}
+	r := refusal{id: strings.Clone(clipped(id)), address: d.address(), protocol: t.protocol(d.listener), reason: reason}
 	if t.certified() {
 		r.certificate = t.details.name
 	}

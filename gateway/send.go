@@ -98,7 +98,7 @@ type letter struct {
 }
 
 // write returns what to write, in dst or in place of it. By is the receiver that asks, and at where its device came in.
-func (l *letter) write(dst []byte, by receiver, t *talk, at *door) ([]byte, error) {
+func (l *letter) write(dst []byte, by receiver, t *talk, at *listener) ([]byte, error) {
 	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
 		return nil, ErrNotConnected // the device has come back on another connection meanwhile, or ended its session
 	}
@@ -221,10 +221,10 @@ func run(ctx context.Context, l *loop, f func()) error {
 }
 
 // protocol is the name of the protocol that the device speaks.
-func (t *talk) protocol(at *door) string { return at.Protocols[t.spoken].Name() }
+func (t *talk) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
 
-// index returns which of the door's protocols one is.
-func (d *door) index(p codec.Protocol) uint8 {
+// index returns which of the listener's protocols one is.
+func (d *listener) index(p codec.Protocol) uint8 {
 	for i := range d.Protocols {
 		if d.Protocols[i].Name() == p.Name() {
 			return uint8(i)
@@ -266,7 +266,7 @@ func (c *conn) receive(_ context.Context, l *letter) error {
 	if c.gnet == nil {
 		return ErrNotConnected
 	}
-	out, err := l.write(c.loop.desk.out[:0], c, &c.talk, c.door)
+	out, err := l.write(c.loop.desk.out[:0], c, &c.talk, c.listener)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ type talk struct {
 	broken  bool // the device broke the protocol
 	wrong   uint8
 	noise   uint8
-	spoken  uint8 // which of the door's protocols it is, once there is a codec
+	spoken  uint8 // which of the listener's protocols it is, once there is a codec
 	pace    pace
 }
 
@@ -45,13 +45,13 @@ type details struct {
 
 // desk is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
 type desk struct {
-	gateway *Gateway
-	door    *door
-	peer    liveness.Peer
-	address addressOf
-	counts  *loopCounters
-	wall    time.Time     // when what is being handled was read,
-	now     time.Duration // and the listening time then
+	gateway  *Gateway
+	listener *listener
+	peer     liveness.Peer
+	address  addressOf
+	counts   *loopCounters
+	wall     time.Time     // when what is being handled was read,
+	now      time.Duration // and the listening time then
 
 	visitor  *visitor // whose datagram it is; nil on connections
 	admitted bool     // by the guard, before
@@ -71,14 +71,14 @@ func (t *talk) hear(d *desk, input []byte) (rest []byte, end bool) {
 	}
 	for rest = input; len(rest) > 0 && !end; {
 		if t.codec == nil {
-			protocol, err := d.door.sniff(rest)
+			protocol, err := d.listener.sniff(rest)
 			if err != nil {
 				return rest, t.fail(d, err)
 			}
 			if protocol == nil {
 				return rest, false
 			}
-			t.codec, t.spoken = protocol.Codec(), d.door.index(protocol)
+			t.codec, t.spoken = protocol.Codec(), d.listener.index(protocol)
 		}
 		d.message = codec.Message{}
 		n, err := t.codec.Next(rest, &d.message)
@@ -109,7 +109,7 @@ func (t *talk) message(d *desk) (end bool) {
 	begin, greeted := len(d.out), t.greeted
 	d.counts.messages.Store(d.counts.messages.Load() + 1) // only this goroutine writes it
 	if m.Odd != "" {
-		d.gateway.odd.count(Oddity{t.protocol(d.door), m.Odd})
+		d.gateway.odd.count(Oddity{t.protocol(d.listener), m.Odd})
 	}
 	if m.Kind != codec.None {
 		t.noise = 0
@@ -232,7 +232,7 @@ func (t *talk) stranger(d *desk) (end bool) {
 	case len(m.ID) > 0:
 		t.introduced(d)
 	case m.Odd != "":
-		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + d.door.names() + " protocol"}
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + d.listener.names() + " protocol"}
 	default:
 		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
 	}
@@ -285,7 +285,7 @@ func (t *talk) open(d *desk, id string, m *codec.Message) {
 	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
 	var pace pace
 	hello.Announced, pace = t.resumed(d, id, hello.Announced)
-	welcome, err := d.door.source.Open(&t.session, id, hello, d.peer, d.now)
+	welcome, err := d.listener.source.Open(&t.session, id, hello, d.peer, d.now)
 	if err != nil {
 		d.outcome.Err = unwelcome(err)
 		return
@@ -324,13 +324,13 @@ func (t *talk) fail(d *desk, e *codec.Error) (end bool) {
 	d.gateway.counts.broken.Add(1)
 	d.gateway.counts.mistakes.Add(1)
 	begin := len(d.out)
-	d.out = t.goodbye(d.door, d.out, "", e)
+	d.out = t.goodbye(d.listener, d.out, "", e)
 	t.behind(d, begin)
 	return true
 }
 
 // goodbye appends what the device is told before the connection is closed.
-func (t *talk) goodbye(at *door, dst []byte, why string, err *codec.Error) []byte {
+func (t *talk) goodbye(at *listener, dst []byte, why string, err *codec.Error) []byte {
 	if t.codec != nil {
 		return t.codec.Goodbye(dst, why, err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -32,8 +32,8 @@ import (
 type secure struct {
 	gateway *Gateway
 	source  *liveness.Source
-	sockets *ear.Sockets
-	ear     *ear.Ear
+	sockets *sockets.Set
+	clock   *sockets.Clock
 	turns   turnstile
 	arrears *arrears
 	desks   sync.Pool      // of *tlsDesk: one is taken while something is handled
@@ -46,13 +46,13 @@ type secure struct {
 
 // newSecure prepares the listeners that speak TLS, and returns nil if there are none.
 func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
-	s := &secure{gateway: g, sockets: ear.NewSockets(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
+	s := &secure{gateway: g, sockets: sockets.NewSet(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
 	s.desks.New = func() any {
 		return &tlsDesk{desk: desk{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
 	}
 	s.leads.New = func() any { return new([maxLead]byte) }
-	for _, d := range g.doors {
+	for _, d := range g.listeners {
 		if d.TLS == nil {
 			continue
 		}
@@ -71,17 +71,15 @@ func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 	if s.source == nil {
 		return nil, nil
 	}
-	s.ear = ear.New(&tlsClock{Source: s.source, arrears: s.arrears, waiting: knocks{doors: g.doorsOf(true)}}, s.sockets, nil)
+	s.clock = sockets.NewClock(&tlsClock{Source: s.source, arrears: s.arrears}, s.sockets, nil)
 	return s, nil
 }
 
 // start begins the listening.
 func (s *secure) start() {
 	s.source.Pulse(time.Now())
-	for _, d := range s.gateway.doors {
-		if d.TLS != nil {
-			s.sockets.Listen(d.listener)
-		}
+	for _, l := range s.gateway.acceptsOf(true) {
+		s.sockets.Listen(l)
 	}
 }
 
@@ -100,7 +98,7 @@ func (s *secure) stop() {
 }
 
 // admit begins to serve a connection that is let in. proxied says that a PROXY header comes first.
-func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
+func (s *secure) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 	g := s.gateway
 	raw, err := tcp.SyscallConn()
 	if err != nil { // it is closed already
@@ -114,7 +112,7 @@ func (s *secure) admit(d *door, tcp *net.TCPConn, proxied bool) {
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
 	})
-	c := &tlsConn{secure: s, door: d, remote: remoteAddr(tcp.RemoteAddr())}
+	c := &tlsConn{secure: s, listener: d, remote: remoteAddr(tcp.RemoteAddr())}
 	if proxied {
 		c.throughProxy()
 	}
@@ -146,7 +144,7 @@ type tlsDesk struct {
 // desk returns a desk for the connection.
 func (s *secure) desk(c *tlsConn) *tlsDesk {
 	d := s.desks.Get().(*tlsDesk)
-	d.door, d.peer, d.address = c.door, c, c.address
+	d.listener, d.peer, d.address = c.listener, c, c.address
 	d.wall = time.Now()
 	d.now = s.source.Time(d.wall)
 	d.out = d.out[:0]
@@ -157,7 +155,7 @@ func (s *secure) desk(c *tlsConn) *tlsDesk {
 func (s *secure) putBack(d *tlsDesk) {
 	s.gateway.counts.tlsMessages.Add(d.counts.messages.Swap(0))
 	s.gateway.pacer.add(d.counts)
-	d.door, d.peer, d.address = nil, nil, nil // a connection that is gone is not held
+	d.listener, d.peer, d.address = nil, nil, nil // a connection that is gone is not held
 	if cap(d.out) > 64<<10 {
 		d.out = nil
 	}
@@ -219,7 +217,7 @@ func (l Listener) validate() error {
 
 // run keeps the listening clock until ctx is done.
 func (s *secure) run(ctx context.Context) error {
-	if err := s.ear.Run(ctx); err != nil {
+	if err := s.clock.Run(ctx); err != nil {
 		return fmt.Errorf("gateway: TLS: %w", err)
 	}
 	return nil

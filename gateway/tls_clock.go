@@ -13,23 +13,11 @@ type tlsClock struct {
 	*liveness.Source
 
 	arrears *arrears
-	waiting knocks // to be accepted
-	in      time.Duration
 }
 
-// Pulse is that of the source, and notes who waits to be accepted.
-func (c *tlsClock) Pulse(now time.Time) time.Duration {
-	listened := c.Source.Pulse(now)
-	c.waiting.note(now, listened)
-	return listened
-}
-
-// Watermark is that of the source, as far as nobody is kept waiting.
+// Watermark is that of the source, as far as no connection is kept waiting.
 func (c *tlsClock) Watermark(part int, listened time.Duration) {
-	if in := c.waiting.entered(time.Now()); in >= 0 { // first: who is in is in arrears by then
-		c.in = in
-	}
-	c.Source.Watermark(part, min(listened, c.in, c.arrears.bound(listened)))
+	c.Source.Watermark(part, c.arrears.bound(listened))
 }
 
 const (

@@ -32,10 +32,10 @@ const (
 type tlsConn struct {
 	talk
 
-	secure *secure
-	door   *door
-	remote netip.Addr // of the other end: the device, or the proxy which it comes through
-	socket tlsSocket
+	secure   *secure
+	listener *listener
+	remote   netip.Addr // of the other end: the device, or the proxy which it comes through
+	socket   tlsSocket
 
 	mu       sync.Mutex    // guards talk and the fields below, between the goroutine that serves the connection and those that write to it or close it
 	tls      *tls.Conn     // nil until the handshake is done
@@ -82,7 +82,7 @@ func (c *tlsConn) finish(e ending) {
 		_ = c.socket.Close()
 		return
 	}
-	if out := c.goodbye(c.door, nil, e.why, e.err); len(out) > 0 {
+	if out := c.goodbye(c.listener, nil, e.why, e.err); len(out) > 0 {
 		_, _ = c.tls.Write(out)
 	}
 	_ = c.tls.Close() // with close_notify (RFC 8446, 6.1)
@@ -157,7 +157,7 @@ func (c *tlsConn) notTLS() {
 	g := c.secure.gateway
 	g.counts.broken.Add(1)
 	g.counts.mistakes.Add(1)
-	_, _ = c.socket.Write(c.door.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
+	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
 }
 
 // shake shakes hands, and says whether that was done.
@@ -173,7 +173,7 @@ func (c *tlsConn) shake() bool {
 		c.secure.failed(c, io.EOF)
 		return false
 	}
-	tc := tls.Server(s, c.door.TLS)
+	tc := tls.Server(s, c.listener.TLS)
 	if err := tc.Handshake(); err != nil { //nolint:noctx // it ends with the socket, which the deadline closes
 		c.secure.failed(c, err)
 		return false
@@ -205,9 +205,9 @@ func (c *tlsConn) shake() bool {
 func (c *tlsConn) nameless() {
 	g := c.secure.gateway
 	g.counts.unauthorized.Add(1)
-	g.tell(refusal{address: c.address(), protocol: c.door.names(), reason: noName})
+	g.tell(refusal{address: c.address(), protocol: c.listener.names(), reason: noName})
 	err := &codec.Error{Code: codec.Unauthorized, Text: "your certificate names no device; it must have a common name, a DNS name or a URI"}
-	if out := c.door.goodbye(nil, "", err); len(out) > 0 {
+	if out := c.listener.goodbye(nil, "", err); len(out) > 0 {
 		_, _ = c.tls.Write(out)
 	}
 }
@@ -358,7 +358,7 @@ func (c *tlsConn) receive(_ context.Context, l *letter) error {
 	if c.over || c.tls == nil {
 		return ErrNotConnected
 	}
-	out, err := l.write(nil, c, &c.talk, c.door)
+	out, err := l.write(nil, c, &c.talk, c.listener)
 	if err != nil {
 		return err
 	}

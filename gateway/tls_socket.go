@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // tlsSocket is what lies below a tls.Conn. It reads like a connection, but never waits to write.
 type tlsSocket struct {
-	*ear.Conn
+	*sockets.Conn
 
 	secure *secure
 	tcp    *net.TCPConn
@@ -69,7 +69,7 @@ func (s *tlsSocket) fill() error {
 func (s *tlsSocket) wait(p []byte) (int, error) {
 	s.land()
 	n, err := s.pull(p)
-	s.turn, s.flying = s.secure.ear.Enter(), true
+	s.turn, s.flying = s.secure.clock.Enter(), true
 	return n, err
 }
 
@@ -133,7 +133,7 @@ func (s *tlsSocket) leavePlace() {
 func (s *tlsSocket) land() {
 	if s.flying {
 		s.flying = false
-		s.secure.ear.Leave(s.turn)
+		s.secure.clock.Leave(s.turn)
 	}
 }
 

@@ -49,7 +49,7 @@ type udpCounters struct {
 // listen binds the sockets of a listener: several if the port is shared anyway, among which the kernel spreads the devices by
 // their addresses, else two lanes.
 func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (net.Addr, error) {
-	d := &door{Listener: at}
+	d := &listener{Listener: at}
 	var protocols []codec.Packets
 	for _, p := range at.Protocols {
 		speaks, ok := p.(codec.Packets)
@@ -64,7 +64,7 @@ func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (ne
 	}
 	address := at.Address
 	add := func(c net.PacketConn) (*reader, error) {
-		r := &reader{udp: u, door: d, protocols: protocols, conn: c.(*net.UDPConn), part: len(u.readers)}
+		r := &reader{udp: u, listener: d, protocols: protocols, conn: c.(*net.UDPConn), part: len(u.readers)}
 		u.readers = append(u.readers, r)
 		address = c.LocalAddr().String()
 		if err := r.prepare(); err != nil {
@@ -127,9 +127,9 @@ func (u *udp) start(registry *liveness.Registry) (err error) {
 	}
 	u.gateway.counts.loops = make([]loopCounters, c.Loops+len(u.readers))
 	for i, r := range u.readers {
-		r.door.source = u.source
+		r.listener.source = u.source
 		r.batch = newBatch()
-		r.desk = desk{gateway: u.gateway, door: r.door, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
+		r.desk = desk{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
 	}
 	return nil
 }

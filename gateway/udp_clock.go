@@ -9,48 +9,34 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/liveness/watermark"
 )
 
 // quietAfter is how long no socket may have dropped anything before the source listens again.
 const quietAfter = time.Second
 
-// keepClock tells the source that it listens, and asks the readers how far they are, until ctx is done: when a deadline is reached, but not
-// more often than ProbeInterval, and now and then if there is none.
+// keepClock moves the source's clock until ctx is done: at each pulse it asks the readers how far they
+// are, unless the source is deaf.
 func (u *udp) keepClock(ctx context.Context) error {
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
-	least := u.gateway.config.ProbeInterval
-	var last time.Time
-	var listened, wait time.Duration
-	for {
-		select {
-		case <-alarm.C:
-		case <-u.source.Sooner():
-		case <-ctx.Done():
-			return nil
+	var listened time.Duration
+	l := watermark.Loop{Source: u.source, Least: u.gateway.config.ProbeInterval, Pulse: func(now time.Time) (time.Duration, error) {
+		overflow, flooded, err := u.overflowed(now)
+		if err != nil {
+			return 0, err
 		}
-		if now := time.Now(); now.Sub(last) >= wait {
-			last = now
-			overflow, flooded, err := u.overflowed(now)
-			if err != nil {
-				return err
-			}
-			u.keepLanes(now, flooded)
-			if overflow {
-				u.quiet = now
-				u.source.Deafen(now)
-			}
-			if u.quiet.IsZero() || now.Sub(u.quiet) >= quietAfter {
-				listened = u.source.Pulse(now)
-				u.ask(listened)
-			}
+		u.keepLanes(now, flooded)
+		if overflow {
+			u.quiet = now
+			u.source.Deafen(now)
 		}
-		wait = max(idleProbe, least)
-		if next, ok := u.source.Next(); ok {
-			wait = max(min(wait, next-listened), least)
+		if u.quiet.IsZero() || now.Sub(u.quiet) >= quietAfter {
+			listened = u.source.Pulse(now)
+			u.ask(listened)
 		}
-		alarm.Reset(time.Until(last.Add(wait)))
-	}
+		return listened, nil
+	}}
+	return l.Run(ctx)
 }
 
 // ask wants the readers to say when all is handled that has come until now.

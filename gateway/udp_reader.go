@@ -22,8 +22,8 @@ import (
 // reader reads a socket. Its fields are used by its goroutine only, but where said otherwise.
 type reader struct {
 	udp       *udp
-	door      *door
-	protocols []codec.Packets // the door's
+	listener  *listener
+	protocols []codec.Packets // the listener's
 	conn      *net.UDPConn
 	raw       syscall.RawConn // the conn's; safe for concurrent use
 	part      int             // of the source
@@ -93,7 +93,7 @@ func (r *reader) receive(fd uintptr) bool {
 func (r *reader) reach(asked int64) {
 	if asked > r.reached {
 		r.reached = asked
-		r.door.source.Watermark(r.part, time.Duration(asked))
+		r.listener.source.Watermark(r.part, time.Duration(asked))
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *reader) pause(ctx context.Context) {
 func (r *reader) handle() {
 	d := &r.desk
 	d.wall = time.Now()
-	d.now = r.door.source.Time(d.wall)
+	d.now = r.listener.source.Time(d.wall)
 	if d.out = d.out[:0]; cap(d.out) > 1<<20 {
 		d.out = nil
 	}
@@ -177,7 +177,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	guard := r.udp.gateway.config.Guard
 	if !guard.Admit(id, m.Token) {
 		r.udp.gateway.counts.unauthorized.Add(1)
-		r.udp.gateway.tell(refusal{id: strings.Clone(clipped(id)), address: r.address(), protocol: r.door.Protocols[spoken].Name(), reason: wrongToken})
+		r.udp.gateway.tell(refusal{id: strings.Clone(clipped(id)), address: r.address(), protocol: r.listener.Protocols[spoken].Name(), reason: wrongToken})
 		r.refuse(c, &codec.Error{Code: codec.Unauthorized, Text: "wrong or missing token; in the line protocol: HELLO <id> <token> ttl=60s"}, true)
 		return false
 	}
@@ -222,7 +222,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	}
 	*m = codec.Message{}
 	if likely == codec.No {
-		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.door.names()}
+		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.listener.names()}
 	}
 	c, spoken = r.protocols[meant].PacketCodec(), uint8(meant)
 	switch n, failed := c.Next(input, m); {
@@ -235,7 +235,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	}
 }
 
-// guess says whether a datagram is of the door's i-th protocol.
+// guess says whether a datagram is of the listener's i-th protocol.
 func (r *reader) guess(i int, input []byte) codec.Guess {
 	switch {
 	case len(r.protocols) == 1:
@@ -243,7 +243,7 @@ func (r *reader) guess(i int, input []byte) codec.Guess {
 	case len(input) == 0:
 		return codec.No
 	}
-	return r.door.Protocols[i].Sniff(input)
+	return r.listener.Protocols[i].Sniff(input)
 }
 
 // allowed refuses the first messages that make sense only if the next datagram comes from the same device, which nobody knows.

@@ -82,7 +82,7 @@ func (v *visitor) renewLocked(d *desk) (done, end bool) {
 	}
 	said := liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
 	if said != (liveness.Policy{}) && said != v.said {
-		if _, err := t.session.Repace(d.now, said); err != nil {
+		if _, err := t.session.UpdatePolicy(d.now, said); err != nil {
 			o.Err = t.refusal(err)
 			return true, false
 		}
@@ -176,7 +176,7 @@ func (v *visitor) finish(e ending) {
 // receive implements receiver.
 func (v *visitor) receive(_ context.Context, l *letter) error {
 	v.mu.Lock()
-	out, err := l.write(nil, v, &v.talk, v.reader.door)
+	out, err := l.write(nil, v, &v.talk, v.reader.listener)
 	v.mu.Unlock()
 	if err != nil {
 		return err

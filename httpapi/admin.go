@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,7 +52,7 @@ func (a *API) registerAdmin(api huma.API) {
 			Description: description, Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
 		}
 	}
-	huma.Register(api, operation("forget-device", http.MethodDelete, "", "Forget a device",
+	serveEmpty(a, api, operation("forget-device", http.MethodDelete, "", "Forget a device",
 		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device, whose events are numbered on; a device of the "+
 			"configuration is there again after a restart."), a.forget)
 	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
@@ -59,62 +60,65 @@ func (a *API) registerAdmin(api huma.API) {
 			"within its close grace; to keep it away is not what this is for. 409: it has no session at this process, as a device that is heard "+
 			"by HTTP or through a broker elsewhere never has.")
 	disconnect.Errors = append(disconnect.Errors, http.StatusConflict)
-	huma.Register(api, disconnect, a.disconnect)
-	huma.Register(api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
-		"It stands above all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
-	huma.Register(api, operation("remove-policy", http.MethodDelete, "/policy", "Take a device's own policy back", ""), a.removePolicy)
-	huma.Register(api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
-		"It is judged as ever, but its events say that nobody is to be alarmed, and its silence is no outage of its group."), a.startMaintenance)
-	huma.Register(api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""), a.stopMaintenance)
+	serveEmpty(a, api, disconnect, a.disconnect)
+	serve(a, api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
+		"It overrides all others, field by field, and stays after a restart. It replaces the one that was set before."), a.setPolicy)
+	change := func(done string, change func(id string) error) func(context.Context, *deviceInput) (Device, error) {
+		return func(ctx context.Context, in *deviceInput) (Device, error) {
+			return a.changedDevice(ctx, done, in.ID, change(in.ID))
+		}
+	}
+	serve(a, api, operation("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
+		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
+	serve(a, api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
+		"It is judged as ever, but its events are marked as suppressed, and its silence is no outage of its group."),
+		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
+	serve(a, api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
+		change("maintenance stopped", func(id string) error { return a.registry.SetMaintenance(id, false) }))
 }
 
-func (a *API) forget(ctx context.Context, in *deviceInput) (*struct{}, error) {
-	return nil, a.change(ctx, "forgotten", in.ID, a.registry.Forget(in.ID))
+func (a *API) forget(ctx context.Context, in *deviceInput) error {
+	return a.change(ctx, "forgotten", in.ID, a.registry.Forget(in.ID))
 }
 
-func (a *API) setPolicy(ctx context.Context, in *policyInput) (*deviceOutput, error) {
+func (a *API) setPolicy(ctx context.Context, in *policyInput) (Device, error) {
 	p := in.Body.policy()
 	if p == (liveness.Policy{}) {
-		return nil, huma.Error422UnprocessableEntity("body: the policy says nothing; give it a field, for instance timeout_ms, or use DELETE to take one back")
+		return Device{}, huma.Error422UnprocessableEntity("body: the policy is empty; give it a field, for instance timeout_ms, or use DELETE to remove one")
 	}
-	if err := a.change(ctx, "policy set", in.ID, a.registry.SetPolicy(in.ID, p)); err != nil {
-		return nil, err
-	}
-	return a.device(ctx, &deviceInput{ID: in.ID})
+	return a.changedDevice(ctx, "policy set", in.ID, badPolicy(a.registry.SetPolicy(in.ID, p)))
 }
 
-func (a *API) removePolicy(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	if err := a.change(ctx, "policy removed", in.ID, a.registry.SetPolicy(in.ID, liveness.Policy{})); err != nil {
-		return nil, err
+// badPolicy gives the error for a bad policy the names of the JSON fields. It returns other errors as they are.
+func badPolicy(err error) error {
+	if err == nil {
+		return nil
 	}
-	return a.device(ctx, in)
-}
-
-func (a *API) startMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	return a.maintain(ctx, in, true)
-}
-
-func (a *API) stopMaintenance(ctx context.Context, in *deviceInput) (*deviceOutput, error) {
-	return a.maintain(ctx, in, false)
-}
-
-func (a *API) maintain(ctx context.Context, in *deviceInput, on bool) (*deviceOutput, error) {
-	what := "maintenance stopped"
-	if on {
-		what = "maintenance started"
+	if status, _ := problemOf(err); status != http.StatusUnprocessableEntity || errors.Is(err, liveness.ErrInvalidID) {
+		return err
 	}
-	if err := a.change(ctx, what, in.ID, a.registry.SetMaintenance(in.ID, on)); err != nil {
-		return nil, err
+	names := strings.NewReplacer("Interval", "interval_ms", "Timeout", "timeout_ms", "LateAfter", "late_after_ms", "CloseGrace", "close_grace_ms",
+		"SleepLimit", "sleep_limit_ms", "Probes", "probes", "ProbeWait", "probe_wait_ms", "\n", "; ")
+	if bare := errors.Unwrap(err); bare != nil { // without the device's id
+		err = bare
 	}
-	return a.device(ctx, in)
+	return &requestError{http.StatusUnprocessableEntity, "body: " + names.Replace(err.Error())}
 }
 
-func (a *API) disconnect(ctx context.Context, in *deviceInput) (*struct{}, error) {
+// changedDevice is change, and returns the device as it is now.
+func (a *API) changedDevice(ctx context.Context, done, id string, err error) (Device, error) {
+	if err := a.change(ctx, done, id, err); err != nil {
+		return Device{}, err
+	}
+	return a.device(ctx, &deviceInput{ID: id})
+}
+
+func (a *API) disconnect(ctx context.Context, in *deviceInput) error {
 	had, err := a.registry.Disconnect(in.ID)
 	if err == nil && !had {
-		return nil, a.sessionless(in.ID)
+		return a.sessionless(in.ID)
 	}
-	return nil, a.change(ctx, "disconnected", in.ID, err)
+	return a.change(ctx, "disconnected", in.ID, err)
 }
 
 // sessionless says that a device has no session, and where it was last.
@@ -130,7 +134,7 @@ func (a *API) sessionless(id string) error {
 // it is done.
 func (a *API) change(ctx context.Context, what, device string, err error) error {
 	if err == nil {
-		a.changed(ctx, what, device)
+		a.logChange(ctx, what, "device", device)
 	}
 	if err = a.settled(ctx, err); err != nil {
 		return adminError(err)

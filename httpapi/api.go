@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -94,7 +94,7 @@ type API struct {
 	tokens  *tokens    // nil without Auth
 	rates   *addresses // nil without a limit
 	groups  groupCounts
-	sockets *ear.Sockets
+	sockets *sockets.Set
 	turns   turns
 	callers *limits[caller] // of messages to devices
 
@@ -119,7 +119,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: ear.NewSockets(), turns: newTurns()}
+	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
 	a.callers = newLimits[caller](sendRate, sendRate)
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)

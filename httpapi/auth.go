@@ -102,12 +102,6 @@ func (a *API) guard(need Role, next http.HandlerFunc) http.HandlerFunc {
 // whoKey is the key of the name of the token that a request came with.
 type whoKey struct{}
 
-// changed notes who changed something.
-func (a *API) changed(ctx context.Context, what, device string) {
-	name, _ := ctx.Value(whoKey{}).(string)
-	a.config.Logger.InfoContext(ctx, "changed through the API", "what", what, "device", device, "token", name)
-}
-
 // bearer returns the secret in a request's header, or nothing.
 func bearer(r *http.Request) string {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")

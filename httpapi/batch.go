@@ -239,7 +239,7 @@ func (a *API) takeBatch(w http.ResponseWriter, r *http.Request, batch []batchBea
 			continue
 		}
 		var welcome liveness.Welcome
-		welcome, b.err = a.ear.source.Beat(b.id, b.policy, now)
+		welcome, b.err = a.ear.source.Apply(b.id, liveness.Signal{At: now, Announced: b.policy})
 		if b.err == nil && welcome.Pending {
 			pending = append(pending, i)
 		}

@@ -96,7 +96,7 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 		a.refuse(w, err)
 		return
 	}
-	welcome, err := a.ear.source.Beat(id, policy, a.ear.now())
+	welcome, err := a.ear.source.Apply(id, liveness.Signal{At: a.ear.now(), Announced: policy})
 	if err == nil && welcome.Pending {
 		err = a.heard(w, r, nil)
 	}
@@ -152,7 +152,8 @@ func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 		message, err = messageOf(r, body)
 	}
 	if err == nil {
-		err = a.heard(w, r, a.ear.source.Fail(id, a.ear.now(), message))
+		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Failure, At: a.ear.now(), Message: message})
+		err = a.heard(w, r, err)
 	}
 	a.done(w, err)
 }
@@ -182,7 +183,8 @@ func messageOf(r *http.Request, body []byte) (string, error) {
 func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
 	_, err := parseQuery(r.URL.RawQuery)
 	if err == nil {
-		err = a.heard(w, r, a.ear.source.Bye(id, a.ear.now()))
+		_, err = a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Goodbye, At: a.ear.now()})
+		err = a.heard(w, r, err)
 	}
 	a.done(w, err)
 }
@@ -199,14 +201,14 @@ func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
 		a.refuse(w, &requestError{http.StatusUnprocessableEntity, "query.for: " + err.Error()})
 		return
 	}
-	granted, err := a.ear.source.Sleep(id, a.ear.now(), length)
+	welcome, err := a.ear.source.Apply(id, liveness.Signal{Kind: liveness.Sleep, At: a.ear.now(), Length: length})
 	if err = a.heard(w, r, err); err != nil {
 		a.refuse(w, err)
 		return
 	}
 	a.ear.beats.Add(1)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(appendMilliseconds([]byte(`{"granted_ms":`), granted), "}\n"...)) // the client may be gone
+	_, _ = w.Write(append(appendMilliseconds([]byte(`{"granted_ms":`), welcome.Granted), "}\n"...)) // the client may be gone
 }
 
 // done answers what has no answer but that it was done.
@@ -254,8 +256,9 @@ func problemOf(err error) (status int, detail string) {
 	case errors.Is(err, liveness.ErrInvalidID):
 		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ") +
 			"; an id is 1 to 128 bytes of UTF-8 without control characters"
-	default: // what is left is a bad policy
-		return http.StatusUnprocessableEntity, strings.TrimPrefix(err.Error(), "liveness: ")
+	default: // what is left is a bad policy, whose fields a heartbeat calls ttl and interval
+		names := strings.NewReplacer("Timeout", "ttl", "Interval", "interval", "\n", "; ")
+		return http.StatusUnprocessableEntity, names.Replace(strings.TrimPrefix(err.Error(), "liveness: "))
 	}
 }
 

@@ -39,18 +39,14 @@ func (i *devicesInput) Resolve(ctx huma.Context) []error {
 	return errs
 }
 
-type devicesOutput struct {
-	Body struct {
-		Devices []Device `json:"devices"`
-		Next    string   `json:"next,omitempty" doc:"What to pass as after for the next page; left out at the end."`
-	}
+type devicePage struct {
+	Devices []Device `json:"devices"`
+	Next    string   `json:"next,omitempty" doc:"What to pass as after for the next page; left out at the end."`
 }
 
 type deviceInput struct {
 	ID string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
 }
-
-type deviceOutput struct{ Body Device }
 
 type deviceEventsInput struct {
 	ID    string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
@@ -58,16 +54,14 @@ type deviceEventsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
 }
 
-type deviceEventsOutput struct {
-	Body struct {
-		Events []Event `json:"events" doc:"In the order of their seq."`
-		Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
-		Missed bool    `json:"missed" doc:"Events right after after are no longer kept."`
-	}
+type deviceEventPage struct {
+	Events []Event `json:"events" doc:"In the order of their seq."`
+	Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
+	Missed bool    `json:"missed" doc:"Events right after after are no longer kept."`
 }
 
 func (a *API) registerDevices(api huma.API) {
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "list-devices", Method: http.MethodGet, Path: "/v1/devices", Tags: []string{"devices"},
 		Summary: "Devices, page by page",
 		Description: "In no particular but a stable order. A page with a filter may be short or empty although more follow: " +
@@ -80,72 +74,67 @@ func (a *API) registerDevices(api huma.API) {
 			p.Schema = &huma.Schema{Type: huma.TypeBoolean}
 		}
 	}
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "get-device", Method: http.MethodGet, Path: "/v1/devices/{id}", Tags: []string{"devices"},
 		Summary: "A device, and all that its state follows from", Errors: []int{http.StatusNotFound},
 	}, a.device)
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "explain-device", Method: http.MethodGet, Path: "/v1/devices/{id}/explain", Tags: []string{"devices"},
 		Summary:     "Why a device is in its state: the same as the device itself",
 		Description: "holter explain makes sentences of it.", Errors: []int{http.StatusNotFound},
 	}, a.device)
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "list-device-events", Method: http.MethodGet, Path: "/v1/devices/{id}/events", Tags: []string{"devices", "events"},
 		Summary: "Events of a device after a seq", Errors: []int{http.StatusNotFound, http.StatusServiceUnavailable},
 	}, a.deviceEvents)
 }
 
-func (a *API) devices(_ context.Context, in *devicesInput) (*devicesOutput, error) {
+func (a *API) devices(_ context.Context, in *devicesInput) (page devicePage, err error) {
 	cursor, err := a.decodeCursor(in.After)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	out := &devicesOutput{}
-	out.Body.Devices = make([]Device, 0, in.Limit)
+	page.Devices = make([]Device, 0, in.Limit)
 	var views []liveness.View
 	for scanned := 0; scanned < maxScan; {
-		views, cursor = a.registry.List(views[:0], cursor, in.Limit-len(out.Body.Devices))
+		views, cursor = a.registry.List(views[:0], cursor, in.Limit-len(page.Devices))
 		now := a.now()
 		for i := range views {
 			if in.filter.matches(&views[i]) {
-				out.Body.Devices = append(out.Body.Devices, deviceOf(&views[i], now))
+				page.Devices = append(page.Devices, deviceOf(&views[i], now))
 			}
 		}
 		scanned += len(views)
-		if cursor == 0 || len(out.Body.Devices) == in.Limit {
+		if cursor == 0 || len(page.Devices) == in.Limit {
 			break
 		}
 	}
-	out.Body.Next = a.encodeCursor(cursor)
-	return out, nil
+	page.Next = a.encodeCursor(cursor)
+	return page, nil
 }
 
-func (a *API) device(_ context.Context, in *deviceInput) (*deviceOutput, error) {
+func (a *API) device(_ context.Context, in *deviceInput) (Device, error) {
 	view, err := a.registry.Device(in.ID)
 	if err != nil {
-		return nil, huma.Error404NotFound(unknownDevice)
+		return Device{}, huma.Error404NotFound(unknownDevice)
 	}
-	out := &deviceOutput{Body: deviceOf(&view, a.now())}
-	out.Body.Listening = listeningOf(&view)
-	return out, nil
+	d := deviceOf(&view, a.now())
+	d.Listening = listeningOf(&view)
+	return d, nil
 }
 
-func (a *API) deviceEvents(ctx context.Context, in *deviceEventsInput) (*deviceEventsOutput, error) {
-	known := a.registry.Known(in.ID) // before: it may be forgotten meanwhile, or made
+func (a *API) deviceEvents(ctx context.Context, in *deviceEventsInput) (deviceEventPage, error) {
+	known := a.registry.Known(in.ID) // asked first, because the device may be created or forgotten meanwhile
 	events, err := a.events.DeviceEvents(ctx, in.ID, in.After, in.Limit)
 	if err != nil && !isUnknown(err) {
-		return nil, a.unreadable(ctx, err)
+		return deviceEventPage{}, a.unreadable(ctx, err)
 	}
 	if len(events) == 0 && !known {
-		return nil, huma.Error404NotFound(unknownDevice)
+		return deviceEventPage{}, huma.Error404NotFound(unknownDevice)
 	}
-	out := &deviceEventsOutput{}
-	out.Body.Events = make([]Event, 0, len(events))
-	out.Body.Next = in.After
-	for i := range events {
-		out.Body.Events = append(out.Body.Events, eventOf(&events[i], a.config.Node))
-		out.Body.Next = events[i].Seq
+	page := deviceEventPage{Events: mapped(events, a.eventOf), Next: in.After}
+	if n := len(events); n > 0 {
+		page.Next, page.Missed = events[n-1].Seq, events[0].Seq != in.After+1
 	}
-	out.Body.Missed = len(events) > 0 && events[0].Seq != in.After+1
-	return out, nil
+	return page, nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -21,7 +21,7 @@ const deafAfterFailure = time.Second
 //
 // It is deaf while the process starts, while tokens cannot be checked, and when it does not run.
 type hearing struct {
-	*ear.Ear
+	*sockets.Clock
 
 	source *liveness.Source
 
@@ -29,12 +29,12 @@ type hearing struct {
 	refused atomic.Uint64 // that were not
 }
 
-func newHearing(registry *liveness.Registry, name string, deaf func() bool, sockets *ear.Sockets) (*hearing, error) {
+func newHearing(registry *liveness.Registry, name string, deaf func() bool, set *sockets.Set) (*hearing, error) {
 	source, err := registry.AddSource(liveness.SourceConfig{Name: name})
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: source of heartbeats: %w", err)
 	}
-	return &hearing{Ear: ear.New(source, sockets, deaf), source: source}, nil
+	return &hearing{Clock: sockets.NewClock(source, set, deaf), source: source}, nil
 }
 
 // now returns the listening time to stamp a heartbeat with.

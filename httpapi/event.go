@@ -21,4 +21,4 @@ func isDevice(t liveness.Type) bool {
 	}
 }
 
-func eventOf(e *liveness.Event, node string) Event { return cloudevent.New(e, node) }
+func (a *API) eventOf(e *liveness.Event) Event { return cloudevent.New(e, a.config.Node) }

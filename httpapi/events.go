@@ -31,15 +31,13 @@ func (i *eventsInput) Resolve(ctx huma.Context) []error {
 	return errs
 }
 
-type eventsOutput struct {
-	Body struct {
-		Events []Event `json:"events"`
-		Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
-	}
+type eventPage struct {
+	Events []Event `json:"events"`
+	Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
 }
 
 func (a *API) registerEvents(api huma.API) {
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"events"},
 		Summary: "Events after an offset",
 		Description: "Offsets have no gaps, and go on when the server is restarted. Events are kept for a while, the latest of them. " +
@@ -56,38 +54,36 @@ func (a *API) registerEvents(api huma.API) {
 	listOf(api.OpenAPI().Paths["/v1/events"].Get, "type", eventTypes())
 }
 
-func (a *API) listEvents(ctx context.Context, in *eventsInput) (*eventsOutput, error) {
-	out := &eventsOutput{}
-	out.Body.Events = make([]Event, 0, min(in.Limit, 100))
-	out.Body.Next = in.After
+func (a *API) listEvents(ctx context.Context, in *eventsInput) (eventPage, error) {
+	page := eventPage{Events: make([]Event, 0, min(in.Limit, 100)), Next: in.After}
 	atOnce := in.Limit
 	if !in.filter.all() {
 		atOnce = maxPage
 	}
 	var buffer []liveness.Event
-	for scanned := 0; scanned < maxScan && len(out.Body.Events) < in.Limit; scanned += len(buffer) {
+	for scanned := 0; scanned < maxScan && len(page.Events) < in.Limit; scanned += len(buffer) {
 		var err error
-		buffer, err = a.events.Read(ctx, buffer[:0], out.Body.Next, atOnce)
+		buffer, err = a.events.Read(ctx, buffer[:0], page.Next, atOnce)
 		switch {
 		case errors.Is(err, liveness.ErrMissed) && scanned == 0:
-			return nil, a.gone(in.After)
+			return eventPage{}, a.gone(in.After)
 		case err != nil && !errors.Is(err, liveness.ErrMissed): // else events are gone since: the next request is told
-			return nil, a.unreadable(ctx, err)
+			return eventPage{}, a.unreadable(ctx, err)
 		}
 		if len(buffer) == 0 {
 			break
 		}
 		for i := range buffer {
-			if len(out.Body.Events) == in.Limit {
+			if len(page.Events) == in.Limit {
 				break
 			}
 			if in.filter.matches(&buffer[i]) {
-				out.Body.Events = append(out.Body.Events, eventOf(&buffer[i], a.config.Node))
+				page.Events = append(page.Events, a.eventOf(&buffer[i]))
 			}
-			out.Body.Next = buffer[i].Offset
+			page.Next = buffer[i].Offset
 		}
 	}
-	return out, nil
+	return page, nil
 }
 
 func (a *API) gone(after uint64) error {

@@ -3,11 +3,9 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,10 +31,8 @@ type newJobInput struct {
 	Body NewJob
 }
 
-type newJobOutput struct {
-	Body struct {
-		Job uint64 `json:"job" doc:"Its number."`
-	}
+type jobNumber struct {
+	Job uint64 `json:"job" doc:"Its number."`
 }
 
 // Job is a job that is not done.
@@ -59,11 +55,9 @@ type jobsInput struct {
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs of the page."`
 }
 
-type jobsOutput struct {
-	Body struct {
-		Jobs []Job  `json:"jobs"`
-		Next uint64 `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
-	}
+type jobPage struct {
+	Jobs []Job  `json:"jobs"`
+	Next uint64 `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
 }
 
 type oneJobInput struct {
@@ -75,19 +69,11 @@ type removeJobsInput struct {
 	Endpoint string `query:"endpoint" doc:"Those of this endpoint."`
 }
 
-type numberOutput struct {
-	Body struct {
-		Number int `json:"number" doc:"How many."`
-	}
+type count struct {
+	Number int `json:"number" doc:"How many."`
 }
 
-func numbered(n int) *numberOutput {
-	out := &numberOutput{}
-	out.Body.Number = n
-	return out
-}
-
-// describe makes an operation on what is delivered.
+// describe returns an operation on jobs, or on what they are delivered by.
 func describe(id, method, path, summary, description string, problems ...int) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path, Tags: []string{"delivery"}, Summary: summary, Description: description,
@@ -105,91 +91,74 @@ func (a *API) registerJobs(api huma.API) {
 		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered. "+
 			"What is delivered may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
-	huma.Register(api, add, a.enqueue)
-	huma.Register(api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
-	huma.Register(api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
+	serve(a, api, add, a.enqueue)
+	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serveEmpty(a, api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
 		"If it is being delivered, it may arrive nevertheless.", http.StatusNotFound), a.removeJob)
-	huma.Register(api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
-	huma.Register(api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
+	serve(a, api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
+	serve(a, api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
 		"Those that wait for another attempt do not wait any longer.", http.StatusNotFound), a.hasten)
 }
 
-func (a *API) enqueue(ctx context.Context, in *newJobInput) (*newJobOutput, error) {
+func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
 	b := &in.Body
 	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
 		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,
 	})
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &newJobOutput{}
-	out.Body.Job = id
-	return out, nil
+	return jobNumber{id}, err
 }
 
-func (a *API) listJobs(ctx context.Context, in *jobsInput) (*jobsOutput, error) {
+func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err error) {
 	names := namesOf(a.config.Delivery)
 	lanes, err := names.lanes(in.Queue, in.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return page, err
 	}
 	views, err := a.config.Delivery.Jobs().List(ctx, store.JobFilter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &jobsOutput{}
-	out.Body.Jobs = make([]Job, len(views))
-	for i := range views {
-		v := &views[i]
-		out.Body.Jobs[i] = Job{
+	page.Jobs = mapped(views, func(v *store.JobView) Job {
+		return Job{
 			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
 			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
 		}
-	}
-	if len(views) == in.Limit {
-		out.Body.Next = views[len(views)-1].ID
-	}
-	return out, nil
+	})
+	page.Next = nextPage(views, in.Limit, func(v *store.JobView) uint64 { return v.ID })
+	return page, err
 }
 
-func (a *API) removeJob(ctx context.Context, in *oneJobInput) (*struct{}, error) {
+func (a *API) removeJob(ctx context.Context, in *oneJobInput) error {
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
 	if n == 0 {
-		return nil, huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
+		return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
 	}
-	a.changedDelivery(ctx, "job removed", "job", in.Job)
-	return nil, nil
+	a.logChange(ctx, "job removed", "job", in.Job)
+	return nil
 }
 
-func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (*numberOutput, error) {
+func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (count, error) {
 	if in.Queue == "" && in.Endpoint == "" {
-		return nil, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
+		return count{}, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
 	}
 	lanes, err := namesOf(a.config.Delivery).lanes(in.Queue, in.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return count{}, err
 	}
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{Lanes: lanes})
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
 	}
-	a.changedDelivery(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
-	return numbered(n), nil
+	return count{n}, err
 }
 
-func (a *API) hasten(ctx context.Context, in *nameInput) (*numberOutput, error) {
+func (a *API) hasten(ctx context.Context, in *nameInput) (count, error) {
 	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return count{}, err
 	}
 	n, err := a.config.Delivery.Hasten(ctx, lanes)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	return numbered(n), nil
+	return count{n}, err
 }
 
 // laneNames are the names of queues and endpoints by number.
@@ -232,29 +201,4 @@ func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 		return nil, errkind.Errorf(store.ErrUnknown, "there is no endpoint %.80q", endpoint)
 	}
 	return lanes, nil
-}
-
-// changedDelivery notes who changed something.
-func (a *API) changedDelivery(ctx context.Context, what string, attrs ...any) {
-	name, _ := ctx.Value(whoKey{}).(string)
-	a.config.Logger.InfoContext(ctx, "changed through the API", append([]any{"what", what, "token", name}, attrs...)...)
-}
-
-// deliveryError makes a problem of what delivery or the store says.
-func (a *API) deliveryError(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, delivery.ErrBad):
-		return huma.Error422UnprocessableEntity(strings.ReplaceAll(err.Error(), "\n", "; "))
-	case errors.Is(err, store.ErrUnknown):
-		return huma.Error404NotFound(err.Error())
-	case errors.Is(err, store.ErrInUse):
-		return huma.Error409Conflict(err.Error())
-	case errors.Is(err, delivery.ErrFull):
-		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(err.Error()), http.Header{"Retry-After": {"10"}})
-	}
-	if ctx.Err() == nil { // else the client is gone
-		a.config.Logger.ErrorContext(ctx, "jobs cannot be read or changed", "error", err)
-	}
-	return huma.ErrorWithHeaders(
-		huma.Error503ServiceUnavailable("the database cannot be read or written just now; try again, and see /readyz"), http.Header{"Retry-After": {"1"}})
 }

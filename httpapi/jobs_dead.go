@@ -39,11 +39,9 @@ type deadInput struct {
 	Bodies   bool   `query:"bodies" doc:"With what was to be delivered; then the page ends after 100 dead letters, or some MiB."`
 }
 
-type deadOutput struct {
-	Body struct {
-		DeadLetters []DeadLetter `json:"dead_letters"`
-		Next        uint64       `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
-	}
+type deadPage struct {
+	DeadLetters []DeadLetter `json:"dead_letters"`
+	Next        uint64       `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
 }
 
 // DeadChoice chooses dead letters.
@@ -59,11 +57,11 @@ type deadChoiceInput struct {
 }
 
 func (a *API) registerDead(api huma.API) {
-	huma.Register(api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
+	serve(a, api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
-	huma.Register(api, describe("replay-dead-letters", http.MethodPost, "/v1/dead-letters/replay", "Deliver dead letters anew",
+	serve(a, api, describe("replay-dead-letters", http.MethodPost, "/v1/dead-letters/replay", "Deliver dead letters anew",
 		"Each becomes a new job, with the id that its receiver knows. If one of the numbers is not there, nothing is changed.", http.StatusNotFound), a.replayDead)
-	huma.Register(api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Remove dead letters for good",
+	serve(a, api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Remove dead letters for good",
 		"If one of the numbers is not there, nothing is changed.",
 		http.StatusNotFound), a.discardDead)
 }
@@ -75,11 +73,11 @@ const (
 	deadBytes  = 3 << 20
 )
 
-func (a *API) listDead(ctx context.Context, in *deadInput) (*deadOutput, error) {
+func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err error) {
 	names := namesOf(a.config.Delivery)
 	lanes, err := names.lanes(in.Queue, in.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return page, err
 	}
 	limit := in.Limit
 	if in.Bodies {
@@ -87,32 +85,30 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (*deadOutput, error) 
 	}
 	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{Lanes: lanes, After: in.After}, limit)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return page, err
 	}
 	more := len(dead) == limit
 	if in.Bodies {
 		heads := len(dead)
 		if dead, err = a.withBodies(ctx, dead); err != nil {
-			return nil, a.deliveryError(ctx, err)
+			return page, err
 		}
 		more = more || len(dead) < heads
 	}
-	out := &deadOutput{}
-	out.Body.DeadLetters = make([]DeadLetter, len(dead))
-	for i := range dead {
-		d := &dead[i]
-		out.Body.DeadLetters[i] = DeadLetter{
+	page.DeadLetters = mapped(dead, func(d *store.DeadJob) DeadLetter {
+		out := DeadLetter{
 			Job: d.ID, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: d.URL, Message: d.Message, Key: d.Key,
 			Created: utc(d.Created), Died: utc(d.Died), Attempts: d.Attempts, Error: d.Error, Status: d.Status, Response: d.Response,
 		}
 		if in.Bodies && json.Valid(d.Data) {
-			out.Body.DeadLetters[i].Body = d.Data
+			out.Body = d.Data
 		}
-	}
+		return out
+	})
 	if more {
-		out.Body.Next = dead[len(dead)-1].ID
+		page.Next = dead[len(dead)-1].ID
 	}
-	return out, nil
+	return page, nil
 }
 
 // withBodies returns dead letters with what was to be delivered, and leaves out the last ones of what would be a long answer.
@@ -133,44 +129,43 @@ func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.Dea
 	return dead, nil
 }
 
-func (a *API) replayDead(ctx context.Context, in *deadChoiceInput) (*numberOutput, error) {
+func (a *API) replayDead(ctx context.Context, in *deadChoiceInput) (count, error) {
 	return a.eachDead(ctx, in, "dead letters replayed", a.config.Delivery.Jobs().Replay)
 }
 
-func (a *API) discardDead(ctx context.Context, in *deadChoiceInput) (*numberOutput, error) {
+func (a *API) discardDead(ctx context.Context, in *deadChoiceInput) (count, error) {
 	return a.eachDead(ctx, in, "dead letters discarded", a.config.Delivery.Jobs().Discard)
 }
 
 func (a *API) eachDead(
 	ctx context.Context, in *deadChoiceInput, what string, do func(context.Context, store.DeadFilter) (int, error),
-) (*numberOutput, error) {
+) (count, error) {
 	choice := &in.Body
 	if choice.All == (len(choice.Jobs) > 0 || choice.Queue != "" || choice.Endpoint != "") {
-		return nil, huma.Error422UnprocessableEntity("say which dead letters, with jobs, queue or endpoint; or all, and nothing else")
+		return count{}, huma.Error422UnprocessableEntity("say which dead letters, with jobs, queue or endpoint; or all, and nothing else")
 	}
 	lanes, err := namesOf(a.config.Delivery).lanes(choice.Queue, choice.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return count{}, err
 	}
 	if err := a.checkDead(ctx, choice.Jobs, lanes); err != nil {
-		return nil, err
+		return count{}, err
 	}
 	n, err := do(ctx, store.DeadFilter{IDs: choice.Jobs, Lanes: lanes})
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, what, "number", n)
 	}
-	a.changedDelivery(ctx, what, "number", n)
-	return numbered(n), nil
+	return count{n}, err
 }
 
-// checkDead returns a problem if there is not a dead letter with each of some numbers.
+// checkDead returns a problem if one of the numbers is not that of a dead letter in the lanes.
 func (a *API) checkDead(ctx context.Context, ids []uint64, lanes []store.Lane) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{IDs: ids, Lanes: lanes}, len(ids))
 	if err != nil {
-		return a.deliveryError(ctx, err)
+		return err
 	}
 	there := make(map[uint64]bool, len(dead))
 	for i := range dead {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -45,10 +46,8 @@ type queueInput struct {
 	Body QueueSettings
 }
 
-type queuesOutput struct {
-	Body struct {
-		Queues []Queue `json:"queues"`
-	}
+type queueList struct {
+	Queues []Queue `json:"queues"`
 }
 
 func settingsOf(q *store.Queue) QueueSettings {
@@ -105,10 +104,8 @@ type endpointInput struct {
 	Body EndpointSettings
 }
 
-type endpointsOutput struct {
-	Body struct {
-		Endpoints []Endpoint `json:"endpoints"`
-	}
+type endpointList struct {
+	Endpoints []Endpoint `json:"endpoints"`
 }
 
 // RouteSettings say which events become jobs of which queue and endpoint. An event has to pass all that is given.
@@ -135,10 +132,8 @@ type routeInput struct {
 	Body RouteSettings
 }
 
-type routesOutput struct {
-	Body struct {
-		Routes []Route `json:"routes"`
-	}
+type routeList struct {
+	Routes []Route `json:"routes"`
 }
 
 func (a *API) registerDelivery(api huma.API) {
@@ -148,136 +143,93 @@ func (a *API) registerDelivery(api huma.API) {
 	a.registerJobs(api)
 	a.registerDead(api)
 	const missing, used = http.StatusNotFound, http.StatusConflict
-	huma.Register(api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
-	huma.Register(api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It holds at once."), a.putQueue)
-	huma.Register(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteQueue)
-	huma.Register(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
-		"No delivery begins; jobs are kept, and more may come.", missing), a.pauseQueue)
-	huma.Register(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), a.resumeQueue)
+	engine := a.config.Delivery
+	serve(a, api, describe("list-queues", http.MethodGet, "/v1/queues", "List the queues", ""), a.listQueues)
+	serveEmpty(a, api, describe("put-queue", http.MethodPut, "/v1/queues/{name}", "Make or change a queue", "It takes effect at once."), a.putQueue)
+	a.serveChange(api, describe("delete-queue", http.MethodDelete, "/v1/queues/{name}", "Delete a queue",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "queue deleted", engine.DeleteQueue)
+	a.serveChange(api, describe("pause-queue", http.MethodPut, "/v1/queues/{name}/pause", "Pause a queue",
+		"No delivery begins; jobs are kept, and more may come.", missing), "queue paused",
+		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, true) })
+	a.serveChange(api, describe("resume-queue", http.MethodDelete, "/v1/queues/{name}/pause", "Resume a queue", "", missing), "queue resumed",
+		func(ctx context.Context, name string) error { return engine.PauseQueue(ctx, name, false) })
 
-	huma.Register(api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
-	huma.Register(api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
+	serve(a, api, describe("list-endpoints", http.MethodGet, "/v1/endpoints", "List the endpoints", ""), a.listEndpoints)
+	serveEmpty(a, api, describe("put-endpoint", http.MethodPut, "/v1/endpoints/{name}", "Make or change an endpoint",
 		"To change the secret of a webhook, give the new one as secret and the old one as previous_secret: it signs with both until the old one is left out."), a.putEndpoint)
-	huma.Register(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
-		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), a.deleteEndpoint)
-	huma.Register(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
-		"Jobs that are there wait. Events make none for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
-		missing), a.disableEndpoint)
-	huma.Register(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), a.enableEndpoint)
+	a.serveChange(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
+		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
+	a.serveChange(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
+		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
+		missing), "endpoint disabled", func(ctx context.Context, name string) error {
+		return engine.EnableEndpoint(ctx, name, false, "by an operator")
+	})
+	a.serveChange(api, describe("enable-endpoint", http.MethodDelete, "/v1/endpoints/{name}/disabled", "Enable an endpoint", "", missing), "endpoint enabled",
+		func(ctx context.Context, name string) error { return engine.EnableEndpoint(ctx, name, true, "") })
 
-	huma.Register(api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
-		"An event that passes a route becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
-	huma.Register(api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It holds for the next event.", missing), a.putRoute)
-	huma.Register(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), a.deleteRoute)
+	serve(a, api, describe("list-routes", http.MethodGet, "/v1/routes", "List the routes",
+		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
+	serveEmpty(a, api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
+	a.serveChange(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
 }
 
-func (a *API) listQueues(context.Context, *struct{}) (*queuesOutput, error) {
+func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
 	stats := make(map[string]delivery.QueueStats)
 	for _, st := range a.config.Delivery.Stats().Queues {
 		stats[st.Name] = st
 	}
-	out := &queuesOutput{}
-	out.Body.Queues = []Queue{}
-	for _, q := range a.config.Delivery.Settings().Queues {
+	return queueList{mapped(a.config.Delivery.Settings().Queues, func(q *store.Queue) Queue {
 		st := stats[q.Name]
-		out.Body.Queues = append(out.Body.Queues, Queue{
-			QueueSettings: settingsOf(&q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
-		})
-	}
-	return out, nil
+		return Queue{
+			QueueSettings: settingsOf(q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
+		}
+	})}, nil
 }
 
-// applied notes what was changed, or makes a problem of why it was not.
-func (a *API) applied(ctx context.Context, what, name string, err error) (*struct{}, error) {
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	a.changedDelivery(ctx, what, "name", name)
-	return nil, nil
+func (a *API) putQueue(ctx context.Context, in *queueInput) error {
+	return a.changedNamed(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
 }
 
-func (a *API) putQueue(ctx context.Context, in *queueInput) (*struct{}, error) {
-	return a.applied(ctx, "queue set", in.Name, a.config.Delivery.PutQueue(ctx, in.Body.queue(in.Name)))
-}
-
-func (a *API) deleteQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue deleted", in.Name, a.config.Delivery.DeleteQueue(ctx, in.Name))
-}
-
-func (a *API) pauseQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue paused", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, true))
-}
-
-func (a *API) resumeQueue(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "queue resumed", in.Name, a.config.Delivery.PauseQueue(ctx, in.Name, false))
-}
-
-func (a *API) listEndpoints(context.Context, *struct{}) (*endpointsOutput, error) {
+func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
 	stats := make(map[string]delivery.EndpointStats)
 	for _, st := range a.config.Delivery.Stats().Endpoints {
 		stats[st.Name] = st
 	}
-	out := &endpointsOutput{}
-	out.Body.Endpoints = []Endpoint{}
-	for _, p := range a.config.Delivery.Settings().Endpoints {
+	return endpointList{mapped(a.config.Delivery.Settings().Endpoints, func(p *store.Endpoint) Endpoint {
 		st := stats[p.Name]
-		out.Body.Endpoints = append(out.Body.Endpoints, Endpoint{
+		return Endpoint{
 			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
 			Name:             p.Name, State: st.State, Note: st.Note, Delivered: st.Delivered, Failed: st.Failed,
-		})
-	}
-	return out, nil
+		}
+	})}, nil
 }
 
-func (a *API) putEndpoint(ctx context.Context, in *endpointInput) (*struct{}, error) {
+func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
 	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
-	return a.applied(ctx, "endpoint set", in.Name, err)
+	return a.changedNamed(ctx, "endpoint set", in.Name, err)
 }
 
-func (a *API) deleteEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint deleted", in.Name, a.config.Delivery.DeleteEndpoint(ctx, in.Name))
-}
-
-func (a *API) disableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint disabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, false, "by an operator"))
-}
-
-func (a *API) enableEndpoint(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "endpoint enabled", in.Name, a.config.Delivery.EnableEndpoint(ctx, in.Name, true, ""))
-}
-
-func (a *API) listRoutes(context.Context, *struct{}) (*routesOutput, error) {
+func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 	names := namesOf(a.config.Delivery)
-	out := &routesOutput{}
-	out.Body.Routes = []Route{}
-	for _, r := range a.config.Delivery.Settings().Routes {
-		out.Body.Routes = append(out.Body.Routes, Route{Name: r.Name, RouteSettings: RouteSettings{
+	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *store.Route) Route {
+		return Route{Name: r.Name, RouteSettings: RouteSettings{
 			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.All, Queue: names.queues[r.Queue],
 			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
-		}})
-	}
-	return out, nil
+		}}
+	})}, nil
 }
 
-func (a *API) putRoute(ctx context.Context, in *routeInput) (*struct{}, error) {
+func (a *API) putRoute(ctx context.Context, in *routeInput) error {
 	b := &in.Body
-	if b.Queue == "" {
-		b.Queue = delivery.DefaultQueue
-	}
-	q, err := a.config.Delivery.Queue(b.Queue)
+	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, delivery.DefaultQueue))
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
 	p, err := a.config.Delivery.Endpoint(b.Endpoint)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
-	return a.applied(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
+	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
 		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, All: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
 	}))
-}
-
-func (a *API) deleteRoute(ctx context.Context, in *nameInput) (*struct{}, error) {
-	return a.applied(ctx, "route deleted", in.Name, a.config.Delivery.DeleteRoute(ctx, in.Name))
 }

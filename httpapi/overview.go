@@ -78,12 +78,10 @@ type Build struct {
 	Modified bool   `json:"modified,omitempty" doc:"The source code was changed since the revision."`
 }
 
-type groupsOutput struct {
-	Body struct {
-		Groups    []Group        `json:"groups" doc:"In the order in which they are looked through."`
-		Others    map[string]int `json:"others" doc:"Devices of no group by state, as of counted_at."`
-		CountedAt time.Time      `json:"counted_at"`
-	}
+type groupList struct {
+	Groups    []Group        `json:"groups" doc:"In the order in which they are matched."`
+	Others    map[string]int `json:"others" doc:"Devices of no group by state, as of counted_at."`
+	CountedAt time.Time      `json:"counted_at"`
 }
 
 // GroupPolicy is the policy of a group's devices.
@@ -93,14 +91,10 @@ type GroupPolicy struct {
 	Policy PolicyChange `json:"policy" doc:"What is left out is left to what the device announces, and to the default."`
 }
 
-type policiesOutput struct {
-	Body struct {
-		Groups  []GroupPolicy `json:"groups" doc:"In the order in which they are looked through: a device has that of the first which matches."`
-		Default Policy        `json:"default" doc:"What holds where no other rule says otherwise."`
-	}
+type policyList struct {
+	Groups  []GroupPolicy `json:"groups" doc:"In the order in which they are matched: a device has that of the first which matches."`
+	Default Policy        `json:"default" doc:"What applies where no other rule does."`
 }
-
-type statsOutput struct{ Body Stats }
 
 func (a *API) registerOverview(api huma.API) {
 	operation := func(id, path, summary, description string) huma.Operation {
@@ -108,12 +102,12 @@ func (a *API) registerOverview(api huma.API) {
 			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
 		}
 	}
-	huma.Register(api, operation("list-groups", "/v1/groups", "Groups of devices",
+	serve(a, api, operation("list-groups", "/v1/groups", "Groups of devices",
 		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
 		a.listGroups)
-	huma.Register(api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
+	serve(a, api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
 		"A device's own policy stands above them; /v1/devices/{id} shows what holds for it, and from where."), a.listPolicies)
-	huma.Register(api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
+	serve(a, api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
 func timersOf(st *timer.Stats) Timers {
@@ -125,7 +119,7 @@ func timersOf(st *timer.Stats) Timers {
 	}
 }
 
-func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
+func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
 	counts, at := a.groups.count(a.registry)
 	of := func(group string) map[string]int {
 		if c := counts[group]; c != nil {
@@ -133,36 +127,28 @@ func (a *API) listGroups(context.Context, *struct{}) (*groupsOutput, error) {
 		}
 		return statesOf(func(liveness.State) int { return 0 })
 	}
-	out := &groupsOutput{}
-	out.Body.Groups, out.Body.Others, out.Body.CountedAt = []Group{}, of(""), utc(at)
-	for _, g := range a.registry.Groups() {
-		out.Body.Groups = append(out.Body.Groups, Group{
-			Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name),
-		})
-	}
-	return out, nil
+	return groupList{mapped(a.registry.Groups(), func(g *liveness.GroupView) Group {
+		return Group{Name: g.Name, Match: g.Match, Members: g.Members, Silent: g.Silent, Outage: g.Outage, States: of(g.Name)}
+	}), of(""), utc(at)}, nil
 }
 
-func (a *API) listPolicies(context.Context, *struct{}) (*policiesOutput, error) {
-	out := &policiesOutput{}
-	out.Body.Groups, out.Body.Default = []GroupPolicy{}, policyOf(a.registry.Policy(), "default", false)
-	for _, g := range a.registry.Groups() {
-		out.Body.Groups = append(out.Body.Groups, GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)})
-	}
-	return out, nil
+func (a *API) listPolicies(context.Context, *struct{}) (policyList, error) {
+	return policyList{mapped(a.registry.Groups(), func(g *liveness.GroupView) GroupPolicy {
+		return GroupPolicy{Name: g.Name, Match: g.Match, Policy: changeOf(g.Policy)}
+	}), policyOf(a.registry.Policy(), "default", false)}, nil
 }
 
-func (a *API) stats(context.Context, *struct{}) (*statsOutput, error) {
+func (a *API) stats(context.Context, *struct{}) (Stats, error) {
 	st := a.registry.Stats()
-	out := &statsOutput{Body: Stats{
+	out := Stats{
 		Devices: st.Devices, States: statesOf(func(s liveness.State) int { return st.States[s] }), Queued: st.Queued, Stalled: milliseconds(st.StalledFor), Waits: st.Waits,
 		Fails: st.Fails, Lost: st.Lost, Verdicts: st.Verdicts, Flaps: st.Flaps, Streams: a.streams.Load(), Node: a.config.Node,
 		Version: a.config.Version, Build: buildOf(), Started: utc(a.began), AsOf: utc(a.now()),
-	}}
-	if a.ear != nil {
-		out.Body.Beats = a.ear.beats.Load()
 	}
-	out.Body.Oldest, out.Body.Latest = a.events.Bounds()
+	if a.ear != nil {
+		out.Beats = a.ear.beats.Load()
+	}
+	out.Oldest, out.Latest = a.events.Bounds()
 	return out, nil
 }
 

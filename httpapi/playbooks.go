@@ -69,14 +69,8 @@ type RunStep struct {
 	Error    string    `json:"error,omitempty"`
 }
 
-type playbooksOutput struct {
-	Body struct {
-		Playbooks []Playbook `json:"playbooks"`
-	}
-}
-
-type playbookOutput struct {
-	Body Playbook
+type playbookList struct {
+	Playbooks []Playbook `json:"playbooks"`
 }
 
 type startRunInput struct {
@@ -86,10 +80,8 @@ type startRunInput struct {
 	}
 }
 
-type runNumberOutput struct {
-	Body struct {
-		Run uint64 `json:"run" doc:"Its number."`
-	}
+type runNumber struct {
+	Run uint64 `json:"run" doc:"Its number."`
 }
 
 type runsInput struct {
@@ -100,11 +92,9 @@ type runsInput struct {
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
 }
 
-type runsOutput struct {
-	Body struct {
-		Runs []Run  `json:"runs"`
-		Next uint64 `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
-	}
+type runPage struct {
+	Runs []Run  `json:"runs"`
+	Next uint64 `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
 }
 
 type oneRunInput struct {
@@ -118,10 +108,6 @@ type RunDetails struct {
 	Steps []RunStep `json:"steps"`
 }
 
-type runOutput struct {
-	Body RunDetails
-}
-
 func (a *API) registerPlaybooks(api huma.API) {
 	if a.config.Playbooks == nil {
 		return
@@ -130,32 +116,27 @@ func (a *API) registerPlaybooks(api huma.API) {
 		op.Tags = []string{"playbooks"}
 		return op
 	}
-	huma.Register(api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
-	huma.Register(api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
-	huma.Register(api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
+	serve(a, api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
+	serve(a, api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
+	serve(a, api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
 		"Whatever happened, and whether or not events begin runs of it. It is safe when this is answered.", http.StatusNotFound)), a.startRun)
-	huma.Register(api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
-	huma.Register(api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
-	huma.Register(api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
+	serve(a, api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
+	serve(a, api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
+	serveEmpty(a, api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
 		"A step that is being worked on may end nevertheless.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
 }
 
-func (a *API) listPlaybooks(context.Context, *struct{}) (*playbooksOutput, error) {
-	out := &playbooksOutput{}
-	out.Body.Playbooks = []Playbook{}
-	for _, p := range a.config.Playbooks.Playbooks() {
-		out.Body.Playbooks = append(out.Body.Playbooks, a.viewPlaybook(&p))
-	}
-	return out, nil
+func (a *API) listPlaybooks(context.Context, *struct{}) (playbookList, error) {
+	return playbookList{mapped(a.config.Playbooks.Playbooks(), a.viewPlaybook)}, nil
 }
 
-func (a *API) getPlaybook(ctx context.Context, in *nameInput) (*playbookOutput, error) {
+func (a *API) getPlaybook(_ context.Context, in *nameInput) (Playbook, error) {
 	p, err := a.config.Playbooks.Playbook(in.Name)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return Playbook{}, err
 	}
-	out := &playbookOutput{Body: a.viewPlaybook(&p)}
-	out.Body.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
+	out := a.viewPlaybook(&p)
+	out.Mermaid, err = a.config.Playbooks.Mermaid(in.Name)
 	return out, err
 }
 
@@ -181,35 +162,21 @@ func viewSteps(steps []playbook.Step) []PlaybookStep {
 	return out
 }
 
-func (a *API) startRun(ctx context.Context, in *startRunInput) (*runNumberOutput, error) {
+func (a *API) startRun(ctx context.Context, in *startRunInput) (runNumber, error) {
 	id, err := a.config.Playbooks.Start(ctx, in.Name, in.Body.Device)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, "playbook run", "name", in.Name, "device", in.Body.Device, "run", id)
 	}
-	a.changedDelivery(ctx, "playbook run", "name", in.Name, "device", in.Body.Device, "run", id)
-	out := &runNumberOutput{}
-	out.Body.Run = id
-	return out, nil
+	return runNumber{id}, err
 }
 
-func (a *API) listRuns(ctx context.Context, in *runsInput) (*runsOutput, error) {
+func (a *API) listRuns(ctx context.Context, in *runsInput) (runPage, error) {
 	filter := store.RunFilter{Playbook: in.Playbook, Subject: in.Subject, Before: in.Before}
 	if state, ok := store.RunStateOf(in.State); ok {
 		filter.States = []store.RunState{state}
 	}
 	runs, err := a.config.Playbooks.Runs().List(ctx, filter, in.Limit)
-	if err != nil {
-		return nil, a.deliveryError(ctx, err)
-	}
-	out := &runsOutput{}
-	out.Body.Runs = make([]Run, len(runs))
-	for i := range runs {
-		out.Body.Runs[i] = viewRun(&runs[i])
-	}
-	if len(runs) == in.Limit {
-		out.Body.Next = runs[len(runs)-1].ID
-	}
-	return out, nil
+	return runPage{mapped(runs, viewRun), nextPage(runs, in.Limit, func(r *store.Run) uint64 { return r.ID })}, err
 }
 
 func viewRun(r *store.Run) Run {
@@ -219,12 +186,12 @@ func viewRun(r *store.Run) Run {
 	}
 }
 
-func (a *API) getRun(ctx context.Context, in *oneRunInput) (*runOutput, error) {
+func (a *API) getRun(ctx context.Context, in *oneRunInput) (RunDetails, error) {
 	run, steps, err := a.config.Playbooks.Show(ctx, in.Run)
 	if err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return RunDetails{}, err
 	}
-	return &runOutput{Body: RunDetails{viewRun(&run), a.runSteps(&run, steps)}}, nil
+	return RunDetails{viewRun(&run), a.runSteps(&run, steps)}, nil
 }
 
 // runSteps returns the steps of a run: those of its playbook as it is now, and those that were begun and are not in it any more.
@@ -280,15 +247,14 @@ func (s *RunStep) begin(from *store.RunStep) {
 	}
 }
 
-func (a *API) cancelRun(ctx context.Context, in *oneRunInput) (*struct{}, error) {
-	name, _ := ctx.Value(whoKey{}).(string)
+func (a *API) cancelRun(ctx context.Context, in *oneRunInput) error {
 	why := "through the API"
-	if name != "" {
-		why += ", by token " + name
+	if token, _ := ctx.Value(whoKey{}).(string); token != "" {
+		why += ", by token " + token
 	}
 	if err := a.config.Playbooks.Cancel(ctx, in.Run, why); err != nil {
-		return nil, a.deliveryError(ctx, err)
+		return err
 	}
-	a.changedDelivery(ctx, "run canceled", "run", in.Run)
-	return nil, nil
+	a.logChange(ctx, "run canceled", "run", in.Run)
+	return nil
 }

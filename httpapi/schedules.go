@@ -62,15 +62,9 @@ type scheduleInput struct {
 	Body ScheduleSettings
 }
 
-type scheduleOutput struct{ Body Schedule }
-
-type schedulesOutput struct {
-	Body struct {
-		Schedules []Schedule `json:"schedules"`
-	}
+type scheduleList struct {
+	Schedules []Schedule `json:"schedules"`
 }
-
-type scheduleRunOutput struct{ Body ScheduleRun }
 
 type scheduleRunsInput struct {
 	Schedule string   `query:"schedule" doc:"Only of this schedule."`
@@ -79,11 +73,9 @@ type scheduleRunsInput struct {
 	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
 }
 
-type scheduleRunsOutput struct {
-	Body struct {
-		Runs []ScheduleRun `json:"runs"`
-		Next uint64        `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
-	}
+type scheduleRunPage struct {
+	Runs []ScheduleRun `json:"runs"`
+	Next uint64        `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
 }
 
 func (a *API) registerSchedules(api huma.API) {
@@ -96,18 +88,24 @@ func (a *API) registerSchedules(api huma.API) {
 		op.Tags = []string{"schedules"}
 		return op
 	}
-	huma.Register(api, operation("list-schedules", http.MethodGet, "/v1/schedules", "List the schedules", "By name."), a.listSchedules)
-	huma.Register(api, operation("get-schedule", http.MethodGet, "/v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
-	huma.Register(api, operation("put-schedule", http.MethodPut, "/v1/schedules/{name}", "Make or change a schedule",
-		"One whose instants are changed goes on from now; otherwise it goes on as it was. Runs that wait are run as it is then.", exists), a.putSchedule)
-	huma.Register(api, operation("delete-schedule", http.MethodDelete, "/v1/schedules/{name}", "Delete a schedule",
-		"With its history. A command that is running goes on; a maintenance window ends within some seconds.", missing), a.deleteSchedule)
-	huma.Register(api, operation("pause-schedule", http.MethodPut, "/v1/schedules/{name}/pause", "Pause a schedule",
-		"Instants pass without a run, and are left out for good. Runs that wait or go on are not disturbed.", missing), a.pauseSchedule)
-	huma.Register(api, operation("resume-schedule", http.MethodDelete, "/v1/schedules/{name}/pause", "Resume a schedule", "", missing), a.resumeSchedule)
-	huma.Register(api, operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
+	engine := a.config.Schedules
+	setPaused := func(paused bool, done string) func(context.Context, *nameInput) (Schedule, error) {
+		return func(ctx context.Context, in *nameInput) (Schedule, error) {
+			return a.changedSchedule(ctx, done, in.Name, engine.Pause(ctx, in.Name, paused))
+		}
+	}
+	serve(a, api, operation("list-schedules", http.MethodGet, "/v1/schedules", "List the schedules", "By name."), a.listSchedules)
+	serve(a, api, operation("get-schedule", http.MethodGet, "/v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
+	serve(a, api, operation("put-schedule", http.MethodPut, "/v1/schedules/{name}", "Make or change a schedule",
+		"One whose instants are changed goes on from now; otherwise it goes on as it was. Runs that wait use the new settings.", exists), a.putSchedule)
+	a.serveChange(api, operation("delete-schedule", http.MethodDelete, "/v1/schedules/{name}", "Delete a schedule",
+		"With its history. A command that is running goes on; a maintenance window ends within some seconds.", missing), "schedule deleted", engine.Delete)
+	serve(a, api, operation("pause-schedule", http.MethodPut, "/v1/schedules/{name}/pause", "Pause a schedule",
+		"Instants pass without a run, and are left out for good. Runs that wait or go on are not disturbed.", missing), setPaused(true, "schedule paused"))
+	serve(a, api, operation("resume-schedule", http.MethodDelete, "/v1/schedules/{name}/pause", "Resume a schedule", "", missing), setPaused(false, "schedule resumed"))
+	serve(a, api, operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
 		"Beside its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
-	huma.Register(api, operation("list-schedule-runs", http.MethodGet, "/v1/schedule-runs", "List the runs of schedules",
+	serve(a, api, operation("list-schedule-runs", http.MethodGet, "/v1/schedule-runs", "List the runs of schedules",
 		"The latest first. Of each schedule the latest 100 that have ended are kept, for 30 days."), a.listScheduleRuns)
 }
 
@@ -146,73 +144,41 @@ func scheduleRunOf(r *store.ScheduleRun) ScheduleRun {
 	return out
 }
 
-func (a *API) listSchedules(ctx context.Context, _ *struct{}) (*schedulesOutput, error) {
+func (a *API) listSchedules(ctx context.Context, _ *struct{}) (scheduleList, error) {
 	list, err := a.config.Schedules.List(ctx)
-	if err != nil {
-		return nil, a.scheduleError(ctx, err)
-	}
-	out := &schedulesOutput{}
-	out.Body.Schedules = make([]Schedule, len(list))
-	for i := range list {
-		out.Body.Schedules[i] = scheduleOf(&list[i])
-	}
-	return out, nil
+	return scheduleList{mapped(list, scheduleOf)}, err
 }
 
-func (a *API) getSchedule(ctx context.Context, in *nameInput) (*scheduleOutput, error) {
+func (a *API) getSchedule(ctx context.Context, in *nameInput) (Schedule, error) {
 	sc, err := a.config.Schedules.Schedule(ctx, in.Name)
-	if err != nil {
-		return nil, a.scheduleError(ctx, err)
-	}
-	return &scheduleOutput{scheduleOf(&sc)}, nil
+	return scheduleOf(&sc), err
 }
 
-func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (*scheduleOutput, error) {
+func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (Schedule, error) {
 	sc, err := in.Body.schedule(in.Name)
 	if err == nil {
 		err = a.config.Schedules.Put(ctx, sc, in.New)
 	}
-	if err != nil {
-		return nil, a.scheduleError(ctx, err)
+	return a.changedSchedule(ctx, "schedule set", in.Name, err)
+}
+
+// changedSchedule logs what was done to a schedule, and returns the schedule as it is now; or it returns err.
+func (a *API) changedSchedule(ctx context.Context, done, name string, err error) (Schedule, error) {
+	if err := a.changedNamed(ctx, done, name, err); err != nil {
+		return Schedule{}, err
 	}
-	a.changedDelivery(ctx, "schedule set", "name", in.Name)
-	return a.getSchedule(ctx, &nameInput{in.Name})
+	return a.getSchedule(ctx, &nameInput{name})
 }
 
-func (a *API) deleteSchedule(ctx context.Context, in *nameInput) (*struct{}, error) {
-	if err := a.config.Schedules.Delete(ctx, in.Name); err != nil {
-		return nil, a.scheduleError(ctx, err)
-	}
-	a.changedDelivery(ctx, "schedule deleted", "name", in.Name)
-	return nil, nil
-}
-
-func (a *API) pauseSchedule(ctx context.Context, in *nameInput) (*scheduleOutput, error) {
-	return a.setPaused(ctx, in, true, "schedule paused")
-}
-
-func (a *API) resumeSchedule(ctx context.Context, in *nameInput) (*scheduleOutput, error) {
-	return a.setPaused(ctx, in, false, "schedule resumed")
-}
-
-func (a *API) setPaused(ctx context.Context, in *nameInput, paused bool, what string) (*scheduleOutput, error) {
-	if err := a.config.Schedules.Pause(ctx, in.Name, paused); err != nil {
-		return nil, a.scheduleError(ctx, err)
-	}
-	a.changedDelivery(ctx, what, "name", in.Name)
-	return a.getSchedule(ctx, in)
-}
-
-func (a *API) runSchedule(ctx context.Context, in *nameInput) (*scheduleRunOutput, error) {
+func (a *API) runSchedule(ctx context.Context, in *nameInput) (ScheduleRun, error) {
 	run, err := a.config.Schedules.RunNow(ctx, in.Name)
-	if err != nil {
-		return nil, a.scheduleError(ctx, err)
+	if err == nil {
+		a.logChange(ctx, "schedule run", "name", in.Name, "run", run.ID)
 	}
-	a.changedDelivery(ctx, "schedule run", "name", in.Name, "run", run.ID)
-	return &scheduleRunOutput{scheduleRunOf(&run)}, nil
+	return scheduleRunOf(&run), err
 }
 
-func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (*scheduleRunsOutput, error) {
+func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (scheduleRunPage, error) {
 	f := store.ScheduleRunFilter{Name: in.Schedule, Before: in.Before}
 	for _, state := range in.State {
 		f.States = append(f.States, store.ScheduleState(state))
@@ -221,29 +187,5 @@ func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (*sch
 	if err == nil && len(runs) == 0 && in.Schedule != "" {
 		_, err = a.config.Schedules.Schedule(ctx, in.Schedule)
 	}
-	if err != nil {
-		return nil, a.scheduleError(ctx, err)
-	}
-	out := &scheduleRunsOutput{}
-	out.Body.Runs = make([]ScheduleRun, len(runs))
-	for i := range runs {
-		out.Body.Runs[i] = scheduleRunOf(&runs[i])
-	}
-	if len(runs) == in.Limit {
-		out.Body.Next = runs[len(runs)-1].ID
-	}
-	return out, nil
-}
-
-// scheduleError makes a problem of what the schedules say.
-func (a *API) scheduleError(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, cron.ErrExists):
-		return huma.Error409Conflict(err.Error())
-	case errors.Is(err, cron.ErrBad):
-		return huma.Error422UnprocessableEntity(strings.ReplaceAll(err.Error(), "\n", "; "))
-	case errors.Is(err, cron.ErrBusy):
-		return huma.Error409Conflict(strings.TrimPrefix(err.Error(), "cron: "))
-	}
-	return a.deliveryError(ctx, err)
+	return scheduleRunPage{mapped(runs, scheduleRunOf), nextPage(runs, in.Limit, func(r *store.ScheduleRun) uint64 { return r.ID })}, err
 }

@@ -140,17 +140,15 @@ func (m *Message) timeout() (time.Duration, error) {
 	return d, err
 }
 
-type sendOutput struct {
-	Body struct {
-		Written  bool      `json:"written" doc:"True: the bytes are on their way. It does not say that the device has got them."`
-		Bytes    int       `json:"bytes" doc:"How many: the message, and what the protocol puts around it."`
-		Protocol string    `json:"protocol" doc:"What the device speaks."`
-		At       time.Time `json:"at" doc:"When it was written."`
-	}
+type sentMessage struct {
+	Written  bool      `json:"written" doc:"True: the bytes were handed to the network. It does not say that the device received them."`
+	Bytes    int       `json:"bytes" doc:"Length of the message, and of what the protocol puts around it."`
+	Protocol string    `json:"protocol" doc:"The device's protocol."`
+	At       time.Time `json:"at" doc:"When it was written."`
 }
 
 func (a *API) registerSend(api huma.API) {
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "send-to-device", Method: http.MethodPost, Path: "/v1/devices/{id}/send", Tags: []string{"administration"},
 		Summary: "Send a message to a connected device",
 		Description: "Give one of text, base64 and hex. The answer comes when the bytes are handed to the network, and says how many. " +
@@ -172,18 +170,13 @@ func (a *API) registerSend(api huma.API) {
 }
 
 // send sends a message, and notes who did, and what became of it.
-func (a *API) send(ctx context.Context, in *sendInput) (*sendOutput, error) {
+func (a *API) send(ctx context.Context, in *sendInput) (sentMessage, error) {
 	sent, err := a.trySend(ctx, in)
 	result, problem := a.sendProblem(in, err)
 	a.sends[result].Add(1)
 	a.config.Logger.InfoContext(ctx, "message to a device", "device", in.ID, "kind", in.kind, "bytes", len(in.payload),
 		"result", result.String(), "token", in.caller.token, "remote", in.remote)
-	if problem != nil {
-		return nil, problem
-	}
-	out := &sendOutput{}
-	out.Body.Written, out.Body.Bytes, out.Body.Protocol, out.Body.At = true, sent.Bytes, sent.Protocol, a.now().UTC()
-	return out, nil
+	return sentMessage{Written: true, Bytes: sent.Bytes, Protocol: sent.Protocol, At: a.now().UTC()}, problem
 }
 
 func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {

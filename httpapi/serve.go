@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 const (
@@ -50,7 +50,6 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("httpapi: %w", err), listener.Close())
 	}
-	defer a.sockets.Stop()
 	failed := make(chan error, 1) // room for the one error; closed after it
 	go func() {
 		defer close(failed)
@@ -132,14 +131,14 @@ func plain(c net.Conn) net.Conn {
 
 // noteIdle notes that the answer to a request is written, and the next one is waited for.
 func noteIdle(c net.Conn, state http.ConnState) {
-	if tracked, ok := plain(c).(*ear.Conn); ok && state == http.StateIdle {
+	if tracked, ok := plain(c).(*sockets.Conn); ok && state == http.StateIdle {
 		tracked.End()
 	}
 }
 
 // connOf returns the connection of a request, or nil if it is not one of Serve's.
-func connOf(ctx context.Context) *ear.Conn {
-	c, _ := ctx.Value(connKey{}).(*ear.Conn)
+func connOf(ctx context.Context) *sockets.Conn {
+	c, _ := ctx.Value(connKey{}).(*sockets.Conn)
 	return c
 }
 

@@ -30,11 +30,9 @@ type Source struct {
 	Timers    Timers  `json:"timers"`
 }
 
-type sourcesOutput struct {
-	Body struct {
-		Sources []Source  `json:"sources"`
-		AsOf    time.Time `json:"as_of" doc:"When the picture was taken, by the server's clock."`
-	}
+type sourceList struct {
+	Sources []Source  `json:"sources"`
+	AsOf    time.Time `json:"as_of" doc:"When the picture was taken, by the server's clock."`
 }
 
 type sourceInput struct {
@@ -42,11 +40,11 @@ type sourceInput struct {
 }
 
 func (a *API) registerSources(api huma.API) {
-	huma.Register(api, huma.Operation{
+	serve(a, api, huma.Operation{
 		OperationID: "list-sources", Method: http.MethodGet, Path: "/v1/sources", Tags: []string{"overview"},
 		Summary: "Sources of heartbeats and their listening clocks",
 	}, a.listSources)
-	huma.Register(api, huma.Operation{
+	serveEmpty(a, api, huma.Operation{
 		OperationID: "retire-source", Method: http.MethodPost, Path: "/v1/sources/{name}/retire", Tags: []string{"administration"},
 		Summary: "Say that a source will not come back",
 		Description: "For a source that is configured no more: its devices, which are unknown as long as it is waited for, keep the silence that was " +
@@ -56,14 +54,11 @@ func (a *API) registerSources(api huma.API) {
 	}, a.retireSource)
 }
 
-func (a *API) listSources(context.Context, *struct{}) (*sourcesOutput, error) {
-	out := &sourcesOutput{}
-	out.Body.Sources, out.Body.AsOf = []Source{}, a.now().UTC()
-	for _, s := range a.registry.Sources() {
-		v := s.View()
-		out.Body.Sources = append(out.Body.Sources, sourceOf(&v))
-	}
-	return out, nil
+func (a *API) listSources(context.Context, *struct{}) (sourceList, error) {
+	return sourceList{mapped(a.registry.Sources(), func(s **liveness.Source) Source {
+		v := (*s).View()
+		return sourceOf(&v)
+	}), a.now().UTC()}, nil
 }
 
 func sourceOf(v *liveness.SourceView) Source {
@@ -81,25 +76,24 @@ func sourceOf(v *liveness.SourceView) Source {
 	return s
 }
 
-func (a *API) retireSource(ctx context.Context, in *sourceInput) (*struct{}, error) {
+func (a *API) retireSource(ctx context.Context, in *sourceInput) error {
 	switch err := a.registry.Retire(in.Name); {
 	case errors.Is(err, liveness.ErrUnknownSource):
-		return nil, huma.Error404NotFound(fmt.Sprintf("there is no source %q; /v1/sources lists those there are", in.Name))
+		return huma.Error404NotFound(fmt.Sprintf("there is no source %q; /v1/sources lists those there are", in.Name))
 	case errors.Is(err, liveness.ErrSourceInUse):
-		return nil, huma.Error409Conflict(fmt.Sprintf("the source %q is in use; remove it from the configuration and restart, and retire it then", in.Name))
+		return huma.Error409Conflict(fmt.Sprintf("the source %q is in use; remove it from the configuration and restart, and retire it then", in.Name))
 	case err != nil:
-		return nil, adminError(err)
+		return adminError(err)
 	}
-	name, _ := ctx.Value(whoKey{}).(string)
-	a.config.Logger.InfoContext(ctx, "changed through the API", "what", "retired", "source", in.Name, "token", name)
+	a.logChange(ctx, "retired", "source", in.Name)
 	err := a.settled(ctx, nil)
 	if err == nil && a.config.Checkpoint != nil {
 		err = a.checkpoint(ctx)
 	}
 	if err != nil {
-		return nil, adminError(err)
+		return adminError(err)
 	}
-	return nil, nil
+	return nil
 }
 
 // checkpoint writes down what no event tells.

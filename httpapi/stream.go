@@ -77,7 +77,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hush(r.Context())
-	s := &streamWriter{control: http.NewResponseController(w), out: w, node: a.config.Node, filter: filter, checked: time.Now()}
+	s := &streamWriter{control: http.NewResponseController(w), out: w, eventOf: a.eventOf, filter: filter, checked: time.Now()}
 	s.allowed = func() bool { return a.stillAllowed(r) }
 	err = a.follow(r.Context(), s, at)
 	switch {
@@ -177,7 +177,7 @@ func (a *API) stillAllowed(r *http.Request) bool {
 type streamWriter struct {
 	control *http.ResponseController
 	out     io.Writer
-	node    string
+	eventOf func(*liveness.Event) Event
 	filter  eventFilter
 	allowed func() bool
 	checked time.Time // when allowed was asked last
@@ -204,7 +204,7 @@ func (s *streamWriter) events(events []liveness.Event) error {
 		if !s.filter.matches(&events[i]) {
 			continue
 		}
-		e := eventOf(&events[i], s.node)
+		e := s.eventOf(&events[i])
 		data, err := json.Marshal(e)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", events[i].Offset, err)

@@ -69,8 +69,8 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 	}
 	s := d.source
 	d.cutLocked(Peer.Dismissed)
-	now := s.Time(time.Now())
-	return true, s.applyLocked(sh, d, signal{kind: hangup, now: now, why: Admin}, nil)
+	now := s.Time(r.clock.time())
+	return true, s.applyLocked(sh, d, signal{Signal: Signal{Kind: Disconnected, At: now, Reason: Admin}})
 }
 
 // Forget removes a device. Its session, if it has one, is ended. A configured device comes back when the process starts

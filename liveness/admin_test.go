@@ -152,7 +152,7 @@ func TestForgetMany(t *testing.T) {
 		case err == nil:
 			delete(there, id)
 		case len(there) < 1000:
-			if _, err := s.Beat(id, liveness.Policy{}, 0); err != nil {
+			if _, err := s.Apply(id, liveness.Signal{}); err != nil {
 				if errors.Is(err, liveness.ErrBusy) {
 					continue
 				}
@@ -210,7 +210,7 @@ func TestForgetConcurrently(t *testing.T) {
 					session = new(liveness.Session)
 					_, _ = s.Open(session, id, liveness.Hello{}, nil, now)
 				case 2:
-					_, _ = s.Beat(id, liveness.Policy{Timeout: time.Duration(1+worker) * time.Millisecond}, now)
+					_, _ = s.Apply(id, liveness.Signal{At: now, Announced: liveness.Policy{Timeout: time.Duration(1+worker) * time.Millisecond}})
 				case 3:
 					_, _ = r.Device(id)
 					_, _ = r.List(nil, 0, 100)
@@ -243,7 +243,7 @@ func TestSnapshotWhileDevicesCome(t *testing.T) {
 	for worker := range 2 {
 		workers.Go(func() {
 			for i := range 20_000 {
-				_, _ = s.Beat(fmt.Sprint(worker, "-", i), liveness.Policy{}, 0)
+				_, _ = s.Apply(fmt.Sprint(worker, "-", i), liveness.Signal{})
 			}
 		})
 	}
@@ -267,7 +267,7 @@ func TestSourceBeat(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		beat := func(p liveness.Policy) liveness.Welcome {
 			r.Helper()
-			w, err := r.source.Beat("a", p, r.now())
+			w, err := r.source.Apply("a", liveness.Signal{At: r.now(), Announced: p})
 			if err != nil {
 				r.Error(err)
 			}
@@ -282,14 +282,14 @@ func TestSourceBeat(t *testing.T) {
 		}
 		r.listen(20 * unit)
 		beat(liveness.Policy{Timeout: 30 * unit})
-		if granted, err := r.source.Sleep("a", r.now(), 5*unit); granted != 5*unit || err != nil {
-			r.Errorf("Sleep = %v, %v", granted, err)
+		if w, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Sleep, At: r.now(), Length: 5 * unit}); w.Granted != 5*unit || err != nil {
+			r.Errorf("Sleep = %v, %v", w.Granted, err)
 		}
-		if err := r.source.Fail("a", r.now(), "disk"); err != nil {
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Failure, At: r.now(), Message: "disk"}); err != nil {
 			r.Error(err)
 		}
 		for range 2 {
-			if err := r.source.Bye("a", r.now()); err != nil {
+			if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Goodbye, At: r.now()}); err != nil {
 				r.Error(err)
 			}
 		}
@@ -301,13 +301,13 @@ func TestSourceBeat(t *testing.T) {
 			"a:5 device.failed at 40 seen 40 due 70 silent 0",
 			"a:6 device.offline bye at 40 seen 40 due 70 silent 0",
 		)
-		if err := r.source.Bye("nobody", r.now()); !errors.Is(err, liveness.ErrUnknownDevice) {
+		if _, err := r.source.Apply("nobody", liveness.Signal{Kind: liveness.Goodbye, At: r.now()}); !errors.Is(err, liveness.ErrUnknownDevice) {
 			r.Errorf("Bye of an unknown device = %v", err)
 		}
-		if _, err := r.source.Beat("\x00", liveness.Policy{}, r.now()); !errors.Is(err, liveness.ErrInvalidID) {
+		if _, err := r.source.Apply("\x00", liveness.Signal{At: r.now()}); !errors.Is(err, liveness.ErrInvalidID) {
 			r.Errorf("Beat with a bad id = %v", err)
 		}
-		if _, err := r.source.Beat("b", liveness.Policy{Timeout: -1}, r.now()); err == nil || r.registry.Known("b") {
+		if _, err := r.source.Apply("b", liveness.Signal{At: r.now(), Announced: liveness.Policy{Timeout: -1}}); err == nil || r.registry.Known("b") {
 			r.Errorf("Beat with a bad policy = %v", err)
 		}
 		r.listen(10 * unit)
@@ -323,14 +323,14 @@ func TestSourceBeatBesideASession(t *testing.T) {
 		http := r.addSource(liveness.SourceConfig{Name: "http"})
 		session := r.open("a")
 		r.listen(20 * unit) // http is not pulsed: what it hears, it heard within a MaxGap of its last pulse
-		if _, err := http.Beat("a", liveness.Policy{}, http.Time(time.Now())); err != nil {
+		if _, err := http.Apply("a", liveness.Signal{At: http.Time(time.Now())}); err != nil {
 			r.Error(err)
 		}
 		if v := r.device("a"); v.Source != "edge" || !v.Connected || inUnits(v.HeardSilence) != 0 {
 			r.Errorf("%+v", v)
 		}
 		session.Close(r.now(), liveness.Closed)
-		if _, err := http.Beat("a", liveness.Policy{}, http.Time(time.Now())); err != nil {
+		if _, err := http.Apply("a", liveness.Signal{At: http.Time(time.Now())}); err != nil {
 			r.Error(err)
 		}
 		r.want("a:1 device.online at 0 seen 0 due 30 silent 0", "a:2 device.changed at 20 seen 1 due 31 silent 0")

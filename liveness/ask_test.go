@@ -16,7 +16,7 @@ func TestProbes(t *testing.T) {
 		r.openAs("a", liveness.Hello{}, p)
 		r.openAs("mute", liveness.Hello{}, &peer{mute: true})
 		r.open("without")
-		if _, err := r.source.Beat("direct", liveness.Policy{}, r.now()); err != nil {
+		if _, err := r.source.Apply("direct", liveness.Signal{At: r.now()}); err != nil {
 			r.Fatal(err)
 		}
 		r.events()

@@ -123,7 +123,7 @@ func (b *boundsRun) apply(o boundsOp) error {
 		b.listen(time.Duration(o.n) * unit)
 	case "beat":
 		s := b.source(o.device)
-		_, err := s.Beat(fmt.Sprint("d", o.device), liveness.Policy{}, s.Time(time.Now()))
+		_, err := s.Apply(fmt.Sprint("d", o.device), liveness.Signal{At: s.Time(time.Now())})
 		return err
 	case "stall":
 		time.Sleep(unit + time.Duration(o.n)*step)

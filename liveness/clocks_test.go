@@ -130,23 +130,23 @@ func (f *clocks) do(op clockOp) {
 		f.pass(op.units)
 	case "fill":
 		f.filled++
-		_, _ = s.Beat(fmt.Sprint("more-", f.filled), liveness.Policy{Timeout: liveness.Never}, now)
+		_, _ = s.Apply(fmt.Sprint("more-", f.filled), liveness.Signal{At: now, Announced: liveness.Policy{Timeout: liveness.Never}})
 	case "beat":
-		_, _ = s.Beat(id, liveness.Policy{}, now)
+		_, _ = s.Apply(id, liveness.Signal{At: now})
 	case "announce":
-		_, _ = s.Beat(id, liveness.Policy{Timeout: length + 5*unit}, now)
+		_, _ = s.Apply(id, liveness.Signal{At: now, Announced: liveness.Policy{Timeout: length + 5*unit}})
 	case "bye":
-		_ = s.Bye(id, now)
+		_, _ = s.Apply(id, liveness.Signal{Kind: liveness.Goodbye, At: now})
 	case "sleep":
-		_, _ = s.Sleep(id, now, length)
+		_, _ = s.Apply(id, liveness.Signal{Kind: liveness.Sleep, At: now, Length: length})
 	case "fail":
-		_ = s.Fail(id, now, "broken")
+		_, _ = s.Apply(id, liveness.Signal{Kind: liveness.Failure, At: now, Message: "broken"})
 	case "greet":
-		_, _ = s.Greet(id, liveness.Hello{Epoch: uint64(op.units)}, now)
+		_, _ = s.Apply(id, liveness.Signal{At: now, Epoch: uint64(op.units)})
 	case "lost":
-		_ = s.Lost(id, uint64(op.units), liveness.Policy{}, now, liveness.Will)
+		_, _ = s.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Epoch: uint64(op.units), Reason: liveness.Will})
 	case "seed":
-		_ = s.Seed(id, liveness.Policy{}, now)
+		_, _ = s.Apply(id, liveness.Signal{Kind: liveness.Retained, At: now})
 	case "policy":
 		_ = f.registry.SetPolicy(id, liveness.Policy{Timeout: length + 3*unit})
 	default:
@@ -230,7 +230,7 @@ func TestBusyCounts(t *testing.T) {
 				}
 				if by != "failure in its session" {
 					session.Close(now(a), liveness.Closed)
-					if _, err = a.Beat("x", liveness.Policy{}, now(a)); err != nil {
+					if _, err = a.Apply("x", liveness.Signal{At: now(a)}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -238,17 +238,17 @@ func TestBusyCounts(t *testing.T) {
 				sink.open = make(chan struct{})
 				for i := range 40 {
 					for full := error(nil); full == nil; { // until it is busy
-						full = a.Fail("noise", now(a), "n")
+						_, full = a.Apply("noise", liveness.Signal{Kind: liveness.Failure, At: now(a), Message: "n"})
 					}
 					switch by {
 					case "beat elsewhere":
-						_, err = b.Beat("x", liveness.Policy{}, now(b))
+						_, err = b.Apply("x", liveness.Signal{At: now(b)})
 					case "hello elsewhere":
 						_, err = b.Open(new(liveness.Session), "x", liveness.Hello{}, nil, now(b))
 					case "hello":
 						_, err = a.Open(new(liveness.Session), "x", liveness.Hello{Epoch: 7}, nil, now(a))
 					case "failure":
-						err = a.Fail("x", now(a), "hot")
+						_, err = a.Apply("x", liveness.Signal{Kind: liveness.Failure, At: now(a), Message: "hot"})
 					case "failure in its session":
 						err = session.Fail(now(a), "hot")
 					}

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// ErrUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what had happened.
-var ErrUncommitted = errors.New("liveness: the registry ended before this was committed")
+// errUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what had happened.
+var errUncommitted = errors.New("liveness: the registry ended before this was committed")
 
 // AfterCommit calls done once the sink has taken all that happened before the call; with false if the registry's Run ends before. Where
 // nothing waits for the sink it calls it at once, otherwise later from the goroutine of Run: done must return at once, and not wait for
@@ -15,14 +15,14 @@ var ErrUncommitted = errors.New("liveness: the registry ended before this was co
 func (r *Registry) AfterCommit(done func(committed bool)) { r.outbox.after(done) }
 
 // Commit waits until the sink has taken all that happened before the call. Whoever is told that a change was made should be told
-// afterwards. Errors: [ErrUncommitted], that of ctx.
+// afterwards. Errors: [errUncommitted], that of ctx.
 func (r *Registry) Commit(ctx context.Context) error {
 	done := make(chan bool, 1)
 	ticket := r.outbox.after(func(committed bool) { done <- committed })
 	select {
 	case committed := <-done:
 		if !committed {
-			return ErrUncommitted
+			return errUncommitted
 		}
 		return nil
 	case <-ctx.Done():

@@ -11,7 +11,7 @@ import (
 // Who waits no longer leaves nothing behind, however long the sink takes nothing.
 func TestCommitWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := newOutbox(4)
+		o := newOutbox(4, newClock())
 		r := &Registry{outbox: o}
 		o.put(Event{})
 		for range 100 {

@@ -110,7 +110,7 @@ func TestWelcomePending(t *testing.T) {
 		}
 		beat := func(what, id string, announced liveness.Policy, want bool) {
 			t.Helper()
-			if w, err := s.Beat(id, announced, s.Time(time.Now())); err != nil || w.Pending != want {
+			if w, err := s.Apply(id, liveness.Signal{At: s.Time(time.Now()), Announced: announced}); err != nil || w.Pending != want {
 				t.Errorf("%s: pending %v, %v; want %v", what, w.Pending, err, want)
 			}
 		}
@@ -126,7 +126,7 @@ func TestWelcomePending(t *testing.T) {
 		beat("the same policy", "a", announced, true)
 		commit()
 		beat("the same policy, committed", "a", announced, false)
-		if err := s.Bye("a", s.Time(time.Now())); err != nil {
+		if _, err := s.Apply("a", liveness.Signal{Kind: liveness.Goodbye, At: s.Time(time.Now())}); err != nil {
 			t.Error(err)
 		}
 		commit()
@@ -186,7 +186,7 @@ func TestShownNumberIsCommitted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := source.Beat("d", liveness.Policy{}, 0); err != nil {
+		if _, err := source.Apply("d", liveness.Signal{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -27,7 +27,7 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 	s.keepCourseLocked()
 	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
 	for _, g := range s.registry.groups { // devices are restored before any source listens
-		g.complete(s.registry.steady.now(), s.registry.outbox)
+		g.complete(s.registry.clock.steady(), s.registry.outbox)
 	}
 	return listened
 }

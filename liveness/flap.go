@@ -97,7 +97,7 @@ func (d *device) crossedLocked(now int64, keep int) {
 
 // flapLocked reports that a device flaps, if it does from now on.
 func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
-	at := r.steady.now()
+	at := r.clock.steady()
 	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
 		d.changes.flapping = true
 		r.flaps.set(d.handle, true)
@@ -131,7 +131,7 @@ func (r *Registry) settle(handle uint32) {
 	if _, known := d.factsLocked(); !known {
 		return // until the next time: the event is to say when the device was heard last
 	}
-	if d.changes.since(r.steady.now()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
+	if d.changes.since(r.clock.steady()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
 		return
 	}
 	d.changes.flapping = false

@@ -174,7 +174,7 @@ func (g *group) turnLocked(now int64) {
 func (g *group) reportLocked(t Type, out *outbox) {
 	g.seq++
 	out.put(Event{
-		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: time.Now(), Members: g.members, Silent: g.silent,
+		Type: t, Subject: g.Name, Group: g.Name, Seq: g.seq, Time: out.clock.time(), Members: g.members, Silent: g.silent,
 		Before: g.silent - g.fallen, From: time.Unix(0, g.from),
 	})
 }
@@ -182,7 +182,7 @@ func (g *group) reportLocked(t Type, out *outbox) {
 // regroupLocked tells the device's group of what has changed. The device had a standing since an instant.
 func (r *Registry) regroupLocked(d *device, was standing, since int64) {
 	if g := d.rule.Value().group; g != nil && was != d.standing() {
-		g.change(was, since, d.standing(), d.since, r.steady.now(), r.outbox)
+		g.change(was, since, d.standing(), d.since, r.clock.steady(), r.outbox)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestGroupRecount(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		config := GroupConfig{Name: "g", Match: "*", Outage: OutageConfig{Share: 0.3, Window: time.Minute, MinDevices: 2}}
-		g, out := newGroup(config), newOutbox(1<<20)
+		g, out := newGroup(config), newOutbox(1<<20, newClock())
 		g.complete(0, out)
 		members := make([]member, 8)
 		now := int64(1_000_000 * time.Second)
@@ -64,31 +64,31 @@ func TestGroupRecount(t *testing.T) {
 // The steady clock goes on from what was kept, and tells of it by the wall clock as that is set now.
 func TestSteady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSteady()
+		s := newClock()
 		start := time.Now()
-		if s.now() != start.UnixNano() {
-			t.Errorf("it begins %v from the wall clock", time.Duration(s.now()-start.UnixNano()))
+		if s.steady() != start.UnixNano() {
+			t.Errorf("it begins %v from the wall clock", time.Duration(s.steady()-start.UnixNano()))
 		}
 		hour := int64(time.Hour)
 		future := start.UnixNano() + hour // the wall clock was set back by an hour before the process started
-		if got := s.restored(future); got != future || s.now() != future {
-			t.Errorf("restored gives %d, and it reads %d then, want %d", got, s.now(), future)
+		if got := s.restored(future); got != future || s.steady() != future {
+			t.Errorf("restored gives %d, and it reads %d then, want %d", got, s.steady(), future)
 		}
 		time.Sleep(time.Minute)
-		if got := s.now() - future; got != int64(time.Minute) {
+		if got := s.steady() - future; got != int64(time.Minute) {
 			t.Errorf("a minute later it went on by %v", time.Duration(got))
 		}
 		if got := s.wall(future); !got.Equal(start) {
 			t.Errorf("what was kept is told as %v, want %v", got, start)
 		}
 		for _, tt := range []struct{ kept, want int64 }{
-			{-5, 0}, {0, 0}, {future - 7, future - 7}, {1 << 62, s.now()}, {s.now() + int64(400*24*time.Hour), s.now()},
+			{-5, 0}, {0, 0}, {future - 7, future - 7}, {1 << 62, s.steady()}, {s.steady() + int64(400*24*time.Hour), s.steady()},
 		} {
 			if got := s.restored(tt.kept); got != tt.want {
 				t.Errorf("restored(%d) = %d, want %d", tt.kept, got, tt.want)
 			}
 		}
-		if got := s.now() - future; got != int64(time.Minute) {
+		if got := s.steady() - future; got != int64(time.Minute) {
 			t.Errorf("what is beyond all reason moved it: %v", time.Duration(got))
 		}
 	})

@@ -186,7 +186,7 @@ func TestInFlight(t *testing.T) {
 		},
 		{
 			"another policy", 0, func(f *flight) {
-				if _, err := f.session.Repace(48*s, Policy{Timeout: 300 * s}); err != nil {
+				if _, err := f.session.UpdatePolicy(48*s, Policy{Timeout: 300 * s}); err != nil {
 					f.Error(err)
 				}
 			},

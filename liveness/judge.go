@@ -56,7 +56,7 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
 	if before.state != next.state {
-		d.since = r.steady.now()
+		d.since = r.clock.steady()
 		r.regroupLocked(d, was, since)
 	}
 	if next.news(before) {
@@ -94,7 +94,7 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
-		d.crossedLocked(r.steady.now(), r.flapping.Threshold)
+		d.crossedLocked(r.clock.steady(), r.flapping.Threshold)
 	}
 	switch d.state {
 	case Online:
@@ -129,7 +129,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		Subject:     d.id,
 		Seq:         d.seq,
 		Epoch:       d.epoch,
-		Time:        time.Now(),
+		Time:        r.clock.time(),
 		Policy:      rule.from,
 		Timeout:     rule.Timeout,
 		Message:     message,

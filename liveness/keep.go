@@ -290,7 +290,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
 	d.source, d.marks = source, marksOf(rec)
 	if !rec.Since.IsZero() { // else it is that of its making
-		d.since = r.steady.restored(rec.Since.UnixNano())
+		d.since = r.clock.restored(rec.Since.UnixNano())
 	}
 	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
 	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
@@ -300,7 +300,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	if len(rec.Changes) > 0 || rec.Flapping {
 		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
 		for i, at := range d.changes.at {
-			d.changes.at[i] = r.steady.restored(at)
+			d.changes.at[i] = r.clock.restored(at)
 		}
 		r.flaps.set(d.handle, rec.Flapping)
 	}
@@ -308,7 +308,7 @@ func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source 
 	sh.counts[d.state]++
 	d.countLocked(1)
 	if g := d.rule.Value().group; g != nil {
-		g.restoreDevice(d.standing(), d.since, r.steady.now())
+		g.restoreDevice(d.standing(), d.since, r.clock.steady())
 	}
 	if source == nil {
 		return

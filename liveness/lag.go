@@ -7,11 +7,11 @@ import (
 
 const lagBuckets = 12
 
-// LagBounds returns the upper bounds of the classes of Stats.Lag but for the last, which has none.
-func LagBounds() []time.Duration {
+// lagBounds are the upper bounds of the classes of Stats.Lag, 1 ms to 17 min.
+func lagBounds() []time.Duration {
 	bounds := make([]time.Duration, lagBuckets-1)
 	for i := range bounds {
-		bounds[i] = time.Millisecond << (2 * i) // 1 ms to 17 min
+		bounds[i] = time.Millisecond << (2 * i)
 	}
 	return bounds
 }
@@ -32,7 +32,7 @@ func (l *lag) add(d time.Duration) {
 }
 
 func (l *lag) stats(st *Stats) {
-	st.Lag = make([]uint64, lagBuckets)
+	st.Lag, st.LagBounds = make([]uint64, lagBuckets), lagBounds()
 	for i := range l.counts {
 		st.Lag[i] = l.counts[i].Load()
 		st.Verdicts += st.Lag[i]

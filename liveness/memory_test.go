@@ -87,7 +87,7 @@ func TestRecall(t *testing.T) {
 		_, _ = asleep.Sleep(r.now(), 100*unit)
 		gone.Bye(r.now())
 		back.Bye(r.now())
-		if _, err := late.Repace(r.now(), liveness.Policy{Timeout: 30 * unit, LateAfter: 5 * unit}); err != nil {
+		if _, err := late.UpdatePolicy(r.now(), liveness.Policy{Timeout: 30 * unit, LateAfter: 5 * unit}); err != nil {
 			t.Error(err)
 		}
 		r.listen(10 * unit)

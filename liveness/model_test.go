@@ -337,7 +337,7 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 			d.policy = o.policy
 		}
 		m.heard(d, clock, now)
-		if d.seq == seq && known && !ending && d.epoch > 1 {
+		if known && !ending && d.epoch > 1 {
 			m.report(d, "session_replaced", clock, now)
 		} else if d.seq == seq {
 			m.report(d, "changed", clock, now)
@@ -446,7 +446,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 	case "break":
 		session.Close(now, liveness.Protocol)
 	case "repace":
-		_, err := session.Repace(now, modelPolicy(o.policy))
+		_, err := session.UpdatePolicy(now, modelPolicy(o.policy))
 		return err
 	}
 	if o.kind == "bye" || o.kind == "close" || o.kind == "break" {
@@ -465,21 +465,23 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 	}
 	switch o.kind {
 	case "greet":
-		_, err := r.source.Greet(id, liveness.Hello{Epoch: v.Epoch + 1, Announced: announced}, now)
+		_, err := r.source.Apply(id, liveness.Signal{At: now, Announced: announced, Epoch: v.Epoch + 1})
 		return err
 	case "lost":
-		return r.source.Lost(id, v.Epoch, announced, now, liveness.Will)
+		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch, Reason: liveness.Will})
+		return err
 	case "seed":
-		return r.source.Seed(id, announced, now)
+		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced})
+		return err
 	}
 	if v.Epoch < 2 {
 		return nil
 	}
 	switch o.kind {
 	case "greet old":
-		_, err = r.source.Greet(id, liveness.Hello{Epoch: v.Epoch - 1}, now)
+		_, err = r.source.Apply(id, liveness.Signal{At: now, Epoch: v.Epoch - 1})
 	case "lost old":
-		err = r.source.Lost(id, v.Epoch-1, announced, now, liveness.Will)
+		_, err = r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch - 1, Reason: liveness.Will})
 	default:
 		return nil
 	}

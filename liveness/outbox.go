@@ -20,9 +20,9 @@ const (
 // before, see wait and busy.
 type outbox struct {
 	limit  int
-	origin time.Time
+	clock  *clock
 	queued atomic.Int64 // events that the sink has not taken
-	moved  atomic.Int64 // when it took some, or there was none: ns after origin
+	moved  atomic.Int64 // when it took some, or there was none: clock.elapsed, ns
 
 	mu      sync.Mutex // guards the fields below; the last lock to be taken
 	room    sync.Cond  // signalled when the sink has taken events, or the outbox was closed
@@ -40,8 +40,8 @@ type outbox struct {
 	some chan struct{} // room for one; never closed; receives when there are events
 }
 
-func newOutbox(limit int) *outbox {
-	o := &outbox{limit: limit, origin: time.Now(), some: make(chan struct{}, 1)}
+func newOutbox(limit int, c *clock) *outbox {
+	o := &outbox{limit: limit, clock: c, some: make(chan struct{}, 1)}
 	o.room.L = &o.mu
 	return o
 }
@@ -89,7 +89,7 @@ func (o *outbox) put(events ...Event) {
 		return
 	}
 	if o.queued.Add(int64(len(events))) == int64(len(events)) {
-		o.moved.Store(int64(time.Since(o.origin)))
+		o.moved.Store(int64(o.clock.elapsed()))
 	}
 	o.events = append(o.events, events...)
 	o.came += uint64(len(events))
@@ -124,7 +124,7 @@ func (o *outbox) stalled() time.Duration {
 	if o.queued.Load() < int64(o.limit) {
 		return 0
 	}
-	if idle := time.Since(o.origin) - time.Duration(o.moved.Load()); idle >= stalledAfter {
+	if idle := o.clock.elapsed() - time.Duration(o.moved.Load()); idle >= stalledAfter {
 		return idle
 	}
 	return 0
@@ -142,7 +142,7 @@ func (o *outbox) take(buffer []Event) []Event {
 // taken notes that the sink has taken n events.
 func (o *outbox) taken(n int) {
 	o.mu.Lock()
-	o.moved.Store(int64(time.Since(o.origin)))
+	o.moved.Store(int64(o.clock.elapsed()))
 	o.queued.Add(-int64(n))
 	o.took += uint64(n)
 	done := 0

@@ -31,7 +31,7 @@ func TestPeer(t *testing.T) {
 		r.listen(30 * unit)
 		want("a", second) // judged, and connected
 		other := r.addSource(liveness.SourceConfig{Name: "other"})
-		if _, err := other.Beat("a", liveness.Policy{}, other.Time(time.Now())); err != nil {
+		if _, err := other.Apply("a", liveness.Signal{At: other.Time(time.Now())}); err != nil {
 			r.Error(err)
 		}
 		want("a", second) // heard elsewhere as well

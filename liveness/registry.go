@@ -23,8 +23,6 @@ var (
 	ErrStaleEpoch = errors.New("liveness: stale epoch")
 	// ErrFull is returned by Open for a new device when the registry holds Config.MaxDevices.
 	ErrFull = errors.New("liveness: registry is full")
-	// ErrClosed is returned by AddSource once the registry's Run has ended.
-	ErrClosed = errors.New("liveness: registry is closed")
 	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the sink. A device that is known, and whose word it was,
 	// counts as heard; nothing else has changed. Try later.
 	ErrBusy = errors.New("liveness: too many events wait for the sink")
@@ -83,7 +81,7 @@ type Registry struct {
 	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
 	flaps   flappers
-	steady  *steady
+	clock   *clock
 	floor   atomic.Uint64 // no event of a device that was forgotten, and is not in ended, has a greater number
 
 	mu      sync.Mutex // guards the fields below; never held together with another lock
@@ -154,6 +152,7 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		cfg.RetireAfter = 10 * time.Minute
 	}
 	cfg.Flapping = cfg.Flapping.withDefaults()
+	c := newClock()
 	r := &Registry{
 		fleet:    cfg.Policy,
 		own:      maps.Clone(cfg.Devices),
@@ -162,9 +161,9 @@ func New(sink Sink, cfg Config) (*Registry, error) {
 		least:    cfg.MinTimeout,
 		capacity: int64(cfg.MaxDevices),
 		sink:     sink,
-		outbox:   newOutbox(cfg.Outbox),
+		outbox:   newOutbox(cfg.Outbox, c),
 		seed:     maphash.MakeSeed(),
-		steady:   newSteady(),
+		clock:    c,
 	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -325,7 +324,7 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 	d.handle = handle
 	d.rule = r.resolveLocked(sh, id, Policy{})
 	d.seq = r.endedLocked(sh, id)
-	d.since = r.steady.now()
+	d.since = r.clock.steady()
 	sh.counts[NeverSeen]++
 	return d, nil
 }

@@ -472,7 +472,7 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 			}
 			s.Pulse(time.Now())
 			for j := range 20 {
-				if _, err := s.Beat(strconv.Itoa(j), liveness.Policy{}, time.Second); err != nil {
+				if _, err := s.Apply(strconv.Itoa(j), liveness.Signal{At: time.Second}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -561,7 +561,7 @@ func TestBusyHelloCounts(t *testing.T) {
 			synctest.Wait()
 			k.mu.Lock() // the sink stops
 			for i := range 5 {
-				_, _ = l.source.Beat(fmt.Sprint("more-", i), liveness.Policy{}, l.now())
+				_, _ = l.source.Apply(fmt.Sprint("more-", i), liveness.Signal{At: l.now()})
 			}
 			_, err := l.source.Open(new(liveness.Session), "d", liveness.Hello{Epoch: own, Announced: liveness.Policy{Timeout: 40 * unit}}, nil, l.now())
 			if !errors.Is(err, liveness.ErrBusy) {

@@ -71,7 +71,7 @@ func (r *Registry) fleetTimeout() time.Duration {
 func (r *Registry) watchAbsent(ctx context.Context) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	f := follower{registry: r, last: time.Now(), read: make(map[*Source]time.Duration), sent: make(map[*Source]*mark)}
+	f := follower{registry: r, last: r.clock.time(), read: make(map[*Source]time.Duration), sent: make(map[*Source]*mark)}
 	for {
 		select {
 		case now := <-tick.C:

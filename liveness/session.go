@@ -51,8 +51,10 @@ type Welcome struct {
 	Epoch  uint64
 	Policy Policy // complete
 	From   string // the rule that Policy.Timeout is from
-	// Pending: not all that is said of the device is committed, or it was heard and is not online yet because too many events wait. Who is to
-	// be told that it holds is told after [Registry.Commit].
+	// Granted is for how long a sleeping device may be silent, from when it was heard last; 0 of others.
+	Granted time.Duration
+	// Pending: an event of the device is not committed yet, or the device was heard and is not online yet because too
+	// many events wait. An answer that confirms its state is to wait for [Registry.Commit].
 	Pending bool
 }
 
@@ -72,7 +74,8 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	if h.Epoch != 0 && h.Epoch < d.epoch {
 		return Welcome{}, fmt.Errorf("%w: %d, the device had %d", ErrStaleEpoch, h.Epoch, d.epoch)
 	}
-	err = s.applyLocked(sh, d, signal{now: now, announced: &h.Announced, epoch: h.Epoch, opens: session, peer: peer}, nil)
+	sig := signal{Signal: Signal{At: now, Announced: h.Announced, Epoch: h.Epoch}, announces: true, opens: session, peer: peer}
+	err = s.applyLocked(sh, d, sig)
 	if err != nil {
 		return Welcome{}, err
 	}
@@ -110,7 +113,11 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	return Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.untold != 0 || d.state != Online}
+	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.untold != 0 || d.state != Online}
+	if d.state == Sleeping {
+		w.Granted = d.until - d.last
+	}
+	return w
 }
 
 // cutLocked ends the device's session, and tells the far end.
@@ -128,91 +135,103 @@ func (s *Session) ID() string { return s.device.id }
 // Epoch returns the session's epoch.
 func (s *Session) Epoch() uint64 { return s.epoch }
 
-// Beat is a heartbeat, at an instant of the source's listening time. On a device that is online it is one atomic update; otherwise it
-// brings the device online. On a session that was replaced it does nothing, and says so by returning false.
+// Beat records a heartbeat at an instant of the source's listening time. On a device that is online it is one atomic
+// update; otherwise it brings the device online. It returns false on a session that was replaced or has ended, of which
+// it changes nothing.
 func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
-	return s.apply(signal{now: now}, nil) == nil
+	_, err := s.apply(signal{Signal: Signal{At: now}})
+	return err == nil
 }
 
-// Pending reports whether something about the device waits to be committed by the sink: whoever is to be told that it holds is told after
-// [Peer.Committed]. It takes no lock.
+// Pending reports whether something about the device waits to be committed by the sink. [Peer.Committed] tells when it
+// no longer does. Pending takes no lock.
 func (s *Session) Pending() bool { return s.pending.Load() }
 
-// Sleep says that the device will be silent for a while, which does not count against it; the policy's SleepLimit bounds it.
-// It returns the time that was granted. Errors: ErrReplaced, ErrBusy.
+// Sleep announces that the device will be silent for a while, see [Sleep]. It returns the time that was granted. Errors:
+// ErrReplaced, ErrBusy.
 func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, err error) {
-	err = s.apply(signal{kind: asleep, now: now, length: length}, func(d *device) { granted = d.until - d.last })
-	return granted, err
+	w, err := s.apply(signal{Signal: Signal{Kind: Sleep, At: now, Length: length}})
+	return w.Granted, err
 }
 
-// Fail reports a failure that the device told of itself. It is a sign of life, and an event with the message. Errors: ErrReplaced,
-// ErrBusy.
+// Fail reports a failure that the device told of itself, see [Failure]. Errors: ErrReplaced, ErrBusy.
 func (s *Session) Fail(now time.Duration, message string) error {
-	return s.apply(signal{kind: failure, now: now, message: message}, nil)
+	_, err := s.apply(signal{Signal: Signal{Kind: Failure, At: now, Message: message}})
+	return err
 }
 
-// Bye ends the session: the device said goodbye and is offline at once. If it was offline already, it came back to say so. It returns
-// false if the session was replaced.
+// Bye ends the session: the device said goodbye and is offline at once. A device that was offline already comes online
+// first. Bye returns false if the session was replaced or has ended.
 func (s *Session) Bye(now time.Duration) bool {
 	if s.Judged() {
 		s.Beat(now)
 	}
-	return s.apply(signal{kind: goodbye, now: now, end: true}, nil) == nil
+	_, err := s.apply(signal{Signal: Signal{Kind: Goodbye, At: now}, end: true})
+	return err == nil
 }
 
-// Close ends the session without a goodbye. The device is offline, for the reason why (Closed or Protocol), unless it is back within the
-// policy's CloseGrace. On a session that was replaced or has ended it does nothing, and returns false.
+// Close ends the session without a goodbye. The device is offline, for the reason why (Closed, Protocol or Will), unless
+// it is back within the policy's CloseGrace. On a session that was replaced or has ended Close does nothing, and returns
+// false.
 func (s *Session) Close(now time.Duration, why Reason) bool {
-	return s.apply(signal{kind: hangup, now: now, why: why, end: true}, nil) == nil
+	_, err := s.apply(signal{Signal: Signal{Kind: Disconnected, At: now, Reason: why}, end: true})
+	return err == nil
 }
 
-// Repace announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is a sign of life.
-// Errors: ErrReplaced, ErrBusy, a bad policy.
-func (s *Session) Repace(now time.Duration, announced Policy) (Policy, error) {
+// UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is
+// a sign of life. Errors: ErrReplaced, ErrBusy, a bad policy.
+func (s *Session) UpdatePolicy(now time.Duration, announced Policy) (Policy, error) {
 	if err := announced.validate(); err != nil {
 		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
 	}
-	var p Policy
-	err := s.apply(signal{now: now, announced: &announced}, func(d *device) { p = d.rule.Value().Policy })
-	return p, err
+	w, err := s.apply(signal{Signal: Signal{At: now, Announced: announced}, announces: true})
+	return w.Policy, err
 }
 
-// open says whether the session is its device's.
-func (s *Session) open() bool {
-	sh := s.lock()
-	defer sh.mu.Unlock()
-	return s.device.session == s
-}
-
-// Judged says whether the session is the one of an offline device. It takes a lock.
+// Judged reports whether the session is open and its device offline. It takes a lock.
 func (s *Session) Judged() bool {
-	if s.device == nil {
+	sh, open := s.lock()
+	if sh == nil {
 		return false
 	}
-	sh := s.lock()
 	defer sh.mu.Unlock()
-	return s.device.session == s && s.device.state == Offline
+	return open && s.device.state == Offline
 }
 
-// lock locks the shard of the session's device.
-func (s *Session) lock() *deviceShard {
-	sh := &s.source.registry.shards[s.device.handle%shardCount]
-	sh.mu.Lock()
-	return sh
+// open reports whether the session is its device's.
+func (s *Session) open() bool {
+	sh, open := s.lock()
+	if sh != nil {
+		sh.mu.Unlock()
+	}
+	return open
 }
 
-// apply applies a signal, unless the device has gone over to another session.
-func (s *Session) apply(sig signal, look func(*device)) error {
+// lock locks the shard of the session's device, and reports whether the session is the device's. It returns nil, and
+// locks nothing, if the session was never opened.
+func (s *Session) lock() (sh *deviceShard, open bool) {
 	if s.device == nil {
-		return ErrReplaced
+		return nil, false
 	}
-	sh := s.lock()
+	sh, _ = s.source.registry.lock(s.device.handle)
+	return sh, s.device.session == s
+}
+
+// apply applies a signal, unless the device has another session, or none.
+func (s *Session) apply(sig signal) (Welcome, error) {
+	sh, open := s.lock()
+	if sh == nil {
+		return Welcome{}, ErrReplaced
+	}
 	defer sh.mu.Unlock()
-	if s.device.session != s {
-		return ErrReplaced
+	if !open {
+		return Welcome{}, ErrReplaced
 	}
-	return s.source.applyLocked(sh, s.device, sig, look)
+	if err := s.source.applyLocked(sh, s.device, sig); err != nil {
+		return Welcome{}, err
+	}
+	return s.device.welcomeLocked(), nil
 }

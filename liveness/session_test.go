@@ -246,7 +246,7 @@ func TestReplaced(t *testing.T) {
 			"Bye":   func() bool { return old.Bye(r.now()) },
 			"Close": func() bool { return old.Close(r.now(), liveness.Protocol) },
 			"Repace": func() bool {
-				p, err := old.Repace(r.now(), liveness.Policy{Timeout: unit})
+				p, err := old.UpdatePolicy(r.now(), liveness.Policy{Timeout: unit})
 				return p != liveness.Policy{} || !errors.Is(err, liveness.ErrReplaced)
 			},
 			"Judged": old.Judged,
@@ -410,10 +410,10 @@ func TestRepace(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		session := r.open("a")
 		r.listen(20 * unit)
-		if _, err := session.Repace(r.now(), liveness.Policy{Timeout: -1}); err == nil {
+		if _, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: -1}); err == nil {
 			r.Error("Repace to a negative timeout = nil")
 		}
-		p, err := session.Repace(r.now(), liveness.Policy{Timeout: 5 * unit})
+		p, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: 5 * unit})
 		if err != nil || p.Timeout != 5*unit || p.Interval != 5*unit/3 {
 			r.Errorf("Repace = %+v, %v", p, err)
 		}
@@ -428,7 +428,7 @@ func TestRepace(t *testing.T) {
 			"a:2 device.changed at 20 seen 20 due 25 silent 0",
 			"a:3 device.offline silence at 29 seen 24 due 29 silent 5",
 		)
-		if _, err := session.Repace(r.now(), liveness.Policy{Timeout: 50 * unit}); err != nil {
+		if _, err := session.UpdatePolicy(r.now(), liveness.Policy{Timeout: 50 * unit}); err != nil {
 			r.Error(err)
 		}
 		r.want("a:4 device.online at 29 seen 29 due 79 silent 0")

@@ -2,60 +2,82 @@ package liveness
 
 import "time"
 
-// signal is what happened to a device.
+// Kind is what a [Signal] says of its device.
+type Kind uint8
+
+const (
+	// Heartbeat: the device was heard. With an Epoch it has opened that session elsewhere.
+	Heartbeat Kind = iota
+	// Sleep: the device will be silent for Length, which does not count against it. Policy.SleepLimit bounds it.
+	Sleep
+	// Failure: the device reported a failure of its own, in Message. It is alive.
+	Failure
+	// Goodbye: the device said goodbye and is offline at once. One that is offline already, or was never seen, stays
+	// so. It makes no device: one that is not known is [ErrUnknownDevice].
+	Goodbye
+	// Disconnected: the device's connection elsewhere ended, for Reason. The device is offline unless it is heard
+	// within the policy's CloseGrace; one that is new is offline at once. It changes nothing about a device that
+	// another source hears.
+	Disconnected
+	// Retained: a broker kept a message that the device was online. That is no heartbeat. A device that is new
+	// counts as online from now on, and so does one that is offline because its connection ended, since the
+	// message must be from later. A device whose Timeout is [Never] has only the broker to vouch for it, and counts
+	// as heard. Nothing else changes; nor does anything about a device that another source hears.
+	Retained
+)
+
+// Signal is what a source heard of a device that has no [Session] there. The zero Signal, but for At, is a heartbeat.
+type Signal struct {
+	Kind Kind
+	// At is the listening time of the source when the signal reached it, see [Source.Time].
+	At time.Duration
+	// Announced is the policy that came with the signal. The zero Policy leaves what was announced before. A Goodbye
+	// ignores it.
+	Announced Policy
+	// Epoch is that of the session that the signal speaks of, if the device or a broker numbers its sessions; else 0.
+	Epoch   uint64
+	Length  time.Duration // of a Sleep
+	Reason  Reason        // of Disconnected: Closed, Protocol, Will or Bye
+	Message string        // of a Failure
+}
+
+// signal is a Signal with what only a session has.
 type signal struct {
-	kind      kind
-	now       time.Duration // on the clock of the source that it goes by
-	length    time.Duration // of a sleep
-	why       Reason        // of a hangup
-	message   string        // of a failure
-	announced *Policy       // the protocol announced it
-	epoch     uint64        // of the session that it was in, if the registry does not number the device's
-	end       bool          // the session ends
-	opens     *Session      // it becomes the device's session, with peer as its far end
+	Signal
+
+	announces bool     // Announced replaces what was announced before, even if it is zero
+	end       bool     // the session ends
+	opens     *Session // it becomes the device's session, with peer as its far end
 	peer      Peer
 }
 
-// kind is what a signal says. What it does to a device is in facts.after and facts.deferred.
-type kind uint8
-
-const (
-	heartbeat kind = iota
-	asleep         // it announced a sleep
-	failure        // it told of a failure of its own
-	goodbye        // it goes offline
-	hangup         // its connection ended
-	retained       // a word from before that it was online
-)
-
-// applyLocked applies a signal to a device that goes by the clock of a source, which it comes over to if it had another. look, unless it is
-// nil, sees the device afterwards. Errors: [ErrBusy]; then nothing has changed, but that it was heard if it was it that spoke.
-func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*device)) error {
+// applyLocked applies a signal to a device, which goes by the source's clock afterwards. Errors: [ErrBusy]; then nothing
+// has changed, but that the device was heard if the signal came from it.
+func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal) error {
 	r := s.registry
-	if sig.kind == heartbeat && sig.announced == nil && !sig.end && sig.opens == nil && d.source == s && sig.epoch <= d.epoch && d.touched &&
-		s.engine.Touch(d.timer, sig.now) {
-		d.show(look)
+	if sig.Kind == Heartbeat && !sig.announces && !sig.end && sig.opens == nil && d.source == s && sig.Epoch <= d.epoch && d.touched &&
+		s.engine.Touch(d.timer, sig.At) {
 		return nil
 	}
-	sig.now = heardAt(sig.now)
+	sig.At = heardAt(sig.At)
 	rule := d.rule
-	if sig.announced != nil {
-		rule = r.resolveLocked(sh, d.id, *sig.announced)
+	if sig.announces {
+		rule = r.resolveLocked(sh, d.id, sig.Announced)
 	}
 	f, known := d.factsLocked()
 	moved := d.source != s
 	if moved && d.source != nil {
-		f, known = f.shifted(sig.now-max(d.source.Now(), f.last)), true
+		f, known = f.shifted(sig.At-max(d.source.Now(), f.last)), true
 	}
-	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, told: sig.epoch > d.epoch}
+	c := change{next: f.after(sig, rule.Value().Policy), moved: moved, told: sig.Epoch > d.epoch}
 	c.replaced = d.replacedBy(sig, f, c)
 	c.noted = rule.Value().announced != d.rule.Value().announced || moved || c.told
-	notable := c.next.news(f) || sig.kind == failure || rule != d.rule || c.told || c.replaced || moved
+	notable := c.next.news(f) || sig.Kind == Failure || rule != d.rule || c.told || c.replaced || moved
 	if notable && d.state != NeverSeen && r.outbox.busy() { // room for one that is new was asked for when it was made
 		deferred, ok := f.deferred(sig)
 		if !ok || moved {
-			if sig.kind != hangup && sig.kind != retained {
-				d.noteLocked(sh, s, sig.now)
+			if sig.Kind != Disconnected && sig.Kind != Retained {
+				d.noteLocked(sh, s, sig.At)
 			}
 			return ErrBusy
 		}
@@ -63,8 +85,8 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 	}
 	switch {
 	case c.told:
-		d.epoch = sig.epoch
-	case sig.opens != nil && sig.epoch == 0:
+		d.epoch = sig.Epoch
+	case sig.opens != nil && sig.Epoch == 0:
 		d.epoch = max(d.epoch+1, d.epoch) // the last one there is stays
 	}
 	s.seatLocked(d, sig, c)
@@ -72,18 +94,17 @@ func (s *Source) applyLocked(sh *deviceShard, d *device, sig signal, look func(*
 	if d.rule = rule; !known && sig.opens == nil && c.next.state == f.state && c.next.last == f.last {
 		d.reason, d.until = c.next.reason, c.next.until // the verdict that is on its way takes it into account
 	} else {
-		r.setLocked(sh, d, c.next, sig.now)
+		r.setLocked(sh, d, c.next, sig.At)
 	}
-	if sig.kind == failure {
-		r.emitLocked(sh, d, DeviceFailed, sig.message, sig.now)
+	if sig.Kind == Failure {
+		r.emitLocked(sh, d, DeviceFailed, sig.Message, sig.At)
 	}
 	if c.replaced {
-		r.emitLocked(sh, d, DeviceSessionReplaced, "", sig.now)
+		r.emitLocked(sh, d, DeviceSessionReplaced, "", sig.At)
 	}
 	if c.noted && d.seq == seq {
-		r.emitLocked(sh, d, DeviceChanged, "", sig.now)
+		r.emitLocked(sh, d, DeviceChanged, "", sig.At)
 	}
-	d.show(look)
 	return nil
 }
 
@@ -94,9 +115,9 @@ func (d *device) noteLocked(sh *deviceShard, by *Source, now time.Duration) {
 		return
 	}
 	if s != by {
-		now = s.Time(time.Now())
+		now = s.Time(s.registry.clock.time())
 	}
-	_ = s.applyLocked(sh, d, signal{now: now}, nil) // never busy: it is where the device is
+	_ = s.applyLocked(sh, d, signal{Signal: Signal{At: now}}) // never busy: it is where the device is
 }
 
 // change is what a signal does to a device.
@@ -148,11 +169,4 @@ func (d *device) moveLocked(r *Registry, s *Source) {
 	d.countLocked(-1)
 	d.source = s
 	d.countLocked(1)
-}
-
-// show lets a caller look at the device.
-func (d *device) show(look func(*device)) {
-	if look != nil {
-		look(d)
-	}
 }

@@ -152,11 +152,11 @@ func TestSinkBlocks(t *testing.T) {
 		synctest.Wait()
 		busy := map[string]error{"Fail": sessions[1].Fail(0, "x")}
 		_, busy["Sleep"] = sessions[1].Sleep(0, time.Second)
-		_, busy["Repace"] = sessions[1].Repace(0, liveness.Policy{Timeout: time.Second})
+		_, busy["Repace"] = sessions[1].UpdatePolicy(0, liveness.Policy{Timeout: time.Second})
 		busy["SetPolicy"] = r.SetPolicy("1", liveness.Policy{Timeout: time.Second})
 		busy["SetMaintenance"] = r.SetMaintenance("1", true)
 		busy["Forget"] = r.Forget("1")
-		_, busy["Beat of a new device"] = s.Beat("new", liveness.Policy{}, 0)
+		_, busy["Beat of a new device"] = s.Apply("new", liveness.Signal{})
 		for what, err := range busy {
 			if !errors.Is(err, liveness.ErrBusy) {
 				t.Errorf("%s = %v", what, err)

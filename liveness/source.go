@@ -118,7 +118,7 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 	s.config.Store(&cfg)
 	s.gaps.init()
 	if r.closed {
-		return nil, ErrClosed
+		return nil, errors.New("liveness: the registry is closed")
 	}
 	if r.sourceLocked(cfg.Name) != nil {
 		return nil, fmt.Errorf("liveness: source %q exists", cfg.Name)

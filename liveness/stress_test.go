@@ -70,7 +70,7 @@ func (s *stress) work(t *testing.T, rounds int) {
 		case 3:
 			session.Fail(now, "x")
 		case 4:
-			_, err := session.Repace(now, liveness.Policy{Timeout: s.timeout + rand.N(s.timeout)})
+			_, err := session.UpdatePolicy(now, liveness.Policy{Timeout: s.timeout + rand.N(s.timeout)})
 			if err != nil && !errors.Is(err, liveness.ErrReplaced) && !errors.Is(err, liveness.ErrBusy) {
 				t.Error(err)
 			}

@@ -82,7 +82,7 @@ func TestNever(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never, CloseGrace: 5 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
-		if _, err := r.source.Beat("a", liveness.Policy{}, r.now()); err != nil {
+		if _, err := r.source.Apply("a", liveness.Signal{At: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		r.listen(1000 * unit)
@@ -97,11 +97,11 @@ func TestNever(t *testing.T) {
 		r.wantState("a", liveness.Unknown)
 		r.read++
 		r.read++
-		if err := r.source.Seed("a", liveness.Policy{}, r.now()); err != nil { // nobody else can vouch for it
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()}); err != nil { // nobody else can vouch for it
 			t.Fatal(err)
 		}
 		r.wantState("a", liveness.Online)
-		if err := r.source.Lost("a", 0, liveness.Policy{}, r.now(), liveness.Will); err != nil {
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Reason: liveness.Will}); err != nil {
 			t.Fatal(err)
 		}
 		if v := r.device("a"); v.Closing != liveness.Will || v.Deadline.IsZero() {
@@ -157,16 +157,16 @@ func TestLostAndSeed(t *testing.T) {
 					var err error
 					switch do {
 					case lost:
-						err = r.source.Lost("a", epoch, liveness.Policy{}, r.now(), liveness.Will)
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: epoch, Reason: liveness.Will})
 					case seed:
-						err = r.source.Seed("a", liveness.Policy{}, r.now())
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()})
 					case beat:
-						_, err = r.source.Beat("a", liveness.Policy{}, r.now())
+						_, err = r.source.Apply("a", liveness.Signal{At: r.now()})
 					case greet:
 						epoch++
-						_, err = r.source.Greet("a", liveness.Hello{Epoch: epoch}, r.now())
+						_, err = r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch})
 					case bye:
-						err = r.source.Bye("a", r.now())
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Goodbye, At: r.now()})
 					case quiet:
 						r.listen(30 * unit)
 					default:
@@ -188,14 +188,14 @@ func TestLostWithAnOldEpoch(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
 		for _, epoch := range []uint64{300, 301} {
-			if _, err := r.source.Greet("a", liveness.Hello{Epoch: epoch}, r.now()); err != nil {
+			if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := r.source.Lost("a", 300, liveness.Policy{}, r.now(), liveness.Will); !errors.Is(err, liveness.ErrStaleEpoch) {
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: 300, Reason: liveness.Will}); !errors.Is(err, liveness.ErrStaleEpoch) {
 			t.Errorf("Lost of an old session = %v, want ErrStaleEpoch", err)
 		}
-		if _, err := r.source.Greet("a", liveness.Hello{Epoch: 300}, r.now()); !errors.Is(err, liveness.ErrStaleEpoch) {
+		if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: 300}); !errors.Is(err, liveness.ErrStaleEpoch) {
 			t.Errorf("Greet with an old epoch = %v, want ErrStaleEpoch", err)
 		}
 		if v := r.device("a"); v.Closing != liveness.NoReason || v.Epoch != 301 {
@@ -210,24 +210,24 @@ func TestLostElsewhere(t *testing.T) {
 		r.listen(unit)
 		other := r.addSource(liveness.SourceConfig{Name: "other"})
 		r.open("a")
-		if _, err := r.source.Beat("b", liveness.Policy{}, r.now()); err != nil {
+		if _, err := r.source.Apply("b", liveness.Signal{At: r.now()}); err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range []string{"a", "b"} {
-			if err := other.Lost(id, 0, liveness.Policy{}, other.Time(time.Now()), liveness.Will); err != nil {
+			if _, err := other.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: other.Time(time.Now()), Reason: liveness.Will}); err != nil {
 				t.Errorf("Lost(%s) = %v", id, err)
 			}
-			if err := other.Seed(id, liveness.Policy{}, other.Time(time.Now())); err != nil {
+			if _, err := other.Apply(id, liveness.Signal{Kind: liveness.Retained, At: other.Time(time.Now())}); err != nil {
 				t.Errorf("Seed(%s) = %v", id, err)
 			}
 			if v := r.device(id); v.Source != "edge" || v.Closing != liveness.NoReason {
 				t.Errorf("the device is %+v", v)
 			}
 		}
-		if err := other.Lost("", 0, liveness.Policy{}, 0, liveness.Will); !errors.Is(err, liveness.ErrInvalidID) {
+		if _, err := other.Apply("", liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Will}); !errors.Is(err, liveness.ErrInvalidID) {
 			t.Errorf("Lost without an id = %v", err)
 		}
-		if err := other.Seed("", liveness.Policy{}, 0); !errors.Is(err, liveness.ErrInvalidID) {
+		if _, err := other.Apply("", liveness.Signal{Kind: liveness.Retained}); !errors.Is(err, liveness.ErrInvalidID) {
 			t.Errorf("Seed without an id = %v", err)
 		}
 	})
@@ -249,7 +249,7 @@ func TestHeardBeforePulse(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.wantState("a", liveness.Unknown)
-		if err := s.Seed("a", liveness.Policy{}, s.Time(time.Now())); err != nil {
+		if _, err := s.Apply("a", liveness.Signal{Kind: liveness.Retained, At: s.Time(time.Now())}); err != nil {
 			t.Fatal(err)
 		}
 		s.Pulse(time.Now())

@@ -106,32 +106,32 @@ func (f facts) shifted(by time.Duration) facts {
 
 // after returns the facts after a signal.
 func (f facts) after(sig signal, p Policy) facts {
-	switch sig.kind {
-	case asleep:
-		return f.slept(sig.now, max(sig.length, 0), p)
-	case goodbye:
-		return f.left(sig.now)
-	case hangup:
+	switch sig.Kind {
+	case Sleep:
+		return f.slept(sig.At, max(sig.Length, 0), p)
+	case Goodbye:
+		return f.left(sig.At)
+	case Disconnected:
 		if f.state == NeverSeen {
-			return facts{last: sig.now}.offline(0, sig.why)
+			return facts{last: sig.At}.offline(0, sig.Reason)
 		}
-		return f.closed(sig.now, sig.why, p)
-	case retained:
-		return f.retained(sig.now, p)
-	case heartbeat, failure:
+		return f.closed(sig.At, sig.Reason, p)
+	case Retained:
+		return f.retained(sig.At, p)
+	case Heartbeat, Failure:
 	}
-	return f.heard(sig.now)
+	return f.heard(sig.At)
 }
 
 // deferred returns the facts after a signal of which nobody can be told now: the state stays, and the rest follows as soon as it can. It
 // returns false for a signal that is to be refused instead.
 func (f facts) deferred(sig signal) (facts, bool) {
 	switch {
-	case sig.announced != nil:
-	case sig.kind == heartbeat:
-		return f.touched(sig.now), true
-	case sig.kind == goodbye:
-		return f.leaving(sig.now), true
+	case sig.announces:
+	case sig.Kind == Heartbeat:
+		return f.touched(sig.At), true
+	case sig.Kind == Goodbye:
+		return f.leaving(sig.At), true
 	}
 	return f, false
 }

@@ -74,7 +74,7 @@ func (r *Registry) viewLocked(d *device) View {
 	rule := d.rule.Value()
 	v := View{
 		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.untold), Epoch: d.epoch,
-		Since: r.steady.wall(d.since), Policy: rule.Policy, From: rule.from,
+		Since: r.clock.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}
 	if rule.group != nil {
@@ -168,11 +168,13 @@ type Stats struct {
 	Flaps   int    // devices that are flapping
 	// StalledFor is how long the outbox has been full without the sink taking anything: the sources' clocks stand still. 0 if it works.
 	StalledFor time.Duration
-	// Verdicts of deadlines that passed, and how long after, in listening time: Lag[i] counts those within LagBounds()[i], beyond the
-	// one before; the last those beyond all. LagSum is their total.
-	Verdicts uint64
-	Lag      []uint64
-	LagSum   time.Duration
+	// Verdicts counts those of deadlines that passed. Lag[i] counts those of them that came within LagBounds[i] of
+	// listening time after their deadline, beyond the bound before; the last of Lag, which has no bound, those beyond
+	// all. LagSum is the total lag.
+	Verdicts  uint64
+	Lag       []uint64
+	LagBounds []time.Duration
+	LagSum    time.Duration
 }
 
 // Stats returns a picture of the registry. It takes each shard's lock for a moment, again and again; once a source has been cut off it
@@ -196,9 +198,6 @@ func (r *Registry) Stats() Stats {
 	r.lag.stats(&st)
 	return st
 }
-
-// Stalled is Stats.StalledFor alone, at no cost.
-func (r *Registry) Stalled() time.Duration { return r.outbox.stalled() }
 
 // anyCut reports whether there may be devices that are unknown.
 func (r *Registry) anyCut() bool {

@@ -62,7 +62,7 @@ func TestToldInstants(t *testing.T) {
 				at := begin.Add(time.Duration(n) * unit)
 				listened := source.Pulse(jump(at, tt.set[n]))
 				if n == 4 {
-					if _, err := source.Beat("a", liveness.Policy{}, listened); err != nil {
+					if _, err := source.Apply("a", liveness.Signal{At: listened}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -101,7 +101,7 @@ func TestShownInstants(t *testing.T) {
 		heard := at
 		beat := func(listened time.Duration) {
 			heard = at
-			if _, err := source.Beat("a", liveness.Policy{}, listened); err != nil {
+			if _, err := source.Apply("a", liveness.Signal{At: listened}); err != nil {
 				rt.Fatal(err)
 			}
 		}

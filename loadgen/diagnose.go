@@ -32,8 +32,8 @@ type evidence struct {
 func diagnose(e evidence) []report.Hit {
 	var hits []report.Hit
 	for _, look := range []func(evidence) (report.Hit, bool){
-		lackOfFiles, lackOfPorts, lackOfMemory, trackingFull, refused, unreachable, acceptQueue, handshakes, rejected, strangeAnswers, unanswered,
-		hungUp, droppedBefore, slowGenerator,
+		lackOfFiles, lackOfPorts, lackOfMemory, trackingFull, refused, unreachable, handshakes, rejected, strangeAnswers, unanswered, hungUp,
+		acceptQueue, droppedBefore, slowGenerator,
 	} {
 		if h, ok := look(e); ok {
 			h.At = e.moment
@@ -101,9 +101,10 @@ func unreachable(e evidence) (report.Hit, bool) {
 func acceptQueue(e evidence) (report.Hit, bool) {
 	n := e.kernel["ListenOverflows"]
 	return report.Hit{
-		Limit:    "the queue of connections to be accepted",
-		Evidence: fmt.Sprintf("a gateway on this machine did not accept in time: %d overflows (ListenOverflows); net.core.somaxconn is %d", n, e.backlog),
-		Mend:     "lower --ramp, or raise the gateway's backlog and sysctl -w net.core.somaxconn=65535",
+		Limit: "the queue of connections to be accepted",
+		Evidence: fmt.Sprintf("a program on this machine, the gateway or another, did not accept in time: %d overflows (ListenOverflows, "+
+			"which the kernel counts for the whole machine); net.core.somaxconn is %d", n, e.backlog),
+		Mend: "lower --ramp, or raise the gateway's backlog and sysctl -w net.core.somaxconn=65535",
 	}, n > 0
 }
 

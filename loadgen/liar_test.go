@@ -103,6 +103,7 @@ func begin(t *testing.T, p *plan.Plan, l lie) *liar {
 	mux.HandleFunc("/v1/events/stream", g.stream)
 	mux.HandleFunc("/v1/stats", g.tellTime)
 	mux.HandleFunc("/v1/devices/{id}", g.device)
+	mux.HandleFunc("/v1/sources", g.sources)
 	g.api = httptest.NewServer(mux)
 	for i := range l.used {
 		g.log = append(g.log, saying{kind: "device.online", device: fmt.Sprintf("old-%d", i), seq: 1, epoch: 1, offset: i + 1, at: g.began})
@@ -450,6 +451,26 @@ func (g *liar) tellTime(w http.ResponseWriter, _ *http.Request) {
 		now = g.stats(now)
 	}
 	_, _ = fmt.Fprintf(w, `{"as_of":%q}`, now.UTC().Format(time.RFC3339Nano))
+}
+
+// sources lists those that are deaf, by what is in the log.
+func (g *liar) sources(w http.ResponseWriter, _ *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	deaf := map[string]time.Time{}
+	for _, s := range g.log {
+		switch {
+		case s.kind == "source.deaf" && s.deaf == 0:
+			deaf[s.source] = s.at
+		case s.kind == "source.heard":
+			delete(deaf, s.source)
+		}
+	}
+	var list []map[string]any
+	for name, since := range deaf {
+		list = append(list, map[string]any{"name": name, "deaf_since": since.Add(g.skew)})
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"sources": list})
 }
 
 func (g *liar) device(w http.ResponseWriter, r *http.Request) {

@@ -137,6 +137,29 @@ func honestCases() []lieCase {
 	}
 }
 
+// moved is a gateway that judges nobody because it moves all devices to a source that is deaf from an instant on.
+func moved(deafFrom time.Duration) lie {
+	return lie{
+		blind: func(*liar) bool { return true },
+		each: func(g *liar, now time.Time) {
+			if g.since() >= deafFrom && g.once("void") {
+				g.write(saying{kind: "source.deaf", source: "void", at: now, seq: 1})
+			}
+			if g.since() > max(deafFrom, time.Second) && g.once("moved") {
+				for id := range g.tenants {
+					g.say(id, "device.changed", "", time.Time{})
+				}
+			}
+		},
+		says: func(_ *liar, s saying) []saying {
+			if s.kind == "device.changed" {
+				s.source = "void"
+			}
+			return []saying{s}
+		},
+	}
+}
+
 // deafCases are lies about listening.
 func deafCases() []lieCase {
 	deafen := func(g *liar, now time.Time) {
@@ -172,22 +195,8 @@ func deafCases() []lieCase {
 				}
 			}
 		}}},
-		{name: "deaf at a source that devices are moved to", names: []string{"deaf at the end"}, lie: lie{
-			blind: never, each: func(g *liar, now time.Time) {
-				if g.since() > 4*time.Second && g.once("void") { // everybody has heard it by then that listens
-					g.write(saying{kind: "source.deaf", source: "void", at: now, seq: 1})
-					for id := range g.tenants {
-						g.say(id, "device.changed", "", time.Time{})
-					}
-				}
-			},
-			says: func(_ *liar, s saying) []saying {
-				if s.kind == "device.changed" {
-					s.source = "void"
-				}
-				return []saying{s}
-			},
-		}},
+		{name: "deaf at a source that devices are moved to", names: []string{"deaf at the end"}, lie: moved(time.Second)},
+		{name: "deaf before anybody followed, at a source that devices are moved to", names: []string{"deaf at the end"}, lie: moved(0)},
 		{name: "deaf long after it was stopped", names: []string{"deaf unasked"}, plan: func(p *plan.Plan) {
 			withSignal(p)
 			p.Phases[0].Length = 36 * time.Second

@@ -57,6 +57,13 @@ func TestDiagnose(t *testing.T) {
 		{"ports", map[string]uint64{drive.CausePorts: 3}, nil, []string{"source ports"}, "28232 ports for each of 1 source addresses and 1 targets"},
 		{"memory", nil, map[string]uint64{"TCPMemoryPressures": 2}, []string{"memory for sockets"}, "tcp_mem"},
 		{"accept queue", nil, map[string]uint64{"ListenOverflows": 9}, []string{"the queue of connections to be accepted"}, "9 overflows"},
+		{
+			"accept queue of some program",
+			map[string]uint64{drive.CauseNoWelcome: 2},
+			map[string]uint64{"ListenOverflows": 9},
+			[]string{"no welcome from the target", "the queue of connections to be accepted"},
+			"the gateway or another",
+		},
 		{"SYN queue", nil, map[string]uint64{"TCPReqQFullDrop": 4}, []string{"the queue of handshakes"}, "tcp_max_syn_backlog"},
 		{"no answer to SYN", map[string]uint64{drive.CauseTimeout: 5}, nil, []string{"handshakes without an answer"}, "firewall"},
 		{"dropped", nil, map[string]uint64{"softnet drops": 5}, []string{"packets on their way to TCP"}, "netdev_max_backlog"},

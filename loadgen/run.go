@@ -253,10 +253,14 @@ func (r *run) watchRamp(ctx context.Context, now time.Time) {
 	}
 }
 
-// cause is the limit that explains most of what goes wrong.
+// cause names the limits, two at most, that explain most of what goes wrong.
 func (r *run) cause(now time.Time) string {
-	if hits := r.diagnose(now); len(hits) > 0 {
+	switch hits := r.diagnose(now); len(hits) {
+	case 0:
+	case 1:
 		return sentence(hits[0])
+	default:
+		return sentence(hits[0]) + "; " + sentence(hits[1])
 	}
 	return fmt.Sprintf("why, nothing here shows (%d are on the way, %d wait their turn, %d wait to try again)",
 		r.total.Connecting, r.total.Queued, r.total.Pausing)

@@ -121,53 +121,57 @@ func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool,
 	if retained {
 		return b.seed(source, s, announced, now)
 	}
+	sig := liveness.Signal{At: now}
 	switch s.Meaning {
 	case convention.Beat, convention.Online:
 		b.counts.beats.Add(1)
-		if s.Epoch == 0 {
-			_, err := source.Beat(s.Device, announced, now)
-			return err
-		}
-		_, err := source.Greet(s.Device, liveness.Hello{Epoch: s.Epoch, Announced: announced}, now)
-		return err
+		sig.Announced, sig.Epoch = announced, s.Epoch
 	case convention.Offline:
-		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Will)
+		sig = lost(s, announced, now, liveness.Will)
 	case convention.Bye:
 		return b.bye(source, s, announced, now)
 	case convention.Sleep:
 		b.counts.beats.Add(1)
-		_, err := source.Sleep(s.Device, now, lengthOf(s))
-		return err
+		sig.Kind, sig.Length = liveness.Sleep, lengthOf(s)
 	case convention.Fail:
 		b.counts.beats.Add(1)
-		return source.Fail(s.Device, now, s.Text)
+		sig.Kind, sig.Message = liveness.Failure, s.Text
 	case convention.Gone:
 		return b.forget(s.Device)
 	case convention.Ignore, convention.Deaf, convention.Heard: // see sign
+		return nil
 	}
-	return nil
+	_, err := source.Apply(s.Device, sig)
+	return err
+}
+
+// lost is the signal that a device's connection ended.
+func lost(s convention.Sign, announced liveness.Policy, now time.Duration, why liveness.Reason) liveness.Signal {
+	return liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: s.Epoch, Reason: why}
 }
 
 // seed passes on what was kept by the broker.
 func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
+	var sig liveness.Signal
 	switch s.Meaning {
 	case convention.Online:
-		return source.Seed(s.Device, announced, now)
+		sig = liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced}
 	case convention.Offline:
-		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Will)
+		sig = lost(s, announced, now, liveness.Will)
 	case convention.Bye:
-		return source.Lost(s.Device, s.Epoch, announced, now, liveness.Bye)
+		sig = lost(s, announced, now, liveness.Bye)
 	case convention.Sleep:
 		if b.registry.Known(s.Device) {
 			return nil
 		}
-		_, err := source.Sleep(s.Device, now, lengthOf(s))
-		return err
+		sig = liveness.Signal{Kind: liveness.Sleep, At: now, Length: lengthOf(s)}
 	case convention.Gone:
 		return b.forget(s.Device)
 	case convention.Ignore, convention.Beat, convention.Fail, convention.Deaf, convention.Heard:
+		return nil
 	}
-	return nil
+	_, err := source.Apply(s.Device, sig)
+	return err
 }
 
 // lengthOf returns the length of a sleep: as long as the device's policy allows if it said none.
@@ -183,9 +187,9 @@ func (b *Bridge) bye(source *liveness.Source, s convention.Sign, announced liven
 	if s.Epoch != 0 && s.Epoch < (fleet{b}).Epoch(s.Device) {
 		return liveness.ErrStaleEpoch
 	}
-	err := source.Bye(s.Device, now)
+	_, err := source.Apply(s.Device, liveness.Signal{Kind: liveness.Goodbye, At: now})
 	if errors.Is(err, liveness.ErrUnknownDevice) {
-		err = source.Lost(s.Device, s.Epoch, announced, now, liveness.Bye)
+		_, err = source.Apply(s.Device, lost(s, announced, now, liveness.Bye))
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 				source.Watermark(0, source.Pulse(now))
 				for num := 1; num <= n; num++ {
 					at := source.Now() - rand.N(30*time.Second)
-					if _, err := source.Beat(fmt.Sprintf("sensor-%08d-building-7", num), liveness.Policy{Timeout: 90 * time.Second}, at); err != nil {
+					if _, err := source.Apply(fmt.Sprintf("sensor-%08d-building-7", num), liveness.Signal{At: at, Announced: liveness.Policy{Timeout: 90 * time.Second}}); err != nil {
 						b.Fatal(err)
 					}
 				}

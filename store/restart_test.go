@@ -78,7 +78,7 @@ func (l *life) listen(d time.Duration) {
 func (l *life) beat(from, to int) {
 	l.Helper()
 	for i := from; i < to; i++ {
-		if _, err := l.source.Beat(name(i), liveness.Policy{}, l.source.Time(l.now)); err != nil {
+		if _, err := l.source.Apply(name(i), liveness.Signal{At: l.source.Time(l.now)}); err != nil {
 			l.Fatal(err)
 		}
 	}

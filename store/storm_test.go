@@ -95,7 +95,7 @@ func (f *storm) heard() {
 		for i%1024 == 0 && f.registry.Stats().Queued > 1<<16 {
 			time.Sleep(time.Millisecond)
 		}
-		if _, err := f.source.Beat(fmt.Sprintf("sensor-%08d", i), liveness.Policy{}, now); err != nil {
+		if _, err := f.source.Apply(fmt.Sprintf("sensor-%08d", i), liveness.Signal{At: now}); err != nil {
 			f.b.Fatal(err)
 		}
 	}

@@ -18,9 +18,11 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/internal/cores"
-	"github.com/holter-iot/holter/internal/fleet"
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 const (
@@ -35,14 +37,13 @@ const (
 type result struct {
 	attack
 
-	score           score
+	outcome         outcome
 	length          time.Duration
 	memory, most    int // bytes in RAM, before and at most
 	cpu             float64
 	before, during  *hdrhistogram.Histogram // round trips of the established devices
 	refused         []string
 	offline, cut    int // established devices judged, and closed
-	skipped         int // rounds of heartbeats that this process left out because it was late
 	alive, answered bool
 	stall           time.Duration // of the machine, at worst
 }
@@ -82,20 +83,13 @@ func (r *report) attacks(ctx context.Context) (err error) {
 		return err
 	}
 	defer s.stop()
-	f, err := fleet.New(fleet.Config{
-		Addr: s.Line, Devices: r.options.devices, Prefix: prefix, Token: token, TTL: timeout, Interval: interval,
+	f, stop, err := play(ctx, &plan.Plan{
+		Targets: []string{s.Line}, Devices: r.options.devices, ID: prefix, Token: token, Timeout: timeout, Interval: interval,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Connect(ctx); err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1) // the fleet's end; room for it
-	go func() { ended <- f.Run(running) }()
-	defer func() { stop(); err = errors.Join(err, <-ended) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	b := battle{options: &r.options, server: s, fleet: f}
 	for _, a := range wanted {
 		res, err := b.attack(ctx, a)
@@ -104,7 +98,7 @@ func (r *report) attacks(ctx context.Context) (err error) {
 		}
 		r.results = append(r.results, res)
 		_, _ = fmt.Fprintf(r.log, "%-12s %d done, %d failed; RTT p99 %d µs, before %d µs; %.0f MB, before %.0f MB; %.0f %% CPU; %d offline, %d cut, alive %v; refused: %s\n",
-			a.name, res.score.Done, res.score.Failed, res.during.ValueAtQuantile(99), res.before.ValueAtQuantile(99),
+			a.name, res.outcome.Done, res.outcome.Failed, res.during.ValueAtQuantile(99), res.before.ValueAtQuantile(99),
 			float64(res.most)/1e6, float64(res.memory)/1e6, 100*res.cpu, res.offline, res.cut, res.alive, strings.Join(res.refused, ", "))
 		if !res.alive {
 			return nil // the report says so
@@ -117,20 +111,19 @@ func (r *report) attacks(ctx context.Context) (err error) {
 type battle struct {
 	options *options
 	server  *server
-	fleet   *fleet.Fleet
+	fleet   *drive.Drive
 	events  uint64 // the last one that was looked at
-	lost    int    // devices that were cut off before
 }
 
 // attack measures a quiet time, and then an attack.
 func (b *battle) attack(ctx context.Context, a attack) (*result, error) {
 	r := &result{attack: a}
-	quiet := b.fleet.Stats()
+	_ = b.fleet.Stats() // begins new histograms
 	if err := wait(ctx, b.options.rest); err != nil {
 		return nil, err
 	}
 	begin := b.fleet.Stats()
-	r.before = since(begin.RTT, quiet.RTT)
+	r.before = begin.RTT
 	counted, err := b.server.counters(ctx)
 	if err != nil {
 		return nil, err
@@ -154,7 +147,7 @@ func (b *battle) attack(ctx context.Context, a attack) (*result, error) {
 		r.cpu = (end - used).Seconds() / r.length.Seconds()
 	}
 	stats := b.fleet.Stats()
-	r.during, r.skipped = since(stats.RTT, begin.RTT), stats.SkippedRounds-begin.SkippedRounds
+	r.during, r.cut = stats.RTT, int(stats.Lost-begin.Lost)
 	b.judge(ctx, r, counted)
 	return r, nil
 }
@@ -187,7 +180,7 @@ func (b *battle) play(ctx context.Context, r *result) error {
 			if err != nil {
 				return fmt.Errorf("the attacker: %w: %s", err, wrong.String())
 			}
-			return json.Unmarshal(out.Bytes(), &r.score)
+			return json.Unmarshal(out.Bytes(), &r.outcome)
 		case <-sample.C:
 			if n, err := measured.Resident(b.server.cmd.Process.Pid); err == nil {
 				r.most = max(r.most, n)
@@ -199,13 +192,13 @@ func (b *battle) play(ctx context.Context, r *result) error {
 // judge finds out what became of the established devices, and what was refused.
 func (b *battle) judge(ctx context.Context, r *result, before map[string]float64) {
 	for {
-		page, next, err := fleet.EventsAfter(ctx, b.server.client, b.server.api(), b.events)
+		page, next, err := api.EventsAfter(ctx, b.server.client, b.server.api(), b.events)
 		if err != nil {
 			return // it does not answer
 		}
 		b.events = next
 		for i := range page {
-			if page[i].Type == fleet.TypeOffline && strings.HasPrefix(page[i].Device, "dev-") {
+			if page[i].Type == api.TypeOffline && strings.HasPrefix(page[i].Device, "dev-") {
 				r.offline++
 			}
 		}
@@ -213,13 +206,6 @@ func (b *battle) judge(ctx context.Context, r *result, before map[string]float64
 			break
 		}
 	}
-	closed := 0
-	for _, d := range b.fleet.Truth() {
-		if d.State != fleet.ConnOpen {
-			closed++
-		}
-	}
-	r.cut, b.lost = closed-b.lost, closed
 	after, err := b.server.counters(ctx)
 	if err != nil {
 		return
@@ -231,13 +217,4 @@ func (b *battle) judge(ctx context.Context, r *result, before map[string]float64
 			r.refused = append(r.refused, fmt.Sprintf("%s %.0f", name, n))
 		}
 	}
-}
-
-// since returns what was added to a histogram.
-func since(now, then *hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	a, b := now.Export(), then.Export()
-	for i := range b.Counts {
-		a.Counts[i] -= b.Counts[i]
-	}
-	return hdrhistogram.Import(a)
 }

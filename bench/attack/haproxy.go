@@ -11,12 +11,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/figures"
-	"github.com/holter-iot/holter/internal/fleet"
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
 const (
@@ -54,7 +59,7 @@ func (c *crowd) markdown() string {
 	row("heartbeats answered", "%d of %d", c.beaten, c.devices)
 	row("verdicts on devices that were reset or fell silent", "%d of %d", c.judged, c.due)
 	row(fmt.Sprintf("verdicts within %v after one HAProxy was killed", closeGrace+patience), "%d of %d, %d of them because the connection was closed",
-		c.mourned, c.killed, c.reasons[fleet.ReasonClosed])
+		c.mourned, c.killed, c.reasons[api.ReasonClosed])
 	text += fmt.Sprintf("\nTarget: all, and no fault: %s.\n", figures.Met(c.good()))
 	if c.faults != "" {
 		text += "\n```\n" + c.faults + "```\n"
@@ -116,102 +121,102 @@ func behindHAProxy(ctx context.Context, o *options, dir string, log io.Writer) (
 	}
 	defer s.stop()
 	var proxies []*proxy
-	var fleets []*fleet.Fleet
+	var targets []string
 	for i := range 2 {
 		p, err := startProxy(ctx, dir, fmt.Sprintf("127.0.2.%d", 1+i), s.Proxied)
 		if err != nil {
 			return nil, err
 		}
 		defer p.kill()
-		f, err := fleet.New(fleet.Config{
-			Addr: p.addr, Devices: c.behind, Prefix: fmt.Sprintf("behind-%d-%%05d", i), Token: token, TTL: c.timeout,
-			Interval: c.interval(), Rate: 2000,
-		})
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }() // its sockets end with the process at the latest
-		proxies, fleets = append(proxies, p), append(fleets, f)
+		proxies, targets = append(proxies, p), append(targets, p.addr)
 	}
 	if err := wait(ctx, time.Second); err != nil { // HAProxy has to listen
 		return nil, err
 	}
-	return c, c.play(ctx, s, fleets, proxies)
+	devices := &plan.Plan{
+		Targets: targets, Devices: c.devices, ID: "behind-%05d", Token: token, Timeout: c.timeout, Interval: c.interval(), Grace: closeGrace, Ramp: 4000,
+		Backoff: time.Hour, BackoffMax: time.Hour, // nobody comes back
+	}
+	return c, c.play(ctx, s, devices, proxies)
 }
 
-// play connects the devices and ends what is to be ended.
-func (c *crowd) play(ctx context.Context, s *server, fleets []*fleet.Fleet, proxies []*proxy) error {
-	var all sync.WaitGroup
-	running, stop := context.WithCancel(ctx)
-	errs := make([]error, len(fleets))
-	connected := make(chan struct{}, len(fleets)) // one for each fleet
-	for i, f := range fleets {
-		all.Go(func() {
-			errs[i] = f.Connect(running)
-			connected <- struct{}{}
-			if errs[i] == nil {
-				errs[i] = f.Run(running)
-			}
-		})
+// play connects the devices, ends some, holds the verdicts against the truth, and kills the second HAProxy then.
+func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies []*proxy) (err error) {
+	scored, err := score.New(devices, score.Options{Slack: patience})
+	if err != nil {
+		return err
 	}
-	defer all.Wait()
-	defer stop()
-	for range fleets {
-		<-connected
+	follower, err := score.NewHTTP(score.HTTPConfig{URLs: []string{s.api()}})
+	if err != nil {
+		return err
 	}
+	following, unfollow := context.WithCancel(ctx)
+	var followed errgroup.Group
+	followed.Go(func() error { return follower.Follow(following, 0, scored.Verdict) })
+	defer func() { unfollow(); err = errors.Join(err, followed.Wait()) }()
+	d, stop, err := play(ctx, devices)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	begin := time.Now()
 	if err := wait(ctx, 2*c.interval()); err != nil {
 		return err
 	}
-	for _, f := range fleets {
-		for _, d := range f.Truth() {
-			if d.State == fleet.ConnOpen {
-				c.connected++
-			}
-			if d.Answers > 0 {
-				c.beaten++
-			}
+	c.connected = d.Stats().Welcomed
+	for _, j := range d.Journals() {
+		if slices.ContainsFunc(j.Signs, func(s drive.Sign) bool { return s.Granted == 0 && s.Answered != 0 }) {
+			c.beaten++
 		}
 	}
 	some := min(victims, c.behind/4)
-	for i := range some {
-		if err := errors.Join(fleets[0].Do(i, fleet.Reset, time.Time{}), fleets[0].Do(some+i, fleet.Silent, time.Time{})); err != nil {
+	c.due = 2 * some
+	for i := range c.due {
+		o := drive.Order{Device: i, Step: plan.Step{At: time.Since(begin), Kind: plan.Reset}}
+		if i >= some {
+			o.Kind = plan.Silent
+		}
+		if err := d.Order(o); err != nil {
 			return err
 		}
 	}
 	if err := wait(ctx, c.timeout+patience); err != nil {
 		return err
 	}
-	return c.judge(ctx, s, fleets, proxies)
-}
-
-// judge holds the verdicts against the truth, and kills the second HAProxy then.
-func (c *crowd) judge(ctx context.Context, s *server, fleets []*fleet.Fleet, proxies []*proxy) error {
-	events, err := fleet.Events(ctx, s.api())
-	if err != nil {
-		return err
-	}
-	truth := append(fleets[0].Truth(), fleets[1].Truth()...)
-	r := fleet.Score(truth, events, fleet.Options{CloseGrace: closeGrace, MaxLag: patience, Until: time.Now()})
-	c.due, c.judged = r.Due, r.Judged
-	if !r.Clean() {
-		c.faults = r.String()
-	}
+	c.judge(scored, d)
 	proxies[1].kill()
 	c.killed = c.behind
 	if err := wait(ctx, closeGrace+patience); err != nil {
 		return err
 	}
-	after, err := fleet.Events(ctx, s.api())
+	events, err := api.Events(ctx, s.client, s.api())
 	if err != nil {
 		return err
 	}
 	c.reasons = make(map[string]int)
-	for i := range after[len(events):] {
-		e := &after[len(events)+i]
-		if e.Type == fleet.TypeOffline && strings.HasPrefix(e.Device, "behind-1-") {
+	for i := range events {
+		e := &events[i]
+		if n, ok := devices.Number(e.Device); ok && n >= c.behind && e.Type == api.TypeOffline {
 			c.mourned++
 			c.reasons[e.Reason]++
 		}
 	}
 	return nil
+}
+
+// judge holds the verdicts so far against the truth.
+func (c *crowd) judge(scored *score.Score, d *drive.Drive) {
+	until := time.Now()
+	losts := d.Losts()
+	for _, t := range d.Truths() {
+		scored.Add(t)
+	}
+	for _, l := range losts {
+		scored.AddLost(l)
+	}
+	r := scored.Finish(until)
+	c.judged = int(r.Right)
+	if failures := (score.Limits{}).Check(r); len(failures) > 0 || len(losts) > 0 {
+		c.faults = fmt.Sprintf("%d connections were lost\n%s\n", len(losts), strings.Join(failures, "\n"))
+	}
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // TestMain is the attacker, too.
@@ -60,19 +58,6 @@ func TestParse(t *testing.T) {
 		if _, err := parse(args, &said); err == nil {
 			t.Errorf("parse(%q) gave no error", args)
 		}
-	}
-}
-
-func TestSince(t *testing.T) {
-	h := hdrhistogram.New(1, 1000, 3)
-	_ = h.RecordValue(900)
-	then := hdrhistogram.Import(h.Export())
-	_ = h.RecordValue(5)
-	if d := since(h, then); d.TotalCount() != 1 || d.Max() != 5 {
-		t.Errorf("since = %d values, at most %d, want one of 5", d.TotalCount(), d.Max())
-	}
-	if h.TotalCount() != 2 {
-		t.Error("since changed the histogram")
 	}
 }
 

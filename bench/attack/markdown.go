@@ -36,7 +36,7 @@ func (r *report) table(w *strings.Builder) {
 	for _, a := range r.results {
 		per := a.length.Seconds()
 		fmt.Fprintf(w, "| %s: %s | %.0f | %.0f | %.0f → %.0f | %.0f | %.2f → %.2f | %.1f | %s | %d | %d | %s | %d |\n", a.name, a.text,
-			float64(a.score.Done)/per, float64(a.score.Failed)/per, float64(a.memory)/1e6, float64(a.most)/1e6, 100*a.cpu,
+			float64(a.outcome.Done)/per, float64(a.outcome.Failed)/per, float64(a.memory)/1e6, float64(a.most)/1e6, 100*a.cpu,
 			ms(a.before.ValueAtQuantile(99)), ms(a.during.ValueAtQuantile(99)), a.worse(), strings.Join(a.refused, ", "),
 			a.offline, a.cut, map[bool]string{true: "yes", false: "**no**"}[a.alive && a.answered], a.stall.Milliseconds())
 	}

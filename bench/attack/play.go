@@ -31,8 +31,8 @@ type order struct {
 	Scale  float64
 }
 
-// score is what an attacker did.
-type score struct {
+// outcome is what an attacker did.
+type outcome struct {
 	Done   int64 // connections, handshakes or writes that came to their end
 	Failed int64 // those that did not, most of them because they were refused
 }
@@ -65,7 +65,7 @@ const (
 	free             = 12_000 // places beside those of the established devices
 )
 
-// playOne plays what it is told, and prints the score.
+// playOne plays what it is told, and prints the outcome.
 func playOne(ctx context.Context, args []string, stdout io.Writer) error {
 	p := &player{}
 	if len(args) != 1 {
@@ -81,7 +81,7 @@ func playOne(ctx context.Context, args []string, stdout io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, p.Length)
 		defer cancel()
 		a.play(p, ctx)
-		return json.NewEncoder(stdout).Encode(score{p.done.Load(), p.failed.Load()})
+		return json.NewEncoder(stdout).Encode(outcome{p.done.Load(), p.failed.Load()})
 	}
 	return fmt.Errorf("no attack %q", p.Name)
 }

@@ -169,7 +169,7 @@ func (f *fleet) heard(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := f.fleet.Beat(deviceID(i), liveness.Policy{}, now); err != nil {
+		if _, err := f.fleet.Apply(deviceID(i), liveness.Signal{At: now}); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	r.HeapBefore = objects()
 	now := f.other.Time(time.Now())
 	for i := range others {
-		if _, err := f.other.Beat(fmt.Sprintf("other-%04d", i), liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}, now); err != nil {
+		if _, err := f.other.Apply(fmt.Sprintf("other-%04d", i), liveness.Signal{At: now, Announced: liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}}); err != nil {
 			return err
 		}
 	}

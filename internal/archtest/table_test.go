@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "store"})
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "store", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
@@ -63,6 +63,9 @@ func directions() table {
 		"loadgen": product,
 
 		"internal": {},
+
+		// Listeners and connections, with the listening clock of those who have a goroutine for each.
+		"internal/sockets": {"internal", "liveness"},
 
 		// The file of settings, in the types of whom they are for; only the program reads it.
 		"internal/config": {"internal", "liveness", "playbook"},

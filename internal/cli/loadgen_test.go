@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,6 +79,40 @@ func TestLoadgen(t *testing.T) {
 				t.Errorf("%+v\n%s", f.Fleet, said)
 			}
 		})
+	}
+}
+
+// A fleet beats, a tenth of it falls silent, closes, resets or says goodbye, some come back or come twice: every verdict must be there, be
+// right, and come in time, and there must be no other. HOLTER_TEST_FLEET=15000 plays the large form.
+func TestFleet(t *testing.T) {
+	n := 1500
+	if text := os.Getenv("HOLTER_TEST_FLEET"); text != "" {
+		if _, err := fmt.Sscan(text, &n); err != nil {
+			t.Fatalf("HOLTER_TEST_FLEET: %v", err)
+		}
+	}
+	scenario := tempFile(t, fmt.Sprintf(`
+interval: 2s
+timeout: 6s
+grace: 3s # the default for that timeout
+phases:
+- length: 13s
+  acts:
+  - {kind: silent, count: %[1]d, within: 1s}
+  - {kind: close, count: %[1]d, within: 1s}
+  - {kind: reset, count: %[1]d, within: 1s}
+  - {kind: bye, count: %[1]d, within: 1s}
+  - {kind: duplicate, count: %[2]d, after: 1s} # a takeover is no end
+  - {kind: reset, count: %[2]d, after: 1s, back: 1s} # neither is one who is back in time
+  - {kind: silent, count: %[2]d, after: 1s, back: 8s} # this one is judged, and comes back
+`, n/40, n/100))
+	p := startServe(t)
+	status, f, said := play(t, "--target", p.devices, "--verify", p.api, "--connections", strconv.Itoa(n), "--scenario", scenario)
+	if want := uint64(4*(n/40) + n/100); status != 0 || f.Verdicts == nil || f.Verdicts.Right != want {
+		t.Errorf("status %d, want 0, and %d verdicts:\n%s", status, want, said)
+	}
+	if err := p.stop(syscall.SIGTERM); err != nil {
+		t.Errorf("holter serve ended with %v, want status 0\n%s", err, p.logged())
 	}
 }
 

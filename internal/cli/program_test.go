@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/fleet"
 	"github.com/holter-iot/holter/internal/server"
 )
 
@@ -214,74 +213,6 @@ func (p *program) say(text string) (net.Conn, string) {
 		p.t.Fatal(err)
 	}
 	return c, strings.TrimSpace(answer)
-}
-
-// fleetSize is how many devices the fleet test plays; HOLTER_TEST_FLEET=15000 plays the large form.
-func fleetSize(t *testing.T) int {
-	t.Helper()
-	n := 1500
-	if text := os.Getenv("HOLTER_TEST_FLEET"); text != "" {
-		if _, err := fmt.Sscan(text, &n); err != nil {
-			t.Fatalf("HOLTER_TEST_FLEET: %v", err)
-		}
-	}
-	return n
-}
-
-// A fleet beats, a tenth of it falls silent, closes, resets or says goodbye, some come back or come twice: every verdict must be there,
-// be right, and come in time, and there must be no other.
-func TestFleet(t *testing.T) {
-	n := fleetSize(t)
-	p := startServe(t)
-	const ttl, grace = 6 * time.Second, 3 * time.Second // the grace is the default for that ttl
-	f, err := fleet.New(fleet.Config{Addr: p.devices, Devices: n, TTL: ttl, Interval: 2 * time.Second, Rate: 5000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	if err := f.Connect(ctx); err != nil {
-		t.Fatal(err)
-	}
-	start := time.Now().Add(time.Second)
-	actions := []fleet.Action{fleet.Silent, fleet.Close, fleet.Reset, fleet.Bye}
-	do := func(device int, a fleet.Action, after time.Duration) {
-		if err := f.Do(device, a, start.Add(after)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := 0; i < n; i += 10 {
-		do(i, actions[i/10%len(actions)], time.Duration(i)*time.Second/time.Duration(n))
-	}
-	for i := 5; i < n; i += 100 {
-		do(i, fleet.Duplicate, time.Second)                     // a takeover is no end
-		do(i+1, fleet.Reset, time.Second)                       // neither is one who is
-		do(i+1, fleet.Reconnect, time.Second+grace/3)           // back in time
-		do(i+2, fleet.Silent, time.Second)                      // this one is judged,
-		do(i+2, fleet.Reconnect, time.Second+ttl+2*time.Second) // and comes back
-	}
-	runCtx, endRun := context.WithDeadline(ctx, start.Add(time.Second+ttl+6*time.Second))
-	defer endRun()
-	if err := f.Run(runCtx); err != nil {
-		t.Fatal(err)
-	}
-	until := time.Now()
-	events, err := fleet.Events(ctx, p.api)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := fleet.Score(f.Truth(), events, fleet.Options{CloseGrace: grace, Until: until})
-	t.Log(report.String())
-	t.Logf("lag p50, p99: silence %v, %v; closed %v, %v; bye %v, %v",
-		report.Silence.Percentile(50), report.Silence.Percentile(99), report.Closed.Percentile(50), report.Closed.Percentile(99),
-		report.Bye.Percentile(50), report.Bye.Percentile(99))
-	if len(report.Faults) > 0 || report.Judged != report.Due {
-		t.Errorf("%d of %d verdicts were right, %d faults", report.Judged, report.Due, len(report.Faults))
-	}
-	if err := p.stop(syscall.SIGTERM); err != nil {
-		t.Errorf("holter serve ended with %v, want status 0\n%s", err, p.logged())
-	}
 }
 
 func TestServeAnswers(t *testing.T) {

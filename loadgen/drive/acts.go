@@ -14,6 +14,15 @@ import (
 func (d *Drive) act(s *step, began int64) {
 	i := s.device
 	v := &d.devs[i]
+	if s.ordered && v.state != open && v.state != pausing {
+		d.failed(CauseNotConnected)
+		return
+	}
+	if s.beat && v.state == open {
+		if d.beat(i, d.clock()); v.state != open {
+			return // the connection was lost just then
+		}
+	}
 	var mark int64
 	if s.back > s.at { // otherwise at once, or never
 		mark = began + s.back

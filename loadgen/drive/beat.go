@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/gateway/codec"
 )
 
 // turn does what a device is due for.
@@ -144,6 +146,9 @@ func (d *Drive) answer(i int32, a answer) {
 		case welcome:
 			d.welcome(i)
 		case rejected:
+			if d.journals != nil && a.code == string(codec.Busy) {
+				d.journals[i].Busy = append(d.journals[i].Busy, d.instant(v.mark).UnixNano())
+			}
 			d.refused(i, coded(CauseRejected, a.code))
 		case goodbye: // the end of the connection follows
 		default:
@@ -175,6 +180,9 @@ func (d *Drive) answered(i int32, a answer) {
 		d.failed(CauseWrong)
 	}
 	d.counts.answered++
+	if d.journals != nil {
+		d.journals[i].answered(d.instant(d.heard))
+	}
 	if v.state == open {
 		planned, sent := v.planned, v.last
 		if d.bursts(v) > 1 {

@@ -29,6 +29,8 @@ type Config struct {
 	Tick time.Duration
 	// Connecting is how many devices may be on their way to a welcome at once; the others wait their turn. Default 512.
 	Connecting int
+	// Journal keeps each sign of life, for [Drive.Journals]: 24 bytes each. A device then sends one heartbeat at a time.
+	Journal bool
 	// ConnectTimeout is how long a handshake may take, and then again the welcome; AnswerTimeout is when the answer to a heartbeat is
 	// missing. Default of both: 10 s.
 	ConnectTimeout, AnswerTimeout time.Duration
@@ -67,6 +69,7 @@ func (c Config) reject() error {
 	no(!(c.Rate > 0), "a rate of %v connections a second gets nowhere; set Rate, or the plan's Ramp", c.Rate)
 	no(c.Wait < 0, "Wait is %v; nothing begins before Start", c.Wait)
 	no(c.Pipeline < 1 || c.Pipeline > maxPipeline, "Pipeline is %d; it goes from 1 to %d", c.Pipeline, maxPipeline)
+	no(c.Journal && c.Pipeline > 1, "a journal needs a Pipeline of 1, not %d", c.Pipeline)
 	no(c.Tick < time.Millisecond || c.Tick > time.Second, "Tick is %v; it goes from 1ms to 1s", c.Tick)
 	no(c.Connecting < 1, "Connecting is %d; it must be 1 or more", c.Connecting)
 	no(c.ConnectTimeout < 0 || c.AnswerTimeout < 0, "a timeout is negative")

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -49,6 +50,7 @@ type Drive struct {
 	stalls   map[int32]plan.Truth
 	truths   []plan.Truth
 	losts    []plan.Lost
+	journals []Journal // by device; nil unless they are kept
 
 	ramped int     // devices that the ramp has reached
 	queue  []int32 // devices that wait for their turn to connect, from head on
@@ -70,6 +72,8 @@ type step struct {
 	at, back int64
 	device   int32
 	kind     plan.Kind
+	ordered  bool // and not of the plan
+	beat     bool // just before
 }
 
 // New returns devices that are not connected yet. O(devices).
@@ -92,6 +96,9 @@ func New(cfg Config) (*Drive, error) {
 	}
 	for i := range d.devs {
 		d.devs[i] = device{link: link{next: outside}, last: never, fd: -1}
+	}
+	if cfg.Journal {
+		d.journals = make([]Journal, len(d.devs))
 	}
 	d.inState[idle] = len(d.devs)
 	d.steps = fates(cfg)
@@ -182,6 +189,33 @@ func (d *Drive) Begin(at time.Time) {
 		now := time.Now()
 		d.begin = now.Add(at.Sub(now)) // keeps the monotonic reading
 	}
+}
+
+// Order adds a step to a device's fate. Its times count from Begin, like those of the plan's steps; one that is past is done at once, up to
+// 50 ms late. A device that is neither connected nor waiting before it tries again cannot follow an order: that is counted as
+// CauseNotConnected. It returns an error if there is no such device or step.
+func (d *Drive) Order(o Order) error {
+	i := o.Device - d.cfg.From
+	if i < 0 || i >= len(d.devs) || o.Kind < plan.Bye || o.Kind >= plan.Signal {
+		return fmt.Errorf("drive: device %d cannot be ordered to %v", o.Device, o.Kind)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := step{at: int64(o.At), back: int64(o.Back), device: int32(i), kind: o.Kind, ordered: true, beat: o.Beat}
+	at := d.done + sort.Search(len(d.steps)-d.done, func(k int) bool { return d.steps[d.done+k].at > s.at })
+	d.steps = slices.Insert(d.steps, at, s)
+	return nil
+}
+
+// Journals returns a copy of each device's journal, in the order of their numbers; nil if [Config].Journal is not set.
+func (d *Drive) Journals() []Journal {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []Journal
+	for i := range d.journals {
+		all = append(all, d.journals[i].clone())
+	}
+	return all
 }
 
 // Truths returns what was done since the last call, in the order in which it was; with what is told again because a device is back.

@@ -28,6 +28,12 @@ func (*Drive) Run(context.Context) error { return errors.ErrUnsupported }
 // Begin does nothing.
 func (*Drive) Begin(time.Time) {}
 
+// Order returns an error.
+func (*Drive) Order(Order) error { return errors.ErrUnsupported }
+
+// Journals returns nothing.
+func (*Drive) Journals() []Journal { return nil }
+
 // Truths returns nothing.
 func (*Drive) Truths() []plan.Truth { return nil }
 

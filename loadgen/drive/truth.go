@@ -49,15 +49,14 @@ func (d *Drive) miss(i int32, cause string, at int64) {
 // back tells that device i gave a sign of life at an instant, which was answered at another; 0 if it does not wait for that.
 func (d *Drive) back(i int32, at, answered int64) {
 	d.devs[i].last = at
+	if d.journals != nil {
+		d.journals[i].sign(d.instant(at), d.moment(answered))
+	}
 	if !d.devs[i].has(missing) {
 		return
 	}
 	d.devs[i].flags &^= missing
-	a, when := d.absences[i], d.instant(at)
-	var heard time.Time
-	if answered != 0 {
-		heard = d.instant(answered)
-	}
+	a, when, heard := d.absences[i], d.instant(at), d.moment(answered)
 	delete(d.absences, i)
 	for _, t := range a.truths {
 		t.Back, t.Heard = when, heard
@@ -67,6 +66,14 @@ func (d *Drive) back(i int32, at, answered int64) {
 		a.lost.Back, a.lost.Heard = when, heard
 		d.losts = append(d.losts, a.lost)
 	}
+}
+
+// moment is [Drive.instant] for a time that is 0 if there is none.
+func (d *Drive) moment(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return d.instant(at)
 }
 
 func (d *Drive) failed(cause string) { d.counts.errors[cause]++ }

@@ -101,7 +101,7 @@ func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (known
 }
 
 func (s *stream) knows(ctx context.Context, device string, since time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	req, err := s.request(ctx, "/v1/devices/"+url.PathEscape(device))
 	if err != nil {
@@ -140,8 +140,11 @@ type stream struct {
 	known  bool   // place is known
 	oldest bool   // begin with the oldest event
 	began  bool   // it was followed once
-	clock  *clockwork
-	idle   time.Time // when there was nothing to be read last
+	asked  bool   // which sources were deaf before
+	// following says that the connection, if there is one, has told where it begins
+	following bool
+	clock     *clockwork
+	idle      time.Time // when there was nothing to be read last
 }
 
 // errRefused is wrapped by errors that another try will not mend.
@@ -149,15 +152,14 @@ var errRefused = errors.New("score: cannot be followed")
 
 func (s *stream) run(ctx context.Context) error {
 	for {
-		following := false
-		err := s.read(ctx, func() { following = true })
+		err := s.read(ctx)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was told to end
 		}
 		switch {
 		case errors.Is(err, errRefused) || !s.began:
 			return fmt.Errorf("follow %s: %w", s.url, err)
-		case following:
+		case s.following:
 			s.tell(Verdict{URL: s.url, Kind: Broken, Reason: err.Error(), Seen: time.Now()})
 		}
 		select {
@@ -169,7 +171,8 @@ func (s *stream) run(ctx context.Context) error {
 }
 
 // read connects, and reads until the connection breaks.
-func (s *stream) read(ctx context.Context, follows func()) error {
+func (s *stream) read(ctx context.Context) error {
+	s.following = false
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, err := s.get(ctx)
@@ -188,17 +191,11 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 		quiet.Reset(s.config.Quiet)
 		return n, err
 	}))
-	told := false
-	following := func() {
-		if !told {
-			told, s.began = true, true
-			follows()
-			s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
-		}
-	}
 	if s.oldest && !s.known {
 		s.place = 0
-		following()
+		if err := s.follows(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		m, err := d.next()
@@ -207,16 +204,16 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 		}
 		if offset, err := strconv.ParseUint(string(m.id), 10, 64); err == nil {
 			s.inTurn(&m, offset)
-			if s.place = offset; m.data == nil || s.known {
-				s.known = true
-				following()
-			}
-			s.known = true
+			s.place, s.known = offset, true
+		} else if m.data == nil {
+			continue
+		}
+		if err := s.follows(ctx); err != nil {
+			return err
 		}
 		if m.data == nil {
 			continue
 		}
-		following()
 		v, ok, err := parse(m)
 		if err != nil {
 			return err
@@ -229,6 +226,62 @@ func (s *stream) read(ctx context.Context, follows func()) error {
 		s.tell(v)
 	}
 }
+
+// follows tells, once for each connection, that nothing more can be missed.
+func (s *stream) follows(ctx context.Context) error {
+	if s.following {
+		return nil
+	}
+	s.following, s.began = true, true
+	s.tell(Verdict{URL: s.url, Kind: Following, Offset: s.place, Full: true, Seen: time.Now()})
+	return s.deafBefore(ctx)
+}
+
+// deafBefore tells which sources were deaf already when the stream began, unless it began with the oldest event. A gateway that has no list
+// of sources, or does not show it, tells nothing.
+func (s *stream) deafBefore(ctx context.Context) error {
+	if s.asked || s.oldest {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	req, err := s.request(ctx, "/v1/sources")
+	if err != nil {
+		return err
+	}
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError {
+		return refusal(resp)
+	}
+	var answer struct {
+		Sources []struct {
+			Name      string
+			DeafSince time.Time `json:"deaf_since"`
+		}
+	}
+	if resp.StatusCode == http.StatusOK {
+		if err := json.NewDecoder(io.LimitReader(resp.Body, maxMessage)).Decode(&answer); err != nil {
+			return fmt.Errorf("what is said of sources cannot be read: %w", err)
+		}
+	}
+	s.asked = true
+	for _, source := range answer.Sources {
+		if source.DeafSince.IsZero() {
+			continue
+		}
+		v := Verdict{URL: s.url, Kind: SourceDeaf, Source: source.Name, Time: source.DeafSince, Seen: time.Now()}
+		s.clock.correct(&v)
+		s.tell(v)
+	}
+	return nil
+}
+
+// askTimeout is how long the answer to a question may take.
+const askTimeout = 10 * time.Second
 
 // waited is how long a read takes at least that had to wait.
 const waited = time.Millisecond

@@ -64,6 +64,7 @@ func TestParse(t *testing.T) {
 type api struct {
 	t       *testing.T
 	scripts []func(w http.ResponseWriter, r *http.Request)
+	sources []string // what it answers when it is asked for them, one after the other; "": 503
 
 	mu    sync.Mutex // guards the fields below
 	asked []string   // Last-Event-ID, query, token
@@ -75,6 +76,18 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mu.Lock()
+	if r.URL.Path == "/v1/sources" {
+		defer a.mu.Unlock()
+		answer := `{"sources":[]}`
+		if len(a.sources) > 0 {
+			answer, a.sources = a.sources[0], a.sources[1:]
+		}
+		if answer == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = w.Write([]byte(answer))
+		return
+	}
 	n := len(a.asked)
 	a.asked = append(a.asked, fmt.Sprintf("%s|%s|%s", r.Header.Get("Last-Event-ID"), r.URL.RequestURI(), r.Header.Get("Authorization")))
 	a.mu.Unlock()
@@ -145,6 +158,37 @@ func kindWord(k score.Kind) string {
 		score.Online: "online", score.Offline: "offline", score.Following: "following", score.Broken: "broken", score.Missed: "missed",
 		score.SourceDeaf: "deaf", score.SourceHeard: "heard", score.Skipped: "skipped", score.Rewound: "rewound", score.Clock: "clock",
 	}[k]
+}
+
+// What was deaf before the stream began is asked for, until there is an answer.
+func TestFollowDeafBefore(t *testing.T) {
+	stream := stays("retry: 2000\nid: 4\n\n", event(5, "device.online", "a"))
+	for name, c := range map[string]struct {
+		from    uint64
+		sources []string
+		want    []string
+	}{
+		"deaf": {
+			score.FromNow,
+			[]string{`{"sources":[{"name":"udp"},{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`},
+			[]string{"following 4", "deaf 0", "online a5"},
+		},
+		"no answer at first": {
+			score.FromNow,
+			[]string{"", `{"sources":[{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`},
+			[]string{"following 4", "broken 0", "following 4", "deaf 0", "online a5"},
+		},
+		"the log tells": {0, []string{`{"sources":[{"name":"line","deaf_since":"2026-01-02T03:04:05Z"}]}`}, []string{"following 0", "online a5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(&api{t: t, scripts: []func(http.ResponseWriter, *http.Request){stream, stream}, sources: c.sources})
+			defer srv.Close()
+			got, err := follow(t, score.HTTPConfig{URLs: []string{srv.URL}, Retry: time.Millisecond}, c.from, len(c.want))
+			if err != nil || strings.Join(got, ", ") != strings.Join(c.want, ", ") {
+				t.Errorf("got %q, %v; want %q", got, err, c.want)
+			}
+		})
+	}
 }
 
 func TestFollow(t *testing.T) {

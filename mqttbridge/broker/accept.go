@@ -2,10 +2,9 @@ package broker
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,33 +19,26 @@ const (
 )
 
 // accept lets connections in until the listener is closed.
-func (b *Broker) accept(ctx context.Context) {
-	for pause := time.Duration(0); ; {
-		c, err := b.listener.Accept()
-		if err == nil {
-			pause = 0
+func (b *Broker) accept(ctx context.Context) error {
+	admit := func(c net.Conn) {
+		if c == nil { // it was turned away
+			b.counts.reject(Full)
+		} else {
 			b.admit(c.(*net.TCPConn))
-			b.listener.Settle()
-			continue
 		}
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			return
-		}
+		b.listener.Settle()
+	}
+	failed := func(err error) {
 		b.counts.acceptErrors.Add(1)
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		if (errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)) && b.turnAway() {
-			pause = 5 * time.Millisecond
-		}
 		if n := b.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
 			b.log.Warn("an MQTT client could not be let in; the others are not affected", "error", err, "times", n,
 				"help", "raise the limit on open files (ulimit -n) or lower the number of clients")
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
 	}
+	if err := b.listener.Serve(ctx, admit, failed); err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	return nil
 }
 
 // admit begins to serve a connection, or turns it away.
@@ -71,22 +63,6 @@ func (b *Broker) admit(tcp *net.TCPConn) {
 	b.conns[c] = struct{}{}
 	b.mu.Unlock()
 	b.serving.Go(func() { b.serve(c) })
-}
-
-// turnAway takes a connection from the queue, although descriptors have run out, and closes it, so that the client knows: it gives up a
-// spare descriptor for the moment. It says whether there was one.
-func (b *Broker) turnAway() bool {
-	_ = b.spare.Close()
-	_ = b.tcp.SetDeadline(time.Now().Add(time.Millisecond))
-	tcp, err := b.tcp.AcceptTCP()
-	_ = b.tcp.SetDeadline(time.Time{})
-	if err == nil {
-		b.counts.reject(Full)
-		_ = tcp.SetLinger(0)
-		_ = tcp.Close()
-	}
-	b.spare, _ = os.Open(os.DevNull)
-	return err == nil
 }
 
 // clientsAllowed returns the limit on open files, less what else the process needs.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -18,7 +17,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -30,14 +29,12 @@ type Broker struct {
 	source   *liveness.Source
 	server   *mqtt.Server
 	inline   *mqtt.Client // publishes for the program
-	tcp      *net.TCPListener
-	listener *ear.Listener // the same one
-	sockets  *ear.Sockets
-	ear      *ear.Ear
+	listener *sockets.Listener
+	sockets  *sockets.Set
+	clock    *sockets.Clock
 	closer   closer
 	turns    turns
 	retained retained
-	spare    *os.File       // a descriptor for when there is no other; used by the accepting goroutine only
 	serving  sync.WaitGroup // one for each connection
 	tasks    sync.WaitGroup // what sends to them beside; begun only while a connection has not ended
 
@@ -56,7 +53,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Broker,
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{config: cfg, log: cfg.Logger, registry: registry, sockets: ear.NewSockets(), conns: make(map[*conn]struct{})}
+	b := &Broker{config: cfg, log: cfg.Logger, registry: registry, sockets: sockets.NewSet(), conns: make(map[*conn]struct{})}
 	b.closer.init(cfg.CloseRate)
 	b.counts.init()
 	if err := b.newServer(); err != nil {
@@ -72,7 +69,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Broker,
 		_ = b.listener.Close()
 		return nil, fmt.Errorf("broker: %w", err)
 	}
-	b.ear = ear.New(b.source, b.sockets, nil)
+	b.clock = sockets.NewClock(b.source, b.sockets, nil)
 	return b, nil
 }
 
@@ -82,10 +79,9 @@ func (b *Broker) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.listener, err = ear.Count(l); err != nil {
+	if b.listener, err = sockets.Count(l); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	b.tcp = l.(*net.TCPListener)
 	return nil
 }
 
@@ -124,11 +120,6 @@ func (b *Broker) Source() *liveness.Source { return b.source }
 // that they have, and wills are not published. Messages and sessions are not kept beyond. It returns an error only if it could not start.
 func (b *Broker) Run(ctx context.Context) error {
 	defer func() { _ = b.listener.Close() }()
-	var err error
-	if b.spare, err = os.Open(os.DevNull); err != nil {
-		return fmt.Errorf("broker: %w", err)
-	}
-	defer func() { _ = b.spare.Close() }()
 	b.source.Pulse(time.Now()) // the listening begins
 	if err := b.server.Serve(); err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -137,7 +128,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	b.patience = func(d time.Duration) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
 	group.Go(func() error {
-		if err := b.ear.Run(ctx); err != nil {
+		if err := b.clock.Run(ctx); err != nil {
 			return fmt.Errorf("broker: %w", err)
 		}
 		return nil
@@ -148,15 +139,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		b.sockets.Stop()
 		_ = b.listener.Close()
 		return nil
 	})
-	group.Go(func() error {
-		b.accept(ctx)
-		return nil
-	})
-	err = group.Wait()
+	group.Go(func() error { return b.accept(ctx) })
+	err := group.Wait()
 	b.stop()
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"golang.org/x/sys/unix"
 
-	"github.com/holter-iot/holter/internal/ear"
+	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -22,7 +22,7 @@ var errSlow = errors.New("broker: the client does not take what is sent to it")
 
 // conn is the connection of a client. The fields of its first part belong to the goroutine that serves it, but where said otherwise.
 type conn struct {
-	*ear.Conn
+	*sockets.Conn
 
 	broker   *Broker
 	raw      syscall.RawConn
@@ -84,7 +84,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		_ = c.Conn.SetReadDeadline(time.Now().Add(c.idle))
 	}
 	n, err := c.Conn.Read(p)
-	c.turn, c.flying = c.broker.ear.Enter(), true
+	c.turn, c.flying = c.broker.clock.Enter(), true
 	if err == nil && !c.admitted && c.broker.config.TLS == nil {
 		err = c.head.check(p[:n])
 	}
@@ -103,7 +103,7 @@ func (c *conn) takeTurn() {
 func (c *conn) land() {
 	if c.flying {
 		c.flying = false
-		c.broker.ear.Leave(c.turn)
+		c.broker.clock.Leave(c.turn)
 	}
 }
 

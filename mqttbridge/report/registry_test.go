@@ -85,21 +85,21 @@ func act(t *testing.T, registry *liveness.Registry, source *liveness.Source, ran
 	case 0:
 		err = registry.Forget(id)
 	case 1:
-		err = source.Bye(id, now)
+		_, err = source.Apply(id, liveness.Signal{Kind: liveness.Goodbye, At: now})
 	case 2:
-		_, err = source.Sleep(id, now, 3*time.Second)
+		_, err = source.Apply(id, liveness.Signal{Kind: liveness.Sleep, At: now, Length: 3 * time.Second})
 	case 3:
-		err = source.Fail(id, now, "broken")
+		_, err = source.Apply(id, liveness.Signal{Kind: liveness.Failure, At: now, Message: "broken"})
 	case 4:
-		_, err = source.Greet(id, liveness.Hello{}, now)
+		_, err = source.Apply(id, liveness.Signal{At: now})
 	case 5:
-		err = source.Lost(id, 0, liveness.Policy{}, now, liveness.Will)
+		_, err = source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Reason: liveness.Will})
 	case 6:
-		err = source.Seed(id, liveness.Policy{Timeout: liveness.Never}, now)
+		_, err = source.Apply(id, liveness.Signal{Kind: liveness.Retained, At: now, Announced: liveness.Policy{Timeout: liveness.Never}})
 	case 7:
 		err = registry.SetPolicy(id, liveness.Policy{Timeout: time.Duration(5+random.IntN(10)) * time.Second})
 	default:
-		_, err = source.Beat(id, liveness.Policy{}, now)
+		_, err = source.Apply(id, liveness.Signal{At: now})
 	}
 	if err != nil && !errors.Is(err, liveness.ErrUnknownDevice) {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ func TestSources(t *testing.T) {
 			pulse(s)
 		}
 		for _, id := range []string{"x", "y", "z"} {
-			if _, err := near.Beat(id, liveness.Policy{}, near.Now()); err != nil {
+			if _, err := near.Apply(id, liveness.Signal{At: near.Now()}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,0 +1,51 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+const (
+	// perSource is how many devices share a source address: ports of one address become hard to find beyond half of the kernel's range.
+	perSource = 8000
+	// connectWithin is how long the devices may take to connect.
+	connectWithin = time.Minute
+)
+
+// play connects the devices of a plan, whose missing fields it fills, and lets them beat until stop is called, which returns the error of
+// the playing. A device whose connection is lost comes back.
+func play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error, err error) {
+	for i := range (p.Devices + perSource - 1) / perSource {
+		p.Sources = append(p.Sources, netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)}))
+	}
+	p.Phases = []plan.Phase{{Length: 24 * time.Hour}}
+	p.Fill()
+	if d, err = drive.New(drive.Config{Plan: p, Journal: true}); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1) // room for its end
+	go func() { ended <- d.Run(ctx) }()
+	stop = func() error { cancel(); return <-ended }
+	for limit := time.Now().Add(connectWithin); ; {
+		s := d.Stats()
+		if s.Welcomed == p.Devices {
+			d.Begin(time.Now())
+			return d, stop, nil
+		}
+		if time.Now().After(limit) {
+			err = fmt.Errorf("%d of %d devices are connected after %v; %v", s.Welcomed, p.Devices, connectWithin, s.Errors)
+		}
+		if err = errors.Join(err, wait(ctx, 20*time.Millisecond)); err != nil {
+			return nil, nil, errors.Join(err, stop())
+		}
+	}
+}

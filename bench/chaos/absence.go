@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// absence is a time in which a device was to be judged.
+type absence struct {
+	from   time.Duration // when it fell silent, or ended its connection
+	end    time.Duration // the HELLO that ended it, be it that it was told "busy"; never if none did
+	action plan.Kind     // what began it
+}
+
+// absences reads the device's history. That the server ended a connection is
+// none: the device goes on trying.
+func (j *judge) absences() []absence {
+	var list []absence
+	for _, s := range j.device.Steps {
+		switch s.Kind {
+		case plan.Silent, plan.Close, plan.Reset, plan.Bye:
+		default:
+			continue
+		}
+		at := j.history.when(s.At)
+		if n := len(list); n > 0 && list[n-1].end > at {
+			continue // it was silent already
+		}
+		a := absence{from: at, end: never, action: s.Kind}
+		if back := j.after(at + 1); back < len(j.device.Signs) {
+			a.end = j.sign(back)
+		}
+		for _, heard := range j.device.Busy {
+			if t := j.history.at(heard); t > at {
+				a.end = min(a.end, t)
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// deadline is when the device must be offline at the latest.
+func (j *judge) deadline(a *absence) time.Duration {
+	need := j.policy.CloseGrace
+	switch a.action {
+	case plan.Silent:
+		return j.policy.deadline(j.outages, j.since(a))
+	case plan.Bye:
+		need = 0
+	default:
+	}
+	if soon := a.from + need + j.policy.Epsilon; quiet(j.outages, a.from-j.policy.Epsilon, soon) {
+		return soon
+	}
+	return j.policy.deadline(j.outages, a.from)
+}
+
+// since is the instant from which the device's silence counts: its last sign of
+// life, as what has been done to the server since puts the verdict off. A
+// connection that is ended has been heard since, and may begin a grace.
+func (j *judge) since(a *absence) time.Duration {
+	if i := j.after(a.from) - 1; i >= 0 && a.action == plan.Silent {
+		return min(a.from, j.heardBy(i))
+	}
+	return a.from
+}
+
+// absence checks that the device was judged in time, and stayed offline.
+func (j *judge) absence(a *absence) {
+	due, bound := j.deadline(a), j.policy.bound(j.outages, j.since(a))
+	seen := min(a.end, j.evidence.Until)
+	if due >= seen {
+		return
+	}
+	j.Due++
+	if bound < seen {
+		j.Bound++
+	}
+	online, late := false, time.Duration(0)
+	var last *api.Event
+	for i := range j.events {
+		e := &j.events[i]
+		if e.Type != api.TypeOnline && e.Type != api.TypeOffline {
+			continue
+		}
+		t := j.history.when(e.Time)
+		if t <= due {
+			online, last = e.Type == api.TypeOnline, e
+			continue
+		}
+		if e.Type == api.TypeOnline && t < a.end {
+			j.violation(WrongState, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
+				clock(t), a.action, clock(a.from), clock(a.end), j.context(t))
+			return
+		}
+		if online && late == 0 && e.Type == api.TypeOffline && t < a.end {
+			late = t
+		}
+	}
+	if !online {
+		return
+	}
+	told := "it never was"
+	if late > 0 {
+		told = "it was at " + clock(late)
+	}
+	kind := MissedOffline
+	if bound < seen && (late == 0 || late > bound) {
+		kind, due = Unjudged, bound
+	}
+	j.violation(kind, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+}
+
+// final checks the state in the end.
+func (j *judge) final(away []absence) {
+	if len(j.device.Signs) == 0 {
+		return // nobody knows it
+	}
+	want := api.TypeOnline
+	if n := len(away); n > 0 && away[n-1].end == never {
+		want = api.TypeOffline
+		if j.deadline(&away[n-1]) > j.evidence.Until {
+			return
+		}
+	}
+	logged, seq := "", uint64(0)
+	for i := range j.events {
+		e := &j.events[i]
+		if e.Type == api.TypeOnline || e.Type == api.TypeOffline {
+			logged = e.Type
+		}
+		seq = max(seq, e.Seq)
+	}
+	api := j.evidence.States[j.device.ID]
+	if logged != want {
+		j.violation(WrongState, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
+	}
+	if api.State != want {
+		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(api.State, "unknown"), api.Reason, want, j.context(j.evidence.Until))
+	}
+	if api.Timeout != 0 && api.Timeout != j.device.TTL {
+		j.violation(WrongState, 0, "has a timeout of %v by the API, and announced one of %v", api.Timeout, j.device.TTL)
+	}
+	if i := j.answered(j.evidence.Until); i >= 0 && api.State != "" && api.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
+			clock(j.history.when(api.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
+	}
+	if api.Seq != seq {
+		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, api.Seq)
+	}
+}

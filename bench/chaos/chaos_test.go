@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/bench/internal/program"
+)
+
+// chaosConfig is the small form, unless HOLTER_CHAOS says otherwise: words such as devices=3000 for=5m seed=7 ttl=10s,30s
+// database=postgres faults=kill,stop.
+func chaosConfig(t *testing.T) Config {
+	t.Helper()
+	cfg := Config{
+		Devices: 300, For: 45 * time.Second, Seed: 45, // with that seed each kind of fault has its turn
+		Rules: Rules{TTLs: []time.Duration{2 * time.Second, 4 * time.Second, 18 * time.Second}, Epsilon: 4 * time.Second},
+	}
+	for word := range strings.FieldsSeq(os.Getenv("HOLTER_CHAOS")) {
+		if err := cfg.Set(word); err != nil {
+			t.Fatalf("HOLTER_CHAOS: %v", err)
+		}
+	}
+	return cfg
+}
+
+// buildHolter builds the program, with the race detector if this test has it, and returns its path.
+func buildHolter(t *testing.T) string {
+	t.Helper()
+	var flags []string
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		flags = []string{"-race"}
+	}
+	path, err := program.Build(t.Context(), t.TempDir(), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestChaos(t *testing.T) {
+	holter := buildHolter(t)
+	// The program, with its default settings, is killed, stopped, starved and restarted, its disk is filled and its database destroyed,
+	// while devices come and go: no verdict is wrong or missing, nothing that was answered is lost, and no event is lost, comes twice or out
+	// of order. It goes on until some devices were silent for longer than anything excuses. `go run ./chaos` is the large form.
+	t.Run("all faults", func(t *testing.T) {
+		t.Parallel()
+		report := runChaos(t, holter, chaosConfig(t))
+		if report.Lives < 2 || report.Bound == 0 || report.Writes == 0 {
+			t.Errorf("%d processes of the server, %d verdicts due whatever happened, %d writes: something was not proved",
+				report.Lives, report.Bound, report.Writes)
+		}
+		testTampered(t, report.Evidence)
+	})
+	// The same, stopped again and again, for so long that silent devices must be judged meanwhile.
+	t.Run("stalls", func(t *testing.T) {
+		t.Parallel()
+		cfg := chaosConfig(t)
+		cfg.Devices, cfg.Faults, cfg.For, cfg.Seed = 60, []FaultKind{Stalls}, cfg.For+30*time.Second, 9 // a stall of 1.3 s every 7 s
+		cfg.Rules.TTLs = cfg.Rules.TTLs[:2]
+		if report := runChaos(t, holter, cfg); report.Bound == 0 {
+			t.Error("no verdict was due whatever happened: nothing was proved")
+		}
+	})
+}
+
+// runChaos runs the program as the configuration says, and checks that no promise was broken.
+func runChaos(t *testing.T, holter string, cfg Config) *Report {
+	t.Helper()
+	cfg.Dir, cfg.Log = t.TempDir(), t.Output()
+	cfg.Command = func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, holter, args...)
+		cmd.Env = append(os.Environ(), "HOLTER_MQTT=off")
+		cmd.Dir = cfg.Dir
+		return cmd
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(cfg.For, time.Minute)+3*time.Minute)
+	defer cancel()
+	report, err := Run(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.WriteText(t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if !report.Clean() {
+		t.Errorf("%d promises were broken\nThe end of the server's log:\n%s", len(report.Violations), report.ServerLog)
+	}
+	return report
+}
+
+// testTampered checks that the proof would have failed if the log were not what it is, or the server had other rules.
+func testTampered(t *testing.T, e *Evidence) {
+	t.Helper()
+	verdict := func(reason string) int {
+		return slices.IndexFunc(e.Events, func(e api.Event) bool { return e.Type == api.TypeOffline && e.Reason == reason })
+	}
+	if verdict(api.ReasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
+		t.Error("there is no verdict for silence, or no write, to tamper with")
+		return
+	}
+	tests := []struct {
+		name   string
+		tamper func(e *Evidence)
+		want   ViolationKind
+	}{
+		{"a verdict is taken out", func(e *Evidence) {
+			i := verdict(api.ReasonSilence)
+			e.Events = slices.Delete(e.Events, i, i+1)
+		}, LostEvent},
+		{"verdicts come earlier", func(e *Evidence) {
+			for i := range e.Events {
+				if e.Events[i].Reason == api.ReasonSilence {
+					e.Events[i].Time = e.Events[i].Time.Add(-e.Rules.TTLs[0] / 2)
+				}
+			}
+		}, FalseOffline},
+		{"the log is cut", func(e *Evidence) { e.Events = e.Events[:len(e.Events)-5] }, LostEvent},
+		{"the timeouts are longer", func(e *Evidence) {
+			for i := range e.Devices {
+				e.Devices[i].TTL *= 2
+			}
+		}, FalseOffline},
+		{"the dead are never judged", func(e *Evidence) {
+			e.Events = slices.DeleteFunc(e.Events, func(e api.Event) bool { return e.Reason == api.ReasonSilence })
+		}, Unjudged},
+		{"a verdict knows of no recent heartbeat", func(e *Evidence) {
+			i := verdict(api.ReasonSilence)
+			e.Events[i].LastSeen = e.Events[i].LastSeen.Add(-5 * time.Second)
+		}, AnswerLost},
+		{"a device was never written to", func(e *Evidence) {
+			e.Writes[0].Found = &Found{} // deleted is not deleted, all else was never written
+		}, AnswerLost},
+		{"a state was shown that never was", func(e *Evidence) { e.Shown = map[string]bool{e.Events[0].Device + ":1000": true} }, AnswerLost},
+		{"devices are judged that fell silent long after", func(e *Evidence) {
+			for i := range e.Devices {
+				e.Devices[i].Steps = nil
+			}
+		}, WrongState},
+		{"the API has no devices", func(e *Evidence) { e.States = nil }, WrongState},
+	}
+	for _, tt := range tests {
+		other := *e
+		other.Events, other.Devices, other.Writes = slices.Clone(e.Events), slices.Clone(e.Devices), slices.Clone(e.Writes)
+		tt.tamper(&other)
+		f := Score(&other)
+		if !slices.ContainsFunc(f.Violations, func(v Violation) bool { return v.Kind == tt.want }) {
+			t.Errorf("%s: no %s is found", tt.name, tt.want)
+		}
+	}
+}

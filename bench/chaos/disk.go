@@ -1,0 +1,51 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// disk is a small file system of its own in memory, that can be filled.
+type disk struct{ dir string }
+
+const ballast = "ballast"
+
+// mountDisk mounts a disk at a directory. It needs the right to mount.
+func mountDisk(dir string, megabytes int) (*disk, error) {
+	err := unix.Mount("holter-chaos", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%dm,mode=700", megabytes))
+	if err != nil {
+		return nil, os.NewSyscallError("mount", err)
+	}
+	return &disk{dir}, nil
+}
+
+// fill writes a file until nothing more fits.
+func (d *disk) fill() error {
+	f, err := os.OpenFile(filepath.Join(d.dir, ballast), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("fill the disk: %w", err)
+	}
+	for size := 1 << 20; size > 0 && err == nil; {
+		if _, err = f.Write(make([]byte, size)); errors.Is(err, unix.ENOSPC) {
+			size, err = size/2, nil
+		}
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("fill the disk: %w", err)
+	}
+	return nil
+}
+
+// free removes that file.
+func (d *disk) free() error { return os.Remove(filepath.Join(d.dir, ballast)) }
+
+// unmount gives the disk back, also if somebody still uses it.
+func (d *disk) unmount() error {
+	return os.NewSyscallError("umount", unix.Unmount(d.dir, unix.MNT_DETACH))
+}

@@ -1,0 +1,155 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/api"
+)
+
+// follower reads the stream of events over all restarts, as a client should: it
+// comes back with the id of the last event that it was told.
+type follower struct {
+	api    string
+	client *http.Client
+
+	mu     sync.Mutex // guards the fields below
+	last   string     // id of the last message
+	events []api.Event
+	missed int
+	resume int // times that it came back
+	err    error
+}
+
+// run follows until ctx is done.
+func (f *follower) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := f.follow(ctx); err != nil && ctx.Err() == nil {
+			f.fail(err)
+			return
+		}
+		_ = pause(ctx, 20*time.Millisecond+rand.N(100*time.Millisecond))
+	}
+}
+
+func (f *follower) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// follow reads one answer to its end. Only what a server should never send is an
+// error.
+func (f *follower) follow(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.api+"/v1/events/stream?after=0", nil)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	if f.last != "" {
+		request.Header.Set("Last-Event-ID", f.last)
+	}
+	f.resume++
+	f.mu.Unlock()
+	answer, err := f.client.Do(request)
+	if err != nil {
+		return nil // nobody is there
+	}
+	defer answer.Body.Close()
+	switch answer.StatusCode {
+	case http.StatusOK:
+		return f.messages(answer.Body)
+	case http.StatusServiceUnavailable:
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+	return fmt.Errorf("the stream answers %s: %s", answer.Status, body)
+}
+
+// messages reads messages until the input ends. One that is cut off does not
+// count.
+func (f *follower) messages(body io.Reader) error {
+	in := bufio.NewReaderSize(body, 64<<10)
+	var m message
+	for {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return fmt.Errorf("the stream has a line of more than %d bytes", in.Size())
+		}
+		if err != nil {
+			return nil //nolint:nilerr // so ends every stream, in order or not
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) > 0 {
+			m.field(line)
+			continue
+		}
+		if err := f.take(&m); err != nil {
+			return err
+		}
+		m = message{id: m.id}
+	}
+}
+
+// message is a server-sent event.
+type message struct{ id, kind, data string }
+
+func (m *message) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	text := string(bytes.TrimPrefix(value, []byte(" ")))
+	switch string(name) {
+	case "id":
+		m.id = text
+	case "event":
+		m.kind = text
+	case "data":
+		m.data += text
+	}
+}
+
+// take notes a whole message.
+func (f *follower) take(m *message) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.id != "" {
+		f.last = m.id
+	}
+	switch {
+	case m.data == "":
+		return nil
+	case m.kind == "missed":
+		f.missed++
+		return nil
+	}
+	var e api.Event
+	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+		return fmt.Errorf("the stream: %w", err)
+	}
+	if strconv.FormatUint(e.Offset, 10) != m.id {
+		return fmt.Errorf("the stream has offset %d in a message with id %q", e.Offset, m.id)
+	}
+	f.events = append(f.events, e)
+	return nil
+}
+
+// reached is the offset of the latest event that it was told.
+func (f *follower) reached() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.events) == 0 {
+		return 0
+	}
+	return f.events[len(f.events)-1].Offset
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// All instants of this package are counted from the origin of the history.
+
+// BreakKind is why the server heard nothing.
+type BreakKind string
+
+const (
+	// Start is the time before the first life.
+	Start BreakKind = "start"
+	// Stopped is a SIGSTOP, ended by SIGCONT.
+	Stopped BreakKind = "stop"
+	// Killed is a SIGKILL, ended by a new life.
+	Killed BreakKind = "kill"
+	// Ended is a SIGTERM, ended by a new life.
+	Ended BreakKind = "term"
+	// Died is an end that nobody asked for, ended by a new life.
+	Died BreakKind = "died"
+	// Claimed is a break that nobody caused, and that the server reports itself. No
+	// verdict is excused by it.
+	Claimed BreakKind = "claimed"
+)
+
+const (
+	never = time.Duration(math.MaxInt64 / 4)
+	ever  = -never
+)
+
+// Break is a time in which the server was deaf. It was for certain from Began
+// to Ending, and perhaps from Asked to Over.
+type Break struct {
+	Kind BreakKind `json:"kind"`
+	// Asked is just before the signal, Began when the process was seen to stand
+	// still or was gone.
+	Asked time.Duration `json:"asked"`
+	Began time.Duration `json:"began"`
+	// Ending is just before the process was continued or started, Over when it
+	// had been, or said that it was ready. Both are never while it lasts; Over
+	// is, at the latest, when the next break was asked for.
+	Ending time.Duration `json:"ending"`
+	Over   time.Duration `json:"over"`
+}
+
+// Restart reports whether a new life followed.
+func (b *Break) Restart() bool { return b.Kind != Stopped && b.Kind != Claimed }
+
+// Starved is a Trouble in which this program itself could not run, so that the
+// machine had perhaps no room for the server either.
+const Starved FaultKind = "starved"
+
+// Trouble is a time in which the server could save nothing, since its disk was
+// full or its database gone, or could hardly run. To is never while it lasts.
+type Trouble struct {
+	Kind FaultKind     `json:"kind"`
+	From time.Duration `json:"from"`
+	To   time.Duration `json:"to"`
+}
+
+// History is all that was done to the server.
+type History struct {
+	Origin   time.Time // wall clock only
+	Breaks   []Break   // in order of time; the first is Start
+	Troubles []Trouble // in order of time
+}
+
+// at turns Unix time in nanoseconds into an instant of the history.
+func (h *History) at(nanos int64) time.Duration { return time.Duration(nanos - h.Origin.UnixNano()) }
+
+// when turns a time into an instant of the history.
+func (h *History) when(t time.Time) time.Duration { return h.at(t.UnixNano()) }
+
+// listenedAtMost is the most that the listening clock can have advanced between
+// two instants.
+func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
+	listened := max(to-from, 0)
+	for i := range h.Breaks {
+		b := &h.Breaks[i]
+		deaf := min(to, b.Ending) - max(from, b.Began)
+		if b.Kind == Stopped {
+			deaf -= maxGap // counts as listening
+		}
+		listened -= max(deaf, 0)
+	}
+	return max(listened, 0)
+}
+
+// life returns the index of the break that the life of an instant began with,
+// and false if no process lived at that instant.
+func (h *History) life(t time.Duration) (int, bool) {
+	found := -1
+	for i := range h.Breaks {
+		b := &h.Breaks[i]
+		if !b.Restart() {
+			continue
+		}
+		if b.Began < t && t < b.Ending {
+			return i, false
+		}
+		if b.Ending <= t {
+			found = i
+		}
+	}
+	return found, found >= 0
+}
+
+// outage is a break or a trouble.
+type outage struct {
+	from, to time.Duration
+	restart  bool
+	trouble  bool // the server listened, but could not say what it found
+}
+
+// outages returns breaks and troubles in order of time.
+func (h *History) outages() []outage {
+	var list []outage
+	for i := range h.Breaks {
+		b := &h.Breaks[i]
+		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart()})
+	}
+	for _, t := range h.Troubles {
+		list = append(list, outage{from: t.From, to: t.To, trouble: t.Kind != Starved})
+	}
+	slices.SortStableFunc(list, func(a, b outage) int { return cmp.Compare(a.from, b.from) })
+	return list
+}
+
+// deadline is the instant by which a device that was not heard after from must
+// be judged: once it was silent for its timeout in listening time, and its grace
+// is over. A restart gives it the whole grace, a stall no more than its own
+// length, and all together no more than three of them.
+func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
+	last := p.Timeout + graces*p.Grace
+	need := p.Timeout
+	return p.reach(outages, from, func(o *outage, silence time.Duration) time.Duration {
+		switch {
+		case o == nil:
+		case o.restart:
+			need = max(need, silence+p.Grace)
+		default:
+			need = max(need, silence+min(p.Grace, o.to-o.from))
+		}
+		return min(need, last)
+	})
+}
+
+// bound is the instant by which it must be judged whatever has been done to the
+// server.
+func (p *Policy) bound(outages []outage, from time.Duration) time.Duration {
+	return p.reach(outages, from, func(*outage, time.Duration) time.Duration { return p.Timeout + graces*p.Grace })
+}
+
+// reach is the instant at which the silence that begins at from must have had
+// its verdict: it grows by all time in which the server listened, but for a
+// little that each break costs. need says for how long it has to last, after a
+// break and before any. In a trouble no verdict can be told. It is never if it
+// cannot be told.
+func (p *Policy) reach(outages []outage, from time.Duration, need func(after *outage, silence time.Duration) time.Duration) time.Duration {
+	silence, listening, told := time.Duration(0), from, from
+	wanted := need(nil, 0)
+	for i := range outages {
+		o := &outages[i]
+		if o.to <= from {
+			continue
+		}
+		if o.from > listening {
+			due := p.due(listening, wanted-silence, told)
+			if due < o.from {
+				return due
+			}
+			silence += o.from - listening
+			listening = o.from
+		}
+		if o.trouble {
+			told = max(told, o.to+recovery)
+			continue
+		}
+		if o.to <= listening {
+			continue // in the middle of another one
+		}
+		silence = max(silence-gapLoss, 0)
+		wanted = need(o, silence)
+		listening = o.to
+	}
+	if max(listening, told) >= never {
+		return never
+	}
+	return p.due(listening, wanted-silence, told)
+}
+
+// due is when the verdict must be there: when the server has listened for what is
+// left and then for Epsilon, or Epsilon after it could be told.
+func (p *Policy) due(listening, left, told time.Duration) time.Duration {
+	return max(listening+max(left+p.Epsilon, 0), told+p.Epsilon)
+}
+
+// quiet reports whether nothing was done to the server between two instants.
+func quiet(outages []outage, from, to time.Duration) bool {
+	return !slices.ContainsFunc(outages, func(p outage) bool { return p.from < to && p.to > from })
+}

@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestStat(t *testing.T) {
+	stat := []byte("42 (a b) c) T 17 42 0 0")
+	if stateOf(stat) != 'T' || parentOf(stat) != 17 {
+		t.Errorf("state %c, parent %d; want T, 17", stateOf(stat), parentOf(stat))
+	}
+	for _, text := range []string{"", "42 (a)", "42 (a) S x"} {
+		if stateOf([]byte(text)) == 'T' || parentOf([]byte(text)) != 0 {
+			t.Errorf("%q: state %c, parent %d", text, stateOf([]byte(text)), parentOf([]byte(text)))
+		}
+	}
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parentOf(stat) != os.Getppid() {
+		t.Errorf("parent %d, want %d", parentOf(stat), os.Getppid())
+	}
+}
+
+func TestStandsStill(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skipf("there is no sleep here: %v", err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if standsStill(cmd.Process.Pid) {
+		t.Error("a process that runs stands still")
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for !standsStill(cmd.Process.Pid) {
+		if err := pause(ctx, time.Millisecond); err != nil {
+			t.Fatal("a process that was stopped never stands still")
+		}
+	}
+	found := false
+	for _, pid := range family(os.Getpid()) {
+		found = found || pid == cmd.Process.Pid
+	}
+	if !found {
+		t.Errorf("%d is not among the children, %v", cmd.Process.Pid, family(os.Getpid()))
+	}
+}
+
+func TestPorts(t *testing.T) {
+	ports, err := freePorts(t.Context(), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]bool{}
+	for _, p := range ports {
+		if p < firstPort || p >= lastPort || seen[p] {
+			t.Errorf("freePorts() = %v", ports)
+		}
+		seen[p] = true
+	}
+}
+
+// The follower takes whole messages only, and comes back with the id of the last one.
+func TestFollower(t *testing.T) {
+	const event = "id: %d\nevent: io.holter.device.online\ndata: {\"id\":\"a:%d\",\"type\":\"io.holter.device.online\",\"subject\":\"a\",\"data\":{\"offset\":%d,\"seq\":%d}}\n\n"
+	var asked []string
+	var calls atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.FormValue("after")+"/"+r.Header.Get("Last-Event-ID"))
+		switch calls.Add(1) {
+		case 1:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case 2:
+			_, _ = fmt.Fprintf(w, "retry: 2000\n\n"+event+": still here\n\n", 1, 1, 1, 1)
+			_, _ = fmt.Fprint(w, strings.TrimSuffix(fmt.Sprintf(event, 2, 2, 2, 2), "\n")) // cut off
+		case 3:
+			_, _ = fmt.Fprintf(w, event+event, 2, 2, 2, 2, 3, 3, 3, 3)
+		default:
+			<-r.Context().Done()
+		}
+	}))
+	defer web.Close()
+	f := follower{api: web.URL, client: web.Client()}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { f.run(ctx); close(done) }()
+	for calls.Load() < 4 {
+		if err := pause(ctx, time.Millisecond); err != nil {
+			t.Fatal("the follower does not come back")
+		}
+	}
+	cancel()
+	<-done
+	if f.err != nil || f.reached() != 3 || len(f.events) != 3 {
+		t.Errorf("%d events up to %d, %v; want 3", len(f.events), f.reached(), f.err)
+	}
+	if got := strings.Join(asked[:4], " "); got != "0/ 0/ 0/1 0/3" {
+		t.Errorf("asked for %s, want 0/ 0/ 0/1 0/3", got)
+	}
+}
+
+func TestFollowerRefuses(t *testing.T) {
+	for name, body := range map[string]string{
+		"no event":      "id: 1\ndata: {\n\n",
+		"another id":    "id: 2\ndata: {\"id\":\"a:1\",\"data\":{\"offset\":1}}\n\n",
+		"endless lines": "data: " + strings.Repeat("x", 100_000),
+	} {
+		f := follower{}
+		if err := f.messages(strings.NewReader(body)); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	f := follower{}
+	if err := f.messages(strings.NewReader("id: 5\nevent: missed\ndata: {\"oldest\":6}\n\n")); err != nil || f.missed != 1 || f.last != "5" {
+		t.Errorf("missed %d, last %q, %v", f.missed, f.last, err)
+	}
+}
+
+func TestCries(t *testing.T) {
+	r := &trial{config: Config{Dir: t.TempDir()}}
+	if list := r.cries(); len(list) != 1 {
+		t.Errorf("without a log: %v", list)
+	}
+	text := "{\"msg\":\"a panic: none\"}\npanic: oh\n\ngoroutine 1\nWARNING: DATA RACE\n"
+	if err := os.WriteFile(filepath.Join(r.config.Dir, serverLog), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list := r.cries(); len(list) != 2 || !strings.Contains(list[0].Detail, "line 2 of the server's log: panic: oh") {
+		t.Errorf("cries() = %v", list)
+	}
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// judge looks at one device.
+type judge struct {
+	*Findings
+
+	evidence *Evidence
+	history  *History
+	policy   *Policy
+	outages  []outage
+	device   *Device
+	events   []api.Event  // of the device, in the log's order
+	used     map[int]bool // steps that a verdict was found for
+}
+
+func (j *judge) run() {
+	j.used = map[int]bool{}
+	for i := range j.events {
+		if e := &j.events[i]; e.Type == api.TypeOffline {
+			j.Verdicts[e.Reason]++
+			j.verdict(e)
+		}
+	}
+	away := j.absences()
+	for i := range away {
+		j.absence(&away[i])
+	}
+	j.final(away)
+}
+
+func (j *judge) violation(kind ViolationKind, offset uint64, format string, args ...any) {
+	j.add(kind, j.device.ID, offset, fmt.Sprintf(format, args...))
+}
+
+// sign returns an instant of the device's journal.
+func (j *judge) sign(i int) time.Duration { return j.history.at(j.device.Signs[i].At) }
+
+// after returns the index of the first sign of life at or after t.
+func (j *judge) after(t time.Duration) int {
+	return sort.Search(len(j.device.Signs), func(i int) bool { return j.sign(i) >= t })
+}
+
+// heardBy is when the server must know of a sign of life: a heartbeat at once,
+// since no verdict overtakes unread input, a HELLO once it had time to accept
+// the connection.
+func (j *judge) heardBy(i int) time.Duration {
+	s := j.device.Signs[i]
+	if s.Granted == 0 {
+		return j.sign(i)
+	}
+	return min(j.history.at(s.Granted), j.sign(i)+j.policy.Epsilon)
+}
+
+// verdict checks that an offline event was due for its reason.
+func (j *judge) verdict(e *api.Event) {
+	t := j.history.when(e.Time)
+	life, alive := j.history.life(t)
+	if !alive {
+		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
+		return
+	}
+	var why string
+	switch e.Reason {
+	case api.ReasonSilence:
+		why = j.silence(t, life)
+	case api.ReasonClosed:
+		if why = j.step(t, life, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
+			why = ""
+		}
+	case api.ReasonBye:
+		why = j.step(t, life, 0, plan.Bye)
+	default:
+		why = "no device did anything to deserve that reason"
+	}
+	j.forgotten(e, t)
+	if why != "" {
+		j.violation(FalseOffline, e.Offset, "offline (%s) at %s: %s; %s", e.Reason, clock(t), why, j.context(t))
+	}
+}
+
+// turnedAway reports whether the last that the server heard before an instant was a HELLO that it told "busy": the device ended that
+// connection.
+func (j *judge) turnedAway(t time.Duration) bool {
+	last := time.Duration(-1)
+	for _, at := range j.device.Busy {
+		if heard := j.history.at(at); heard <= t {
+			last = heard
+		}
+	}
+	n := j.after(t)
+	return last >= 0 && (n == 0 || j.sign(n-1) < last)
+}
+
+// silence says why a verdict for silence is wrong; "" if it is right. It is
+// right if, at some instant of the gap between two signs of life that it fell
+// into or came shortly after, the server had heard nothing for the timeout.
+func (j *judge) silence(t time.Duration, life int) string {
+	why, i := "", j.after(t)-1
+	for first := true; i >= 0; first, i = false, i-1 {
+		end := t
+		if i+1 < len(j.device.Signs) {
+			end = min(t, j.heardBy(i+1))
+		}
+		if !first && (end < j.history.Breaks[life].Ending || j.history.listenedAtMost(end, t) > j.policy.lag()) {
+			return why
+		}
+		reason := j.gap(i, end, t, life)
+		if reason == "" {
+			j.race(i, t)
+			return ""
+		}
+		if why == "" {
+			why = reason
+		}
+	}
+	if why == "" {
+		why = "it never gave a sign of life before"
+	}
+	return why
+}
+
+// race counts a verdict that came while a HELLO waited to be accepted.
+func (j *judge) race(i int, t time.Duration) {
+	if i+1 < len(j.device.Signs) && j.sign(i+1) < t {
+		j.Raced++
+	}
+}
+
+// gap says why a verdict was not due between sign i and an instant; "" if it
+// was. What was due before a stop may be told after it.
+func (j *judge) gap(i int, end, t time.Duration, life int) string {
+	from := j.known(i, life)
+	why := j.due(from, end)
+	for k := range j.history.Breaks {
+		b := &j.history.Breaks[k]
+		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
+			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began) == "" {
+			return ""
+		}
+	}
+	if why == "" && quiet(j.outages, from, t) {
+		j.Lags = append(j.Lags, t-from-j.policy.Timeout)
+	}
+	return why
+}
+
+// due says why a device that was heard at from was not to be judged for silence
+// at to; "" if it was.
+func (j *judge) due(from, to time.Duration) string {
+	if listened := j.history.listenedAtMost(from, to); listened+slack < j.policy.Timeout {
+		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.policy.Timeout)
+	}
+	return j.grace(from, to)
+}
+
+// grace says why a device that was heard at from was not to be judged at to so
+// soon after a restart; "" if it was, or had perhaps used up its graces.
+func (j *judge) grace(from, to time.Duration) string {
+	var last *Break
+	used, grace := time.Duration(0), j.policy.Grace
+	for i := range j.history.Breaks {
+		b := &j.history.Breaks[i]
+		switch {
+		case b.Ending <= from || b.Ending > to:
+		case b.Restart():
+			last, used = b, used+grace
+		case b.Ending-b.Began > maxGap:
+			used += min(grace, b.Ending-b.Began)
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	grace = min(grace, graces*grace-(used-grace))
+	if listened := j.history.listenedAtMost(last.Ending, to); listened+slack < grace {
+		return fmt.Sprintf("only %v after the %s that ended at %s, the grace is %v", listened, last.Kind, clock(last.Ending), grace)
+	}
+	return ""
+}
+
+// known is the latest sign of life, up to sign i, that a life must know of:
+// given to that life itself, or answered by an earlier one. It is long ago if
+// there is none.
+func (j *judge) known(i, life int) time.Duration {
+	hello := i
+	for ; i >= 0; i-- {
+		hello = min(hello, i)
+		for hello > 0 && j.device.Signs[hello].Granted == 0 {
+			hello--
+		}
+		if j.device.Signs[i].Answered != 0 || j.sign(hello) >= j.history.Breaks[life].Ending {
+			return j.sign(i)
+		}
+	}
+	return ever
+}
+
+// answered returns the index of the latest sign of life that was answered before
+// an instant, -1 if none was.
+func (j *judge) answered(t time.Duration) int {
+	i := j.after(t) - 1
+	for i >= 0 && (j.device.Signs[i].Answered == 0 || j.history.at(j.device.Signs[i].Answered) > t-slack) {
+		i--
+	}
+	return i
+}
+
+// forgotten checks that the verdict follows from the latest heartbeat that was
+// answered before, by whichever life.
+func (j *judge) forgotten(e *api.Event, t time.Duration) {
+	i := j.answered(t)
+	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
+			e.Reason, clock(t), clock(j.history.when(e.LastSeen)), clock(j.sign(i)), j.context(t))
+	}
+}
+
+// step says why a verdict for the end of a connection is wrong; "" if it is
+// right: the device did one of the actions in that life, and was not heard again
+// for so long.
+func (j *judge) step(t time.Duration, life int, grace time.Duration, actions ...plan.Kind) string {
+	why := "it did nothing of the kind in this life of the server"
+	for i, s := range slices.Backward(j.device.Steps) {
+		at := j.history.when(s.At)
+		if !slices.Contains(actions, s.Kind) || at > t {
+			continue
+		}
+		if at < j.history.Breaks[life].Ending {
+			break
+		}
+		if j.used[i] {
+			why = fmt.Sprintf("the %v at %s was judged already", s.Kind, clock(at))
+			break
+		}
+		end := t
+		if back := j.after(at + 1); back < len(j.device.Signs) {
+			end = min(t, j.heardBy(back))
+		}
+		switch {
+		case j.history.listenedAtMost(at, end)+slack < grace:
+			why = fmt.Sprintf("%v at %s, heard again or judged within %v, the grace is %v", s.Kind, clock(at), end-at, grace)
+		case j.history.listenedAtMost(end, t) > j.policy.lag():
+			why = fmt.Sprintf("%v at %s, but it was heard again at %s", s.Kind, clock(at), clock(end))
+		default:
+			j.used[i] = true
+			if quiet(j.outages, at, t) {
+				j.Lags = append(j.Lags, t-at-grace)
+			}
+			return ""
+		}
+		break
+	}
+	return why
+}
+
+// context is the evidence around an instant.
+func (j *judge) context(t time.Duration) string {
+	var b strings.Builder
+	around := j.policy.Timeout + graces*j.policy.Grace
+	i := j.after(t)
+	b.WriteString("signs of life")
+	for k := max(i-3, 0); k < min(i+2, len(j.device.Signs)); k++ {
+		name := ""
+		if g := j.device.Signs[k].Granted; g != 0 {
+			name = fmt.Sprintf("HELLO, OK at %s: ", clock(j.history.at(g)))
+		}
+		fmt.Fprintf(&b, " [%s%s]", name, clock(j.sign(k)))
+	}
+	b.WriteString("; breaks")
+	for k := range j.history.Breaks {
+		if br := &j.history.Breaks[k]; br.Over > t-around && br.Asked < t+around/4 {
+			fmt.Fprintf(&b, " [%s %s to %s]", br.Kind, clock(br.Asked), clock(br.Over))
+		}
+	}
+	b.WriteString("; steps")
+	for _, s := range j.device.Steps {
+		if at := j.history.when(s.At); at > t-around && at < t+around/4 {
+			fmt.Fprintf(&b, " [%v %s]", s.Kind, clock(at))
+		}
+	}
+	return b.String()
+}
+
+// clock prints an instant.
+func clock(t time.Duration) string {
+	switch {
+	case t <= ever/2:
+		return "never"
+	case t >= never/2:
+		return "the end"
+	}
+	return fmt.Sprintf("%+.6fs", t.Seconds())
+}

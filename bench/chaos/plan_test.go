@@ -1,0 +1,91 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestPlan(t *testing.T) {
+	const ttl = 6 * time.Second
+	r := Rules{TTLs: []time.Duration{3 * ttl, ttl}}
+	for seed := range uint64(50) {
+		plan := Plan(seed, AllFaults(), 10*time.Minute, &r)
+		if again := Plan(seed, AllFaults(), 10*time.Minute, &r); !reflect.DeepEqual(plan, again) {
+			t.Fatalf("seed %d: another plan the second time", seed)
+		}
+		if reflect.DeepEqual(plan, Plan(seed+1, AllFaults(), 10*time.Minute, &r)) {
+			t.Errorf("seeds %d and %d: the same plan", seed, seed+1)
+		}
+		kinds := map[FaultKind]int{}
+		for _, f := range plan {
+			kinds[f.Kind]++
+			least, most := 3*time.Second, 30*time.Second
+			if f.Kind == Stalls {
+				least, most = time.Second, 9*time.Second
+			}
+			for _, life := range f.Lives {
+				if life < least || life > most {
+					t.Errorf("seed %d: %s with a life of %v", seed, f.Kind, life)
+				}
+			}
+			stalls := f.Kind != Stalls || (f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)
+			if f.Down > 5*ttl || f.Length > 3*ttl || f.Wait <= 0 || !stalls {
+				t.Errorf("seed %d: %v", seed, f)
+			}
+		}
+		if len(plan) >= len(AllFaults()) && len(kinds) < len(AllFaults()) {
+			t.Errorf("seed %d: %d faults, and only %v", seed, len(plan), kinds)
+		}
+	}
+	if plan := Plan(1, nil, time.Hour, &r); plan != nil {
+		t.Errorf("a plan without faults has %v", plan)
+	}
+}
+
+func TestSet(t *testing.T) {
+	var c Config
+	for _, word := range []string{
+		"devices=7", "for=3s", "seed=9", "database=postgres", "faults=kill, stop", "disk=64", "ttl=2s,9s", "epsilon=4s",
+	} {
+		if err := c.Set(word); err != nil {
+			t.Error(err)
+		}
+	}
+	want := Config{
+		Devices: 7, For: 3 * time.Second, Seed: 9, Database: Postgres, Faults: []FaultKind{Kill, Stop}, DiskSize: 64,
+		Rules: Rules{TTLs: []time.Duration{2 * time.Second, 9 * time.Second}, Epsilon: 4 * time.Second},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("Set gave %+v, want %+v", c, want)
+	}
+	for _, word := range []string{"", "devices", "devices=x", "for=5", "ttl=x", "colour=red"} {
+		if err := c.Set(word); err == nil {
+			t.Errorf("Set(%q) takes it", word)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := Report{
+		Database: "sqlite", Plan: []Fault{{Kind: Kill}, {Kind: Disk}, {Kind: Kill}}, Verdicts: map[string]int{"silence": 3, "bye": 1},
+	}
+	for range 12 {
+		r.Violations = append(r.Violations, Violation{Kind: LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"})
+	}
+	var text, js builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WriteJSON(&js); err != nil {
+		t.Fatal(err)
+	}
+	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "lost event                 12\n", "false offline              0\n", "dev-1 offset 7: gone")
+	js.has(t, `"kind": "lost event"`, `"database": "sqlite"`)
+	markdown := builder{}
+	_, _ = markdown.WriteString(r.Markdown())
+	markdown.has(t, "| lost event | 12 |", "| database | sqlite |")
+	if r.Clean() || r.Count(LostEvent) != 12 {
+		t.Errorf("Clean() = %v with 12 violations", r.Clean())
+	}
+}

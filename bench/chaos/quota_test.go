@@ -1,0 +1,48 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A process that has a share of a core stands still now and then, and no longer once that is over.
+func TestQuota(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Skipf("there is no sleep here: %v", err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	q := limitCPU(cmd.Process.Pid, 20)
+	for q.group == "" && !standsStill(cmd.Process.Pid) {
+		if err := pause(ctx, time.Millisecond); err != nil {
+			t.Fatal("it never stands still")
+		}
+	}
+	if err := q.lift(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	for standsStill(cmd.Process.Pid) {
+		if err := pause(ctx, time.Millisecond); err != nil {
+			t.Fatal("it stands still for ever")
+		}
+	}
+}
+
+// A file that the kernel does not have is not made.
+func TestPut(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cpu.max")
+	if put(file, "1 2") == nil {
+		t.Error("put makes a file")
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file is there")
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import "time"
+
+// The server runs with its defaults, as far as they matter here.
+const (
+	maxGap     = time.Second // most that the listening clock advances at once
+	checkpoint = 5 * time.Second
+
+	defaultCloseGrace = 10 * time.Second
+	reconnectGrace    = 10 * time.Second // more than an interval
+	maxReconnectGrace = 5 * time.Minute
+	// graces is how many times its reconnect grace a device has at most, since its
+	// last heartbeat.
+	graces = 3
+)
+
+const (
+	// slack is what reading two clocks of one machine may differ by.
+	slack = 10 * time.Millisecond
+	// gapLoss is how much listening time a break may cost beside its own length.
+	gapLoss = time.Second
+	// recovery is how soon after a trouble the server must be as it was.
+	recovery = 3 * time.Second
+)
+
+// Rules are what the devices announce, and what is tolerated of the server.
+type Rules struct {
+	// TTLs are the timeouts that devices announce; each has as many of them. A
+	// device with the last one beats so rarely that a heartbeat may not be lost.
+	TTLs []time.Duration
+	// Epsilon is how late the server may do what is due: a verdict, accepting a
+	// connection. It excuses no early verdict on a device that is heard.
+	Epsilon time.Duration
+}
+
+// Policy is what the server makes of an announced timeout by its defaults.
+type Policy struct {
+	Timeout, CloseGrace time.Duration
+	// Grace is the listening time that a device has to come back after a restart.
+	Grace   time.Duration
+	Epsilon time.Duration
+}
+
+func (r *Rules) of(ttl time.Duration) *Policy {
+	return &Policy{
+		Timeout: ttl, CloseGrace: min(defaultCloseGrace, ttl/2),
+		Grace: min(ttl/3+reconnectGrace, maxReconnectGrace), Epsilon: r.Epsilon,
+	}
+}
+
+// lag is how long after a gap between two signs of life a verdict on that gap may
+// be told.
+func (p *Policy) lag() time.Duration { return min(p.Epsilon, p.Timeout/4) }

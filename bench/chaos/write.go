@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// writtenPrefix begins the ids of the devices that are written to. They are not
+// of the fleet.
+const writtenPrefix = "written-"
+
+// Written is a write that was answered, and what the API said of its device in
+// the life after.
+type Written struct {
+	Kind     string        `json:"kind"`
+	Device   string        `json:"device"`
+	Asked    time.Time     `json:"asked"`
+	Answered time.Duration `json:"answered"`
+	Found    *Found        `json:"found"` // nil if the device is not known
+}
+
+// Found is what the API says of a device.
+type Found struct {
+	State       string    `json:"state"`
+	Timeout     float64   `json:"timeout_ms"`
+	Maintenance bool      `json:"maintenance"`
+	SleepUntil  time.Time `json:"sleep_until"`
+	LastSeen    time.Time `json:"last_seen"`
+	Failed      bool      `json:"failed"` // there is an event of that
+}
+
+// The writes that nothing is committed for.
+const (
+	httpHeartbeat = "HTTP heartbeat"
+	ping          = "PING"
+)
+
+// write is something that is written, and what must be there once that was
+// answered.
+type write struct {
+	kind         string
+	method, path string // of HTTP; the path has a %s for the device
+	body         string
+	line, answer string // of the line protocol, what the answer begins with
+	holds        func(w *Written) bool
+}
+
+// writes are all of them. The devices announce a timeout of an hour.
+func writes() []write {
+	slept := func(w *Written) bool {
+		return w.Found != nil && (w.Found.State == "sleeping" || w.Found.SleepUntil.After(w.Asked))
+	}
+	paced := func(w *Written) bool { return w.Found != nil && w.Found.Timeout == 7_200_000 }
+	failed := func(w *Written) bool { return w.Found != nil && w.Found.Failed }
+	heard := func(w *Written) bool { return w.Found != nil && !w.Found.LastSeen.Before(w.Asked.Add(-gapLoss)) }
+	return []write{
+		{kind: "DELETE", method: "DELETE", path: "/v1/devices/%s", holds: func(w *Written) bool { return w.Found == nil }},
+		{kind: "PUT policy", method: "PUT", path: "/v1/devices/%s/policy", body: `{"timeout":"2h"}`, holds: paced},
+		{
+			kind: "PUT maintenance", method: "PUT", path: "/v1/devices/%s/maintenance",
+			holds: func(w *Written) bool { return w.Found != nil && w.Found.Maintenance },
+		},
+		{kind: "HTTP sleep", method: "POST", path: "/v1/beat/%s/sleep?for=2h", holds: slept},
+		{kind: "HTTP fail", method: "POST", path: "/v1/beat/%s/fail", holds: failed},
+		{kind: httpHeartbeat, method: "POST", path: "/v1/beat/%s", holds: heard},
+		{kind: "SLEEP", line: "SLEEP 2h", answer: "OK sleep=", holds: slept},
+		{kind: "TTL", line: "TTL 2h", answer: "TTL 7200", holds: paced},
+		{kind: "FAIL", line: "FAIL broken", answer: "OK", holds: failed},
+		{kind: ping, line: "PING", answer: "PONG", holds: heard},
+	}
+}
+
+// checkWrites looks for writes that were answered, and were not there afterwards.
+func checkWrites(e *Evidence, f *Findings) {
+	rules := map[string]func(*Written) bool{}
+	for _, w := range writes() {
+		rules[w.kind] = w.holds
+	}
+	for i := range e.Writes {
+		if w := &e.Writes[i]; !rules[w.Kind](w) {
+			f.add(AnswerLost, w.Device, 0, fmt.Sprintf("%s was answered at %s; after the restart: %s", w.Kind, clock(w.Answered), w.Found))
+		}
+	}
+}
+
+// String is what it says, in one line.
+func (f *Found) String() string {
+	if f == nil {
+		return "not known"
+	}
+	return fmt.Sprintf("%+v", *f)
+}

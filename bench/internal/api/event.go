@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// The types of events, without "io.holter." and "device.".
+const (
+	TypeOnline  = "online"
+	TypeOffline = "offline"
+	TypeFailed  = "failed"
+	TypeHeard   = "source.heard"
+)
+
+// The reasons of an offline event that devices bring about.
+const (
+	ReasonSilence = "silence"
+	ReasonClosed  = "closed"
+	ReasonBye     = "bye"
+)
+
+// Event is an event of the server. What it did not tell is zero.
+type Event struct {
+	Offset uint64 // its place in the log
+	ID     string // "DEVICE:SEQ"
+	Type   string
+	Device string // empty if it is not about a device
+	Seq    uint64 // counts the events of the device from 1
+	Epoch  uint64
+	Reason string
+	Time   time.Time
+
+	LastSeen, Deadline, DecidedAt time.Time
+	HeardSilence, Timeout         time.Duration
+	Deaf                          time.Duration // of a source
+}
+
+// UnmarshalJSON reads an event in the JSON format of CloudEvents.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	var c struct {
+		ID, Type, Subject string
+		Time              time.Time
+		Data              struct {
+			Offset, Seq, Epoch uint64
+			Reason             string
+			LastSeen           time.Time `json:"last_seen"`
+			Deadline           time.Time
+			DecidedAt          time.Time `json:"decided_at"`
+			HeardSilence       float64   `json:"heard_silence_ms"`
+			Timeout            float64   `json:"timeout_ms"`
+			Deaf               float64   `json:"deaf_ms"`
+		}
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return fmt.Errorf("event %.200q: %w", text, err)
+	}
+	d := &c.Data
+	*e = Event{
+		Offset: d.Offset, ID: c.ID, Type: strings.TrimPrefix(c.Type, "io.holter."), Seq: d.Seq, Epoch: d.Epoch, Reason: d.Reason, Time: c.Time,
+		LastSeen: d.LastSeen, Deadline: d.Deadline, DecidedAt: d.DecidedAt,
+		HeardSilence: millis(d.HeardSilence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
+	}
+	if kind, ok := strings.CutPrefix(e.Type, "device."); ok {
+		e.Type, e.Device = kind, c.Subject
+	}
+	return nil
+}
+
+func millis(ms float64) time.Duration {
+	return time.Duration(math.Round(ms * float64(time.Millisecond)))
+}
+
+// PageSize is how many events a page of the log has at most.
+const PageSize = 1000
+
+// EventsAfter reads the page of the log that begins after an offset, and returns the offset that the next one begins after. An empty page
+// is the end.
+func EventsAfter(ctx context.Context, client *http.Client, api string, after uint64) (events []Event, next uint64, err error) {
+	var page struct {
+		Events []Event
+		Next   uint64
+	}
+	err = GetJSON(ctx, client, fmt.Sprintf("%s/v1/events?after=%d&limit=%d", api, after, PageSize), &page)
+	if err == nil && len(page.Events) > 0 && page.Next <= after {
+		err = fmt.Errorf("after %d, the next page of the log begins after %d", after, page.Next)
+	}
+	if err != nil {
+		return nil, after, err
+	}
+	return page.Events, max(page.Next, after), nil
+}
+
+// Events reads the whole log.
+func Events(ctx context.Context, client *http.Client, api string) (events []Event, err error) {
+	for after := uint64(0); ; {
+		page, next, err := EventsAfter(ctx, client, api, after)
+		if err != nil || len(page) == 0 {
+			return events, err
+		}
+		events, after = append(events, page...), next
+	}
+}

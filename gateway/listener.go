@@ -1,0 +1,66 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// listener is a [Listener] that is bound. A connection is settled once it is in an event loop, on the
+// way to a handshake, or refused.
+type listener struct {
+	Listener
+
+	accepts *sockets.Listener
+	source  *liveness.Source
+}
+
+// acceptsOf returns the listeners that speak TLS, or the others.
+func (g *Gateway) acceptsOf(tls bool) (some []*sockets.Listener) {
+	for _, l := range g.listeners {
+		if (l.TLS != nil) == tls {
+			some = append(some, l.accepts)
+		}
+	}
+	return some
+}
+
+// sniff finds out which protocol begins with these bytes; nil if more of them are needed.
+func (l *listener) sniff(first []byte) (codec.Protocol, *codec.Error) {
+	maybe := false
+	for _, p := range l.Protocols {
+		if len(l.Protocols) == 1 {
+			return p, nil
+		}
+		switch p.Sniff(first) {
+		case codec.Yes:
+			return p, nil
+		case codec.Maybe:
+			maybe = true
+		case codec.No:
+		}
+	}
+	if maybe && len(first) < maxSniff {
+		return nil, nil
+	}
+	return nil, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + l.names()}
+}
+
+// names are those of the listener's protocols.
+func (l *listener) names() string {
+	var names []string
+	for _, p := range l.Protocols {
+		names = append(names, p.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+// goodbye is said to who has not spoken yet.
+func (l *listener) goodbye(dst []byte, why string, err *codec.Error) []byte {
+	if len(l.Protocols) == 1 {
+		return l.Protocols[0].Codec().Goodbye(dst, why, err)
+	}
+	return dst
+}

@@ -1,0 +1,74 @@
+package liveness
+
+import (
+	"fmt"
+)
+
+// Apply applies a signal of the device with an id, which it makes if it is new. A device that has a session open at
+// another source is judged by that source's clock, and what is heard of it here counts there. Errors: ErrInvalidID,
+// ErrFull, a bad policy, ErrStaleEpoch for an Epoch that is not the device's latest; then nothing has changed. ErrBusy;
+// then the device counts as heard, if the signal came from it. Apply takes a lock.
+func (s *Source) Apply(id string, sig Signal) (Welcome, error) {
+	sh, d, err := s.deviceOf(id, sig)
+	if err != nil {
+		return Welcome{}, err
+	}
+	defer sh.mu.Unlock()
+	if !s.ignoresLocked(d, sig.Kind) {
+		if err := s.signLocked(sh, d, sig); err != nil {
+			return Welcome{}, err
+		}
+	}
+	return d.welcomeLocked(), nil
+}
+
+// deviceOf returns the device that a signal is of, and locks its shard unless it fails. A goodbye makes no device.
+func (s *Source) deviceOf(id string, sig Signal) (*deviceShard, *device, error) {
+	if sig.Kind == Goodbye {
+		return s.registry.find(id)
+	}
+	return s.registry.meet(id, sig.Announced)
+}
+
+// ignoresLocked reports whether a kind of signal changes nothing about a device.
+func (s *Source) ignoresLocked(d *device, kind Kind) bool {
+	elsewhere := d.session != nil || d.source != nil && d.source != s && !d.source.absent.Load()
+	switch kind {
+	case Goodbye:
+		return d.state == Offline || d.state == NeverSeen
+	case Disconnected:
+		return elsewhere || d.state == Offline && d.source != s
+	case Retained:
+		return elsewhere
+	case Heartbeat, Sleep, Failure:
+	}
+	return false
+}
+
+// signLocked applies a signal. One of a device that has a session at another source counts there.
+func (s *Source) signLocked(sh *deviceShard, d *device, said Signal) error {
+	if d.session != nil {
+		said.Epoch = 0 // its sessions are numbered by another
+	}
+	if said.Epoch != 0 && said.Epoch < d.epoch {
+		return fmt.Errorf("%w: %d, the device has %d", ErrStaleEpoch, said.Epoch, d.epoch)
+	}
+	by := s
+	if d.session != nil && d.source != s {
+		by = d.source
+		said.At = by.Time(s.registry.clock.time())
+	}
+	announces := said.Kind != Goodbye && said.Announced != (Policy{}) && said.Announced != d.rule.Value().announced
+	return by.applyLocked(sh, d, signal{Signal: said, announces: announces})
+}
+
+// find returns the device with an id, and locks its shard unless it fails.
+func (r *Registry) find(id string) (*deviceShard, *device, error) {
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	if d := sh.findLocked(id, hash); d != nil {
+		return sh, d, nil
+	}
+	sh.mu.Unlock()
+	return nil, nil, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
+}

@@ -1,0 +1,98 @@
+//go:build linux
+
+package drive_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/loadgen/drive"
+	"github.com/holter-iot/holter/loadgen/plan"
+)
+
+// A device follows an order: it beats once more, is silent on its connection, and beats again.
+func TestOrder(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	p := fleetPlan(2, s.address())
+	p.Interval = time.Second
+	r := start(t, drive.Config{Plan: p, From: 1, To: 2, Journal: true})
+	r.welcomed(1)
+	begin := time.Now()
+	r.Begin(begin)
+	at := time.Since(begin) + 50*time.Millisecond
+	order := drive.Order{Device: 1, Beat: true, Step: plan.Step{Kind: plan.Silent, At: at, Back: at + 300*time.Millisecond}}
+	if err := r.Order(order); err != nil {
+		t.Fatal(err)
+	}
+	order.Device = 0
+	for _, wrong := range []drive.Order{order, {Device: 1}, {Device: 1, Step: plan.Step{Kind: plan.Signal}}} {
+		if err := r.Order(wrong); err == nil {
+			t.Errorf("Order(%+v) is taken", wrong)
+		}
+	}
+	var back plan.Truth
+	r.until("the device is back", func() bool {
+		for _, told := range r.truths {
+			if back = told; !back.Back.IsZero() {
+				return true
+			}
+		}
+		return false
+	})
+	j := r.Journals()[0]
+	last, next := -1, -1
+	for i, sign := range j.Signs {
+		if at := time.Unix(0, sign.At); !at.After(back.At) {
+			last = i
+		} else if next < 0 {
+			next = i
+		}
+	}
+	if last < 0 || next < 0 {
+		t.Fatalf("signs of life %+v, the truth %+v", j.Signs, back)
+	}
+	if beat := time.Unix(0, j.Signs[last].At); !beat.Equal(back.Last) || back.At.Sub(beat) > 30*time.Millisecond {
+		t.Errorf("the last heartbeat was at %v, by the truth at %v; the order came at %v", beat, back.Last, back.At)
+	}
+	if away := time.Duration(j.Signs[next].At - j.Signs[last].At); away < 250*time.Millisecond || j.Signs[next].Granted != 0 || !back.Connected {
+		t.Errorf("it was silent for %v, and is back with %+v", away, j.Signs[next])
+	}
+	if first := j.Signs[0]; first.Granted < first.At || first.Answered != first.Granted || j.Signs[last].Answered < j.Signs[last].At {
+		t.Errorf("signs of life %+v", j.Signs)
+	}
+}
+
+// A device that waits before it tries again gives up if it is told to; one that is away already follows no order.
+func TestOrderWithoutConnection(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	s.set(func() { s.greet = func(string, int) string { return "ERR busy the store is slow\n" } })
+	p := fleetPlan(1, s.address())
+	p.Backoff, p.BackoffMax = time.Second, time.Second
+	r := start(t, drive.Config{Plan: p, Journal: true})
+	r.Begin(time.Now())
+	r.until("a pause", func() bool { return r.stats.Pausing == 1 })
+	for range 2 {
+		if err := r.Order(drive.Order{Step: plan.Step{Kind: plan.Silent}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.until("it gave up", func() bool { return r.stats.Steps == 2 })
+	if r.stats.Away != 1 || r.stats.Errors[drive.CauseNotConnected] != 1 {
+		t.Errorf("%+v", r.stats)
+	}
+	if j := r.Journals()[0]; len(j.Signs) != 0 || len(j.Busy) != 1 || len(r.truths) != 1 || r.truths[0].Connected {
+		t.Errorf("the journal is %+v, the truth %+v", j, r.truths)
+	}
+}
+
+func TestNoJournal(t *testing.T) {
+	s := newServer(t, "127.0.0.1:0", false)
+	r := start(t, drive.Config{Plan: fleetPlan(1, s.address())})
+	r.welcomed(1)
+	if list := r.Journals(); list != nil {
+		t.Errorf("Journals() = %v, want nil", list)
+	}
+	if _, err := drive.New(drive.Config{Plan: fleetPlan(1, s.address()), Journal: true, Pipeline: 2}); err == nil {
+		t.Error("a journal of heartbeats that are sent together is taken")
+	}
+}
