@@ -15,7 +15,7 @@ import (
 // apiFlags are the options of every command that asks the API of a running holter.
 type apiFlags struct {
 	API      string     `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
-	APIToken secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter token create\". Other users of this machine see command lines: prefer the environment."`
+	APIToken secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter tokens create\". Other users of this machine see command lines: prefer the environment."`
 	CA       string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
 }
 

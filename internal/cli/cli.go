@@ -140,7 +140,7 @@ type serveCommand struct {
 	Server serverFlags `embed:""`
 
 	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter device-token prints it; read again when it changes. Default: all, or those with the token."`
+	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
 	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 }
 

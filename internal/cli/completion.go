@@ -74,6 +74,9 @@ func nextWords(node *kong.Node, words []string) (all []string) {
 	for _, argument := range node.Positional {
 		all = append(all, argument.EnumSlice()...)
 	}
+	if node.DefaultCmd != nil {
+		node = node.DefaultCmd
+	}
 	for _, flags := range node.AllFlags(true) {
 		for _, flag := range flags {
 			all = append(all, "--"+flag.Name)

@@ -28,6 +28,7 @@ type devicesCommand struct {
 type devicesListCommand struct {
 	apiFlags
 	limitFlag
+	jsonFlag
 
 	State       []string `placeholder:"STATE" enum:"never_seen,online,late,suspect,sleeping,offline,unknown,pending" help:"Only devices in this state: never_seen, online, late, suspect, sleeping, offline, unknown, or pending, which is decided but not stored yet; may be repeated."`
 	Group       []string `placeholder:"NAME" sep:"none" help:"Only devices of this group; may be repeated."`
@@ -36,8 +37,6 @@ type devicesListCommand struct {
 	SeenBefore  string   `placeholder:"WHEN" help:"Only devices heard last before a time such as 2026-01-02T15:04:05Z, or longer ago than a duration such as 10m."`
 	SeenAfter   string   `placeholder:"WHEN" help:"Only devices heard since then."`
 	Maintenance bool     `help:"Only devices in maintenance."`
-
-	jsonFlag
 }
 
 // Help is the text below the usage line.
@@ -167,8 +166,11 @@ func deviceRowOf(raw json.RawMessage) (any, error) {
 		return nil, fmt.Errorf("%w: it is no device", apiclient.ErrStranger)
 	}
 	return deviceRow{
-		d.ID, terminal.Cell{Text: d.State, Paint: statePaint(d.State)}, d.Reason, terminal.AgoText(d.AsOf, d.LastSeen), nextChange(&d),
-		d.Source, d.Group, terminal.Cell{Text: notes(&d), Paint: terminal.Faint},
+		d.ID,
+		terminal.Cell{Text: d.State, Paint: statePaint(d.State)},
+		d.Reason, terminal.AgoText(d.AsOf, d.LastSeen), nextChange(&d),
+		d.Source, d.Group,
+		terminal.Cell{Text: notes(&d), Paint: terminal.Faint},
 	}, nil
 }
 

@@ -10,10 +10,10 @@ import (
 
 // deviceTokenCommand creates a token for a device.
 type deviceTokenCommand struct {
+	jsonFlag
+
 	ID   string `arg:"" help:"Id of the device."`
 	HMAC bool   `name:"hmac" help:"The device proves that it knows the token instead of sending it (HELLO ID auth=hmac). The file then holds the token itself."`
-
-	jsonFlag
 }
 
 // Help is the text below the usage line.

@@ -22,6 +22,7 @@ const (
 
 type eventsCommand struct {
 	apiFlags
+	jsonFlag
 
 	Follow bool     `short:"f" help:"Go on with what happens, until an interrupt. It survives a restart of the server."`
 	After  *uint64  `placeholder:"OFFSET" help:"Begin after this offset; 0 for the oldest that is kept."`
@@ -31,8 +32,6 @@ type eventsCommand struct {
 	Group  []string `placeholder:"NAME" sep:"none" help:"Only events of this group and of its devices; may be repeated."`
 	Source []string `placeholder:"NAME" sep:"none" help:"Only events of this source and of devices heard there; may be repeated."`
 	Limit  *int     `placeholder:"N" help:"List at most so many. Default: the latest 20; with --after or --since, all."`
-
-	jsonFlag
 }
 
 // Help is the text below the usage line.

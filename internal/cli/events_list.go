@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	eventTime  = "2006-01-02 15:04:05" // in a table; JSON has all of it
+	eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
 	rowBuffer = 1000                  // rows that are aligned together
 )
 
@@ -42,7 +42,9 @@ func (l *eventList) add(e *event) (bool, error) {
 	}
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
 	l.rows.Add(eventRow{
-		e.Data.Offset, terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint}, terminal.Cell{Text: kind, Paint: eventPaint(kind)},
+		e.Data.Offset,
+		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
+		terminal.Cell{Text: kind, Paint: eventPaint(kind)},
 		e.Subject, eventText(kind, &e.Data),
 	})
 	if l.rows.Buffered() >= rowBuffer {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -109,6 +110,8 @@ func (l *list) print(ctx context.Context, api *apiclient.Client, out io.Writer, 
 		n++
 		row, err := l.row(raw)
 		switch {
+		case errors.Is(err, apiclient.ErrStranger):
+			return fmt.Errorf("%s: %w", api.Base, err)
 		case err != nil:
 			return apiclient.NotOurs(api)
 		case asJSON:
@@ -168,7 +171,8 @@ func getOrPrint(ctx context.Context, api *apiclient.Client, path string, out io.
 	return false, nil
 }
 
-// create POSTs a body, stores the answer in answer, and prints it as JSON or as a text.
+// create POSTs a body, stores the answer in answer, and prints it as JSON or as a text. The empty text
+// says that the answer is not one of the API.
 func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool, path string, body, answer any, text func() string) error {
 	var raw json.RawMessage
 	if err := api.Ask(ctx, http.MethodPost, path, body, &raw); err != nil {
@@ -177,7 +181,7 @@ func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool,
 	if asJSON {
 		return terminal.WriteJSON(out.stdout, raw)
 	}
-	if json.Unmarshal(raw, answer) != nil {
+	if json.Unmarshal(raw, answer) != nil || text() == "" {
 		return apiclient.NotOurs(api)
 	}
 	return say(out.stdout, "%s", text())

@@ -47,7 +47,7 @@ type loadgenCommand struct {
 	WillTopic   string        `placeholder:"TOPIC" help:"With mqtt, topic that each device keeps its state in, retained, with {device} in it: online, and offline by its last will."`
 
 	Verify      []string   `placeholder:"URL" help:"API of a holter that judges the devices; its verdicts are compared with the truth. May be repeated, once for each server. Or mqtt://HOST:PORT for the states of --will-topic at a broker, emqx://HOST:PORT for what EMQX says of its clients."`
-	VerifyToken secretFlag `env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for it, made with \"holter token create\"."`
+	VerifyToken secretFlag `env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for it, made with \"holter tokens create\"."`
 
 	MaxFalseOffline  int           `default:"0" placeholder:"N" help:"How many live devices may be called offline; -1: any number. Default: ${default}. The same for the next ones."`
 	MaxMissedOffline int           `default:"0" placeholder:"N" help:"How many devices that are gone may have no verdict."`

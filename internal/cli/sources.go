@@ -50,7 +50,8 @@ func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
 		}
 		return sourceRow{
 			s.Name, sourceState(&s, asOf), terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)),
-			terminal.Grouped(s.Timers.Armed), terminal.Cell{Text: s.Note, Paint: terminal.Faint},
+			terminal.Grouped(s.Timers.Armed),
+			terminal.Cell{Text: s.Note, Paint: terminal.Faint},
 		}, nil
 	}
 	err := c.with(func(api *apiclient.Client) (err error) {

@@ -14,11 +14,10 @@ import (
 
 type statsCommand struct {
 	apiFlags
+	jsonFlag
 
 	Watch bool          `short:"w" help:"Show it again and again, until an interrupt."`
 	Every time.Duration `placeholder:"DURATION" default:"2s" help:"How often, with --watch. Default: 2s."`
-
-	jsonFlag
 }
 
 // Help is the text below the usage line.

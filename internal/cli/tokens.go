@@ -42,11 +42,10 @@ const tokenHelp = `It works on the database itself, whether a server runs or not
 
 type tokenCreateCommand struct {
 	storeFlags
+	jsonFlag
 
 	Role string `required:"" placeholder:"ROLE" enum:"read,beat,admin" help:"What it allows: read (ask), beat (send heartbeats) or admin (all)."`
 	Name string `required:"" placeholder:"NAME" help:"Name of its owner, for lists and the server's log."`
-
-	jsonFlag
 }
 
 // Help is the text below the usage line.

@@ -11,9 +11,9 @@ const day = 24 * time.Hour
 
 // Parse reads what [time.ParseDuration] does, and days: 1d, 1d12h, 0.5d.
 func Parse(text string) (time.Duration, error) {
-	sign, rest := time.Duration(1), strings.TrimPrefix(text, "+")
-	if after, ok := strings.CutPrefix(text, "-"); ok {
-		sign, rest = -1, after
+	rest, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		rest = strings.TrimPrefix(text, "+")
 	}
 	number, rest, ok := strings.Cut(rest, "d")
 	if !ok {
@@ -32,7 +32,10 @@ func Parse(text string) (time.Duration, error) {
 		}
 		d += more
 	}
-	return sign * d, nil
+	if negative {
+		d = -d
+	}
+	return d, nil
 }
 
 // String writes a duration exactly, so that Parse reads it: 3d and 1h30m, where
@@ -44,18 +47,18 @@ func String(d time.Duration) string {
 	if d < time.Second {
 		return d.String()
 	}
-	text := ""
+	var text strings.Builder
 	for _, unit := range []struct {
 		name string
 		size time.Duration
 	}{{"d", day}, {"h", time.Hour}, {"m", time.Minute}} {
 		if n := d / unit.size; n > 0 {
-			text += strconv.Itoa(int(n)) + unit.name
+			text.WriteString(strconv.Itoa(int(n)) + unit.name)
 			d %= unit.size
 		}
 	}
 	if d > 0 {
-		text += d.String()
+		text.WriteString(d.String())
 	}
-	return text
+	return text.String()
 }
