@@ -134,17 +134,17 @@ func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enroll
 	}
 	g.keepAlive(c)
 	if d.TLS != nil {
-		g.secure.admit(d, c, proxied)
+		g.tlsServer.admit(d, c, proxied)
 		return enrolled{}
 	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	served := &conn{loop: l, listener: d}
+	served := newConn(l, d)
 	if proxied {
 		served.throughProxy()
 	}
 	result, err := l.events.Enroll(gnet.NewContext(ctx, served), c)
 	if err != nil { // the engine stops
-		g.left(&served.talk, addr)
+		g.left(&served.conversation, addr)
 		_ = c.Close()
 		return enrolled{}
 	}
@@ -161,7 +161,7 @@ func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 			}
 			if err != nil {
 				g.counts.enrollErrors.Add(1)
-				g.left(&e.conn.talk, e.address)
+				g.left(&e.conn.conversation, e.address)
 				g.warnAccept(err)
 			}
 		}
@@ -202,14 +202,14 @@ func (g *Gateway) warnAccept(err error) {
 	}
 }
 
-// addressBook counts connections by address.
-type addressBook struct {
+// addressCounts counts connections by address.
+type addressCounts struct {
 	mu     sync.Mutex // guards counts
 	counts map[netip.Addr]int
 }
 
 // enter says whether an address may have one more connection. Without a limit nothing is kept.
-func (b *addressBook) enter(addr netip.Addr, limit int) bool {
+func (b *addressCounts) enter(addr netip.Addr, limit int) bool {
 	if limit == 0 {
 		return true
 	}
@@ -225,7 +225,7 @@ func (b *addressBook) enter(addr netip.Addr, limit int) bool {
 	return true
 }
 
-func (b *addressBook) leave(addr netip.Addr, limit int) {
+func (b *addressCounts) leave(addr netip.Addr, limit int) {
 	if limit == 0 {
 		return
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The tests that stop a process, or take its descriptors away, do so to a child: this test binary again, with childEnv set.
@@ -70,7 +71,7 @@ func gatewayChild(at gateway.Listener) error {
 	if err := limitFiles(); err != nil {
 		return err
 	}
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		return err
 	}

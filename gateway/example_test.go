@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // Beacon is a protocol of lines: "I <id>" says who the device is, and is answered by "K", or "E <code>"; "B" is a heartbeat, answered by
@@ -93,7 +94,7 @@ func Example() {
 }
 
 func serveBeacons() error {
-	events, err := liveness.NewLog(0)
+	events, err := eventlog.New(0)
 	if err != nil {
 		return err
 	}

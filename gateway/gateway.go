@@ -20,26 +20,27 @@ import (
 
 // Gateway serves devices. Make one with [New] and call [Gateway.Run] once.
 type Gateway struct {
-	config    Config
-	log       *slog.Logger
-	registry  *liveness.Registry
-	source    *liveness.Source
-	listeners []*listener
-	addrs     []net.Addr    // in the order of config.Listen
-	timers    *timer.Engine // deadlines of connections, in real time
-	closer    closer
-	asker     asker
-	holds     holds
-	linger    linger
-	pacer     pacer
-	addresses addressBook
-	failures  failures
-	twins     twins
-	waiting   waiting
-	odd       counter[Oddity] // what was unusual and tolerated
-	loops     []*loop         // one for each event loop; made before the first connection is let in
-	secure    *secure         // nil without TLS
-	udp       udp
+	config       Config
+	log          *slog.Logger
+	registry     *liveness.Registry
+	source       *liveness.Source
+	listeners    []*listener
+	addrs        []net.Addr    // in the order of config.Listen
+	timers       *timer.Engine // deadlines of connections, in real time
+	closings     pacedQueue[ending]
+	lateHellos   pacedQueue[ending]
+	probes       pacedQueue[transport] // devices that are to be asked for a sign of life
+	holds        holds
+	lingering    linger
+	pacer        pacer
+	addresses    addressCounts
+	failures     failures
+	duplicateIDs duplicateIDs
+	waiting      waiting
+	odd          counter[Oddity] // what was unusual and tolerated
+	loops        []*loop         // one for each event loop; made before the first connection is let in
+	tlsServer    *tlsServer      // nil without TLS
+	udp          udp
 
 	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
 	over   bool          // nothing more is
@@ -59,8 +60,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 		return nil, err
 	}
 	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, ended: make(chan struct{})}
-	g.closer.init(cfg.CloseRate)
-	g.asker.init(cfg.ProbeRate, &g.counts)
+	g.initQueues()
 	g.holds.init(registry)
 	g.pacer.init()
 	g.counts.loops = make([]loopCounters, cfg.Loops)
@@ -80,7 +80,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	for _, d := range g.listeners {
 		d.source = g.source
 	}
-	if g.secure, err = g.newSecure(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
+	if g.tlsServer, err = g.newTLSServer(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
 		g.udp.close()
 		g.closeListeners()
 		return nil, err
@@ -106,7 +106,7 @@ func (g *Gateway) Source() *liveness.Source { return g.source }
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
 	defer g.udp.close()
-	defer g.linger.close()
+	defer g.lingering.close()
 	if g.timers, err = timer.Start(timer.Config{}); err != nil { //nolint:contextcheck // an engine ends with Close
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -117,13 +117,14 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("gateway: start event loops: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if g.secure != nil {
-		g.secure.start()
-		group.Go(func() error { return g.secure.run(ctx) })
+	if g.tlsServer != nil {
+		g.tlsServer.start()
+		group.Go(func() error { return g.tlsServer.run(ctx) })
 	}
 	group.Go(func() error { return g.probe(ctx, probes) })
-	group.Go(func() error { return g.closer.run(ctx) })
-	group.Go(func() error { return g.asker.run(ctx) })
+	group.Go(func() error { return g.closings.run(ctx) })
+	group.Go(func() error { return g.lateHellos.run(ctx) })
+	group.Go(func() error { return g.probes.run(ctx) })
 	group.Go(func() error { return g.holds.run(ctx) })
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
@@ -141,8 +142,8 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		accepting.Wait()
 		g.closing.Store(true)
 		defer closeProbes(probes)
-		if g.secure != nil {
-			g.secure.stop()
+		if g.tlsServer != nil {
+			g.tlsServer.stop()
 		}
 		return g.stopLoops(engine)
 	})
@@ -152,7 +153,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 // startLoops starts the event loops and a probe into each.
 func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
 	for i := range g.config.Loops {
-		g.loops = append(g.loops, &loop{gateway: g, index: i, desk: desk{gateway: g, counts: &g.counts.loops[i]}})
+		g.loops = append(g.loops, &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}})
 	}
 	engine, err := gnet.NewClient(handler{gateway: g},
 		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}))

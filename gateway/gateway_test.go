@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // rig is a gateway that runs for the length of a test.
@@ -21,7 +22,7 @@ type rig struct {
 	t        *testing.T
 	gateway  *gateway.Gateway
 	registry *liveness.Registry
-	log      *liveness.Log
+	log      *eventlog.Log
 	addr     string
 	stop     func() // ends it and waits; may be called more than once
 }
@@ -33,7 +34,7 @@ func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
 
 // gatedLog is a log that takes events only once its gate, if it has one, is closed.
 type gatedLog struct {
-	*liveness.Log
+	*eventlog.Log
 
 	gate chan struct{}
 }
@@ -47,7 +48,7 @@ func (l gatedLog) Append(ctx context.Context, events []liveness.Event) error {
 
 func startGated(t *testing.T, fleet liveness.Config, cfg gateway.Config, gate chan struct{}) *rig {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime/debug"
 	"time"
@@ -80,3 +81,12 @@ func (a logAdapter) Fatalf(format string, args ...any) { a.write(slog.LevelError
 func (a logAdapter) write(level slog.Level, format string, args []any) {
 	a.log.Log(context.Background(), level, "event loop", "message", formatted{format, args})
 }
+
+// formatted is a message that is put together only if it is logged.
+type formatted struct {
+	format string
+	args   []any
+}
+
+// String implements [fmt.Stringer].
+func (f formatted) String() string { return fmt.Sprintf(f.format, f.args...) }

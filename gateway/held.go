@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,7 +79,7 @@ func (h *held) take(dst []byte) []byte {
 }
 
 // held returns the answers of the connection that are held, nil if there are none.
-func (t *talk) held() *held {
+func (t *conversation) held() *held {
 	if t.details == nil {
 		return nil
 	}
@@ -88,14 +87,14 @@ func (t *talk) held() *held {
 }
 
 // drop forgets what is held: something else is said at the end.
-func (t *talk) drop() {
+func (t *conversation) drop() {
 	if t.details != nil {
 		t.details.held = nil
 	}
 }
 
 // heldSize is how many bytes are held.
-func (t *talk) heldSize() int {
+func (t *conversation) heldSize() int {
 	if h := t.held(); h != nil {
 		return h.size
 	}
@@ -103,13 +102,13 @@ func (t *talk) heldSize() int {
 }
 
 // ending says whether the conversation ends with what is held.
-func (t *talk) ending() bool {
+func (t *conversation) ending() bool {
 	h := t.held()
 	return h != nil && h.end
 }
 
 // endsLater says whether something is held, and makes it the end of the conversation.
-func (t *talk) endsLater() bool {
+func (t *conversation) endsLater() bool {
 	h := t.held()
 	if h != nil {
 		h.end = true
@@ -117,37 +116,37 @@ func (t *talk) endsLater() bool {
 	return h != nil
 }
 
-// uncommitted says whether the answer to a message tells of something that is not committed; greeted is whether the session was open
+// uncommitted says whether the answer to a message tells of something that is not committed; established is whether the session was open
 // before the message. That a heartbeat was heard need not be committed.
-func (t *talk) uncommitted(kind codec.Kind, greeted bool) bool {
+func (t *conversation) uncommitted(kind codec.Kind, established bool) bool {
 	switch kind {
 	case codec.Bye: // the session that could tell has ended
-		return t.greeted
+		return t.established
 	case codec.None, codec.Beat, codec.Register, codec.Challenge:
-		return t.greeted && !greeted && t.session.Pending()
+		return t.established && !established && t.session.Pending()
 	default:
-		return t.greeted && t.session.Pending()
+		return t.established && t.session.Pending()
 	}
 }
 
 // hold keeps back the answer to the message, which d.out has from begin on, until what it tells of is committed.
-func (t *talk) hold(d *desk, begin int) {
-	out := d.out[begin:]
+func (t *conversation) hold(x *exchange, begin int) {
+	out := x.out[begin:]
 	if len(out) == 0 {
 		return
 	}
-	outcome := codec.Outcome{Err: busy(), Now: d.wall}
-	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &d.message, &outcome), waits: true}
+	outcome := codec.Outcome{Err: busy(), Now: x.wall}
+	a := &answer{out: bytes.Clone(out), busy: t.codec.Reply(nil, &x.message, &outcome), waits: true}
 	a.size = max(len(a.out), len(a.busy))
-	if d.visitor != nil {
-		if d.held == nil { // a datagram is answered with one
-			before := bytes.Clone(d.out[d.begin:begin])
-			d.held = &held{}
-			d.held.add(&answer{out: before, size: len(before)})
-			begin = d.begin
+	if x.udpSession != nil {
+		if x.held == nil { // a datagram is answered with one
+			before := bytes.Clone(x.out[x.begin:begin])
+			x.held = &held{}
+			x.held.add(&answer{out: before, size: len(before)})
+			begin = x.begin
 		}
-		d.held.add(a)
-		d.out = d.out[:begin]
+		x.held.add(a)
+		x.out = x.out[:begin]
 		return
 	}
 	if t.details == nil {
@@ -157,37 +156,37 @@ func (t *talk) hold(d *desk, begin int) {
 		t.details.held = new(held)
 	}
 	t.details.held.add(a)
-	d.out = d.out[:begin]
-	d.gateway.holds.add(holding{d.peer.(holder), a})
-	t.bound(d)
+	x.out = x.out[:begin]
+	x.gateway.holds.add(holding{x.peer.(holder), a})
+	t.bound(x)
 }
 
 // behind keeps what d.out has from begin on behind what is held.
-func (t *talk) behind(d *desk, begin int) {
-	h := d.held
-	if d.visitor == nil {
+func (t *conversation) behind(x *exchange, begin int) {
+	h := x.held
+	if x.udpSession == nil {
 		h = t.held()
 	}
-	if h == nil || len(d.out) == begin {
+	if h == nil || len(x.out) == begin {
 		return
 	}
-	h.behind(d.out[begin:])
-	d.out = d.out[:begin]
-	if d.visitor == nil {
-		t.bound(d)
+	h.behind(x.out[begin:])
+	x.out = x.out[:begin]
+	if x.udpSession == nil {
+		t.bound(x)
 	}
 }
 
 // bound holds no more than half of what a connection may leave unread.
-func (t *talk) bound(d *desk) {
-	if t.details.held.size > d.gateway.config.MaxOutbound/2 {
+func (t *conversation) bound(x *exchange) {
+	if t.details.held.size > x.gateway.config.MaxOutbound/2 {
 		t.details.held.giveUp()
-		d.out, _ = t.letGo(d.out) // after the end nothing is heard
+		x.out, _ = t.letGo(x.out) // after the end nothing is heard
 	}
 }
 
 // letGo appends what is not to be held any longer. It returns whether that was the end of the conversation.
-func (t *talk) letGo(dst []byte) (out []byte, end bool) {
+func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 	h := t.held()
 	if h == nil {
 		return dst, false
@@ -208,8 +207,8 @@ func (d *details) spent() bool {
 
 // holder is who an answer is held for.
 type holder interface {
-	// where is the event loop that settled is to be called on; nil for none: then it is called by holds, and must not block.
-	where() *loop
+	located
+
 	// settled ends the wait of an answer, and says what can be said now.
 	settled(a *answer, committed bool)
 }
@@ -319,7 +318,7 @@ func (h *holds) run(ctx context.Context) error {
 				alarm.Reset(g.since.Add(patience).Sub(now))
 				break
 			}
-			if err := settle(ctx, g.answers, outcome == isCommitted); err != nil {
+			if err := onLoops(ctx, g.answers, func(a holding) { a.settled(a.answer, outcome == isCommitted) }); err != nil {
 				return err
 			}
 			g.answers, groups = nil, groups[1:]
@@ -327,23 +326,4 @@ func (h *holds) run(ctx context.Context) error {
 	}
 }
 
-// settle ends the wait of answers.
-func settle(ctx context.Context, answers []holding, committed bool) error {
-	byLoop := make(map[*loop][]holding)
-	for _, a := range answers {
-		byLoop[a.where()] = append(byLoop[a.where()], a)
-	}
-	for l, some := range byLoop {
-		err := l.soon(ctx, func() {
-			for _, a := range some {
-				a.settled(a.answer, committed)
-			}
-		})
-		if err != nil {
-			return fmt.Errorf("gateway: let answers go: %w", err)
-		}
-	}
-	return nil
-}
-
-var _, _, _ holder = (*conn)(nil), (*tlsConn)(nil), (*packet)(nil)
+var _, _ holder = (*connection)(nil), (*packet)(nil)

@@ -17,11 +17,12 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // valve is a sink that can be shut: then it takes nothing, like one whose database is away.
 type valve struct {
-	*liveness.Log
+	*eventlog.Log
 
 	mu    sync.Mutex // guards the fields below
 	shut  bool
@@ -53,7 +54,7 @@ func (v *valve) Append(ctx context.Context, events []liveness.Event) error {
 // startValved starts a gateway whose sink is open.
 func startValved(t *testing.T, fleet liveness.Config, cfg gateway.Config) (*rig, *valve) {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -389,8 +390,8 @@ func TestDismissed(t *testing.T) {
 					}
 					d.expect("BYE admin: an operator ended the session")
 				}
-				if st := r.gateway.Stats(); st.Twins != 0 || st.Duplicates != 0 {
-					t.Errorf("twins = %d, duplicates = %d", st.Twins, st.Duplicates)
+				if st := r.gateway.Stats(); st.DuplicateIDs != 0 || st.Duplicates != 0 {
+					t.Errorf("duplicate ids = %d, duplicates = %d", st.DuplicateIDs, st.Duplicates)
 				}
 			})
 		})

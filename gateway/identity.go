@@ -52,79 +52,79 @@ func (p Password) Prove(_ string, nonce, proof []byte) bool {
 func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), p == "" }
 
 // admit says why a device may not come in; nil if it may.
-func (t *talk) admit(d *desk, id string, token []byte) *codec.Error {
-	if d.admitted {
-		return t.duplicate(d, id)
+func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error {
+	if x.admitted {
+		return t.duplicate(x, id)
 	}
-	return t.vet(d, id, func() bool { return d.gateway.config.Guard.Admit(id, token) }, len(token) > 0, wrongToken)
+	return t.vet(x, id, func() bool { return x.gateway.config.Guard.Admit(id, token) }, len(token) > 0, wrongToken)
 }
 
 // vet says why a device may not come in; nil if it may. right says whether what it has shown suffices, secret whether that was meant to be
 // a secret: who shows none guesses none. A certificate counts more than both. Who shows the right secret is let in, however many wrong ones
 // came from his address, unless that secret is one that can be found by trying.
-func (t *talk) vet(d *desk, id string, right func() bool, secret bool, wrong string) *codec.Error {
-	g := d.gateway
-	if err := t.named(d, id); err != nil {
+func (t *conversation) vet(x *exchange, id string, right func() bool, secret bool, wrong string) *codec.Error {
+	g := x.gateway
+	if err := t.named(x, id); err != nil {
 		return err
 	}
 	switch {
 	case t.certified() && !g.config.Guard.Knows(id):
-		return t.turnedAway(d, id, notListed, "the device may not come in")
+		return t.turnedAway(x, id, notListed, "the device may not come in")
 	case t.certified():
-	case secret && !t.greeted && !g.failures.allow(d.wall, d.address(), id) && g.config.Guard.Guessable(id):
+	case secret && !t.established && !g.failures.allow(x.wall, x.address(), id) && g.config.Guard.Guessable(id):
 		g.counts.throttled.Add(1)
-		g.warnLockout(d, id)
+		g.warnLockout(x, id)
 		return &codec.Error{Code: codec.Unauthorized, Text: "too many wrong tokens; try again in two minutes"}
 	case !right():
 		if secret {
-			g.failures.fail(d.wall, d.address(), id)
+			g.failures.fail(x.wall, x.address(), id)
 		}
-		return t.turnedAway(d, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
+		return t.turnedAway(x, id, wrong, wrong+"; in the line protocol: HELLO <id> <token> ttl=60s")
 	}
-	return t.duplicate(d, id)
+	return t.duplicate(x, id)
 }
 
 // warnLockout tells of a device that is kept out without a look at what it shows, the 1st, 2nd, 4th, 8th … time for an address.
-func (g *Gateway) warnLockout(d *desk, id string) {
-	if n, due := g.failures.lockout(d.wall, d.address()); due {
+func (g *Gateway) warnLockout(x *exchange, id string) {
+	if n, due := g.failures.lockout(x.wall, x.address()); due {
 		g.log.Warn("a device is kept out, whether its token is right or not, because of wrong tokens for it or from its address",
-			"device", strings.Clone(clipped(id)), "address", d.address().String(), "times", n,
+			"device", strings.Clone(clipped(id)), "address", x.address().String(), "times", n,
 			"help", "two minutes after the last wrong token it can come in; give devices tokens of at least 128 random bits, as holter "+
 				"device-token makes them: these are not kept out")
 	}
 }
 
 // certified says whether a certificate has proved who the device is.
-func (t *talk) certified() bool { return t.details != nil && t.details.name != "" }
+func (t *conversation) certified() bool { return t.details != nil && t.details.name != "" }
 
 // named compares the id with the name that a certificate has proved.
-func (t *talk) named(d *desk, id string) *codec.Error {
+func (t *conversation) named(x *exchange, id string) *codec.Error {
 	if t.certified() && t.details.name != id {
-		return t.turnedAway(d, id, otherName, fmt.Sprintf("your certificate is that of %q", t.details.name))
+		return t.turnedAway(x, id, otherName, fmt.Sprintf("your certificate is that of %q", t.details.name))
 	}
 	return nil
 }
 
 // turnedAway is what a device is told that may not come in. The reason is for the log.
-func (t *talk) turnedAway(d *desk, id, reason, text string) *codec.Error {
-	d.gateway.counts.unauthorized.Add(1)
-	t.tellRefused(d, id, reason)
+func (t *conversation) turnedAway(x *exchange, id, reason, text string) *codec.Error {
+	x.gateway.counts.unauthorized.Add(1)
+	t.tellRefused(x, id, reason)
 	return &codec.Error{Code: codec.Unauthorized, Text: text}
 }
 
 // duplicate refuses a device of which there are two, and a datagram that proves nothing if the device has a connection.
-func (t *talk) duplicate(d *desk, id string) *codec.Error {
-	g := d.gateway
-	forged := d.visitor != nil && !d.visitor.provenLocked() // or may be
-	if t.greeted || !forged && !g.twins.contested(d.wall, id) || !g.held(id) {
+func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
+	g := x.gateway
+	forged := x.udpSession != nil && !x.udpSession.provenLocked() // or may be
+	if t.established || !forged && !g.duplicateIDs.contested(x.wall, id) || !g.held(id) {
 		return nil
 	}
-	if forged { // what anybody can send does not make twins of a device, which would keep itself out then
+	if forged { // what anybody can send does not make duplicateIDs of a device, which would keep itself out then
 		return &codec.Error{Code: codec.Duplicate, Text: "the device is connected, which a datagram without a token does not end"}
 	}
 	g.counts.duplicates.Add(1)
-	if holder, first := g.twins.refused(d.wall, id); first {
-		g.warnTwins(strings.Clone(id), holder, d.address())
+	if holder, first := g.duplicateIDs.refused(x.wall, id); first {
+		g.warnDuplicateID(strings.Clone(id), holder, x.address())
 	}
 	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
 }
@@ -134,16 +134,16 @@ func (t *talk) duplicate(d *desk, id string) *codec.Error {
 // keep no connection out.
 func (g *Gateway) held(id string) bool {
 	peer, _ := g.registry.Peer(id)
-	if _, packets := peer.(*visitor); packets {
+	if _, packets := peer.(*udpSession); packets {
 		return false
 	}
 	v, err := g.registry.Device(id)
 	return err == nil && v.Connected && v.HeardSilence < min(v.Policy.Timeout/2, longHold)
 }
 
-// warnTwins tells of two connections that say they are one device: of the first 16 of them, and then of the 32nd, 64th, 128th …
-func (g *Gateway) warnTwins(id string, holder, other netip.Addr) {
-	if n := g.twins.told.Add(1); n <= 16 || n&(n-1) == 0 {
+// warnDuplicateID tells of two connections that say they are one device: of the first 16 of them, and then of the 32nd, 64th, 128th …
+func (g *Gateway) warnDuplicateID(id string, holder, other netip.Addr) {
+	if n := g.duplicateIDs.told.Add(1); n <= 16 || n&(n-1) == 0 {
 		g.log.Warn("two connections say, again and again, that they are the same device; the one that is connected stays, the other is refused",
 			"device", id, "connected", holder.String(), "refused", other.String(), "devices_so_far", n,
 			"help", "give each device an id of its own; a device that has no twin opens a new connection too often")
@@ -151,44 +151,44 @@ func (g *Gateway) warnTwins(id string, holder, other netip.Addr) {
 }
 
 // register gives a token to a device that asks for one.
-func (t *talk) register(d *desk) {
-	id := string(d.message.ID)
-	if d.outcome.Err = t.named(d, id); d.outcome.Err != nil {
+func (t *conversation) register(x *exchange) {
+	id := string(x.message.ID)
+	if x.outcome.Err = t.named(x, id); x.outcome.Err != nil {
 		return
 	}
-	token, ok := d.gateway.config.Guard.Issue(id)
+	token, ok := x.gateway.config.Guard.Issue(id)
 	if !ok {
-		d.outcome.Err = t.turnedAway(d, id, registers, "the device may not come in by registering")
+		x.outcome.Err = t.turnedAway(x, id, registers, "the device may not come in by registering")
 		return
 	}
-	d.outcome.Token = token
+	x.outcome.Token = token
 }
 
 // challenge asks a device to prove that it knows its secret.
-func (t *talk) challenge(d *desk) {
+func (t *conversation) challenge(x *exchange) {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	nonce := hex.AppendEncode(nil, b[:])
 	if t.details == nil {
 		t.details = &details{}
 	}
-	t.details.nonce, t.details.hello, t.details.id = nonce, d.message, string(d.message.ID)
+	t.details.nonce, t.details.hello, t.details.id = nonce, x.message, string(x.message.ID)
 	t.details.hello.ID, t.details.hello.Token, t.details.hello.Text = nil, nil, nil
-	d.outcome.Nonce = nonce
+	x.outcome.Nonce = nonce
 }
 
 // proof opens the session of the device that was challenged. A challenge holds once.
-func (t *talk) proof(d *desk) {
+func (t *conversation) proof(x *exchange) {
 	if t.details == nil || t.details.nonce == nil {
-		d.outcome.Err = &codec.Error{Code: codec.HelloFirst, Text: "no challenge is open; in the line protocol: HELLO <id> auth=hmac"}
+		x.outcome.Err = &codec.Error{Code: codec.HelloFirst, Text: "no challenge is open; in the line protocol: HELLO <id> auth=hmac"}
 		return
 	}
 	nonce, id := t.details.nonce, t.details.id
 	t.details.nonce = nil
-	right := func() bool { return d.gateway.config.Guard.Prove(id, nonce, d.message.Token) }
-	d.outcome.Err = t.vet(d, id, right, true, wrongProof)
-	if d.outcome.Err == nil {
-		t.open(d, strings.Clone(id), &t.details.hello)
+	right := func() bool { return x.gateway.config.Guard.Prove(id, nonce, x.message.Token) }
+	x.outcome.Err = t.vet(x, id, right, true, wrongProof)
+	if x.outcome.Err == nil {
+		t.open(x, strings.Clone(id), &t.details.hello)
 	}
 }
 

@@ -529,8 +529,8 @@ func (r *rig) replaced() (n int) {
 	return n
 }
 
-// TestTwinsSettle: two clients with one id that reconnect whenever they are replaced: one of them stays.
-func TestTwinsSettle(t *testing.T) {
+// TestDuplicateIDsSettle: two clients with one id that reconnect whenever they are replaced: one of them stays.
+func TestDuplicateIDsSettle(t *testing.T) {
 	const maxTakeovers, refusals = 6, 20
 	r, log := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * time.Minute}})
 	first := r.dialFrom("127.0.0.2")
@@ -569,8 +569,8 @@ func TestTwinsSettle(t *testing.T) {
 	if got := r.replaced(); got > maxTakeovers {
 		t.Errorf("%d takeovers, want at most %d", got, maxTakeovers)
 	}
-	if st := r.gateway.Stats(); st.Twins != 1 || st.Duplicates < refusals {
-		t.Errorf("twins = %d, duplicates = %d, want 1 and at least %d", st.Twins, st.Duplicates, refusals)
+	if st := r.gateway.Stats(); st.DuplicateIDs != 1 || st.Duplicates < refusals {
+		t.Errorf("duplicate ids = %d, duplicates = %d, want 1 and at least %d", st.DuplicateIDs, st.Duplicates, refusals)
 	}
 	r.stop()
 	clients.Wait()
@@ -610,8 +610,8 @@ func TestNewestWins(t *testing.T) {
 	before.expect("PONG 1")
 	before.say("HELLO d\n")
 	before.expect("OK …")
-	if st := r.gateway.Stats(); st.Twins != 1 || st.Duplicates != 1 {
-		t.Errorf("twins = %d, duplicates = %d, want 1 and 1", st.Twins, st.Duplicates)
+	if st := r.gateway.Stats(); st.DuplicateIDs != 1 || st.Duplicates != 1 {
+		t.Errorf("duplicate ids = %d, duplicates = %d, want 1 and 1", st.DuplicateIDs, st.Duplicates)
 	}
 	// One that is gone keeps nobody out.
 	before.say("BYE\n")
@@ -620,7 +620,7 @@ func TestNewestWins(t *testing.T) {
 	r.dialUntil("HELLO d\n", "OK ")
 }
 
-// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks like twins. It is let in before its time
+// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks like duplicateIDs. It is let in before its time
 // is over.
 func TestDeadTwin(t *testing.T) {
 	const maxTakeovers = 6

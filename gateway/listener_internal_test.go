@@ -12,12 +12,13 @@ import (
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // newGateway returns a gateway with one listener, and what runs it until the test ends, or until stop is called, which returns what Run does.
 func newGateway(t *testing.T, at Listener) (g *Gateway, run func() (stop func() error)) {
 	t.Helper()
-	sink, err := liveness.NewLog(0)
+	sink, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +116,10 @@ func TestNoneOvertakesTheAccepted(t *testing.T) {
 	}
 }
 
-// late is a carrier that says where it is only when the event loops have ended.
+// late is a transport that says where it is only when the event loops have ended.
 type late struct {
+	transport
+
 	g     *Gateway
 	found chan struct{} // room for one; receives when it is looked for; never closed
 }
@@ -132,18 +135,18 @@ func (l late) where() *loop {
 
 func (late) finish(ending) {}
 
-func (late) ask() bool { return true }
+func (late) writeProbe() bool { return true }
 
 // TestEndsInOrder: what is still to be done on event loops when they end is no error.
 func TestEndsInOrder(t *testing.T) {
 	for name, begin := range map[string]func(*Gateway, late){
-		"ask":   func(g *Gateway, l late) { g.asker.add(l) },
-		"close": func(g *Gateway, l late) { g.closer.add(l, "test") },
+		"ask":   func(g *Gateway, l late) { g.probes.add(l) },
+		"close": func(g *Gateway, l late) { g.close(l, "test") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, run := newGateway(t, Listener{Address: "127.0.0.1:0"})
 			stop := run()
-			l := late{g, make(chan struct{}, 1)}
+			l := late{g: g, found: make(chan struct{}, 1)}
 			begin(g, l)
 			<-l.found
 			if err := stop(); err != nil {

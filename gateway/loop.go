@@ -8,6 +8,17 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
+// loop is an event loop's share of the gateway. Its fields are used by the loop's goroutine only, but
+// where said otherwise.
+type loop struct {
+	gateway  *Gateway
+	events   gnet.EventLoop // set before connections are let in, then read by all
+	index    int
+	exchange exchange
+
+	_ [64]byte
+}
+
 // stopLoops ends the event loops, and with them the connections. What was handed to a loop may be lost.
 func (g *Gateway) stopLoops(engine *gnet.Client) error {
 	defer close(g.ended)

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 func TestConversations(t *testing.T) {
@@ -274,7 +275,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestBadConfig(t *testing.T) {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

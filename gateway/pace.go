@@ -120,7 +120,7 @@ func (p *pacer) init() {
 	p.calmFor.Store(int64(time.Minute))
 }
 
-// add takes what a desk that several conversations share has counted.
+// add takes what a exchange that several conversations share has counted.
 func (p *pacer) add(c *loopCounters) {
 	p.fixed.Add(c.fixed.Swap(0))
 	p.weight.Add(c.weight.Swap(0))
@@ -210,53 +210,53 @@ func (p pace) step() uint8 { return min(p.told(), p.held()) }
 func (p pace) settled(step uint8) bool { return p.told() == step && p.held() <= step }
 
 // paceBeat counts a heartbeat on the open session, and tells the device another interval if it is to have one.
-func (t *talk) paceBeat(d *desk) {
-	g := d.gateway
+func (t *conversation) paceBeat(x *exchange) {
+	g := x.gateway
 	if g.config.MaxBeatRate > 0 {
-		c := d.counts // only this goroutine writes it
-		if _, ok := t.codec.(codec.Pacer); ok && t.pace&leftAlone == 0 && d.visitor == nil {
+		c := x.counts // only this goroutine writes it
+		if _, ok := t.codec.(codec.Pacer); ok && t.pace&leftAlone == 0 && x.udpSession == nil {
 			c.weight.Store(c.weight.Load() + uint64(halves()[t.pace.step()]))
 		} else {
 			c.fixed.Store(c.fixed.Load() + 1)
 		}
 	}
 	if step := uint8(g.pacer.step.Load()); !t.pace.settled(step) {
-		t.repace(d, step)
+		t.repace(x, step)
 	}
 }
 
 // repace tells the device an interval, and changes its policy. Datagrams are left alone: what is sent may not be answered, or be lost.
-func (t *talk) repace(d *desk, step uint8) {
+func (t *conversation) repace(x *exchange, step uint8) {
 	p, ok := t.codec.(codec.Pacer)
-	announced, holds, free := d.gateway.registry.Announced(t.session.ID())
+	announced, holds, free := x.gateway.registry.Announced(t.session.ID())
 	held := t.pace.held()
 	base := announced
 	base.Interval = shrunk(cmp.Or(announced.Interval, holds.Interval), held)
 	base.Timeout = shrunk(cmp.Or(announced.Timeout, holds.Timeout), held)
 	if held == outgrown {
-		fleet := d.gateway.registry.Policy()
+		fleet := x.gateway.registry.Policy()
 		base.Interval, base.Timeout = fleet.Interval, fleet.Timeout
 	}
-	goal := min(step, d.gateway.furthest(base))
+	goal := min(step, x.gateway.furthest(base))
 	if t.pace.told() != step {
 		switch {
-		case !ok || !free || d.visitor != nil || base.Timeout >= liveness.Never:
+		case !ok || !free || x.udpSession != nil || base.Timeout >= liveness.Never:
 			t.pace = paceOf(step, held) | leftAlone
 			return
-		case goal > held && !d.gateway.pacer.turn(t.session.ID(), d.wall, stretched(base.Interval, goal)):
+		case goal > held && !x.gateway.pacer.turn(t.session.ID(), x.wall, stretched(base.Interval, goal)):
 			return
 		}
-		begin := len(d.out)
+		begin := len(x.out)
 		if goal != t.pace.step() {
-			if d.out = p.Pace(d.out, stretched(base.Interval, goal), stretched(base.Timeout, goal)); len(d.out) == begin {
+			if x.out = p.Pace(x.out, stretched(base.Interval, goal), stretched(base.Timeout, goal)); len(x.out) == begin {
 				t.pace = paceOf(step, held) | leftAlone
 				return
 			}
 		}
 		if goal > held {
-			holds, err := t.stretch(d, base, goal)
+			holds, err := t.stretch(x, base, goal)
 			if err != nil || !holds {
-				d.out = d.out[:begin]
+				x.out = x.out[:begin]
 			}
 			if err != nil {
 				return // it is told with a later heartbeat
@@ -266,19 +266,19 @@ func (t *talk) repace(d *desk, step uint8) {
 				return
 			}
 		}
-		d.gateway.pacer.note(stretched(base.Interval, max(goal, held)))
+		x.gateway.pacer.note(stretched(base.Interval, max(goal, held)))
 		t.pace = paceOf(step, max(goal, held))
 		return
 	}
-	if _, err := t.stretch(d, base, goal); err == nil { // it was told before, and was heard since
+	if _, err := t.stretch(x, base, goal); err == nil { // it was told before, and was heard since
 		t.pace = t.pace&leftAlone | paceOf(step, goal)
 	}
 }
 
 // stretch changes the device's policy, and says whether the new one holds.
-func (t *talk) stretch(d *desk, base liveness.Policy, step uint8) (holds bool, err error) {
+func (t *conversation) stretch(x *exchange, base liveness.Policy, step uint8) (holds bool, err error) {
 	base.Interval, base.Timeout = stretched(base.Interval, step), stretched(base.Timeout, step)
-	p, err := t.session.UpdatePolicy(d.now, base)
+	p, err := t.session.UpdatePolicy(x.now, base)
 	return p.Interval == base.Interval && p.Timeout == base.Timeout, err
 }
 
@@ -326,13 +326,13 @@ func (p *pacer) note(interval time.Duration) {
 }
 
 // announce passes on what a device announces of itself. What it repeats of what it was told is no news.
-func (t *talk) announce(d *desk, p liveness.Policy) (liveness.Policy, error) {
+func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy, error) {
 	repeated := false
 	if t.pace.held() > 0 {
-		_, holds, _ := d.gateway.registry.Announced(t.session.ID())
+		_, holds, _ := x.gateway.registry.Announced(t.session.ID())
 		repeated = p.Timeout == holds.Timeout
 	}
-	holds, err := t.session.UpdatePolicy(d.now, p)
+	holds, err := t.session.UpdatePolicy(x.now, p)
 	if err == nil && !repeated {
 		t.pace = 0
 	}
@@ -341,15 +341,15 @@ func (t *talk) announce(d *desk, p liveness.Policy) (liveness.Policy, error) {
 
 // resumed returns what a device announces that opens a session. One that says nothing may go on with what it was told in an earlier
 // session, if only until it is told otherwise: then that is announced for it again.
-func (t *talk) resumed(d *desk, id string, said liveness.Policy) (liveness.Policy, pace) {
-	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || d.visitor != nil {
+func (t *conversation) resumed(x *exchange, id string, said liveness.Policy) (liveness.Policy, pace) {
+	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || x.udpSession != nil {
 		return said, 0
 	}
-	before, _, _ := d.gateway.registry.Announced(id)
+	before, _, _ := x.gateway.registry.Announced(id)
 	if before.Interval == 0 { // it was told nothing
 		return said, 0
 	}
-	return resumption(before, d.gateway.registry.Policy())
+	return resumption(before, x.gateway.registry.Policy())
 }
 
 // resumption returns what is announced for a device that was told a policy before, and the pace that goes with it: the fleet's, stretched no

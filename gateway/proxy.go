@@ -146,10 +146,10 @@ type behind struct {
 }
 
 // throughProxy makes it a conversation that comes through a proxy.
-func (t *talk) throughProxy() { t.details = &details{behind: &behind{awaited: true}} }
+func (t *conversation) throughProxy() { t.details = &details{behind: &behind{awaited: true}} }
 
 // proxied returns what is known of the proxy's caller; nil for a conversation that comes through none.
-func (t *talk) proxied() *behind {
+func (t *conversation) proxied() *behind {
 	if t.details == nil {
 		return nil
 	}
@@ -157,13 +157,13 @@ func (t *talk) proxied() *behind {
 }
 
 // awaitsHeader says whether the next input is a PROXY header.
-func (t *talk) awaitsHeader() bool {
+func (t *conversation) awaitsHeader() bool {
 	b := t.proxied()
 	return b != nil && b.awaited
 }
 
 // from returns the device's address, given that of the other end of the connection.
-func (t *talk) from(remote netip.Addr) netip.Addr {
+func (t *conversation) from(remote netip.Addr) netip.Addr {
 	if b := t.proxied(); b != nil && b.address.IsValid() {
 		return b.address
 	}
@@ -172,7 +172,7 @@ func (t *talk) from(remote netip.Addr) netip.Addr {
 
 // unwrap takes the PROXY header off the input of a conversation, and returns its length, 0 if there is not all of it. After an error
 // the connection is to be closed.
-func (g *Gateway) unwrap(t *talk, proxy netip.Addr, input []byte) (int, *codec.Error) {
+func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, *codec.Error) {
 	n, from, err := parseProxy(input)
 	if err != nil {
 		t.broken = true
@@ -199,7 +199,7 @@ func tooManyThere() *codec.Error {
 }
 
 // left says that a conversation has ended, which had the address that it says.
-func (g *Gateway) left(t *talk, address netip.Addr) {
+func (g *Gateway) left(t *conversation, address netip.Addr) {
 	if b := t.proxied(); b != nil && !b.counted {
 		g.connections.Add(-1)
 		return
@@ -210,7 +210,7 @@ func (g *Gateway) left(t *talk, address netip.Addr) {
 // takeHeader takes the PROXY header off what came in, and says whether it is off.
 func (c *conn) takeHeader() (bool, gnet.Action) {
 	input, _ := c.gnet.Peek(-1)
-	n, err := c.loop.gateway.unwrap(&c.talk, remoteAddr(c.gnet.RemoteAddr()), input)
+	n, err := c.loop.gateway.unwrap(&c.conversation, remoteAddr(c.gnet.RemoteAddr()), input)
 	switch {
 	case err != nil:
 		if err.Code == codec.Full {

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/liveness"
 )
 
 const (
@@ -64,11 +63,11 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 	}
 	defer g.waiting.leave(id)
 	peer, _ := g.registry.Peer(id)
-	to, ok := peer.(receiver)
+	to, ok := peer.(transport)
 	if !ok {
 		return Sent{}, ErrNotConnected
 	}
-	l := &letter{gateway: g, id: id, payload: payload, raw: raw}
+	l := &outbound{gateway: g, id: id, payload: payload, raw: raw}
 	if err := l.deliver(ctx, to); err != nil {
 		return Sent{}, err
 	}
@@ -76,20 +75,8 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 	return l.sent, nil
 }
 
-// receiver is a [carrier] that can bring messages to the device of an open session, as whose Peer it is found.
-type receiver interface {
-	carrier
-	liveness.Peer
-	// receive writes a letter. It is called where finish is called; if that is by no event loop, it is called by the sender, concurrently
-	// with everything else, and returns once all is written or ctx is done. It asks the letter what to write, while it may use the talk.
-	receive(ctx context.Context, l *letter) error
-	// unsent is how many bytes were taken to be written and are not yet with the kernel; ok is false if the connection has ended. It is
-	// called like receive, after that.
-	unsent() (n int, ok bool)
-}
-
-// letter is a message on its way.
-type letter struct {
+// outbound is a message on its way.
+type outbound struct {
 	gateway *Gateway
 	id      string
 	payload []byte
@@ -97,8 +84,9 @@ type letter struct {
 	sent    Sent
 }
 
-// write returns what to write, in dst or in place of it. By is the receiver that asks, and at where its device came in.
-func (l *letter) write(dst []byte, by receiver, t *talk, at *listener) ([]byte, error) {
+// encode returns what to write, in dst or in place of it. by is the transport that asks, which holds the
+// conversation with the device, and at the listener that the device came to.
+func (l *outbound) encode(dst []byte, by transport, t *conversation, at *listener) ([]byte, error) {
 	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
 		return nil, ErrNotConnected // the device has come back on another connection meanwhile, or ended its session
 	}
@@ -109,7 +97,7 @@ func (l *letter) write(dst []byte, by receiver, t *talk, at *listener) ([]byte, 
 			return nil, fmt.Errorf("%w: %s has none; raw bytes can be sent", ErrNoMessages, t.protocol(at))
 		}
 		var err error
-		if out, err = l.encode(dst, sender); err != nil {
+		if out, err = l.message(dst, sender); err != nil {
 			return nil, refused(err)
 		}
 		if most := l.gateway.config.MaxOutbound; len(out) > most {
@@ -120,8 +108,8 @@ func (l *letter) write(dst []byte, by receiver, t *talk, at *listener) ([]byte, 
 	return out, nil
 }
 
-// encode makes a message of the payload. A codec that panics would end an event loop, and the process.
-func (l *letter) encode(dst []byte, by codec.Sender) (out []byte, err error) {
+// message makes a message of the payload. A codec that panics would end an event loop, and the process.
+func (l *outbound) message(dst []byte, by codec.Sender) (out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			l.gateway.counts.panics.Add(1)
@@ -140,13 +128,13 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotAllowed, err)
 }
 
-// deliver hands the letter over, and waits until the kernel has all of it. What is written behind it in the meantime is waited for as well.
-func (l *letter) deliver(ctx context.Context, to receiver) error {
+// deliver hands the outbound over, and waits until the kernel has all of it. What is written behind it in the meantime is waited for as well.
+func (l *outbound) deliver(ctx context.Context, to transport) error {
 	var err error
 	var left int
 	var open bool
 	late := run(ctx, to.where(), func() {
-		if err = to.receive(ctx, l); err == nil {
+		if err = to.send(l); err == nil {
 			left, open = to.unsent()
 		}
 	})
@@ -221,7 +209,7 @@ func run(ctx context.Context, l *loop, f func()) error {
 }
 
 // protocol is the name of the protocol that the device speaks.
-func (t *talk) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
+func (t *conversation) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
 
 // index returns which of the listener's protocols one is.
 func (d *listener) index(p codec.Protocol) uint8 {
@@ -259,34 +247,4 @@ func (w *waiting) leave(id string) {
 	if w.counts[id]--; w.counts[id] <= 0 {
 		delete(w.counts, id)
 	}
-}
-
-// receive implements receiver.
-func (c *conn) receive(_ context.Context, l *letter) error {
-	if c.gnet == nil {
-		return ErrNotConnected
-	}
-	out, err := l.write(c.loop.desk.out[:0], c, &c.talk, c.listener)
-	if err != nil {
-		return err
-	}
-	if unread := c.gnet.OutboundBuffered() + c.heldSize(); unread+len(out) > c.loop.gateway.config.MaxOutbound {
-		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
-	}
-	if h := c.held(); h != nil {
-		h.behind(out)
-		return nil
-	}
-	if !c.write(out) {
-		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
-	}
-	return nil
-}
-
-// unsent implements receiver.
-func (c *conn) unsent() (n int, ok bool) {
-	if c.gnet == nil {
-		return 0, false
-	}
-	return c.gnet.OutboundBuffered() + c.heldSize(), true
 }

@@ -31,7 +31,7 @@ type loopCounters struct {
 	_ [104]byte
 }
 
-// Stats is a picture of a gateway. All but Connections, Twins and PaceFactor count up from its start.
+// Stats is a picture of a gateway. All but Connections, DuplicateIDs and PaceFactor count up from its start.
 type Stats struct {
 	Connections       int
 	Accepted          uint64
@@ -42,7 +42,7 @@ type Stats struct {
 	Unauthorized      uint64
 	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address; only of devices whose token may be guessed
 	Duplicates        uint64 // connections refused because two of them say, again and again, that they are the same device
-	Twins             int    // devices of which there are two at the moment, so that one of them is refused
+	DuplicateIDs      int    // devices of which there are two at the moment, so that one of them is refused
 	HandshakeTimeouts uint64
 	IdleTimeouts      uint64
 	BadProxyHeader    uint64 // connections from a network of proxies without a good PROXY header
@@ -76,7 +76,7 @@ func (g *Gateway) Stats() Stats {
 		Unauthorized:      c.unauthorized.Load(),
 		Throttled:         c.throttled.Load(),
 		Duplicates:        c.duplicates.Load(),
-		Twins:             g.twins.above(time.Now(), maxTakeovers),
+		DuplicateIDs:      g.duplicateIDs.above(time.Now(), maxTakeovers),
 		Odd:               g.odd.all(),
 		HandshakeTimeouts: c.handshakeTimeouts.Load(),
 		IdleTimeouts:      c.idleTimeouts.Load(),

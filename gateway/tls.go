@@ -19,7 +19,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// secure serves the listeners that speak TLS: each connection has a goroutine of its own.
+// tlsServer serves the listeners that speak TLS: each connection has a goroutine of its own.
 //
 // Its listening clock is that of package ear, which asks the kernel what lies unread in sockets. What was read is in flight from then on
 // (see [tlsSocket.wait]) until the connection reads again, and that it does only when tls.Conn has no record left that is whole, and the
@@ -29,27 +29,27 @@ import (
 // A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
 // that: early data (RFC 8446, 2.3) is not taken. After it, it is one. But a client that is kept waiting says hello later, maybe not before
 // its device's deadline: that time is owed to it, and the clock stays so far behind (see [arrears]).
-type secure struct {
-	gateway *Gateway
-	source  *liveness.Source
-	sockets *sockets.Set
-	clock   *sockets.Clock
-	turns   turnstile
-	arrears *arrears
-	desks   sync.Pool      // of *tlsDesk: one is taken while something is handled
-	leads   sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
-	serving sync.WaitGroup // one for each goroutine of connections
+type tlsServer struct {
+	gateway   *Gateway
+	source    *liveness.Source
+	sockets   *sockets.Set
+	clock     *sockets.Clock
+	turns     handshakeLimiter
+	arrears   *arrears
+	exchanges sync.Pool      // of *tlsExchange: one is taken while something is handled
+	leads     sync.Pool      // of *[maxLead]byte: one is taken until a handshake has begun
+	serving   sync.WaitGroup // one for each goroutine of connections
 
 	mu    sync.Mutex // guards conns
 	conns map[*tlsConn]struct{}
 }
 
-// newSecure prepares the listeners that speak TLS, and returns nil if there are none.
-func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
-	s := &secure{gateway: g, sockets: sockets.NewSet(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
+// newTLSServer prepares the listeners that speak TLS, and returns nil if there are none.
+func (g *Gateway) newTLSServer(registry *liveness.Registry) (*tlsServer, error) {
+	s := &tlsServer{gateway: g, sockets: sockets.NewSet(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
-	s.desks.New = func() any {
-		return &tlsDesk{desk: desk{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
+	s.exchanges.New = func() any {
+		return &tlsExchange{exchange: exchange{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
 	}
 	s.leads.New = func() any { return new([maxLead]byte) }
 	for _, d := range g.listeners {
@@ -76,7 +76,7 @@ func (g *Gateway) newSecure(registry *liveness.Registry) (*secure, error) {
 }
 
 // start begins the listening.
-func (s *secure) start() {
+func (s *tlsServer) start() {
 	s.source.Pulse(time.Now())
 	for _, l := range s.gateway.acceptsOf(true) {
 		s.sockets.Listen(l)
@@ -84,7 +84,7 @@ func (s *secure) start() {
 }
 
 // stop says goodbye on all connections, closes them and waits. Nobody accepts any more.
-func (s *secure) stop() {
+func (s *tlsServer) stop() {
 	s.mu.Lock()
 	open := make([]*tlsConn, 0, len(s.conns))
 	for c := range s.conns {
@@ -92,13 +92,13 @@ func (s *secure) stop() {
 	}
 	s.mu.Unlock()
 	for _, c := range open {
-		c.finish(ending{why: "shutdown"})
+		c.finish(ending{why: whyShutdown})
 	}
 	s.serving.Wait()
 }
 
 // admit begins to serve a connection that is let in. proxied says that a PROXY header comes first.
-func (s *secure) admit(d *listener, tcp *net.TCPConn, proxied bool) {
+func (s *tlsServer) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 	g := s.gateway
 	raw, err := tcp.SyscallConn()
 	if err != nil { // it is closed already
@@ -112,11 +112,12 @@ func (s *secure) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
 	})
-	c := &tlsConn{secure: s, listener: d, remote: remoteAddr(tcp.RemoteAddr())}
+	c := &tlsConn{connection: connection{gateway: g, listener: d}, server: s, other: remoteAddr(tcp.RemoteAddr())}
+	c.link = c
 	if proxied {
 		c.throughProxy()
 	}
-	c.socket = tlsSocket{Conn: s.sockets.Track(tcp), secure: s, tcp: tcp, raw: raw}
+	c.socket = tlsSocket{Conn: s.sockets.Track(tcp), server: s, tcp: tcp, raw: raw}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
@@ -128,45 +129,42 @@ func (s *secure) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 }
 
 // forget drops a connection that has ended.
-func (s *secure) forget(c *tlsConn) {
+func (s *tlsServer) forget(c *tlsConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 }
 
-// tlsDesk is a desk with room for what comes in.
-type tlsDesk struct {
-	desk
+// tlsExchange is a exchange with room for what comes in.
+type tlsExchange struct {
+	exchange
 
 	input []byte
 }
 
-// desk returns a desk for the connection.
-func (s *secure) desk(c *tlsConn) *tlsDesk {
-	d := s.desks.Get().(*tlsDesk)
-	d.listener, d.peer, d.address = c.listener, c, c.address
-	d.wall = time.Now()
-	d.now = s.source.Time(d.wall)
-	d.out = d.out[:0]
-	return d
+// exchange returns an exchange with the device of a connection.
+func (s *tlsServer) exchange(c *tlsConn) *tlsExchange {
+	x := s.exchanges.Get().(*tlsExchange)
+	c.prepare(&x.exchange)
+	return x
 }
 
-// putBack takes a desk back.
-func (s *secure) putBack(d *tlsDesk) {
-	s.gateway.counts.tlsMessages.Add(d.counts.messages.Swap(0))
-	s.gateway.pacer.add(d.counts)
-	d.listener, d.peer, d.address = nil, nil, nil // a connection that is gone is not held
-	if cap(d.out) > 64<<10 {
-		d.out = nil
+// putBack takes a exchange back.
+func (s *tlsServer) putBack(x *tlsExchange) {
+	s.gateway.counts.tlsMessages.Add(x.counts.messages.Swap(0))
+	s.gateway.pacer.add(x.counts)
+	x.listener, x.peer, x.address = nil, nil, nil // a connection that is gone is not held
+	if cap(x.out) > maxRoom {
+		x.out = nil
 	}
-	if cap(d.input) > 64<<10 {
-		d.input = make([]byte, 0, roomyInput)
+	if cap(x.input) > maxRoom {
+		x.input = make([]byte, 0, roomyInput)
 	}
-	s.desks.Put(d)
+	s.exchanges.Put(x)
 }
 
 // failed counts a handshake that came to nothing. One that the other end, or the gateway, broke off is not worth a word.
-func (s *secure) failed(c *tlsConn, err error) {
+func (s *tlsServer) failed(c *tlsConn, err error) {
 	g := s.gateway
 	n := g.counts.handshakeErrors.Add(1)
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || n&(n-1) != 0 {
@@ -216,7 +214,7 @@ func (l Listener) validate() error {
 }
 
 // run keeps the listening clock until ctx is done.
-func (s *secure) run(ctx context.Context) error {
+func (s *tlsServer) run(ctx context.Context) error {
 	if err := s.clock.Run(ctx); err != nil {
 		return fmt.Errorf("gateway: TLS: %w", err)
 	}
@@ -226,11 +224,11 @@ func (s *secure) run(ctx context.Context) error {
 // longWait is how long clients wait for the gateway's part of a handshake without a thought of giving up.
 const longWait = 3 * time.Second
 
-// turnstile lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
+// handshakeLimiter lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
 // go before those that were not. When the first of these has waited for long, the last goes before it: a client that has waited so long
 // may give up before it has got its answer, and if all are served as late as that, none is served at all. Who is left behind has its turn
 // when there is time for it. What is waited for from a client takes up no place.
-type turnstile struct {
+type handshakeLimiter struct {
 	mu    sync.Mutex // guards the fields
 	free  int
 	begun []chan struct{} // each is closed when its turn has come
@@ -244,7 +242,7 @@ type fresh struct {
 }
 
 // enter waits for a place.
-func (t *turnstile) enter(begun bool) {
+func (t *handshakeLimiter) enter(begun bool) {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
@@ -262,7 +260,7 @@ func (t *turnstile) enter(begun bool) {
 }
 
 // leave gives the place to the next.
-func (t *turnstile) leave() {
+func (t *handshakeLimiter) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch n := len(t.fresh); {

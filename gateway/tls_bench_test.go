@@ -26,6 +26,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The devices of the benchmarks are another process (this test binary again), so that what the gateway costs can be told from what they do.
@@ -233,7 +234,7 @@ func startBench(b *testing.B, secure, rsa bool) *bench {
 
 func startBenchWith(b *testing.B, secure, rsa bool, cfg gateway.Config) *bench {
 	b.Helper()
-	log, err := liveness.NewLog(1)
+	log, err := eventlog.New(1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -55,12 +55,12 @@ func TestArrears(t *testing.T) {
 	}
 }
 
-// TestTurnstile: those that were begun go first; the others in their order, until they have waited so long that the last may be served
+// TestHandshakeLimiter: those that were begun go first; the others in their order, until they have waited so long that the last may be served
 // better than the first.
-func TestTurnstile(t *testing.T) {
+func TestHandshakeLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string
-		s := turnstile{free: 1}
+		s := handshakeLimiter{free: 1}
 		wait := func(name string, begun bool) {
 			go func() {
 				s.enter(begun)

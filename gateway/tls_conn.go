@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/gateway/codec"
-	"github.com/holter-iot/holter/timer"
 )
 
 const (
@@ -28,65 +25,68 @@ const (
 	handshakeRecord = 22
 )
 
-// tlsConn is a connection over TLS.
+// maxRoom is how long a buffer may become that is used again.
+const maxRoom = 64 << 10
+
+// tlsConn is a connection over TLS. The lock guards the conversation and the fields below it, between
+// the goroutine that serves the connection and those that write to it or close it.
 type tlsConn struct {
-	talk
+	connection
 
-	secure   *secure
-	listener *listener
-	remote   netip.Addr // of the other end: the device, or the proxy which it comes through
-	socket   tlsSocket
+	server *tlsServer
+	other  netip.Addr // the other end: the device, or the proxy which it comes through
+	socket tlsSocket
 
-	mu       sync.Mutex    // guards talk and the fields below, between the goroutine that serves the connection and those that write to it or close it
-	tls      *tls.Conn     // nil until the handshake is done
-	over     bool          // nothing is said any more
-	part     []byte        // of a message
-	deadline timer.ID      // of the hello, then of the next input if IdleTimeout is set
-	longer   time.Duration // by how much that of the hello was put off
+	mu     sync.Mutex    // guards the fields below, the connection's, and socket.debt
+	tls    *tls.Conn     // nil until the handshake is done
+	over   bool          // nothing is said any more
+	part   []byte        // of a message
+	longer time.Duration // by how much the deadline of the hello was put off
 }
 
-// address is the device's, or that of the proxy which it comes through.
-func (c *tlsConn) address() netip.Addr { return c.from(c.remote) }
-
-// Replaced implements [liveness.Peer].
-func (c *tlsConn) Replaced() {
-	c.secure.gateway.twins.replaced(c.session.ID())
-	c.secure.gateway.closer.add(c, "replaced: the device came back on another connection")
-}
-
-// Dismissed implements [liveness.Peer].
-func (c *tlsConn) Dismissed() { c.secure.gateway.closer.add(c, whyDismissed) }
-
-// Judged implements [liveness.Peer]: it is called once the verdict is committed.
-func (c *tlsConn) Judged() { c.secure.gateway.closer.add(c, whySilence) }
-
-// Committed implements [liveness.Peer].
-func (c *tlsConn) Committed() {}
-
-// where implements carrier.
+// where implements link.
 func (c *tlsConn) where() *loop { return nil }
 
-// finish implements carrier. It never waits for the device.
-func (c *tlsConn) finish(e ending) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || e.spare && c.spares() || e.err != nil && c.greeted {
-		return
+// lock implements link.
+func (c *tlsConn) lock() { c.mu.Lock() }
+
+// unlock implements link.
+func (c *tlsConn) unlock() { c.mu.Unlock() }
+
+// remote implements link.
+func (c *tlsConn) remote() netip.Addr { return c.other }
+
+// isOver implements link.
+func (c *tlsConn) isOver() bool { return c.over || c.socket.closed.Load() }
+
+// buffered implements link.
+func (c *tlsConn) buffered() int { return c.socket.waiting() }
+
+// room implements link.
+func (c *tlsConn) room() []byte { return nil }
+
+// write implements link. It never waits for the device.
+func (c *tlsConn) write(out []byte) bool {
+	if len(out) == 0 {
+		return true
 	}
+	_, err := c.tls.Write(out)
+	return err == nil
+}
+
+// hangUp implements link. It never waits for the device.
+func (c *tlsConn) hangUp(last []byte) {
 	c.over = true
-	c.drop()
-	if g := c.secure.gateway; !g.closing.Load() {
-		g.counts.closedByGateway.Add(1)
-	}
 	if c.tls == nil { // nothing can be said
 		_ = c.socket.Close()
 		return
 	}
-	if out := c.goodbye(c.listener, nil, e.why, e.err); len(out) > 0 {
-		_, _ = c.tls.Write(out)
-	}
+	c.write(last)
 	_ = c.tls.Close() // with close_notify (RFC 8446, 6.1)
 }
+
+// linger implements link. Nothing can be said after the end.
+func (c *tlsConn) linger([]byte, bool) {}
 
 // greet shakes hands. The connection is served by another goroutine then, since this one's stack has become large.
 func (c *tlsConn) greet() {
@@ -94,7 +94,7 @@ func (c *tlsConn) greet() {
 		c.closed()
 		return
 	}
-	c.secure.serving.Go(func() {
+	c.server.serving.Go(func() {
 		defer c.closed()
 		defer c.recovered()
 		c.serve()
@@ -110,15 +110,15 @@ func (c *tlsConn) meet() (met bool) {
 // recovered is deferred. A panic would end the process; it ends the connection.
 func (c *tlsConn) recovered() {
 	if v := recover(); v != nil {
-		c.secure.gateway.counts.panics.Add(1)
-		c.secure.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+		c.gateway.counts.panics.Add(1)
+		c.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
 	}
 }
 
 // lead reads the PROXY header, if there is to be one, and the first record. It returns false if the connection is to be closed.
 func (c *tlsConn) lead() bool {
-	room := c.secure.leads.Get().(*[maxLead]byte)
-	defer c.secure.leads.Put(room)
+	room := c.server.leads.Get().(*[maxLead]byte)
+	defer c.server.leads.Put(room)
 	for n := 0; ; {
 		k, err := c.socket.pull(room[n:])
 		if err != nil {
@@ -148,13 +148,13 @@ func (c *tlsConn) lead() bool {
 func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, err := c.secure.gateway.unwrap(&c.talk, c.remote, input)
+	n, err := c.gateway.unwrap(&c.conversation, c.other, input)
 	return n, err != nil
 }
 
 // notTLS ends a connection that begins with something else. The devices' owner may be listening.
 func (c *tlsConn) notTLS() {
-	g := c.secure.gateway
+	g := c.gateway
 	g.counts.broken.Add(1)
 	g.counts.mistakes.Add(1)
 	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
@@ -170,16 +170,16 @@ func (c *tlsConn) shake() bool {
 		return false
 	}
 	if s.left() { // nobody would have the answer
-		c.secure.failed(c, io.EOF)
+		c.server.failed(c, io.EOF)
 		return false
 	}
 	tc := tls.Server(s, c.listener.TLS)
 	if err := tc.Handshake(); err != nil { //nolint:noctx // it ends with the socket, which the deadline closes
-		c.secure.failed(c, err)
+		c.server.failed(c, err)
 		return false
 	}
 	s.shaking = false // before others may write
-	g, state := c.secure.gateway, tc.ConnectionState()
+	g, state := c.gateway, tc.ConnectionState()
 	g.counts.handshakes.Add(1)
 	if state.DidResume {
 		g.counts.resumed.Add(1)
@@ -203,7 +203,7 @@ func (c *tlsConn) shake() bool {
 
 // nameless refuses who shows a certificate that is good, but does not say which device it is: he could say that he is any.
 func (c *tlsConn) nameless() {
-	g := c.secure.gateway
+	g := c.gateway
 	g.counts.unauthorized.Add(1)
 	g.tell(refusal{address: c.address(), protocol: c.listener.names(), reason: noName})
 	err := &codec.Error{Code: codec.Unauthorized, Text: "your certificate names no device; it must have a common name, a DNS name or a URI"}
@@ -213,7 +213,7 @@ func (c *tlsConn) nameless() {
 }
 
 // certify notes the name that a certificate has proved.
-func (t *talk) certify(name string) {
+func (t *conversation) certify(name string) {
 	if t.details == nil {
 		t.details = &details{}
 	}
@@ -231,47 +231,25 @@ func (c *tlsConn) serve() {
 
 // handle handles what came in, and writes the answers together. It returns false if that was the end.
 func (c *tlsConn) handle() bool {
-	d := c.secure.desk(c)
-	defer c.secure.putBack(d)
+	x := c.server.exchange(c)
+	defer c.server.putBack(x)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
 		return false
 	}
-	greeted := c.greeted
-	end := c.read(d)
-	if c.greeted {
-		c.rest(!greeted)
+	established := c.established
+	end := c.read(x)
+	if c.established {
+		c.heard(!established)
+		c.socket.settle()
 	}
-	if len(d.out) > 0 {
-		if _, err := c.tls.Write(d.out); err != nil {
-			return false
-		}
-	}
-	return !end || c.endsLater()
-}
-
-// settled implements holder. It never waits for the device.
-func (c *tlsConn) settled(a *answer, committed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a.settle(committed)
-	if c.over {
-		return
-	}
-	out, end := c.letGo(nil)
-	if len(out) > 0 {
-		_, _ = c.tls.Write(out)
-	}
-	if end {
-		c.over = true
-		_ = c.tls.Close()
-	}
+	return c.write(x.out) && (!end || c.endsLater())
 }
 
 // read takes all out of tls.Conn that it has, and returns whether that was the end.
-func (c *tlsConn) read(d *tlsDesk) (end bool) {
-	input := append(d.input[:0], c.part...)
+func (c *tlsConn) read(x *tlsExchange) (end bool) {
+	input := append(x.input[:0], c.part...)
 	for !end {
 		if len(input) == cap(input) {
 			input = append(make([]byte, 0, 2*cap(input)), input...)
@@ -280,7 +258,7 @@ func (c *tlsConn) read(d *tlsDesk) (end bool) {
 		input = input[:len(input)+n]
 		if n > 0 {
 			var rest []byte
-			rest, end = c.hear(&d.desk, input)
+			rest, end = c.hear(&x.exchange, input)
 			input = input[:copy(input, rest)]
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -288,96 +266,41 @@ func (c *tlsConn) read(d *tlsDesk) (end bool) {
 		}
 		end = end || err != nil
 	}
-	d.input = input
+	x.input = input
 	if c.part = append(c.part[:0], input...); len(c.part) == 0 {
 		c.part = nil // most have none
 	}
 	return end
 }
 
-// rest sets the deadline of the next input, if there is one.
-func (c *tlsConn) rest(first bool) {
-	g := c.secure.gateway
-	switch {
-	case first:
-		c.socket.settle()
-		g.timers.Cancel(c.deadline)
-		c.deadline = 0
-		if idle := g.config.IdleTimeout; idle > 0 {
-			c.deadline, _ = g.timers.AfterFunc(idle, func() {
-				g.counts.idleTimeouts.Add(1)
-				g.closer.add(c, "idle")
-			})
-		}
-	case c.deadline != 0:
-		g.timers.Touch(c.deadline, g.timers.Now())
-	}
-}
-
 // tooLate is called when the time to say hello is over. What the gateway itself took of it does not count.
 func (c *tlsConn) tooLate() {
-	g := c.secure.gateway
+	g := c.gateway
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.greeted || c.socket.debt == nil {
+	if c.over || c.established || c.socket.debt == nil {
 		return
 	}
-	if more := c.secure.arrears.owed(c.socket.debt, c.secure.source.Time(time.Now())) - c.longer; more >= owedIn {
+	if more := c.server.arrears.owed(c.socket.debt, c.server.source.Time(time.Now())) - c.longer; more >= owedIn {
 		c.longer += more
 		c.deadline, _ = g.timers.AfterFunc(more, c.tooLate)
 		return
 	}
-	g.counts.handshakeTimeouts.Add(1)
-	g.closer.addError(c, noHello(g.config.HandshakeTimeout))
+	g.closeLate(&c.connection)
 }
 
-// closed ends what the connection held. The device's silence, if it is one, begins here.
+// closed ends what the connection held.
 func (c *tlsConn) closed() {
-	g := c.secure.gateway
 	defer c.socket.land()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g.timers.Cancel(c.deadline)
-	if !g.closing.Load() {
-		c.ended(c.secure.source.Time(time.Now()))
-	}
+	c.ended()
 	if !c.over && c.tls != nil {
 		_ = c.tls.Close()
 	}
 	c.over = true
 	_ = c.socket.Close()
 	c.socket.settle()
-	g.left(&c.talk, c.address())
-	c.secure.forget(c)
-}
-
-// receive implements receiver.
-func (c *tlsConn) receive(_ context.Context, l *letter) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over || c.tls == nil {
-		return ErrNotConnected
-	}
-	out, err := l.write(nil, c, &c.talk, c.listener)
-	if err != nil {
-		return err
-	}
-	if unread := c.socket.waiting() + c.heldSize(); unread+len(out) > c.secure.gateway.config.MaxOutbound {
-		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
-	}
-	if h := c.held(); h != nil {
-		h.behind(out)
-		return nil
-	}
-	if _, err := c.tls.Write(out); err != nil {
-		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
-	}
-	return nil
-}
-
-// unsent implements receiver.
-func (c *tlsConn) unsent() (n int, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.socket.waiting() + c.heldSize(), !c.socket.closed.Load()
+	c.gateway.left(&c.conversation, c.address())
+	c.server.forget(c)
 }

@@ -18,7 +18,7 @@ import (
 type tlsSocket struct {
 	*sockets.Conn
 
-	secure *secure
+	server *tlsServer
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
 
@@ -28,7 +28,7 @@ type tlsSocket struct {
 	turn    uint32 // of what was read and is not handled
 	flying  bool
 	shaking bool  // the handshake goes on
-	placed  bool  // it has a place in the turnstile
+	placed  bool  // it has a place in the handshakeLimiter
 	begun   bool  // it was answered
 	debt    *debt // nil once it is settled; set to that with tlsConn.mu held
 
@@ -69,7 +69,7 @@ func (s *tlsSocket) fill() error {
 func (s *tlsSocket) wait(p []byte) (int, error) {
 	s.land()
 	n, err := s.pull(p)
-	s.turn, s.flying = s.secure.clock.Enter(), true
+	s.turn, s.flying = s.server.clock.Enter(), true
 	return n, err
 }
 
@@ -78,15 +78,15 @@ func (s *tlsSocket) pull(p []byte) (int, error) {
 	if s.debt == nil {
 		return s.Conn.Read(p)
 	}
-	s.secure.arrears.theirs(s.debt, s.secure.source.Time(time.Now()))
+	s.server.arrears.theirs(s.debt, s.server.source.Time(time.Now()))
 	n, err := s.Conn.Read(p)
-	s.secure.arrears.ours(s.debt, s.since())
+	s.server.arrears.ours(s.debt, s.since())
 	return n, err
 }
 
 // since returns the listening time at which the other end last sent something, or connected.
 func (s *tlsSocket) since() time.Duration {
-	now, ago := s.secure.source.Time(time.Now()), time.Duration(0)
+	now, ago := s.server.source.Time(time.Now()), time.Duration(0)
 	_ = s.raw.Control(func(fd uintptr) { // it fails for one that is closed
 		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 			ago = time.Duration(info.Last_data_recv) * time.Millisecond
@@ -98,7 +98,7 @@ func (s *tlsSocket) since() time.Duration {
 // settle says that nothing is owed to the connection any more.
 func (s *tlsSocket) settle() {
 	if s.debt != nil {
-		s.secure.arrears.settle(s.debt)
+		s.server.arrears.settle(s.debt)
 		s.debt = nil
 	}
 }
@@ -118,14 +118,14 @@ func (s *tlsSocket) takePlace() {
 	if !s.begun {
 		s.land()
 	}
-	s.secure.turns.enter(s.begun)
+	s.server.turns.enter(s.begun)
 	s.placed = true
 }
 
 func (s *tlsSocket) leavePlace() {
 	if s.placed {
 		s.placed = false
-		s.secure.turns.leave()
+		s.server.turns.leave()
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *tlsSocket) leavePlace() {
 func (s *tlsSocket) land() {
 	if s.flying {
 		s.flying = false
-		s.secure.clock.Leave(s.turn)
+		s.server.clock.Leave(s.turn)
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 			return n, err
 		}
 	}
-	g := s.secure.gateway
+	g := s.server.gateway
 	if s.unsent+len(p)-n > g.config.MaxOutbound {
 		g.counts.slowReaders.Add(1)
 		_ = s.tcp.SetLinger(0)
@@ -165,7 +165,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 	s.unsent += len(p) - n
 	if !s.drains {
 		s.drains = true
-		s.secure.serving.Go(s.drain)
+		s.server.serving.Go(s.drain)
 	}
 	return len(p), nil
 }
@@ -205,10 +205,10 @@ func (s *tlsSocket) drain() {
 		s.mu.Unlock()
 		const atOnce = 16 << 10 // progress is asked for
 		for len(chunk) > 0 && !s.closed.Load() {
-			_ = s.tcp.SetWriteDeadline(time.Now().Add(s.secure.gateway.config.UserTimeout))
+			_ = s.tcp.SetWriteDeadline(time.Now().Add(s.server.gateway.config.UserTimeout))
 			n, err := s.tcp.Write(chunk[:min(len(chunk), atOnce)])
 			if err != nil && !s.closed.Load() {
-				s.secure.gateway.counts.slowReaders.Add(1)
+				s.server.gateway.counts.slowReaders.Add(1)
 				_ = s.tcp.SetLinger(0)
 				_ = s.Close()
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // lockedBuffer is a buffer that may be read while it is written.
@@ -777,7 +778,7 @@ func TestTLSSend(t *testing.T) {
 }
 
 func TestBadTLSConfig(t *testing.T) {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (u *udp) start(registry *liveness.Registry) (err error) {
 	for i, r := range u.readers {
 		r.listener.source = u.source
 		r.batch = newBatch()
-		r.desk = desk{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
+		r.exchange = exchange{gateway: u.gateway, listener: r.listener, counts: &u.gateway.counts.loops[c.Loops+i], address: r.address}
 	}
 	return nil
 }

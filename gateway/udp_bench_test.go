@@ -19,12 +19,13 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // serveUDP serves datagrams for the length of a benchmark, and returns where.
 func serveUDP(b *testing.B, p codec.Protocol, guard Guard) (*Gateway, string) {
 	b.Helper()
-	log, err := liveness.NewLog(1)
+	log, err := eventlog.New(1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -185,8 +186,8 @@ func BenchmarkPacketMemory(b *testing.B) {
 					}
 				}
 				all := heap()
-				visitors := make([]*visitor, 0, devices)
-				g.udp.table.all(func(v *visitor) bool { visitors = append(visitors, v); return true })
+				visitors := make([]*udpSession, 0, devices)
+				g.udp.table.all(func(v *udpSession) bool { visitors = append(visitors, v); return true })
 				b.ReportMetric(float64(all-before)/float64(len(visitors)), "B/device")
 				for i := range g.udp.table.shards {
 					sh := &g.udp.table.shards[i]

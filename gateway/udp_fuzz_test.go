@@ -14,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // FuzzDatagram sends datagrams, at a port of all protocols that have them, to a gateway that knows nobody's token: none may be answered
@@ -26,7 +27,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Add(packet)
 	f.Add(frame.Client{}.AppendHello(nil, "a", "t", time.Minute))
 	const most = 4
-	log, err := liveness.NewLog(1)
+	log, err := eventlog.New(1)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -56,20 +57,20 @@ func FuzzDatagram(f *testing.F) {
 		if len(datagram) >= codec.MaxMessage {
 			return
 		}
-		r.desk.out, r.batch.answers, r.desk.wall = r.desk.out[:0], 0, time.Now()
+		r.exchange.out, r.batch.answers, r.exchange.wall = r.exchange.out[:0], 0, time.Now()
 		panics := g.counts.panics.Load()
 		r.one(datagram)
-		if len(r.desk.out) > len(datagram) {
-			t.Errorf("a datagram of %d bytes is answered by %d: %q", len(datagram), len(r.desk.out), r.desk.out)
+		if len(r.exchange.out) > len(datagram) {
+			t.Errorf("a datagram of %d bytes is answered by %d: %q", len(datagram), len(r.exchange.out), r.exchange.out)
 		}
-		if r.batch.answers > 1 || (r.batch.answers == 1) != (len(r.desk.out) > 0) {
-			t.Errorf("%d answers of %d bytes together", r.batch.answers, len(r.desk.out))
+		if r.batch.answers > 1 || (r.batch.answers == 1) != (len(r.exchange.out) > 0) {
+			t.Errorf("%d answers of %d bytes together", r.batch.answers, len(r.exchange.out))
 		}
 		if g.counts.panics.Load() != panics {
 			t.Error("it panicked")
 		}
 		held := 0
-		g.udp.table.all(func(*visitor) bool { held++; return true })
+		g.udp.table.all(func(*udpSession) bool { held++; return true })
 		if held > most || held != int(g.udp.table.held.Load()) {
 			t.Errorf("%d devices in the table, which counts %d and has room for %d", held, g.udp.table.held.Load(), most)
 		}

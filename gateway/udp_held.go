@@ -21,7 +21,7 @@ func (r *reader) later(room int, proven bool) {
 	if proven {
 		room = -1
 	}
-	p := &packet{reader: r, to: r.batch.from[r.current], held: r.desk.held, room: room}
+	p := &packet{reader: r, to: r.batch.from[r.current], held: r.exchange.held, room: room}
 	p.to.anyInterface()
 	var waiting []holding
 	for _, a := range p.held.answers {

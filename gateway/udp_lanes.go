@@ -151,7 +151,7 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 // known returns where the devices were heard last.
 func (u *udp) known() []place {
 	known := make([]place, 0, u.table.held.Load())
-	u.table.all(func(v *visitor) bool {
+	u.table.all(func(v *udpSession) bool {
 		if at := place(v.place.Load()); at != 0 {
 			known = append(known, at)
 		}
@@ -164,7 +164,7 @@ func (u *udp) known() []place {
 func (u *udp) exposed(now time.Time) bool { return u.wanderers.Load() > 0 || now.Before(u.warm) }
 
 // cameLocked notes where a datagram of the device came from.
-func (v *visitor) cameLocked(at place) {
+func (v *udpSession) cameLocked(at place) {
 	before := place(v.place.Swap(uint64(at)))
 	if before == at {
 		v.wanderLocked(0)
@@ -177,7 +177,7 @@ func (v *visitor) cameLocked(at place) {
 }
 
 // wanderLocked sets how many times in a row the device came from a new place.
-func (v *visitor) wanderLocked(moves uint8) {
+func (v *udpSession) wanderLocked(moves uint8) {
 	switch {
 	case v.moves < wandersAfter && moves == wandersAfter:
 		v.udp.wanderers.Add(1)

@@ -30,7 +30,7 @@ type reader struct {
 	lanes     *lanes          // nil if the listener has none
 	holds     int             // datagrams in the socket, at most
 	drops     uint32          // of the socket, as the clock has seen them; for the clock alone
-	desk      desk
+	exchange  exchange
 	batch     *batch
 	failed    error // of the latest system call
 	current   int   // the datagram of the batch that is handled
@@ -48,7 +48,7 @@ type reader struct {
 func (r *reader) run(ctx context.Context) error {
 	receive := func(fd uintptr) bool { return r.receive(fd) }
 	send := func(fd uintptr) bool {
-		if lost := r.batch.send(fd, r.desk.out); lost > 0 {
+		if lost := r.batch.send(fd, r.exchange.out); lost > 0 {
 			r.udp.counts.unsent.Add(uint64(lost))
 		}
 		return true
@@ -110,11 +110,11 @@ func (r *reader) pause(ctx context.Context) {
 
 // handle handles a batch, and leaves the answers.
 func (r *reader) handle() {
-	d := &r.desk
-	d.wall = time.Now()
-	d.now = r.listener.source.Time(d.wall)
-	if d.out = d.out[:0]; cap(d.out) > 1<<20 {
-		d.out = nil
+	x := &r.exchange
+	x.wall = time.Now()
+	x.now = r.listener.source.Time(x.wall)
+	if x.out = x.out[:0]; cap(x.out) > 1<<20 {
+		x.out = nil
 	}
 	for r.current = range r.batch.read {
 		r.one(r.batch.datagram(r.current))
@@ -130,31 +130,31 @@ func (r *reader) handle() {
 
 // one handles a datagram, and keeps the answer to it if there may be one. A panic in a codec costs this datagram only.
 func (r *reader) one(input []byte) {
-	d := &r.desk
-	begin := len(d.out)
+	x := &r.exchange
+	begin := len(x.out)
 	defer func() {
 		if v := recover(); v != nil {
-			d.out = d.out[:begin]
+			x.out = x.out[:begin]
 			r.udp.gateway.counts.panics.Add(1)
 			r.udp.gateway.log.Error("a datagram made the gateway panic; it is dropped", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
-	d.begin, d.held = begin, nil
+	x.begin, x.held = begin, nil
 	proven := r.datagram(input)
-	if d.held != nil {
+	if x.held != nil {
 		r.later(len(input), proven)
 	}
-	switch answer := len(d.out) - begin; {
+	switch answer := len(x.out) - begin; {
 	case answer == 0:
 		return
 	case proven:
 	case answer > len(input):
 		r.udp.counts.withheld.Add(1)
-		d.out = d.out[:begin]
+		x.out = x.out[:begin]
 		return
-	case d.outcome.Err != nil && !r.udp.errors.allow(r.address(), d.wall):
+	case x.outcome.Err != nil && !r.udp.errors.allow(r.address(), x.wall):
 		r.udp.counts.withheld.Add(1)
-		d.out = d.out[:begin]
+		x.out = x.out[:begin]
 		return
 	}
 	r.batch.answer(r.current, begin)
@@ -165,8 +165,8 @@ func (r *reader) address() netip.Addr { return r.batch.from[r.current].address()
 
 // datagram does what a datagram means, and says whether it has proved whose it is.
 func (r *reader) datagram(input []byte) (proven bool) {
-	d := &r.desk
-	m := &d.message
+	x := &r.exchange
+	m := &x.message
 	c, spoken, n, err := r.first(input)
 	if err != nil {
 		r.udp.counts.garbage.Add(1)
@@ -188,7 +188,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 		return proven
 	}
 	defer v.mu.Unlock()
-	v.talk.codec, v.talk.spoken, v.reader = c, spoken, r
+	v.conversation.codec, v.conversation.spoken, v.reader = c, spoken, r
 	v.cameLocked(placeOf(&r.batch.from[r.current]))
 	if proven {
 		if v.home == nil {
@@ -199,7 +199,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	} else {
 		v.home = nil // the device does not need a token any more
 	}
-	v.asks.Store(proven && v.talk.asks())
+	v.asks.Store(proven && v.conversation.canProbe())
 	r.converse(v, input[n:])
 	return proven
 }
@@ -208,7 +208,7 @@ func (r *reader) datagram(input []byte) (proven bool) {
 // device; if there is none, the first that is meant has the word, or else the first that may be. After an error n is above 0 if there is a
 // message that can be answered, and the codec may be nil.
 func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *codec.Error) {
-	m := &r.desk.message
+	m := &r.exchange.message
 	likely, meant := codec.No, 0
 	for i, p := range r.protocols {
 		c, *m = p.PacketCodec(), codec.Message{}
@@ -258,26 +258,26 @@ func (r *reader) allowed(m *codec.Message) *codec.Error {
 
 // refuse answers a datagram that comes to nothing.
 func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
-	d := &r.desk
+	x := &r.exchange
 	r.udp.gateway.counts.mistakes.Add(1)
-	d.outcome = codec.Outcome{Err: err, Now: d.wall}
+	x.outcome = codec.Outcome{Err: err, Now: x.wall}
 	switch {
 	case c == nil:
 	case reply:
-		d.out = c.Reply(d.out, &d.message, &d.outcome)
+		x.out = c.Reply(x.out, &x.message, &x.outcome)
 	default:
-		d.out = c.Goodbye(d.out, "", err)
+		x.out = c.Goodbye(x.out, "", err)
 	}
 }
 
 // enter returns the device with an id, with its lock held. One that is not known has not been welcomed yet.
-func (r *reader) enter(id string) (*visitor, *codec.Error) {
+func (r *reader) enter(id string) (*udpSession, *codec.Error) {
 	u := r.udp
 	for {
 		v := u.table.find(id)
 		if v == nil {
-			if r.desk.message.Err != nil {
-				return nil, r.desk.message.Err
+			if r.exchange.message.Err != nil {
+				return nil, r.exchange.message.Err
 			}
 			if v = u.table.enter(u, id); v == nil {
 				u.gateway.counts.refusedFull.Add(1)
@@ -293,10 +293,10 @@ func (r *reader) enter(id string) (*visitor, *codec.Error) {
 }
 
 // converse handles the messages of a datagram.
-func (r *reader) converse(v *visitor, rest []byte) {
-	d, t := &r.desk, &v.talk
+func (r *reader) converse(v *udpSession, rest []byte) {
+	x, t := &r.exchange, &v.conversation
 	t.broken, t.wrong, t.noise = false, 0, 0
-	d.peer, d.visitor, d.admitted = v, v, true
+	x.peer, x.udpSession, x.admitted = v, v, true
 	left := true
 	defer func() { // also if a codec panics
 		if left {
@@ -305,11 +305,11 @@ func (r *reader) converse(v *visitor, rest []byte) {
 	}()
 	if !v.open() {
 		v.greetLocked()
-		v.said.Timeout, v.said.Interval = d.message.Timeout, d.message.Interval
+		v.said.Timeout, v.said.Interval = x.message.Timeout, x.message.Interval
 	}
-	end := t.message(d)
-	if !end && t.greeted && len(rest) > 0 {
-		_, end = t.hear(d, rest)
+	end := t.message(x)
+	if !end && t.established && len(rest) > 0 {
+		_, end = t.hear(x, rest)
 	}
-	left = !t.greeted || end && !t.broken // else it has said goodbye
+	left = !t.established || end && !t.broken // else it has said goodbye
 }

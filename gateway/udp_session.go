@@ -13,65 +13,65 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// visitor is a device that speaks in datagrams: its conversation goes on from one to the next, wherever they come from. It is in the
+// udpSession is a device that speaks in datagrams: its conversation goes on from one to the next, wherever they come from. It is in the
 // table from the first that opened its session to its goodbye, the verdict on it, or its coming back on a connection.
 //
 // mu is taken before locks of the registry, and not together with one of the table.
-type visitor struct {
+type udpSession struct {
 	id        string
 	udp       *udp
-	replaced  atomic.Bool   // the device has come back on another carrier
+	replaced  atomic.Bool   // the device has come back on another transport
 	dismissed atomic.Bool   // an operator has ended its session
 	queued    atomic.Bool   // it may have to leave the table
 	place     atomic.Uint64 // where the latest datagram came from, a place
 	asks      atomic.Bool   // it can be asked for a sign of life, where its latest datagram came from
 
-	mu     sync.Mutex // guards the fields below
-	talk   talk
-	reader *reader         // that heard it last
-	home   *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
-	said   liveness.Policy // what the device announced last
-	gone   bool            // from the table
-	moves  uint8           // how many times in a row it came from a new place, up to wandersAfter
+	mu           sync.Mutex // guards the fields below
+	conversation conversation
+	reader       *reader         // that heard it last
+	home         *endpoint       // where the latest datagram came from, which proved whose it is; nil if it did not
+	said         liveness.Policy // what the device announced last
+	gone         bool            // from the table
+	moves        uint8           // how many times in a row it came from a new place, up to wandersAfter
 }
 
 // Replaced implements [liveness.Peer]. A device that comes back on a connection is no twin.
-func (v *visitor) Replaced() {
+func (v *udpSession) Replaced() {
 	v.replaced.Store(true)
 	v.udp.leaving.add(v)
 }
 
 // Dismissed implements [liveness.Peer].
-func (v *visitor) Dismissed() {
+func (v *udpSession) Dismissed() {
 	v.dismissed.Store(true)
 	v.udp.leaving.add(v)
 }
 
 // Judged implements [liveness.Peer].
-func (v *visitor) Judged() { v.udp.leaving.add(v) }
+func (v *udpSession) Judged() { v.udp.leaving.add(v) }
 
 // Committed implements [liveness.Peer].
-func (v *visitor) Committed() {}
+func (v *udpSession) Committed() {}
 
 // open says whether the device's session is that of its datagrams.
-func (v *visitor) open() bool {
-	return v.talk.greeted && !v.replaced.Load() && !v.dismissed.Load()
+func (v *udpSession) open() bool {
+	return v.conversation.established && !v.replaced.Load() && !v.dismissed.Load()
 }
 
 // provenLocked says whether the latest datagram has proved whose it is.
-func (v *visitor) provenLocked() bool { return v.home != nil }
+func (v *udpSession) provenLocked() bool { return v.home != nil }
 
 // greetLocked is called before a message that may open the session.
-func (v *visitor) greetLocked() {
-	v.talk.greeted = false
+func (v *udpSession) greetLocked() {
+	v.conversation.established = false
 	v.replaced.Store(false) // nobody else can set them while the session is not open
 	v.dismissed.Store(false)
 }
 
 // renewLocked handles a hello on an open session, which in datagrams is how a heartbeat says whose it is. It is not done with one that
 // begins a new epoch. Of a datagram from an earlier epoch, which was long on its way, nothing is to be done: it ends there.
-func (v *visitor) renewLocked(d *desk) (done, end bool) {
-	m, o, t := &d.message, &d.outcome, &v.talk
+func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
+	m, o, t := &x.message, &x.outcome, &v.conversation
 	switch {
 	case m.Epoch > t.session.Epoch():
 		v.said = liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
@@ -82,19 +82,19 @@ func (v *visitor) renewLocked(d *desk) (done, end bool) {
 	}
 	said := liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}
 	if said != (liveness.Policy{}) && said != v.said {
-		if _, err := t.session.UpdatePolicy(d.now, said); err != nil {
+		if _, err := t.session.UpdatePolicy(x.now, said); err != nil {
 			o.Err = t.refusal(err)
 			return true, false
 		}
 		v.said = said
 	}
-	_, holds, _ := d.gateway.registry.Announced(v.id)
+	_, holds, _ := x.gateway.registry.Announced(v.id)
 	o.Epoch, o.Timeout, o.Interval = t.session.Epoch(), holds.Timeout, holds.Interval
 	return true, false
 }
 
 // leaveLocked ends what the device had here.
-func (v *visitor) leaveLocked() {
+func (v *udpSession) leaveLocked() {
 	if !v.gone {
 		v.gone = true
 		v.wanderLocked(0)
@@ -103,18 +103,18 @@ func (v *visitor) leaveLocked() {
 }
 
 // settle drops the device if it is to leave: it may have spoken up in between.
-func (v *visitor) settle(now time.Duration) {
+func (v *udpSession) settle(now time.Duration) {
 	v.queued.Store(false)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	dismissed := v.dismissed.Load()
-	if v.gone || !dismissed && !v.replaced.Load() && !v.talk.session.Judged() {
+	if v.gone || !dismissed && !v.replaced.Load() && !v.conversation.session.Judged() {
 		return
 	}
 	if dismissed && v.home != nil {
-		v.sendLocked(v.talk.codec.Goodbye(nil, whyDismissed, nil))
+		v.sendLocked(v.conversation.codec.Goodbye(nil, whyDismissed, nil))
 	}
-	v.talk.session.Close(now, liveness.Closed) // changes nothing about a device that is offline, or elsewhere
+	v.conversation.session.Close(now, liveness.Closed) // changes nothing about a device that is offline, or elsewhere
 	v.leaveLocked()
 }
 
@@ -123,7 +123,7 @@ var errNoHome = errkind.Errorf(ErrNotConnected,
 	"gateway: the device was heard in datagrams that prove nothing, for it needs no token: their address may be forged, so there is none to send to")
 
 // sender returns how to reach the device: a reader with the socket to write to, and a copy of where to.
-func (v *visitor) sender() (*reader, endpoint, error) {
+func (v *udpSession) sender() (*reader, endpoint, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
@@ -137,7 +137,7 @@ func (v *visitor) sender() (*reader, endpoint, error) {
 
 // write sends a datagram to where the device was, for certain, last. It does not wait, and it may be called by any goroutine. Errors: the
 // device was not heard with a token, or is gone; the socket is full.
-func (v *visitor) write(out []byte) error {
+func (v *udpSession) write(out []byte) error {
 	r, home, err := v.sender()
 	if err != nil {
 		return err
@@ -150,33 +150,33 @@ func (v *visitor) write(out []byte) error {
 }
 
 // sendLocked sends a datagram to where the device is for certain, if the kernel takes it.
-func (v *visitor) sendLocked(out []byte) {
+func (v *udpSession) sendLocked(out []byte) {
 	if err := sendTo(v.reader.raw, v.home, out); err != nil {
 		v.udp.counts.unsent.Add(1)
 	}
 }
 
-// where implements carrier.
-func (v *visitor) where() *loop { return nil }
+// where implements transport.
+func (v *udpSession) where() *loop { return nil }
 
-// finish implements carrier. Nothing is said to a device whose silence was judged: who is at its address now is not known.
-func (v *visitor) finish(e ending) {
+// finish implements transport. Nothing is said to a device whose silence was judged: who is at its address now is not known.
+func (v *udpSession) finish(e ending) {
 	if e.spare {
 		return
 	}
 	v.mu.Lock()
 	var out []byte
-	if v.talk.codec != nil {
-		out = v.talk.codec.Goodbye(nil, e.why, e.err)
+	if v.conversation.codec != nil {
+		out = v.conversation.codec.Goodbye(nil, e.why, e.err)
 	}
 	v.mu.Unlock()
 	_ = v.write(out)
 }
 
-// receive implements receiver.
-func (v *visitor) receive(_ context.Context, l *letter) error {
+// send implements transport.
+func (v *udpSession) send(m *outbound) error {
 	v.mu.Lock()
-	out, err := l.write(nil, v, &v.talk, v.reader.listener)
+	out, err := m.encode(nil, v, &v.conversation, v.reader.listener)
 	v.mu.Unlock()
 	if err != nil {
 		return err
@@ -184,8 +184,26 @@ func (v *visitor) receive(_ context.Context, l *letter) error {
 	return v.write(out)
 }
 
-// unsent implements receiver: a datagram is with the kernel, or nowhere.
-func (v *visitor) unsent() (n int, ok bool) { return 0, true }
+// writeProbe implements transport.
+func (v *udpSession) writeProbe() bool {
+	v.mu.Lock()
+	out := v.conversation.question(v.udp.gateway, nil)
+	v.mu.Unlock()
+	return len(out) > 0 && v.write(out) == nil
+}
+
+// Probe implements [liveness.Peer]. Only a device that is known to be where its datagrams come from is
+// asked.
+func (v *udpSession) Probe() bool {
+	if !v.asks.Load() {
+		return false
+	}
+	v.udp.gateway.probes.add(v)
+	return true
+}
+
+// unsent implements transport: a datagram is with the kernel, or nowhere.
+func (v *udpSession) unsent() (n int, ok bool) { return 0, true }
 
 // tableShards is the number of parts that the table has a lock each for.
 const tableShards = 64
@@ -197,7 +215,7 @@ type table struct {
 	held   atomic.Int64
 	shards [tableShards]struct {
 		mu      sync.Mutex // guards devices
-		devices map[string]*visitor
+		devices map[string]*udpSession
 
 		_ [48]byte
 	}
@@ -206,12 +224,12 @@ type table struct {
 func (t *table) init(most int) {
 	t.seed, t.most = maphash.MakeSeed(), int64(most)
 	for i := range t.shards {
-		t.shards[i].devices = make(map[string]*visitor)
+		t.shards[i].devices = make(map[string]*udpSession)
 	}
 }
 
 // find returns the device with an id, or nil.
-func (t *table) find(id string) *visitor {
+func (t *table) find(id string) *udpSession {
 	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -219,7 +237,7 @@ func (t *table) find(id string) *visitor {
 }
 
 // enter returns the device with an id, which is made if there is room for it; else it returns nil. It copies the id.
-func (t *table) enter(u *udp, id string) *visitor {
+func (t *table) enter(u *udp, id string) *udpSession {
 	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -230,13 +248,13 @@ func (t *table) enter(u *udp, id string) *visitor {
 		t.held.Add(-1)
 		return nil
 	}
-	v := &visitor{id: strings.Clone(id), udp: u}
+	v := &udpSession{id: strings.Clone(id), udp: u}
 	sh.devices[v.id] = v
 	return v
 }
 
 // remove forgets a device, which must be in the table.
-func (t *table) remove(v *visitor) {
+func (t *table) remove(v *udpSession) {
 	sh := &t.shards[maphash.String(t.seed, v.id)%tableShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -245,8 +263,8 @@ func (t *table) remove(v *visitor) {
 }
 
 // all calls f with each device that is there from the beginning to the end.
-func (t *table) all(f func(*visitor) bool) {
-	var some []*visitor
+func (t *table) all(f func(*udpSession) bool) {
+	var some []*udpSession
 	for i := range t.shards {
 		sh := &t.shards[i]
 		sh.mu.Lock()
@@ -266,13 +284,13 @@ func (t *table) all(f func(*visitor) bool) {
 // leaving are devices that may have to leave the table. Each is in it once at most.
 type leaving struct {
 	mu    sync.Mutex // guards queue
-	queue []*visitor
+	queue []*udpSession
 
 	some chan struct{} // room for one; never closed; receives when there are some
 }
 
 // add queues a device. It does not block.
-func (l *leaving) add(v *visitor) {
+func (l *leaving) add(v *udpSession) {
 	if v.queued.Swap(true) {
 		return
 	}
@@ -285,7 +303,7 @@ func (l *leaving) add(v *visitor) {
 	}
 }
 
-func (l *leaving) take() []*visitor {
+func (l *leaving) take() []*udpSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := l.queue
@@ -310,22 +328,20 @@ func (l *leaving) run(ctx context.Context, source *liveness.Source) error {
 // goodbye tells the devices whose addresses are certain that the gateway ends, for a second at most, and no faster than it closes
 // connections.
 func (u *udp) goodbye() {
-	tick := time.NewTicker(closeTick)
+	tick := time.NewTicker(paceStep)
 	defer tick.Stop()
 	end, sent := time.Now().Add(time.Second), 0
-	u.table.all(func(v *visitor) bool {
+	u.table.all(func(v *udpSession) bool {
 		v.mu.Lock()
-		speaks := v.home != nil && v.talk.codec != nil
+		speaks := v.home != nil && v.conversation.codec != nil
 		v.mu.Unlock()
 		if !speaks {
 			return true
 		}
-		v.finish(ending{carrier: v, why: "shutdown"})
-		if sent++; sent%u.gateway.closer.perTick == 0 {
+		v.finish(ending{transport: v, why: whyShutdown})
+		if sent++; sent%u.gateway.closings.perStep == 0 {
 			<-tick.C
 		}
 		return time.Now().Before(end)
 	})
 }
-
-var _ receiver = (*visitor)(nil)

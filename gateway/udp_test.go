@@ -23,6 +23,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // packets are listeners on UDP.
@@ -508,12 +509,12 @@ func TestPacketsAndConnections(t *testing.T) {
 			t.Errorf("event %d is %v, want %v", i, e.Type, want)
 		}
 	}
-	if st := r.gateway.Stats(); st.Duplicates != 3 || st.Twins != 1 {
-		t.Errorf("%d duplicates, %d twins, want 3 and 1", st.Duplicates, st.Twins)
+	if st := r.gateway.Stats(); st.Duplicates != 3 || st.DuplicateIDs != 1 {
+		t.Errorf("%d duplicates, %d duplicate ids, want 3 and 1", st.Duplicates, st.DuplicateIDs)
 	}
 }
 
-// Anybody can send a datagram with the name of a device that needs no token: it ends no connection that lives, and does not make twins of
+// Anybody can send a datagram with the name of a device that needs no token: it ends no connection that lives, and does not make duplicateIDs of
 // the device.
 func TestForgedPacketsAndConnections(t *testing.T) {
 	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Minute}}, nil)
@@ -829,7 +830,7 @@ func TestBadPacketListeners(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			log, err := liveness.NewLog(0)
+			log, err := eventlog.New(0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -37,12 +37,12 @@ func newLimits[K comparable](limit float64, burst int) *limits[K] {
 	}
 }
 
-// allow says whether it may happen now, and counts it if so.
+// allow reports whether it may happen now, and counts it if so.
 func (a *limits[K]) allow(from K, now time.Time) bool {
 	return a.of(from, now).AllowN(now, 1)
 }
 
-// exhausted says whether it may not happen now.
+// exhausted reports whether it may not happen now.
 func (a *limits[K]) exhausted(from K, now time.Time) bool {
 	a.mu.Lock()
 	l := a.known[from]

@@ -15,13 +15,13 @@ import (
 
 // PolicyChange is a policy for one device. What is left out, or 0, is left to its group, to what it announces, and to the default.
 type PolicyChange struct {
-	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How often the device means to be heard."`
+	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time between two heartbeats."`
 	Timeout    float64 `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
 	LateAfter  float64 `json:"late_after_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is late; off if it is not less than the timeout."`
-	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it has to come back when its connection ended."`
+	CloseGrace float64 `json:"close_grace_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"How long it may take to come back after its connection ended."`
 	SleepLimit float64 `json:"sleep_limit_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The longest sleep that it may announce."`
-	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"How often it is asked for a sign of life before it goes offline, if it is connected."`
-	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"From one of these questions to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
+	Probes     int     `json:"probes,omitempty" minimum:"0" maximum:"100" doc:"Number of probes before it goes offline, if it is connected."`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time from one probe to the next, and from the last one to the verdict. Probes times this must be less than the timeout."`
 }
 
 type policyInput struct {
@@ -53,12 +53,12 @@ func (a *API) registerAdmin(api huma.API) {
 		}
 	}
 	serveEmpty(a, api, operation("forget-device", http.MethodDelete, "", "Forget a device",
-		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device, whose events are numbered on; a device of the "+
-			"configuration is there again after a restart."), a.forget)
+		"Its connection is ended, and its last event is device.forgotten. If it is heard again, it is a new device whose event numbers continue; a device of the "+
+			"configuration exists again after a restart."), a.forget)
 	disconnect := operation("disconnect-device", http.MethodPost, "/disconnect", "End the session of a device",
-		"The device is told that an operator did so, and its connection is closed. It is offline, for the reason admin, unless it is back "+
-			"within its close grace; to keep it away is not what this is for. 409: it has no session at this process, as a device that is heard "+
-			"by HTTP or through a broker elsewhere never has.")
+		"The device is told that an operator did so, and its connection is closed. It goes offline with the reason admin unless it comes back "+
+			"within its close grace; this does not keep it from connecting again. 409: it has no session at this process, as for a device that is heard "+
+			"by HTTP or through an external broker.")
 	disconnect.Errors = append(disconnect.Errors, http.StatusConflict)
 	serveEmpty(a, api, disconnect, a.disconnect)
 	serve(a, api, operation("set-policy", http.MethodPut, "/policy", "Give a device a policy of its own",
@@ -71,7 +71,7 @@ func (a *API) registerAdmin(api huma.API) {
 	serve(a, api, operation("remove-policy", http.MethodDelete, "/policy", "Remove a device's own policy", ""),
 		change("policy removed", func(id string) error { return a.registry.SetPolicy(id, liveness.Policy{}) }))
 	serve(a, api, operation("start-maintenance", http.MethodPut, "/maintenance", "Begin maintenance of a device",
-		"It is judged as ever, but its events are marked as suppressed, and its silence is no outage of its group."),
+		"It is judged as usual, but its events are suppressed: routes deliver them only if they ask for all. Its silence does not count towards an outage of its group."),
 		change("maintenance started", func(id string) error { return a.registry.SetMaintenance(id, true) }))
 	serve(a, api, operation("stop-maintenance", http.MethodDelete, "/maintenance", "End maintenance of a device", ""),
 		change("maintenance stopped", func(id string) error { return a.registry.SetMaintenance(id, false) }))
@@ -152,5 +152,5 @@ func adminError(err error) error {
 	return problem
 }
 
-// isUnknown says whether an error is that a device is not known.
+// isUnknown reports whether an error is that a device is not known.
 func isUnknown(err error) bool { return errors.Is(err, liveness.ErrUnknownDevice) }

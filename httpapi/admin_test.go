@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 func TestPolicy(t *testing.T) {
@@ -420,7 +421,7 @@ func FuzzFilters(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		f.Fatal(err)
 	}

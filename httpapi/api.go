@@ -108,7 +108,7 @@ type API struct {
 	sends   [sendResults]atomic.Uint64
 }
 
-// New returns an API of a registry and of the events that it handed over; a [liveness.Log] is one in a [LogEvents]. Unless told
+// New returns an API of a registry and of the events that it handed over; a [eventlog.Log] is one in a [LogEvents]. Unless told
 // otherwise it adds a source of heartbeats to the registry. It starts nothing. Errors: a bad config, a collector that collides with
 // another, a source name that is taken.
 func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
@@ -214,7 +214,7 @@ func (c Config) withDefaults() (Config, error) {
 // loads scripts from the internet, and its description is marshaled by the first requests without a lock.
 func newDescription(version string) huma.Config {
 	cfg := huma.DefaultConfig("Holter", version)
-	cfg.Info.Description = "The state of each device of a fleet, why it is in it, and what happened; and heartbeats by HTTP. " +
+	cfg.Info.Description = "The state of each device of a fleet, the reasons for it, its events, and heartbeats by HTTP. " +
 		"Times are RFC 3339 in UTC. Durations in JSON are milliseconds and may have a fraction; those in a query, the ttl of a " +
 		"heartbeat and the timeout of a message are written 90s, 10m or 1h30m, or as a number of seconds. Errors are problem details (RFC 9457). " +
 		"A body may have 1 MiB, that of a batch 2 MiB, that of a job 64 KiB beside what is delivered, and the headers of a request 64 KiB."

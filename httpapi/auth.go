@@ -21,7 +21,7 @@ const (
 	RoleAdmin Role = "admin"
 )
 
-// may says whether the role includes another. The empty one is everybody's.
+// may reports whether the role includes another. The empty one is everybody's.
 func (r Role) may(need Role) bool { return need == "" || r == need || r == RoleAdmin }
 
 // Auth knows tokens. Its methods are called concurrently.
@@ -30,11 +30,11 @@ type Auth interface {
 	// now. It should take the same time for every secret that it does not know. The API asks for the same secret every few seconds at
 	// most, and goes on with what it was told last while Lookup fails.
 	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
-	// Required says whether a token is needed at all. It must return at once.
+	// Required reports whether a token is needed at all. It must return at once.
 	Required() bool
 }
 
-// authorize says whether a request may do what needs a role, and in whose name; it answers it if not. The secret may be in the query if
+// authorize reports whether a request may do what needs a role, and in whose name; it answers it if not. The secret may be in the query if
 // inQuery is set.
 func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQuery bool) (name string, ok bool) {
 	if need == "" || a.tokens == nil || !a.config.Auth.Required() {
@@ -55,7 +55,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 	case errors.Is(err, errGuessing):
 		a.denied.Add(1)
 		if n := a.tokens.guessed.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-			a.config.Logger.Warn("wrong tokens come from an address, too many to tell of each; right ones from there are let in",
+			a.config.Logger.Warn("many wrong tokens from one address; not each of them is logged, and correct ones are still accepted",
 				"remote", r.RemoteAddr, "times", n)
 		}
 		writeLater(w, http.StatusTooManyRequests, guessEvery, "this token is wrong, and too many wrong tokens came from this address; wait, and check the token")
@@ -70,7 +70,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		if need == RoleBeat {
 			a.tokens.noteFailure(a.now())
 		}
-		a.config.Logger.Error("tokens cannot be checked", "error", err)
+		a.config.Logger.Error("cannot check tokens", "error", err)
 		writeLater(w, http.StatusServiceUnavailable, time.Second, "tokens cannot be checked just now; try again")
 	case !who.role.may(need):
 		a.denied.Add(1)

@@ -254,7 +254,7 @@ func TestGuessing(t *testing.T) {
 				}
 			}
 		}
-		if n := strings.Count(log.String(), "too many to tell of each"); n != 10 || !strings.Contains(log.String(), "remote=10.0.0.1:3 times=512") {
+		if n := strings.Count(log.String(), "not each of them is logged"); n != 10 || !strings.Contains(log.String(), "remote=10.0.0.1:3 times=512") {
 			t.Errorf("%d warnings of 1000 guesses, want 10, with the address:\n%s", n, log.String())
 		}
 		time.Sleep(6 * time.Second)

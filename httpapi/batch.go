@@ -176,7 +176,7 @@ func decodeBeat(raw json.RawMessage) batchBeat {
 type BatchError struct {
 	Index  int    `json:"index" doc:"Its place in the batch, from 0."`
 	ID     string `json:"id,omitempty"`
-	Status int    `json:"status" doc:"What it would have been answered with by itself."`
+	Status int    `json:"status" doc:"Status that it would have been answered with on its own."`
 	Detail string `json:"detail"`
 }
 
@@ -184,7 +184,7 @@ type BatchError struct {
 type BatchAnswer struct {
 	Accepted int          `json:"accepted"`
 	Rejected int          `json:"rejected"`
-	Errors   []BatchError `json:"errors" doc:"Of those that were rejected, in order."`
+	Errors   []BatchError `json:"errors" doc:"Errors of the rejected heartbeats, in order."`
 }
 
 // busyBatchError is a problem: some of a batch could not be taken yet.
@@ -193,7 +193,7 @@ type busyBatchError struct {
 
 	Accepted int          `json:"accepted"`
 	Rejected int          `json:"rejected"`
-	Errors   []BatchError `json:"errors" doc:"Of those that were rejected, in order."` // and none of the model's
+	Errors   []BatchError `json:"errors" doc:"Errors of the rejected heartbeats, in order."` // and none of the model's
 }
 
 // beats takes a batch of heartbeats.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // pulse lets the source of the heartbeats by HTTP listen.
@@ -293,7 +294,7 @@ func TestBeatsBusy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, err := liveness.NewLog(0)
+		log, err := eventlog.New(0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,7 +386,7 @@ func TestForgetWhileBeating(t *testing.T) {
 }
 
 // checkSeqs wants each device's events to be numbered without gaps, also after it was forgotten.
-func checkSeqs(t *testing.T, log *liveness.Log) {
+func checkSeqs(t *testing.T, log *eventlog.Log) {
 	t.Helper()
 	events, err := log.Read(nil, 0, 1_000_000)
 	if err != nil {
@@ -408,7 +409,7 @@ type target struct {
 
 func newTarget(f *testing.F) *target {
 	f.Helper()
-	log, err := liveness.NewLog(100)
+	log, err := eventlog.New(100)
 	if err != nil {
 		f.Fatal(err)
 	}

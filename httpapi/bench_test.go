@@ -17,13 +17,14 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // station is an API at an address of this machine, in real time.
 type station struct {
 	sink     *shutter
 	registry *liveness.Registry
-	log      *liveness.Log
+	log      *eventlog.Log
 	address  string
 }
 
@@ -32,7 +33,7 @@ func newStation(tb testing.TB, fleet liveness.Config, cfg httpapi.Config) *stati
 	tb.Helper()
 	s := &station{}
 	var err error
-	if s.log, err = liveness.NewLog(0); err != nil {
+	if s.log, err = eventlog.New(0); err != nil {
 		tb.Fatal(err)
 	}
 	s.sink = &shutter{Log: s.log}

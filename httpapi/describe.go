@@ -132,7 +132,7 @@ func describeTokens(spec *huma.OpenAPI) {
 	}
 	spec.Components.SecuritySchemes["token"] = &huma.SecurityScheme{
 		Type: "http", Scheme: "bearer",
-		Description: "Needed if the server was told of tokens. One with the role read may ask for everything but profiles, one with the " +
+		Description: "Required if the server has tokens. A token with the role read may read everything but profiles, one with the " +
 			"role beat may send heartbeats and nothing else, one with the role admin may do everything.",
 	}
 	for path, item := range spec.Paths {

@@ -9,28 +9,28 @@ import (
 // Device is a picture of a device. What does not apply to it is left out.
 type Device struct {
 	ID          string     `json:"id"`
-	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: it was decided, and is not stored yet."`
-	Decided     string     `json:"decided,omitempty" enum:"never_seen,online,late,sleeping,offline" doc:"Of one that is pending: what it is once that is stored."`
-	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin" doc:"Why it is offline, or pending to be."`
+	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: the new state is decided and not stored yet."`
+	Decided     string     `json:"decided,omitempty" enum:"never_seen,online,late,sleeping,offline" doc:"For a pending device: its state once the event is stored."`
+	Reason      string     `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin" doc:"Reason why it is or will be offline."`
 	Seq         uint64     `json:"seq" doc:"Number of its latest event."`
 	Epoch       uint64     `json:"epoch" doc:"Number of its session."`
-	Source      string     `json:"source,omitempty" doc:"Where it was heard last."`
-	LastSeen    time.Time  `json:"last_seen,omitzero" doc:"When it was heard last."`
-	Silence     float64    `json:"heard_silence_ms" doc:"Time since then for which its source was listening."`
+	Source      string     `json:"source,omitempty" doc:"Source of its last heartbeat."`
+	LastSeen    time.Time  `json:"last_seen,omitzero" doc:"Time of its last heartbeat."`
+	Silence     float64    `json:"heard_silence_ms" doc:"Time since then during which its source was listening."`
 	Timeout     float64    `json:"timeout_ms" doc:"The heard silence after which it is offline."`
-	Deadline    time.Time  `json:"deadline,omitzero" doc:"When it goes offline if it is not heard and its source goes on listening."`
+	Deadline    time.Time  `json:"deadline,omitzero" doc:"When it goes offline if no heartbeat arrives while the source is listening."`
 	Policy      Policy     `json:"policy"`
 	Group       string     `json:"group,omitempty"`
 	Flapping    bool       `json:"flapping"`
-	Maintenance bool       `json:"maintenance" doc:"Nobody is to be alarmed by its verdicts."`
+	Maintenance bool       `json:"maintenance" doc:"Its events are suppressed: routes deliver them only if they ask for all."`
 	Connected   bool       `json:"connected"`
-	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: why it goes offline unless it comes back."`
-	Since       time.Time  `json:"since" doc:"When the state changed last."`
+	Closing     string     `json:"closing,omitempty" doc:"Its connection ended: the reason for which it goes offline unless it comes back."`
+	Since       time.Time  `json:"since" doc:"Time of the last change of state."`
 	SleepUntil  time.Time  `json:"sleep_until,omitzero"`
-	Asked       int        `json:"asked,omitempty" doc:"How often it was asked for a sign of life since it was heard last."`
-	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"When it was asked last."`
-	Listening   *Listening `json:"listening,omitempty" doc:"What the heard silence is made of; not in lists."`
-	AsOf        time.Time  `json:"as_of" doc:"When the picture was taken, by the server's clock."`
+	Asked       int        `json:"asked,omitempty" doc:"Number of probes since it was last heard."`
+	AskedAt     time.Time  `json:"asked_at,omitzero" doc:"Time of the last probe."`
+	Listening   *Listening `json:"listening,omitempty" doc:"Parts of the heard silence; not in lists."`
+	AsOf        time.Time  `json:"as_of" doc:"Time of the snapshot, by the server's clock."`
 }
 
 // Policy says how long a device may be silent, in milliseconds.
@@ -40,28 +40,28 @@ type Policy struct {
 	LateAfter  float64 `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
 	CloseGrace float64 `json:"close_grace_ms"`
 	SleepLimit float64 `json:"sleep_limit_ms"`
-	Probes     int     `json:"probes,omitempty" doc:"How often it is asked for a sign of life before it goes offline."`
-	ProbeWait  float64 `json:"probe_wait_ms,omitempty" doc:"From one of these questions to the next, and from the last one to the verdict."`
-	From       string  `json:"from" doc:"The rule that the timeout is from: device, group NAME, announced or default."`
-	Own        bool    `json:"own" doc:"The device has a policy of its own that was set at run time."`
+	Probes     int     `json:"probes,omitempty" doc:"Number of probes before it goes offline."`
+	ProbeWait  float64 `json:"probe_wait_ms,omitempty" doc:"Time from one probe to the next, and from the last one to the verdict."`
+	From       string  `json:"from" doc:"The rule that sets the timeout: device, group NAME, announced or default."`
+	Own        bool    `json:"own" doc:"The device has its own policy, which was set at run time."`
 }
 
 // Listening is the sum behind a device's heard silence, in its source's listening time.
 type Listening struct {
 	Now       float64 `json:"now_ms"`
-	Last      float64 `json:"last_ms" doc:"At the last heartbeat."`
-	NotBefore float64 `json:"not_before_ms" doc:"The device is not judged earlier, because its source was deaf, or a maintenance window excuses its silence; 0 if neither is so."`
-	Excused   bool    `json:"excused" doc:"That is because of a maintenance window."`
-	Grace     *Grace  `json:"grace,omitempty" doc:"What gaps may put its verdict off; left out if there is no verdict to come."`
-	Deaf      []Deaf  `json:"deaf" doc:"When the source was deaf since the last heartbeat, of its latest such intervals."`
+	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
+	NotBefore float64 `json:"not_before_ms" doc:"Listening time before which the device is not judged, because its source was deaf or a maintenance window suppresses its silence; 0 if neither applies."`
+	Excused   bool    `json:"excused" doc:"The reason is a maintenance window."`
+	Grace     *Grace  `json:"grace,omitempty" doc:"By how much gaps may delay its verdict; left out if no verdict is to come."`
+	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
 }
 
 // Grace is what gaps, times in which its source was deaf, put a device's verdict off.
 type Grace struct {
-	Each float64 `json:"each_ms" doc:"The device's reconnect grace: what one gap may put its verdict off."`
-	Most float64 `json:"most_ms" doc:"What all gaps since its last heartbeat together may: three times that, in heard silence beyond its timeout."`
-	Used float64 `json:"used_ms" doc:"How much of that has passed."`
-	Left float64 `json:"left_ms" doc:"How much of it is left."`
+	Each float64 `json:"each_ms" doc:"The device's reconnect grace: by how much one gap may delay its verdict."`
+	Most float64 `json:"most_ms" doc:"By how much all gaps since its last heartbeat together may delay it: three times each_ms."`
+	Used float64 `json:"used_ms" doc:"How much of it has been used."`
+	Left float64 `json:"left_ms" doc:"What is left of it."`
 }
 
 // Deaf is a time in which a source heard nothing.

@@ -17,13 +17,13 @@ const (
 )
 
 type devicesInput struct {
-	After       string   `query:"after" doc:"Where to go on: next of the page before. Left out: from the beginning."`
-	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most devices of the page."`
+	After       string   `query:"after" doc:"Where to continue: next of the previous page. Left out: from the beginning."`
+	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 	State       []string `query:"state,explode" doc:"Only devices in one of these states, separated by commas or given again."`
 	Group       []string `query:"group,explode" doc:"Only devices of this group; may be given again for others."`
-	Source      []string `query:"source,explode" doc:"Only devices that were heard last at this source; may be given again for others."`
-	Prefix      string   `query:"prefix" maxLength:"128" doc:"Only devices whose id begins so."`
-	SeenBefore  string   `query:"seen_before" doc:"Only devices that were heard, but last before an instant (RFC 3339), or longer ago than a duration, like 10m."`
+	Source      []string `query:"source,explode" doc:"Only devices whose last heartbeat came through this source; may be given again for others."`
+	Prefix      string   `query:"prefix" maxLength:"128" doc:"Only devices whose id has this prefix."`
+	SeenBefore  string   `query:"seen_before" doc:"Only devices that were last heard before an instant (RFC 3339), or longer ago than a duration such as 10m."`
 	SeenAfter   string   `query:"seen_after" doc:"Only devices that were heard after an instant, or within a duration."`
 	Connected   string   `query:"connected" doc:"true: only devices with a connection; false: only those without."`
 	Maintenance string   `query:"maintenance" doc:"true: only devices in maintenance; false: only those that are not."`
@@ -41,7 +41,7 @@ func (i *devicesInput) Resolve(ctx huma.Context) []error {
 
 type devicePage struct {
 	Devices []Device `json:"devices"`
-	Next    string   `json:"next,omitempty" doc:"What to pass as after for the next page; left out at the end."`
+	Next    string   `json:"next,omitempty" doc:"Value of after for the next page; left out on the last page."`
 }
 
 type deviceInput struct {
@@ -50,22 +50,22 @@ type deviceInput struct {
 
 type deviceEventsInput struct {
 	ID    string `path:"id" doc:"The device's id, percent-encoded: / is %2F."`
-	After uint64 `query:"after" default:"0" doc:"Seq after which to read: next of the page before. 0: from the oldest event that is kept."`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
+	After uint64 `query:"after" default:"0" doc:"Seq after which to read: next of the previous page. 0: from the oldest event that is kept."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
 type deviceEventPage struct {
-	Events []Event `json:"events" doc:"In the order of their seq."`
-	Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
-	Missed bool    `json:"missed" doc:"Events right after after are no longer kept."`
+	Events []Event `json:"events" doc:"Ordered by seq."`
+	Next   uint64  `json:"next" doc:"Value of after for the next request; the same as after if there is nothing new."`
+	Missed bool    `json:"missed" doc:"Events directly after the given seq are no longer kept."`
 }
 
 func (a *API) registerDevices(api huma.API) {
 	serve(a, api, huma.Operation{
 		OperationID: "list-devices", Method: http.MethodGet, Path: "/v1/devices", Tags: []string{"devices"},
 		Summary: "Devices, page by page",
-		Description: "In no particular but a stable order. A page with a filter may be short or empty although more follow: " +
-			"go on while there is a next. Filters are combined: a device has to pass all of them.",
+		Description: "In a stable order. A page with a filter may be short or empty although more follow: " +
+			"continue while there is a next. A device has to match all filters.",
 	}, a.devices)
 	op := api.OpenAPI().Paths["/v1/devices"].Get
 	listOf(op, "state", deviceStates())
@@ -76,12 +76,12 @@ func (a *API) registerDevices(api huma.API) {
 	}
 	serve(a, api, huma.Operation{
 		OperationID: "get-device", Method: http.MethodGet, Path: "/v1/devices/{id}", Tags: []string{"devices"},
-		Summary: "A device, and all that its state follows from", Errors: []int{http.StatusNotFound},
+		Summary: "A device, and everything that its state is derived from", Errors: []int{http.StatusNotFound},
 	}, a.device)
 	serve(a, api, huma.Operation{
 		OperationID: "explain-device", Method: http.MethodGet, Path: "/v1/devices/{id}/explain", Tags: []string{"devices"},
 		Summary:     "Why a device is in its state: the same as the device itself",
-		Description: "holter explain makes sentences of it.", Errors: []int{http.StatusNotFound},
+		Description: "The command holter explain shows it as text.", Errors: []int{http.StatusNotFound},
 	}, a.device)
 	serve(a, api, huma.Operation{
 		OperationID: "list-device-events", Method: http.MethodGet, Path: "/v1/devices/{id}/events", Tags: []string{"devices", "events"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 type devicePage struct {
@@ -207,7 +208,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("x")
 	f.Add(base64.RawURLEncoding.EncodeToString(make([]byte, 16)))
 	f.Add("AAAAAQAAAAIAAAAAAAAAAA==")
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func (a *API) Listen(ctx context.Context) error {
 	return nil
 }
 
-// deaf says whether heartbeats are refused, through no fault of the devices.
+// deaf reports whether heartbeats are refused, through no fault of the devices.
 func (a *API) deaf() bool {
 	return a.config.Starting() != nil || a.tokens != nil && a.tokens.failing(a.now(), deafAfterFailure)
 }

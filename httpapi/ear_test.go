@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // until waits for something to become so.
@@ -237,7 +238,7 @@ func TestHugeHeaders(t *testing.T) {
 
 // TestListenAlone keeps the clock without Serve, and does nothing without heartbeats.
 func TestListenAlone(t *testing.T) {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestListenAlone(t *testing.T) {
 // diary is when a device began to send each heartbeat, and when it had.
 type diary [][2]time.Time
 
-// between says whether a heartbeat was sent between two instants.
+// between reports whether a heartbeat was sent between two instants.
 func (d diary) between(from, to time.Time) bool {
 	for _, sent := range d {
 		if sent[0].After(from) && sent[1].Before(to) {

@@ -11,7 +11,7 @@ type Event = cloudevent.Event
 // EventData is what an event says.
 type EventData = cloudevent.EventData
 
-// isDevice says whether an event's subject is a device.
+// isDevice reports whether an event's subject is a device.
 func isDevice(t liveness.Type) bool {
 	switch t {
 	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:

@@ -10,15 +10,16 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 type eventsInput struct {
-	After  uint64   `query:"after" default:"0" doc:"Offset after which to read: next of the page before. 0: from the oldest event that is kept."`
-	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most events of the page."`
+	After  uint64   `query:"after" default:"0" doc:"Offset after which to read: next of the previous page. 0: from the oldest event that is kept."`
+	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 	Device []string `query:"device,explode" doc:"Only events of this device; may be given again for others."`
 	Type   []string `query:"type,explode" doc:"Only events of these types, separated by commas or given again."`
 	Group  []string `query:"group,explode" doc:"Only events of this group and its devices; may be given again for others."`
-	Source []string `query:"source,explode" doc:"Only events of this source and of devices that were heard there; may be given again for others."`
+	Source []string `query:"source,explode" doc:"Only events of this source and of the devices heard there; may be given again for others."`
 
 	filter eventFilter
 }
@@ -33,16 +34,16 @@ func (i *eventsInput) Resolve(ctx huma.Context) []error {
 
 type eventPage struct {
 	Events []Event `json:"events"`
-	Next   uint64  `json:"next" doc:"What to pass as after the next time; the same as after if there is nothing new."`
+	Next   uint64  `json:"next" doc:"Value of after for the next request; the same as after if there is nothing new."`
 }
 
 func (a *API) registerEvents(api huma.API) {
 	serve(a, api, huma.Operation{
 		OperationID: "list-events", Method: http.MethodGet, Path: "/v1/events", Tags: []string{"events"},
 		Summary: "Events after an offset",
-		Description: "Offsets have no gaps, and go on when the server is restarted. Events are kept for a while, the latest of them. " +
-			"410 says that events after the offset are gone, and in its field oldest what is kept. A page with a filter may be short or " +
-			"empty although more follow: go on while next moves. Filters are combined: an event has to pass all of them.",
+		Description: "Offsets have no gaps, and continue after a restart. The latest events are kept. " +
+			"410 says that events after the offset are gone; its field oldest is the oldest that is kept. A page with a filter may be short or " +
+			"empty although more follow: continue while next moves. An event has to match all filters.",
 		Errors: []int{http.StatusServiceUnavailable},
 		Responses: map[string]*huma.Response{"410": {
 			Description: "Events were missed",
@@ -65,9 +66,9 @@ func (a *API) listEvents(ctx context.Context, in *eventsInput) (eventPage, error
 		var err error
 		buffer, err = a.events.Read(ctx, buffer[:0], page.Next, atOnce)
 		switch {
-		case errors.Is(err, liveness.ErrMissed) && scanned == 0:
+		case errors.Is(err, eventlog.ErrMissed) && scanned == 0:
 			return eventPage{}, a.gone(in.After)
-		case err != nil && !errors.Is(err, liveness.ErrMissed): // else events are gone since: the next request is told
+		case err != nil && !errors.Is(err, eventlog.ErrMissed): // else events are gone since: the next request is told
 			return eventPage{}, a.unreadable(ctx, err)
 		}
 		if len(buffer) == 0 {
@@ -104,7 +105,7 @@ func (a *API) gone(after uint64) error {
 // unreadable is the problem that events cannot be read just now.
 func (a *API) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() == nil { // else the client is gone
-		a.config.Logger.ErrorContext(ctx, "events cannot be read", "error", err)
+		a.config.Logger.ErrorContext(ctx, "cannot read events", "error", err)
 	}
 	return huma.ErrorWithHeaders(
 		huma.Error503ServiceUnavailable("events cannot be read from the database just now; try again, and see /readyz"),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 type eventPage struct {
@@ -22,7 +23,7 @@ type eventPage struct {
 }
 
 // appendEvents puts events of a device into the log, by hand.
-func appendEvents(t *testing.T, log *liveness.Log, device string, n int) {
+func appendEvents(t *testing.T, log *eventlog.Log, device string, n int) {
 	t.Helper()
 	events := make([]liveness.Event, n)
 	for i := range events {

@@ -32,7 +32,7 @@ func parseEventFilter(query url.Values) (eventFilter, []error) {
 	return f, p.errs
 }
 
-// all says whether the filter chooses everything.
+// all reports whether the filter chooses everything.
 func (f *eventFilter) all() bool {
 	return len(f.devices) == 0 && len(f.groups) == 0 && len(f.sources) == 0 && len(f.types) == 0
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) } // ants has two goroutines of its own
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 // fleet is a registry with a log and a source, in a bubble of made-up time.
 type fleet struct {
 	t        *testing.T
-	log      *liveness.Log
+	log      *eventlog.Log
 	sink     *shutter
 	registry *liveness.Registry
 	source   *liveness.Source
@@ -35,7 +36,7 @@ type fleet struct {
 
 // shutter is a log that takes nothing while it is shut.
 type shutter struct {
-	*liveness.Log
+	*eventlog.Log
 
 	shut atomic.Bool
 }
@@ -53,7 +54,7 @@ func newFleet(t *testing.T, cfg liveness.Config, keep int) *fleet {
 	t.Helper()
 	f := &fleet{t: t}
 	var err error
-	if f.log, err = liveness.NewLog(keep); err != nil {
+	if f.log, err = eventlog.New(keep); err != nil {
 		t.Fatal(err)
 	}
 	f.sink = &shutter{Log: f.log}

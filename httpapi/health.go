@@ -16,9 +16,9 @@ func (a *API) registerHealth(mux routes, api huma.API, metrics http.Handler) {
 		}
 	}
 	mux.describe(api, func(w http.ResponseWriter, _ *http.Request) { writeText(w, "ok\n") },
-		operation("healthz", "Whether the process serves", textResponses("ok")))
+		operation("healthz", "Whether the process is alive", textResponses("ok")))
 	mux.describe(api, a.ready,
-		operation("readyz", "Whether it can do its work", textResponses("ok", "503", "The reason why it cannot")))
+		operation("readyz", "Whether the process can do its work", textResponses("ok", "503", "The reason why it cannot")))
 	mux.describe(api, metrics.ServeHTTP,
 		operation("metrics", "Metrics for Prometheus", textResponses("Text exposition format")))
 	mux.ServeMux.HandleFunc("/", mux.fallback)

@@ -19,12 +19,12 @@ import (
 type NewJob struct {
 	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
 	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
-	URL      string          `json:"url,omitempty" doc:"Where to POST the body to, without a signature. Either this or endpoint."`
-	Body     json.RawMessage `json:"body" doc:"What is delivered: any JSON."`
-	RunAt    time.Time       `json:"run_at,omitzero" doc:"Not before. Left out: at once."`
-	Deadline time.Time       `json:"deadline,omitzero" doc:"Not after; then it is a dead letter. Left out: as old as the queue allows."`
+	URL      string          `json:"url,omitempty" doc:"URL to POST the body to, without a signature. Either this or endpoint."`
+	Body     json.RawMessage `json:"body" doc:"The JSON to deliver."`
+	RunAt    time.Time       `json:"run_at,omitzero" doc:"Earliest time to deliver it. Left out: at once."`
+	Deadline time.Time       `json:"deadline,omitzero" doc:"Latest time to deliver it; then it becomes a dead letter. Left out: the queue's max_age."`
 	Key      string          `json:"ordering_key,omitempty" doc:"Jobs of a queue and endpoint with the same key are delivered in their order. Left out: in any order."`
-	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not made; the number of the first is the answer."`
+	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
 }
 
 type newJobInput struct {
@@ -39,25 +39,25 @@ type jobNumber struct {
 type Job struct {
 	Job      uint64    `json:"job" doc:"Its number."`
 	Queue    string    `json:"queue"`
-	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for one with a URL of its own."`
-	URL      string    `json:"url,omitempty" doc:"Where to; left out for one of an endpoint."`
+	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
+	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
 	State    string    `json:"state" enum:"ready,waiting,blocked,claimed" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
-	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it tells of."`
-	Attempts int       `json:"attempts" doc:"That failed."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
+	Attempts int       `json:"attempts" doc:"Failed attempts."`
 	RunAt    time.Time `json:"run_at,omitzero"`
-	Error    string    `json:"error,omitempty" doc:"Of the last attempt."`
+	Error    string    `json:"error,omitempty" doc:"Error of the last attempt."`
 }
 
 type jobsInput struct {
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
-	After    uint64 `query:"after" doc:"Only with a greater number: next of the page before."`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs of the page."`
+	After    uint64 `query:"after" doc:"Only with a greater number: next of the previous page."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
 type jobPage struct {
 	Jobs []Job  `json:"jobs"`
-	Next uint64 `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
+	Next uint64 `json:"next,omitempty" doc:"Value of after for the next page; left out on the last page."`
 }
 
 type oneJobInput struct {
@@ -65,12 +65,12 @@ type oneJobInput struct {
 }
 
 type deleteJobsInput struct {
-	Queue    string `query:"queue" doc:"Those of this queue."`
-	Endpoint string `query:"endpoint" doc:"Those of this endpoint."`
+	Queue    string `query:"queue" doc:"Jobs of this queue."`
+	Endpoint string `query:"endpoint" doc:"Jobs of this endpoint."`
 }
 
 type count struct {
-	Number int `json:"number" doc:"How many."`
+	Number int `json:"number" doc:"Number of them."`
 }
 
 // describe returns an operation on jobs, or on what they are delivered by.
@@ -88,16 +88,16 @@ const (
 
 func (a *API) registerJobs(api huma.API) {
 	add := describe("enqueue-job", http.MethodPost, jobsPath, "Enqueue a job",
-		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. It is safe when this is answered. "+
-			"What is delivered may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
+		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. The job is stored when this is answered. "+
+			"The body may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
 	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
 	serveEmpty(a, api, describe("delete-job", http.MethodDelete, "/v1/jobs/{job}", "Delete a job",
-		"If it is being delivered, it may arrive nevertheless.", http.StatusNotFound), a.deleteJob)
+		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
 	serve(a, api, describe("delete-jobs", http.MethodDelete, jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
 	serve(a, api, describe("retry-now", http.MethodPost, "/v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
-		"Its jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
+		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }
 
 func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {

@@ -20,36 +20,36 @@ type DeadLetter struct {
 	Queue    string          `json:"queue"`
 	Endpoint string          `json:"endpoint,omitempty"`
 	URL      string          `json:"url,omitempty"`
-	Message  string          `json:"message" doc:"The id that its receiver knows."`
+	Message  string          `json:"message" doc:"The message id that the receiver sees."`
 	Key      string          `json:"ordering_key,omitempty"`
 	Created  time.Time       `json:"created,omitzero"`
 	Died     time.Time       `json:"died"`
-	Attempts int             `json:"attempts" doc:"That were made."`
-	Error    string          `json:"error" doc:"Of the last one; of a job that became too old while it waited, that, and the error of the last one."`
-	Status   int             `json:"status,omitempty" doc:"Of the last answer."`
+	Attempts int             `json:"attempts" doc:"Attempts made."`
+	Error    string          `json:"error" doc:"Error of the last attempt. For a job that became too old while it waited, it says so as well."`
+	Status   int             `json:"status,omitempty" doc:"HTTP status of the last answer."`
 	Response string          `json:"response,omitempty" doc:"The beginning of the last answer."`
-	Body     json.RawMessage `json:"body,omitempty" doc:"What was to be delivered; only if it was asked for."`
+	Body     json.RawMessage `json:"body,omitempty" doc:"The JSON to deliver; only with bodies=true."`
 }
 
 type deadInput struct {
 	Queue    string `query:"queue" doc:"Only of this queue."`
 	Endpoint string `query:"endpoint" doc:"Only of this endpoint."`
-	After    uint64 `query:"after" doc:"Only with a greater number: next of the page before."`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most dead letters of the page."`
-	Bodies   bool   `query:"bodies" doc:"With what was to be delivered; then the page ends after 100 dead letters, or some MiB."`
+	After    uint64 `query:"after" doc:"Only with a greater number: next of the previous page."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
+	Bodies   bool   `query:"bodies" doc:"Include the bodies; then a page ends after 100 dead letters, or some MiB."`
 }
 
 type deadPage struct {
 	DeadLetters []DeadLetter `json:"dead_letters"`
-	Next        uint64       `json:"next,omitempty" doc:"What to pass as after for the next page; left out on the last."`
+	Next        uint64       `json:"next,omitempty" doc:"Value of after for the next page; left out on the last page."`
 }
 
 // DeadChoice chooses dead letters.
 type DeadChoice struct {
-	Jobs     []uint64 `json:"jobs,omitempty" maxItems:"1000" doc:"Those with these numbers."`
+	Jobs     []uint64 `json:"jobs,omitempty" maxItems:"1000" doc:"Dead letters with these numbers."`
 	Queue    string   `json:"queue,omitempty" doc:"Only of this queue."`
 	Endpoint string   `json:"endpoint,omitempty" doc:"Only of this endpoint."`
-	All      bool     `json:"all,omitempty" doc:"All; needed if nothing else is said."`
+	All      bool     `json:"all,omitempty" doc:"All dead letters. Required if no other field is given."`
 }
 
 type deadChoiceInput struct {
@@ -60,9 +60,9 @@ func (a *API) registerDead(api huma.API) {
 	serve(a, api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
 	serve(a, api, describe("retry-dead-letters", http.MethodPost, "/v1/dead-letters/retry", "Deliver dead letters again",
-		"Each becomes a new job, with the id that its receiver knows. If one of the numbers is not there, nothing is changed.", http.StatusNotFound), a.retryDead)
+		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.retryDead)
 	serve(a, api, describe("delete-dead-letters", http.MethodPost, "/v1/dead-letters/delete", "Delete dead letters",
-		"If one of the numbers is not there, nothing is changed.",
+		"If one of the numbers does not exist, nothing is changed.",
 		http.StatusNotFound), a.deleteDead)
 }
 

@@ -24,11 +24,11 @@ type nameInput struct {
 type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
 	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
-	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"After which a job is a dead letter. Default: 100."`
-	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"1" doc:"Bound of the random pause before the first retry, which doubles with each. Default: 1 s."`
+	Attempts    int     `json:"attempts,omitempty" minimum:"1" doc:"Attempts after which a job is a dead letter. Default: 100."`
+	Backoff     float64 `json:"backoff_ms,omitempty" minimum:"1" doc:"Upper bound of the random pause before the first retry; it doubles with each retry. Default: 1 s."`
 	MaxBackoff  float64 `json:"max_backoff_ms,omitempty" minimum:"1" doc:"Longest pause. Default: 1 h."`
-	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"1000" doc:"Of a job, after which it is a dead letter. Default: 72 h."`
-	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Beyond which it takes no more. Default: 10,000,000."`
+	MaxAge      float64 `json:"max_age_ms,omitempty" minimum:"1000" doc:"Age after which a job is a dead letter. Default: 72 h."`
+	MaxJobs     int64   `json:"max_jobs,omitempty" minimum:"1" doc:"Jobs beyond which it takes no more. Default: 10,000,000."`
 	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
 }
 
@@ -37,10 +37,10 @@ type Queue struct {
 	QueueSettings
 
 	Name      string `json:"name"`
-	Jobs      int64  `json:"jobs" doc:"That are not done."`
-	Running   int    `json:"running" doc:"Deliveries that are going on."`
+	Jobs      int64  `json:"jobs" doc:"Jobs that are not done."`
+	Running   int    `json:"running" doc:"Deliveries in progress."`
 	Delivered uint64 `json:"delivered" doc:"Jobs, since the server started."`
-	Retried   uint64 `json:"retried" doc:"Failed attempts that another one follows, since the server started."`
+	Retried   uint64 `json:"retried" doc:"Failed attempts that are followed by another, since the server started."`
 	Dead      uint64 `json:"dead" doc:"Jobs that became dead letters since the server started."`
 }
 
@@ -86,9 +86,9 @@ func (s *QueueSettings) queue(name string) store.Queue {
 
 // EndpointSettings describe a place to deliver to.
 type EndpointSettings struct {
-	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server was told to allow it."`
-	Target   string          `json:"target" doc:"Where it is: the URL of a webhook or of a broker, the name of a log file or of a playbook, a program."`
-	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind; timeout_ms and batch are of all kinds. Left out when an endpoint is changed: as before. A secret is shown as hidden; to write that leaves it as it is, unless kind or target's scheme, host or port change."`
+	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
+	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
 }
 
 // Endpoint is an endpoint, and what it does.
@@ -96,8 +96,8 @@ type Endpoint struct {
 	EndpointSettings
 
 	Name      string `json:"name"`
-	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: it is delivered to; open: it failed again and again and is left alone for a while; half-open: it is tried; disabled: nothing is delivered, its jobs wait, and events make no jobs for it; broken: its settings cannot be used."`
-	Note      string `json:"note,omitempty" doc:"Why it is disabled or broken."`
+	State     string `json:"state" enum:"closed,open,half-open,disabled,broken" doc:"closed: deliveries are made; open: deliveries failed repeatedly and pause; half-open: one delivery is tried; disabled: no deliveries are made, its jobs wait, and events create no jobs for it; broken: its settings cannot be used."`
+	Note      string `json:"note,omitempty" doc:"Reason why it is disabled or broken."`
 	Delivered uint64 `json:"delivered" doc:"Messages, since the server started."`
 	Failed    uint64 `json:"failed" doc:"Attempts that failed, since the server started."`
 }
@@ -115,12 +115,12 @@ type endpointList struct {
 type RouteSettings struct {
 	Types    []string `json:"types,omitempty" doc:"Types of events, or patterns such as device.*; left out: all."`
 	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
-	Group    string   `json:"group,omitempty" doc:"A pattern for the name of the group; left out: all."`
-	Device   string   `json:"device,omitempty" doc:"A pattern for the device's id, such as site-7/*; left out: all devices, sources and groups."`
-	All      bool     `json:"all,omitempty" doc:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for."`
+	Group    string   `json:"group,omitempty" doc:"Pattern for the name of the group. Left out: all."`
+	Device   string   `json:"device,omitempty" doc:"Pattern for the device's id, such as site-7/*. Left out: all devices, sources and groups."`
+	All      bool     `json:"all,omitempty" doc:"Also suppressed events: those of devices in maintenance, and those of members of a group that has an outage."`
 	Queue    string   `json:"queue,omitempty" doc:"Left out: default."`
 	Endpoint string   `json:"endpoint"`
-	Paused   bool     `json:"paused,omitempty" doc:"It makes no jobs."`
+	Paused   bool     `json:"paused,omitempty" doc:"It creates no jobs."`
 }
 
 // Route is a route.

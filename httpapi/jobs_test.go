@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -20,7 +21,11 @@ import (
 func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
 	t.Helper()
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db", Outbox: router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.New(db, store.Config{Outbox: router.Route})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type Timers struct {
 	Queued   int      `json:"queued"`
 	Spilled  uint64   `json:"spilled"`
 	Refused  uint64   `json:"refused"`
-	Lateness Lateness `json:"lateness_ms" doc:"Bounds that a share of all expiries was not later than."`
+	Lateness Lateness `json:"lateness_ms" doc:"Quantiles of how late timers expired."`
 }
 
 // Lateness is how late timers were, in milliseconds.
@@ -41,8 +41,8 @@ type Lateness struct {
 type Group struct {
 	Name    string         `json:"name"`
 	Match   string         `json:"match" doc:"The pattern that ids of the group match."`
-	Members int            `json:"members" doc:"Devices that were seen."`
-	Silent  int            `json:"silent" doc:"Of them, offline without having said goodbye, and not in maintenance."`
+	Members int            `json:"members" doc:"Devices that were ever heard."`
+	Silent  int            `json:"silent" doc:"Members that are offline without a goodbye, and not in maintenance."`
 	Outage  bool           `json:"outage"`
 	States  map[string]int `json:"states" doc:"Its devices by state, as of counted_at."`
 }
@@ -50,10 +50,10 @@ type Group struct {
 // Stats is a picture of the whole.
 type Stats struct {
 	Devices  int            `json:"devices"`
-	States   map[string]int `json:"states" doc:"Devices by state, as they are shown: unknown and pending are states like others."`
+	States   map[string]int `json:"states" doc:"Devices by state as shown, with unknown and pending."`
 	Queued   int            `json:"queued" doc:"Events that wait for the log."`
-	Stalled  float64        `json:"stalled_ms" doc:"How long too many events have waited without one being stored: all listening clocks stand still. 0 if all is well."`
-	Waits    uint64         `json:"waits" doc:"Times that a verdict was held up because too many events waited."`
+	Stalled  float64        `json:"stalled_ms" doc:"How long the outbox has been full without an event being stored, during which all listening clocks stand still. 0 if it is not."`
+	Waits    uint64         `json:"waits" doc:"Times that a verdict was delayed because the outbox was full."`
 	Fails    uint64         `json:"fails" doc:"Times that events could not be appended."`
 	Lost     uint64         `json:"lost" doc:"Events that could not be appended when the process stopped."`
 	Verdicts uint64         `json:"verdicts" doc:"Deadlines that passed and were judged."`
@@ -61,7 +61,7 @@ type Stats struct {
 	Oldest   uint64         `json:"oldest" doc:"Offset of the oldest event that is kept."`
 	Latest   uint64         `json:"latest" doc:"Offset of the latest event; less than oldest if there is none."`
 	Streams  int64          `json:"streams" doc:"Open streams of events."`
-	Beats    uint64         `json:"beats" doc:"Heartbeats that were taken by HTTP."`
+	Beats    uint64         `json:"beats" doc:"Heartbeats accepted by HTTP."`
 	Node     string         `json:"node"`
 	Version  string         `json:"version"`
 	Build    Build          `json:"build"`
@@ -73,8 +73,8 @@ type Stats struct {
 type Build struct {
 	Go       string `json:"go" doc:"Version of Go."`
 	Platform string `json:"platform"`
-	Revision string `json:"revision,omitempty" doc:"Of the source code, if it is known."`
-	Time     string `json:"time,omitempty" doc:"Of the revision."`
+	Revision string `json:"revision,omitempty" doc:"Revision of the source code, if known."`
+	Time     string `json:"time,omitempty" doc:"Time of the revision."`
 	Modified bool   `json:"modified,omitempty" doc:"The source code was changed since the revision."`
 }
 
@@ -88,7 +88,7 @@ type groupList struct {
 type GroupPolicy struct {
 	Name   string       `json:"name"`
 	Match  string       `json:"match" doc:"The pattern that ids of the group match."`
-	Policy PolicyChange `json:"policy" doc:"What is left out is left to what the device announces, and to the default."`
+	Policy PolicyChange `json:"policy" doc:"A field that is left out is taken from what the device announces, or from the default."`
 }
 
 type policyList struct {
@@ -103,10 +103,10 @@ func (a *API) registerOverview(api huma.API) {
 		}
 	}
 	serve(a, api, operation("list-groups", "/v1/groups", "Groups of devices",
-		"Devices are counted at most once a second, in large fleets more seldom, so that counting takes a twentieth of a processor at most."),
+		"Devices are counted at most once a second, and less often in large fleets, so that counting takes at most a twentieth of a processor."),
 		a.listGroups)
 	serve(a, api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
-		"A device's own policy stands above them; /v1/devices/{id} shows what holds for it, and from where."), a.listPolicies)
+		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
 	serve(a, api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
 }
 

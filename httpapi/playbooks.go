@@ -15,9 +15,9 @@ import (
 // Playbook says what is to be done about an event.
 type Playbook struct {
 	Name      string           `json:"name"`
-	When      *PlaybookTrigger `json:"when,omitempty" doc:"Which events begin a run. Left out: none; it is run when somebody asks."`
-	Paused    bool             `json:"paused" doc:"Its route is paused, or its endpoint disabled: events begin no runs."`
-	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What becomes of a run when what it is about is over: it ends, goes on, or goes on with the steps of recovered."`
+	When      *PlaybookTrigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
+	Paused    bool             `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
+	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
 	Steps     []PlaybookStep   `json:"steps"`
 	Recovered []PlaybookStep   `json:"recovered,omitempty"`
 	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
@@ -36,35 +36,35 @@ type PlaybookTrigger struct {
 type PlaybookStep struct {
 	Name  string   `json:"name"`
 	Kind  string   `json:"kind" doc:"probe, webhook, mqtt, deliver, wait, condition, command or note."`
-	Does  string   `json:"does" doc:"What it does, in a few words."`
+	Does  string   `json:"does" doc:"Short description."`
 	After []string `json:"after,omitempty" doc:"The steps that come before it."`
-	If    string   `json:"if,omitempty" doc:"The condition that must hold; with not before it, must not."`
+	If    string   `json:"if,omitempty" doc:"The condition that must hold; after not, the one that must not."`
 }
 
 // Run is a run of a playbook.
 type Run struct {
-	Run      uint64    `json:"run" doc:"Its number, which is that of its job."`
+	Run      uint64    `json:"run" doc:"Its number, which is also that of its job."`
 	Playbook string    `json:"playbook"`
 	Subject  string    `json:"subject" doc:"The device, group or source that it is about."`
-	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that began it; left out if somebody did."`
-	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake, or for its turn; failed: a step failed; recovered: what it was about is over."`
-	Diverted bool      `json:"diverted,omitempty" doc:"Since a recovery its other steps are run."`
-	Started  time.Time `json:"started,omitzero" doc:"Left out if it waits for its turn; such a run is not in lists."`
+	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that started it; left out if it was started by hand."`
+	State    string    `json:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"waiting: until wake, or to start; failed: a step failed; recovered: its subject recovered."`
+	Diverted bool      `json:"diverted,omitempty" doc:"A recovery has diverted it to the steps of recovered."`
+	Started  time.Time `json:"started,omitzero" doc:"Left out for a run that has not started; lists do not contain such runs."`
 	Ended    time.Time `json:"ended,omitzero"`
 	Wake     time.Time `json:"wake,omitzero"`
-	Error    string    `json:"error,omitempty" doc:"Why it is not done."`
+	Error    string    `json:"error,omitempty" doc:"Reason why it is not done."`
 }
 
 // RunStep is how far a step of a run is.
 type RunStep struct {
 	PlaybookStep
 
-	State    string    `json:"state" enum:"pending,waiting,done,failed,skipped,canceled" doc:"pending: it has not begun; waiting: until wake; canceled: the run ended before."`
-	Attempts int       `json:"attempts,omitempty" doc:"That failed; of a probe, questions."`
+	State    string    `json:"state" enum:"pending,waiting,done,failed,skipped,canceled" doc:"pending: it has not started; waiting: until wake; canceled: the run ended before."`
+	Attempts int       `json:"attempts,omitempty" doc:"Failed attempts; for a probe, the number of probes sent."`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Wake     time.Time `json:"wake,omitzero"`
-	Holds    *bool     `json:"holds,omitempty" doc:"Of a condition that was looked at."`
+	Holds    *bool     `json:"holds,omitempty" doc:"Result of a condition that was evaluated."`
 	Output   string    `json:"output,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
@@ -76,7 +76,7 @@ type playbookList struct {
 type startRunInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Name of the playbook."`
 	Body struct {
-		Device string `json:"device" doc:"Whom it is about."`
+		Device string `json:"device" doc:"Id of the device."`
 	}
 }
 
@@ -88,13 +88,13 @@ type runsInput struct {
 	Playbook string `query:"playbook" doc:"Only of this one."`
 	Subject  string `query:"subject" doc:"Only about this device, group or source."`
 	State    string `query:"state" enum:"running,waiting,done,failed,recovered,canceled" doc:"Only in this state."`
-	Before   uint64 `query:"before" doc:"Only with a smaller number: next of the page before."`
-	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
+	Before   uint64 `query:"before" doc:"Only with a smaller number: next of the previous page."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
 type runPage struct {
 	Runs []Run  `json:"runs"`
-	Next uint64 `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
+	Next uint64 `json:"next,omitempty" doc:"Value of before for the next page; left out on the last page."`
 }
 
 type oneRunInput struct {
@@ -119,11 +119,11 @@ func (a *API) registerPlaybooks(api huma.API) {
 	serve(a, api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
 	serve(a, api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
 	serve(a, api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
-		"Whatever happened, and whether or not events begin runs of it. It is safe when this is answered.", http.StatusNotFound)), a.startRun)
+		"It needs no event. The run is stored when this is answered.", http.StatusNotFound)), a.startRun)
 	serve(a, api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
 	serve(a, api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
 	serveEmpty(a, api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
-		"A step that is being worked on may end nevertheless.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
+		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
 }
 
 func (a *API) listPlaybooks(context.Context, *struct{}) (playbookList, error) {

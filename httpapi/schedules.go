@@ -17,15 +17,15 @@ import (
 
 // ScheduleSettings say what is done when.
 type ScheduleSettings struct {
-	Kind     string          `json:"kind" doc:"webhook, command, report or maintenance; command only if the server was told to allow it. It stays what it is."`
+	Kind     string          `json:"kind" doc:"webhook, command, report or maintenance; command only if the server allows it. It cannot be changed."`
 	When     string          `json:"when" doc:"A crontab expression of 5 or 6 fields, @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
 	Zone     string          `json:"zone,omitempty" doc:"The time zone that the expression is meant in, such as Europe/Berlin. Left out: UTC."`
-	Settings json.RawMessage `json:"settings,omitempty" doc:"Of its kind. webhook: endpoint or url, body, queue. command: command, args, shell, dir, timeout_ms. report: endpoint or url, queue, device, group, min_offline_ms, limit. maintenance: for_ms, device, group, silence, endpoint or url, queue."`
-	Overlap  string          `json:"overlap,omitempty" doc:"What becomes of an instant while a run goes on: skip, queue(N) for up to N that wait, or allow. Left out: skip; of maintenance windows allow, which is all that they know."`
-	Misfire  string          `json:"misfire,omitempty" doc:"What becomes of instants that passed while nothing could run: once, one run stands for all; skip, unless it was within a minute; all(N), the N latest. Left out: once."`
-	Jitter   float64         `json:"jitter_ms,omitempty" minimum:"0" doc:"Each run begins a random time below this after its instant. Left out: 0, which is all that maintenance windows know."`
-	Once     bool            `json:"at_most_once,omitempty" doc:"A run that a crash ended is lost. Otherwise it is begun again, under the same id."`
-	Paused   bool            `json:"paused,omitempty" doc:"Instants pass without a run."`
+	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind. webhook: endpoint or url, body, queue. command: command, args, shell, dir, timeout_ms. report: endpoint or url, queue, device, group, min_offline_ms, limit. maintenance: for_ms, device, group, silence, endpoint or url, queue."`
+	Overlap  string          `json:"overlap,omitempty" doc:"What happens to an instant during a run: skip, queue(N) for up to N waiting runs, or allow. Left out: skip; for maintenance windows allow, and they accept nothing else."`
+	Misfire  string          `json:"misfire,omitempty" doc:"What happens to instants that passed while nothing could run: once runs once for all of them; skip drops those older than a minute; all(N) runs the N latest. Left out: once."`
+	Jitter   float64         `json:"jitter_ms,omitempty" minimum:"0" doc:"Each run starts a random time below this after its instant. Left out: 0; maintenance windows allow nothing else."`
+	Once     bool            `json:"at_most_once,omitempty" doc:"A run that a crash ended is lost. Otherwise it is started again, with the same id."`
+	Paused   bool            `json:"paused,omitempty" doc:"Its instants pass without a run."`
 }
 
 // Schedule is a schedule, and how far it is.
@@ -33,32 +33,32 @@ type Schedule struct {
 	ScheduleSettings
 
 	Name string    `json:"name"`
-	Next time.Time `json:"next,omitzero" doc:"The next instant; left out while it is paused, and once it has none left."`
+	Next time.Time `json:"next,omitzero" doc:"The next instant; left out while it is paused, and after its last instant."`
 	Runs uint64    `json:"runs" doc:"Number of its latest run."`
 }
 
 // ScheduleRun is a run of a schedule.
 type ScheduleRun struct {
-	Run       uint64    `json:"run" doc:"Its id, the same each time that it is begun."`
+	Run       uint64    `json:"run" doc:"Its id, which stays the same when it is started again."`
 	Schedule  string    `json:"schedule"`
 	Kind      string    `json:"kind"`
-	Number    uint64    `json:"number,omitempty" doc:"Among the runs of its schedule."`
-	State     string    `json:"state" enum:"idle,claimed,running,done,failed,lost,skipped" doc:"idle: it is to be begun; claimed: it is about to; lost: who ran it is gone, and it must not be begun twice; skipped: there was no room for it."`
+	Number    uint64    `json:"number,omitempty" doc:"Its number among the runs of its schedule."`
+	State     string    `json:"state" enum:"idle,claimed,running,done,failed,lost,skipped" doc:"idle: it waits; claimed: it is about to start; lost: its process died, and it must not be started twice; skipped: its overlap policy left no room."`
 	Scheduled time.Time `json:"scheduled" doc:"The instant that it is for."`
-	Manual    bool      `json:"manual,omitempty" doc:"Somebody asked for it."`
+	Manual    bool      `json:"manual,omitempty" doc:"It was started by hand."`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
 	Duration  float64   `json:"duration_ms,omitempty"`
-	Attempt   int       `json:"attempt,omitempty" doc:"How often it was begun. Of one that was skipped: how many instants in a row it stands for."`
-	Owner     string    `json:"owner,omitempty" doc:"The process that is at it."`
+	Attempt   int       `json:"attempt,omitempty" doc:"How often it was started. For a skipped run: how many instants in a row it stands for."`
+	Owner     string    `json:"owner,omitempty" doc:"The process that runs it."`
 	Code      int       `json:"code,omitempty" doc:"Exit code of a command."`
-	Output    string    `json:"output,omitempty" doc:"The beginning of what came of it, up to 4 KiB: what a command wrote, the number of a job."`
+	Output    string    `json:"output,omitempty" doc:"Up to 4 KiB of its result: the output of a command, the number of a job."`
 	Error     string    `json:"error,omitempty"`
 }
 
 type scheduleInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
-	New  bool   `query:"new" doc:"It must not be there yet: 409 if it is."`
+	New  bool   `query:"new" doc:"Answers 409 if it exists already."`
 	Body ScheduleSettings
 }
 
@@ -69,13 +69,13 @@ type scheduleList struct {
 type scheduleRunsInput struct {
 	Schedule string   `query:"schedule" doc:"Only of this schedule."`
 	State    []string `query:"state" enum:"idle,claimed,running,done,failed,lost,skipped" doc:"Only in these states, separated by commas."`
-	Before   uint64   `query:"before" doc:"Only with a smaller id: next of the page before."`
-	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most runs of the page."`
+	Before   uint64   `query:"before" doc:"Only with a smaller id: next of the previous page."`
+	Limit    int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"Page size."`
 }
 
 type scheduleRunPage struct {
 	Runs []ScheduleRun `json:"runs"`
-	Next uint64        `json:"next,omitempty" doc:"What to pass as before for the next page; left out on the last."`
+	Next uint64        `json:"next,omitempty" doc:"Value of before for the next page; left out on the last page."`
 }
 
 func (a *API) registerSchedules(api huma.API) {
@@ -97,14 +97,14 @@ func (a *API) registerSchedules(api huma.API) {
 	serve(a, api, operation("list-schedules", http.MethodGet, "/v1/schedules", "List the schedules", "By name."), a.listSchedules)
 	serve(a, api, operation("get-schedule", http.MethodGet, "/v1/schedules/{name}", "Show a schedule", "", missing), a.getSchedule)
 	serve(a, api, operation("put-schedule", http.MethodPut, "/v1/schedules/{name}", "Make or change a schedule",
-		"One whose instants are changed goes on from now; otherwise it goes on as it was. Runs that wait use the new settings.", exists), a.putSchedule)
+		"A schedule whose instants change continues from now, others where they were. Waiting runs use the new settings.", exists), a.putSchedule)
 	a.serveChange(api, operation("delete-schedule", http.MethodDelete, "/v1/schedules/{name}", "Delete a schedule",
-		"With its history. A command that is running goes on; a maintenance window ends within some seconds.", missing), "schedule deleted", engine.Delete)
+		"Its history is deleted as well. A running command continues; a maintenance window ends within some seconds.", missing), "schedule deleted", engine.Delete)
 	serve(a, api, operation("pause-schedule", http.MethodPut, "/v1/schedules/{name}/pause", "Pause a schedule",
-		"Instants pass without a run, and are left out for good. Runs that wait or go on are not disturbed.", missing), setPaused(true, "schedule paused"))
+		"Its instants pass without a run, and are not made up for. Waiting and running runs are not affected.", missing), setPaused(true, "schedule paused"))
 	serve(a, api, operation("resume-schedule", http.MethodDelete, "/v1/schedules/{name}/pause", "Resume a schedule", "", missing), setPaused(false, "schedule resumed"))
 	serve(a, api, operation("run-schedule", http.MethodPost, "/v1/schedules/{name}/run", "Run a schedule now",
-		"Beside its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
+		"In addition to its instants, and also while it is paused. 409 if its overlap policy leaves no room.", missing, exists), a.runSchedule)
 	serve(a, api, operation("list-schedule-runs", http.MethodGet, "/v1/schedule-runs", "List the runs of schedules",
 		"The latest first. Of each schedule the latest 100 that have ended are kept, for 30 days."), a.listScheduleRuns)
 }

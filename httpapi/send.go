@@ -61,10 +61,10 @@ type caller struct {
 
 // Message is what is to be sent to a device.
 type Message struct {
-	Text    *string `json:"text,omitempty" doc:"A message of the device's protocol: what may stand in it depends on that."`
+	Text    *string `json:"text,omitempty" doc:"A message of the device's protocol, which says what it may contain."`
 	Base64  *string `json:"base64,omitempty" doc:"Bytes that are written as they are, in Base64 (RFC 4648, 4)."`
 	Hex     *string `json:"hex,omitempty" doc:"Bytes that are written as they are, in hexadecimal."`
-	Timeout string  `json:"timeout,omitempty" doc:"How long to wait until it is written: 30s, or a number of seconds; at most 60s. Left out: 5s."`
+	Timeout string  `json:"timeout,omitempty" doc:"How long to wait until it is written: 30s, or a number of seconds, at most 60s. Left out: 5s."`
 }
 
 type sendInput struct {
@@ -151,10 +151,10 @@ func (a *API) registerSend(api huma.API) {
 	serve(a, api, huma.Operation{
 		OperationID: "send-to-device", Method: http.MethodPost, Path: "/v1/devices/{id}/send", Tags: []string{"administration"},
 		Summary: "Send a message to a connected device",
-		Description: "Give one of text, base64 and hex. The answer comes when the bytes are handed to the network, and says how many. " +
-			"Nothing is kept for devices that are not connected: they are answered with 409, and where the device was last. " +
+		Description: "Give one of text, base64 and hex. The answer comes when the bytes have been handed to the network, and says how many. " +
+			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. " +
 			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send " +
-			"100 messages per second, and 16 may wait for a device (429). What was not written in time (504) may be written later if " +
+			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if " +
 			"the problem says so. Who sent how much to which device is logged; what was sent is not.",
 		Errors: []int{
 			http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
@@ -216,7 +216,7 @@ func (a *API) sendProblem(in *sendInput, err error) (sendResult, error) {
 	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case nobody is told
 		return sendLate, huma.Error504GatewayTimeout(explained(err))
 	}
-	a.config.Logger.Error("a message could not be sent", "device", in.ID, "error", err)
+	a.config.Logger.Error("cannot send a message", "device", in.ID, "error", err)
 	return sendFailed, huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")
 }
 
@@ -227,10 +227,10 @@ func explained(err error) string { return strings.TrimPrefix(err.Error(), "httpa
 type absentError struct {
 	huma.ErrorModel
 
-	State     string    `json:"state" doc:"Of the device."`
-	Connected bool      `json:"connected" doc:"It has an open session, but elsewhere, or where nothing can be sent to it."`
-	Source    string    `json:"source,omitempty" doc:"Where it was heard last."`
-	LastSeen  time.Time `json:"last_seen,omitzero" doc:"When it was heard last."`
+	State     string    `json:"state" doc:"State of the device."`
+	Connected bool      `json:"connected" doc:"It has an open session, but on another node, or with a protocol that takes no messages."`
+	Source    string    `json:"source,omitempty" doc:"Source of its last heartbeat."`
+	LastSeen  time.Time `json:"last_seen,omitzero" doc:"Time of its last heartbeat."`
 }
 
 // absent says where a device was last.

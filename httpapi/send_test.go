@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // post is a Sender that fails as it is told to, or notes what was sent.
@@ -228,7 +229,7 @@ func (n named) Lookup(ctx context.Context, secret string) (role httpapi.Role, na
 
 // A message may take longer than other answers.
 func TestSendSlowly(t *testing.T) {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(stopCtx); err != nil {
-		a.config.Logger.Warn("connections cut off", "after", shutdownTimeout)
+		a.config.Logger.Warn("open connections closed at shutdown", "after", shutdownTimeout)
 		_ = server.Close()
 	}
 	for range failed { // it ended when its listener was closed

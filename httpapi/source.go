@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // Events is where the API reads what happened. All methods are called concurrently.
@@ -12,7 +13,7 @@ type Events interface {
 	// Bounds returns the offsets of the oldest event that is kept and of the latest, latest+1 and latest if there are none.
 	Bounds() (oldest, latest uint64)
 	// Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest that is kept. Its error wraps
-	// [liveness.ErrMissed] if events right after the offset are gone, or the offset was not given yet.
+	// [eventlog.ErrMissed] if events right after the offset are gone, or the offset was not given yet.
 	Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
 	// Wait is like Read, but waits until there is an event or ctx is done.
 	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
@@ -22,7 +23,7 @@ type Events interface {
 }
 
 // LogEvents makes a log in memory [Events]. The log must not be nil.
-type LogEvents struct{ *liveness.Log }
+type LogEvents struct{ *eventlog.Log }
 
 // Read implements [Events].
 func (l LogEvents) Read(_ context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {

@@ -15,24 +15,24 @@ import (
 // Source is a picture of a source of heartbeats.
 type Source struct {
 	Name     string  `json:"name"`
-	Listened float64 `json:"listened_ms" doc:"What its listening clock reads."`
-	Behind   float64 `json:"behind_ms" doc:"How far the clock is behind, because input waits to be read."`
+	Listened float64 `json:"listened_ms" doc:"Reading of its listening clock."`
+	Behind   float64 `json:"behind_ms" doc:"How far the clock lags, because input waits to be read."`
 	Held     bool    `json:"held" doc:"The clock stands still, because events cannot be stored."`
-	Absent   bool    `json:"absent" doc:"It was there before a restart, and is no more."`
-	Retired  bool    `json:"retired" doc:"It has been absent for so long, or an operator said so, that its devices are judged by the clocks of others."`
-	Missed   float64 `json:"missed_ms" doc:"Of an absent one: for how long the process has listened without it."`
-	Note     string  `json:"note,omitempty" doc:"What kind of source it is, and what its clock stands on."`
+	Absent   bool    `json:"absent" doc:"It existed before a restart, and is not configured any more."`
+	Retired  bool    `json:"retired" doc:"It was retired, by an operator or after a long absence: its devices are judged by the clocks of other sources."`
+	Missed   float64 `json:"missed_ms" doc:"For an absent source: how long the process has listened without it."`
+	Note     string  `json:"note,omitempty" doc:"Kind of source, and what moves its clock."`
 
-	DeafSince *time.Time `json:"deaf_since,omitempty" doc:"It has heard nothing since, and its clock stands still."`
+	DeafSince *time.Time `json:"deaf_since,omitempty" doc:"Since when it has heard nothing; its clock stands still."`
 
-	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it heard nothing."`
+	Deaf      []Deaf  `json:"deaf" doc:"The latest intervals in which it was deaf."`
 	DeafTotal float64 `json:"deaf_total_ms"`
 	Timers    Timers  `json:"timers"`
 }
 
 type sourceList struct {
 	Sources []Source  `json:"sources"`
-	AsOf    time.Time `json:"as_of" doc:"When the picture was taken, by the server's clock."`
+	AsOf    time.Time `json:"as_of" doc:"Time of the snapshot, by the server's clock."`
 }
 
 type sourceInput struct {
@@ -46,10 +46,10 @@ func (a *API) registerSources(api huma.API) {
 	}, a.listSources)
 	serveEmpty(a, api, huma.Operation{
 		OperationID: "retire-source", Method: http.MethodPost, Path: "/v1/sources/{name}/retire", Tags: []string{"administration"},
-		Summary: "Say that a source will not come back",
-		Description: "For a source that is configured no more: its devices, which are unknown as long as it is waited for, keep the silence that was " +
-			"heard, and are judged by the clocks of the other sources of its kind, or of all if there is none. That comes by itself after " +
-			"retire_after. A source that is configured again takes its devices back. 409: it is in use; remove it from the configuration first.",
+		Summary: "Retire a source that will not come back",
+		Description: "For a source that is not configured any more. Its devices, which are unknown until then, keep their heard silence " +
+			"and are judged by the clocks of the other sources of its kind, or of all sources if there is none. It happens automatically after " +
+			"retire_after. A source that is configured again takes its devices back. 409: the source is in use; remove it from the configuration first.",
 		Errors: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
 	}, a.retireSource)
 }
@@ -101,7 +101,7 @@ func (a *API) checkpoint(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
 	defer cancel()
 	if err := a.config.Checkpoint(ctx); err != nil {
-		a.config.Logger.ErrorContext(ctx, "no checkpoint", "error", err)
+		a.config.Logger.ErrorContext(ctx, "cannot write a checkpoint", "error", err)
 		return errUncommitted
 	}
 	return nil

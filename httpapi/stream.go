@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const (
@@ -31,9 +32,9 @@ func (a *API) registerStream(mux routes, api huma.API) {
 	parameters := []*huma.Param{
 		{
 			Name: "after", In: "query", Schema: offset,
-			Description: "Offset after which to begin; 0: with the oldest event that is kept. Left out: only new events.",
+			Description: "Offset after which to start; 0: with the oldest event that is kept. Left out: only new events.",
 		},
-		{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Stands above after; browsers send it by themselves."},
+		{Name: "Last-Event-ID", In: "header", Schema: offset, Description: "Overrides after; browsers send it automatically."},
 	}
 	for _, p := range api.OpenAPI().Paths["/v1/events"].Get.Parameters {
 		if p.Name != "after" && p.Name != "limit" {
@@ -43,10 +44,10 @@ func (a *API) registerStream(mux routes, api huma.API) {
 	mux.describe(api, untilStop(a.stream), &huma.Operation{
 		OperationID: "stream-events", Method: http.MethodGet, Path: streamPath, Tags: []string{"events"}, Responses: responses,
 		Summary: "Events as they happen, as server-sent events",
-		Description: "A message missed, with the field oldest, says that events are no longer kept; the stream goes on from there. " +
-			"A comment comes every 15 s if there is nothing else; with a filter, it moves the reader's place on. A comment says why the " +
-			"server ends a stream. A reader who takes nothing for 10 s is cut off without one, for it would not get through. Whoever comes " +
-			"back with Last-Event-ID misses nothing.",
+		Description: "A message named missed, with the field oldest, says that events are no longer kept; the stream continues there. " +
+			"A comment comes every 15 s if there is nothing else; with a filter, it carries the latest offset. A comment says why the " +
+			"server ends a stream. A reader that takes nothing for 10 s is disconnected without one. A reader that reconnects " +
+			"with Last-Event-ID misses nothing.",
 		Parameters: parameters,
 	})
 }
@@ -83,9 +84,9 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		a.dropped.Add(1)
-		a.config.Logger.Info("event stream dropped: its reader is too slow", "remote", r.RemoteAddr)
+		a.config.Logger.Info("event stream closed: its reader is too slow", "remote", r.RemoteAddr)
 	case errors.Is(err, errUnreadable):
-		a.config.Logger.Error("event stream ended: events cannot be read", "error", err)
+		a.config.Logger.Error("event stream closed: cannot read events", "error", err)
 	}
 }
 
@@ -137,7 +138,7 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 		quiet := wait.Err() != nil
 		cancel()
 		switch {
-		case errors.Is(err, liveness.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
+		case errors.Is(err, eventlog.ErrMissed), err == nil && !at.fromOldest && events[0].Offset != at.after+1:
 			oldest, _ := a.events.Bounds()
 			at.after = oldest - 1
 			err = s.missed(oldest)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // TestTurns lets some work at a time, and the next one when one of them ends, or takes too long.
@@ -58,7 +59,7 @@ func TestTurns(t *testing.T) {
 // newIdleAPI returns an API whose Run functions are not called.
 func newIdleAPI(t *testing.T) *API {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

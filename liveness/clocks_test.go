@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // clockOp is what happens in a fleet that two sources hear.
@@ -30,7 +31,7 @@ var clockKinds = []string{
 
 // gate is a sink that can be stopped.
 type gate struct {
-	*liveness.Log
+	*eventlog.Log
 
 	open chan struct{} // closed while the sink takes events
 }

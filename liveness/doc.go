@@ -9,7 +9,7 @@
 // no allocation. Everything else (a greeting, a goodbye, the end of a connection, a deadline that passed) goes through the state
 // machine, pure functions of what is known and what happened, and becomes an [Event]. Each device's events carry a sequence
 // number without gaps, and the epoch of the session that they speak of; the end of a replaced session changes nothing.
-// Events are appended to a [Sink] in batches; [Log] is one that keeps the latest in memory and lets readers follow.
+// Events are appended to a [Sink] in batches; package eventlog has one that keeps the latest in memory and lets readers follow.
 //
 // What must outlive the process comes with the events: [Event.Record] is all that is to be kept of a device, as of that event, so a sink
 // can commit both at once. The heartbeats since, and the clocks, are in a [Registry.Snapshot], to be taken every few seconds. A new

@@ -116,7 +116,7 @@ type Event struct {
 	Silent      int           // of them, offline without having said goodbye
 	Before      int           // of those, the ones that are not of the outage: they were offline before
 
-	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what a [Log] gives. Not to be changed.
+	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what readers of package eventlog get. Not to be changed.
 	Record *Record
 	// From is what to keep of a group's outage beside: who fell silent since then, by the clock of [Record].Since, belongs to it.
 	From time.Time

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // A site loses its uplink: one event stands for the devices behind it.
 func ExampleGroupConfig() {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		fmt.Println(err)
 		return

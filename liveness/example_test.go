@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // A program of its own feeds heartbeats in and follows the verdicts; no gateway, no database.
 func Example() {
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		fmt.Println(err)
 		return

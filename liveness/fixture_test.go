@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -26,25 +27,32 @@ type rig struct {
 	*testing.T
 
 	registry *liveness.Registry
-	log      *liveness.Log
+	log      *eventlog.Log
 	source   *liveness.Source
 	start    time.Time
 	read     uint64 // offset of the last event that was looked at
 	sessions map[string]*liveness.Session
 }
 
+func newLog(t *testing.T, keep int) *eventlog.Log {
+	t.Helper()
+	log, err := eventlog.New(keep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
 // inRig runs a test with a registry at work. Its source has a MaxGap of a unit and a ReconnectGrace of ten, unless cfg says otherwise.
 func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		log, err := liveness.NewLog(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := newLog(t, 0)
 		if fleet.Policy.Timeout == 0 {
 			fleet.Policy.Timeout = 30 * unit
 		}
 		r := &rig{T: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
+		var err error
 		if r.registry, err = liveness.New(log, fleet); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The model holds what the documentation says of a few devices, as plainly as it can: all instants are counted in steps.
@@ -619,7 +620,7 @@ func sameLine(got, want string) bool {
 var seenAt = regexp.MustCompile(` seen \S+ `)
 
 // compare checks the events of each device, and the state that it is left in.
-func (r *modelRun) compare(m *model, log *liveness.Log) error {
+func (r *modelRun) compare(m *model, log *eventlog.Log) error {
 	events, err := log.Read(nil, 0, 1<<20)
 	if err != nil {
 		return err

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // shelf is a sink that keeps what a store keeps.
 type shelf struct {
-	*liveness.Log
+	*eventlog.Log
 
 	mu      sync.Mutex // guards the fields below: a registry appends while it is restored
 	devices map[string]liveness.Record

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const stressDevices = 50
@@ -153,7 +154,7 @@ func TestStress(t *testing.T) {
 	checkStress(t, registry, log, s.replaced.Load())
 }
 
-func checkStress(t *testing.T, registry *liveness.Registry, log *liveness.Log, replaced int64) {
+func checkStress(t *testing.T, registry *liveness.Registry, log *eventlog.Log, replaced int64) {
 	t.Helper()
 	events, err := log.Read(nil, 0, 1<<21)
 	if err != nil {

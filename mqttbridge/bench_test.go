@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
@@ -62,7 +63,7 @@ func BenchmarkReceive(b *testing.B) {
 // benchBridge returns a bridge that applies what it receives, and what ends it.
 func benchBridge(b *testing.B, c convention.Convention) (bridge *Bridge, stop func()) {
 	b.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		b.Fatal(err)
 	}

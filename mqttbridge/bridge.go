@@ -15,7 +15,8 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Bridge hears devices through one broker. Make one with [New], and keep [Bridge.Run] running. Its methods may be called concurrently.
+// Bridge receives the heartbeats of devices from one broker. Make one with [New], and call
+// [Bridge.Run]. Its methods may be called concurrently.
 type Bridge struct {
 	config   Config
 	registry *liveness.Registry
@@ -23,15 +24,15 @@ type Bridge struct {
 	queue    *queue
 	counts   counts
 	base     time.Time
-	heard    atomic.Int64 // when the broker sent something last, since base
-	answers  atomic.Bool  // watermarks are answers
+	heard    atomic.Int64 // time of the last byte from the broker, since base
+	answers  atomic.Bool  // the broker's answers are the watermarks
 
 	mu     sync.Mutex // guards the fields below
 	status status
-	extra  map[string]byte // filters that conventions asked for in addition
+	extra  map[string]byte // filters that conventions have asked for, besides their subscriptions
 }
 
-// status is how the connection is.
+// status is the state of the connection.
 type status struct {
 	connected bool
 	since     time.Time
@@ -39,8 +40,8 @@ type status struct {
 	filters   []string
 }
 
-// New returns a bridge, and adds its source to the registry. It connects nowhere yet. Errors: what is wrong with the configuration, a name
-// that a source has already.
+// New returns a bridge and adds its source to the registry. It does not connect. It returns an
+// error for a bad configuration or a source name that is taken.
 func New(registry *liveness.Registry, cfg Config) (*Bridge, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -56,7 +57,8 @@ func New(registry *liveness.Registry, cfg Config) (*Bridge, error) {
 	return b, nil
 }
 
-// Run connects, again and again if need be, and applies what comes, until ctx is done. It returns nil. Call it once.
+// Run connects to the broker, applies its messages and reconnects after errors, until ctx is done.
+// It returns nil. Call it once.
 func (b *Bridge) Run(ctx context.Context) error {
 	workCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
@@ -75,7 +77,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		}
 		b.lost(err, began)
 		if text := err.Error(); text != said {
-			b.config.Logger.Error("no connection to the broker; it is tried again and again", "bridge", b.config.Name, "error", err)
+			b.config.Logger.Error("cannot connect to the broker; retrying", "bridge", b.config.Name, "error", err)
 			said = text
 		}
 		b.wait(ctx, pause/2+rand.N(pause/2+1))
@@ -83,7 +85,8 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return nil
 }
 
-// reviewAfter is how long the devices have to answer what conventions ask when a connection begins.
+// reviewAfter is how long devices have to answer the requests that conventions send at the start of
+// a connection.
 const reviewAfter = time.Minute
 
 const firstPause = 500 * time.Millisecond
@@ -95,7 +98,7 @@ func (*Bridge) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lost notes that there is no connection.
+// lost records that there is no connection.
 func (b *Bridge) lost(err error, at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +111,8 @@ func (b *Bridge) lost(err error, at time.Time) {
 	b.status.connected, b.status.err, b.status.filters = false, err, nil
 }
 
-// visit is one connection, from its beginning to its end. It says whether it ever worked.
+// visit opens a connection and serves it until it ends. It reports whether a watermark ever came
+// back on it.
 func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	if err := b.config.checkPassword(); err != nil {
 		return false, err
@@ -150,7 +154,7 @@ func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	return proved, err
 }
 
-// lastHeard returns when the broker was heard last.
+// lastHeard returns when something last came from the broker.
 func (b *Bridge) lastHeard() time.Time {
 	at := b.base.Add(time.Duration(b.heard.Load()))
 	if latest := b.queue.last(); latest.After(at) {
@@ -159,8 +163,9 @@ func (b *Bridge) lastHeard() time.Time {
 	return at
 }
 
-// subscribeAll asks for all filters, and returns the quality of service of the watermark: the best of all, so that it is not sent past
-// a message that waits to be acknowledged.
+// subscribeAll subscribes to all filters. It returns the quality of service of the watermark, which
+// is the highest of all filters, so that the broker does not send it before a message that waits to
+// be acknowledged.
 func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
 	filters := b.config.filters()
 	b.mu.Lock()
@@ -187,7 +192,7 @@ func (b *Bridge) subscribeAll(ctx context.Context, l *link) (byte, error) {
 	return best, nil
 }
 
-// subscribeMore asks for filters in addition, now and on later connections.
+// subscribeMore subscribes to more filters, on this connection and on later ones.
 func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]byte) error {
 	more := make(map[string]byte)
 	b.mu.Lock()
@@ -213,19 +218,19 @@ func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]
 
 func (b *Bridge) askedInVain(err error) {
 	b.counts.reject("subscription")
-	b.config.Logger.Warn("a subscription that a message asked for was not had", "bridge", b.config.Name, "error", err)
+	b.config.Logger.Warn("cannot subscribe to a requested topic", "bridge", b.config.Name, "error", err)
 }
 
-// weaken makes answers the watermark.
+// weaken makes the broker's answers the watermarks.
 func (b *Bridge) weaken(why error) {
 	b.answers.Store(true)
 	b.note()
-	b.config.Logger.Warn("the bridge does not get its own messages back; answers of the broker take their place, which show less",
+	b.config.Logger.Warn("the bridge does not receive its own messages; the listening clock follows the broker's answers instead, which prove less",
 		"bridge", b.config.Name, "topic", b.config.Watermark, "error", why,
 		"help", "let this user publish and subscribe to that topic")
 }
 
-// note says of the source what its clock stands on.
+// note describes in the source's note what moves its clock.
 func (b *Bridge) note() {
 	text := "a bridge to " + b.config.URL + "; its clock follows the bridge's messages to itself"
 	if b.answers.Load() {
@@ -269,14 +274,15 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 		if n, due := b.clock.probe(now); due {
 			select {
 			case l.probes <- n:
-			default: // one could not be written yet
+			default: // the last one has not been written yet
 			}
 		}
 		alarm.Reset(b.clock.pause(now))
 	}
 }
 
-// receive puts a message into the queue. It never blocks: the client would miss the broker's answers.
+// receive puts a message into the queue. It never blocks, because the client could not read the
+// broker's answers meanwhile.
 func (b *Bridge) receive(l *link, m convention.Message) {
 	if m.Topic == b.config.Watermark {
 		if n, err := strconv.ParseUint(string(m.Payload), 10, 64); err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testmqtt"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
@@ -84,7 +85,7 @@ type site struct {
 	testing.TB
 
 	registry *liveness.Registry
-	log      *liveness.Log
+	log      *eventlog.Log
 	bridge   *mqttbridge.Bridge
 	cfg      mqttbridge.Config
 }
@@ -97,7 +98,7 @@ func start(tb testing.TB, cfg mqttbridge.Config) *site {
 // startAfter starts a bridge in a process that goes on with what another one left.
 func startAfter(tb testing.TB, cfg mqttbridge.Config, restore func(*liveness.Registry) error) *site {
 	tb.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		tb.Fatal(err)
 	}

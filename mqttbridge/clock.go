@@ -11,41 +11,44 @@ import (
 )
 
 const (
-	// idlePause is the time between watermarks while no deadline is near, nearPause the least there is.
+	// idlePause is the time between watermarks while no deadline is near; nearPause is the
+	// shortest.
 	idlePause = 200 * time.Millisecond
 	nearPause = 10 * time.Millisecond
-	// leastLag is how far the clock stays behind what a watermark has shown, at least; lagFor is how long a slow one counts.
+	// leastLag is the least lag of the clock behind what a watermark has shown. lagFor is how long
+	// a slow watermark increases the lag.
 	leastLag = 50 * time.Millisecond
 	lagFor   = 10 * time.Second
 	// maxProbes is how many watermarks may be under way. One more is sent for each ProbeTimeout in which none came back.
 	maxProbes = 12
-	// maxGateways bounds the sources behind gateways; the devices behind more of them count as the bridge's own.
+	// maxGateways bounds the sources of gateways. Devices behind further gateways belong to the
+	// bridge's own source.
 	maxGateways = 4096
 )
 
-// clock drives the listening clocks of the bridge's source, and of the sources of what stands behind gateways.
+// clock moves the listening clocks of the bridge's source and of the sources of gateways.
 type clock struct {
 	registry *liveness.Registry
 	config   *Config
-	returned chan struct{} // room for one; never closed; receives when a watermark came back
+	returned chan struct{} // capacity 1, never closed; receives when a watermark came back
 
 	mu       sync.Mutex // guards the fields below; taken before a source's
 	main     *ear
 	gateways map[string]*ear
-	proved   bool // the connection has returned a watermark
-	silent   bool // and nothing comes from it since
+	proved   bool // a watermark came back on this connection
+	silent   bool // nothing has come since, although a watermark is under way
 	gap      bool // a message was dropped
 	pulsed   time.Time
-	number   uint64 // of the latest watermark; they begin anywhere, so that one of another bridge, or life, shows nothing
+	number   uint64 // of the latest watermark; the first is random, so that watermarks of other bridges and earlier runs are not mistaken for this one's
 	probes   []probe
-	slow     time.Duration // the longest time that a watermark took of late
+	slow     time.Duration // the longest recent round trip of a watermark
 	slowAt   time.Time
 }
 
-// ear is a source, and how far it has listened.
+// ear is a source with the listening time of its latest pulse.
 type ear struct {
 	source   *liveness.Source
-	deaf     bool // its gateway is
+	deaf     bool // its gateway cannot hear its devices
 	listened time.Duration
 }
 
@@ -56,7 +59,8 @@ type probe struct {
 	shows  []mark
 }
 
-// mark is what a watermark shows: that a source has heard all before an instant of its listening time.
+// mark says that a watermark proves that a source has heard everything before an instant of its
+// listening time.
 type mark struct {
 	ear      *ear
 	listened time.Duration
@@ -80,7 +84,8 @@ func (c *clock) add(name, note string) (*ear, error) {
 	return &ear{source: source}, nil
 }
 
-// sourceOf returns the source of what stands behind a gateway; that of the bridge if there is none or if it cannot be had.
+// sourceOf returns the source of the devices behind a gateway. It returns the bridge's source if
+// gateway is empty or cannot have a source of its own.
 func (c *clock) sourceOf(gateway string) *liveness.Source { return c.earOf(gateway).source }
 
 func (c *clock) earOf(gateway string) *ear {
@@ -105,7 +110,7 @@ func (c *clock) earOf(gateway string) *ear {
 	return e
 }
 
-// cover says whether what stands behind a gateway can be heard through it.
+// cover records whether the devices behind a gateway can be heard through it.
 func (c *clock) cover(gateway string, deaf bool, at time.Time) {
 	e := c.earOf(gateway)
 	c.mu.Lock()
@@ -121,7 +126,7 @@ func (c *clock) cover(gateway string, deaf bool, at time.Time) {
 
 func (c *clock) listeningLocked() bool { return c.proved && !c.silent && !c.gap }
 
-// eachLocked calls f with the sources that listen as far as the broker goes.
+// eachLocked calls f with the sources that hear whatever the broker sends.
 func (c *clock) eachLocked(f func(*ear)) {
 	f(c.main)
 	for _, e := range c.gateways {
@@ -135,8 +140,9 @@ func (c *clock) deafenLocked(at time.Time) {
 	c.eachLocked(func(e *ear) { c.deafenEarLocked(e, at) })
 }
 
-// deafenEarLocked says that nothing was heard through an ear since an instant. What is under way shows nothing of it any more: a watermark
-// that was sent after that instant would have the clock count what was not heard.
+// deafenEarLocked records that an ear has heard nothing since an instant. Watermarks under way then
+// prove nothing about it: one that was sent after that instant would count time in which nothing
+// was heard.
 func (c *clock) deafenEarLocked(e *ear, at time.Time) {
 	e.source.Deafen(at)
 	for i := range c.probes {
@@ -145,7 +151,7 @@ func (c *clock) deafenEarLocked(e *ear, at time.Time) {
 	}
 }
 
-// lost says that there is no connection since an instant.
+// lost records that there has been no connection since an instant.
 func (c *clock) lost(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,24 +159,25 @@ func (c *clock) lost(at time.Time) {
 	c.proved, c.silent, c.probes = false, false, nil
 }
 
-// gapped says that messages were dropped, since an instant.
+// gapped records that messages were dropped, the first of them at an instant.
 func (c *clock) gapped(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gap {
-		c.gap, c.probes = true, nil // what is under way shows nothing
+		c.gap, c.probes = true, nil // watermarks under way prove nothing
 		c.deafenLocked(since)
 	}
 }
 
-// whole says that no message was dropped since the queue was emptied before.
+// whole records that no message was dropped since the queue was last empty.
 func (c *clock) whole() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gap = false
 }
 
-// tick moves the clocks on to an instant if that is due, and notices when nothing has come since heard although a watermark is under way.
+// tick moves the clocks if a pulse is due. It deafens them if nothing has come since heard although
+// a watermark is under way.
 func (c *clock) tick(now, heard time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,13 +196,13 @@ func (c *clock) pulseLocked(now time.Time) {
 	c.eachLocked(func(e *ear) { e.listened = e.source.Pulse(now) })
 }
 
-// overdueLocked says whether the latest watermark should be back by now.
+// overdueLocked reports whether the latest watermark should have come back by now.
 func (c *clock) overdueLocked(now time.Time) bool {
 	n := len(c.probes)
 	return n > 0 && now.Sub(c.probes[n-1].sent) >= c.config.ProbeTimeout
 }
 
-// probe begins a watermark if one is due: when the one before is back, and when it should be.
+// probe starts a watermark if one is due: when the previous one is back, or overdue.
 func (c *clock) probe(now time.Time) (number uint64, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +229,8 @@ func (c *clock) lagLocked(now time.Time) time.Duration {
 	return max(leastLag, 2*c.slow)
 }
 
-// back says that a watermark came back at an instant, and that all that came before it has been applied.
+// back records that a watermark came back at an instant, and that everything received before it has
+// been applied.
 func (c *clock) back(number uint64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +241,7 @@ func (c *clock) back(number uint64, at time.Time) {
 		}
 	}
 	if found < 0 {
-		return // of a connection before, or given up
+		return // of an earlier connection, or abandoned
 	}
 	p := c.probes[found]
 	c.probes = append(c.probes[:0], c.probes[found+1:]...)
@@ -250,14 +258,14 @@ func (c *clock) back(number uint64, at time.Time) {
 	}
 }
 
-// listening says whether the clock moves.
+// listening reports whether the clock moves.
 func (c *clock) listening() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.listeningLocked()
 }
 
-// forget gives up the watermarks that are under way.
+// forget abandons the watermarks that are under way.
 func (c *clock) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +297,7 @@ func (c *clock) pause(now time.Time) time.Duration {
 	return max(c.pulsed.Add(c.pauseLocked()).Sub(now), nearPause)
 }
 
-// pauseLocked returns how long after the latest pulse the next is due.
+// pauseLocked returns the time from the latest pulse to the next.
 func (c *clock) pauseLocked() time.Duration {
 	pause := idlePause
 	lag := max(leastLag, 2*c.slow)

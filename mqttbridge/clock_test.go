@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // newBridge returns a bridge, and runs its registry until the test ends.
 func newBridge(t *testing.T, cfg Config) *Bridge {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

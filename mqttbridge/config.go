@@ -14,48 +14,57 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Config describes a connection to a broker, and what is heard there.
+// Config describes a connection to a broker and what its messages mean.
 type Config struct {
-	// Name is that of the bridge and of its source; it has no /. Default: mqtt: and the broker's host, with its
-	// port unless that is 1883 or 8883.
+	// Name is the name of the bridge and of its source. It contains no slash. Default: mqtt: and
+	// the broker's host, with its port unless that is 1883 or 8883.
 	Name string
-	// URL is the broker's address: tcp:// or mqtt://, tls://, ssl:// or mqtts://, ws:// or wss://. Ports that are left out are 1883, 8883,
-	// 80 and 443. It holds no password. Required.
+	// URL is the broker's address, with the scheme tcp, mqtt, tls, ssl, mqtts, ws or wss. Default
+	// ports are 1883, 8883, 80 and 443. It contains no password. Required.
 	URL string
 	// ClientID is the client identifier. Default: holter- and a random text, chosen by New.
 	ClientID string
 	Username string
-	// Password is called for each connect, so that a password can be changed without a restart. nil: none.
+	// Password is called for each connection, so that the password can change without a restart.
+	// nil: none.
 	Password func() (string, error)
 	// TLS is used by the schemes that need it. nil: the system's roots.
 	TLS *tls.Config
-	// Conventions say what messages mean. At least one.
+	// Conventions say what messages mean. At least one is required.
 	Conventions []convention.Convention
-	// Share makes all subscriptions members of a group ($share/GROUP/...). A message goes to one member only, so a second member takes
-	// heartbeats away from this bridge: this is for brokers that allow nothing else.
+	// Share is the group of shared subscriptions ($share/GROUP/...), for brokers that allow nothing
+	// else. A message goes to one member only, so that a second member takes heartbeats away from
+	// this bridge. Default: no group.
 	Share string
-	// QoS is the least quality of service of the subscriptions, 0 or 1. With 1 the broker keeps what the bridge cannot take at once.
+	// QoS is the least quality of service of the subscriptions, 0 or 1. With 1 the broker queues
+	// messages that the bridge cannot take at once.
 	QoS byte
 	// Watermark is the topic of the bridge's messages to itself; "off" for none. Default: holter/watermark/CLIENT_ID.
 	Watermark string
-	// Queue is how many messages may wait to be applied. Default: 65,536, and no more than 64 MiB.
+	// Queue is the largest number of messages that may wait to be applied. They take at most 64
+	// MiB. Default: 65,536.
 	Queue int
-	// MaxPayload is the size of the largest payload that is looked at; what is larger is not held in memory. Default: 256 KiB.
+	// MaxPayload is the size of the largest payload that is applied. Larger ones are rejected
+	// without holding them in memory. Default: 256 KiB.
 	MaxPayload int
-	// Ignore are the first letters of topics that are not looked at. holter/ always is.
+	// Ignore holds prefixes of topics that are ignored. holter/ always is.
 	Ignore []string
 
-	// KeepAlive is MQTT's. Default: 30 s.
+	// KeepAlive is the keep alive of MQTT. Default: 30 s.
 	KeepAlive time.Duration
-	// ConnectTimeout bounds a connect, with TLS and CONNACK, and the acknowledgement of subscriptions. Default: 10 s.
+	// ConnectTimeout bounds a connection attempt, up to CONNACK, and the acknowledgement of
+	// subscriptions. Default: 10 s.
 	ConnectTimeout time.Duration
-	// ReconnectMax is the longest pause between two attempts to connect; pauses grow from half a second, with jitter. Default: 30 s.
+	// ReconnectMax is the longest pause between two connection attempts. Pauses grow from half a
+	// second, with jitter. Default: 30 s.
 	ReconnectMax time.Duration
-	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before the source is deaf. Default: 5 s.
+	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before
+	// the source is deaf. A connection is closed if its first watermark takes longer, or if 12
+	// watermarks, one for each ProbeTimeout, are under way. Default: 5 s.
 	ProbeTimeout time.Duration
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of liveness.SourceConfig.
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
-	// Logger receives what happens to the connection. Default: nothing is logged.
+	// Logger receives the events of the connection. Default: nothing is logged.
 	Logger *slog.Logger
 
 	answersOnly bool // Watermark was off
@@ -65,14 +74,14 @@ const (
 	ownTopics     = "holter/"
 	noWatermark   = "off"
 	maxQueueBytes = 64 << 20
-	// maxPacket is the most that MQTT can hold.
+	// maxPacket is the largest packet of MQTT.
 	maxPacket = 256 << 20
 )
 
-// ErrURL is wrapped by what New returns for an address that is none.
+// ErrURL is wrapped by the error of New for a URL that is not a broker's address.
 var ErrURL = errors.New("mqttbridge: not a broker's address")
 
-// withDefaults fills in the defaults and reports what cannot be.
+// withDefaults fills in the defaults and returns an error for invalid values.
 func (c Config) withDefaults() (Config, error) {
 	u, err := parseURL(c.URL)
 	if err != nil {
@@ -150,7 +159,7 @@ func (c *Config) validate() error {
 // parseURL returns a broker's address with its port.
 func parseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil { // its text may hold a password
+	if err != nil { // the error's text may contain a password
 		return nil, fmt.Errorf("%w: want for instance tcp://broker:1883", ErrURL)
 	}
 	port := map[string]string{

@@ -10,16 +10,17 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// DryRunLine is what one convention makes of a message.
+// DryRunLine is the interpretation of a message by one convention.
 type DryRunLine struct {
 	Message    convention.Message
-	Convention string // empty if none makes anything of it
+	Convention string // empty if no convention understands the message
 	Signs      []convention.Sign
 	Err        error
 }
 
-// DryRun connects to a broker and shows for each message what it would mean, and why, until ctx is done or the connection is lost. Nothing
-// is published, and nothing follows. Subscriptions that messages ask for are made. show is called by one goroutine at a time.
+// DryRun connects to a broker and calls show with the meaning of each message and the reason for
+// it, until ctx is done or the connection is lost. It publishes and applies nothing, but makes the
+// subscriptions that messages ask for. show is called from one goroutine.
 func DryRun(ctx context.Context, cfg Config, show func(DryRunLine)) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -63,7 +64,7 @@ func DryRun(ctx context.Context, cfg Config, show func(DryRunLine)) error {
 	}
 }
 
-// explainMessage shows what a message would mean.
+// explainMessage shows the meaning of a message.
 func (c *Config) explainMessage(ctx context.Context, l *link, m convention.Message, show func(DryRunLine)) error {
 	if c.ignored(m.Topic) {
 		return nil
@@ -92,7 +93,7 @@ func (c *Config) explainMessage(ctx context.Context, l *link, m convention.Messa
 	return l.subscribe(ctx, more)
 }
 
-// emptyFleet knows no devices.
+// emptyFleet is a fleet without devices.
 type emptyFleet struct{}
 
 // Epoch implements convention.Fleet.

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// gate is a connection to a broker that notes when something came, and cuts PUBLISH packets short that are larger than they may be: the
-// client library would hold all of one in memory. What is left of such a packet is well formed (MQTT 3.1.1, section 2.2.3: the remaining
-// length is written anew), so that it is acknowledged as any other, and is recognised by its size.
+// gate is a connection to a broker. It records when bytes came, and shortens PUBLISH packets beyond
+// a limit, because the client library would hold a whole packet in memory. A shortened packet is
+// well formed (its remaining length is rewritten: MQTT 3.1.1, section 2.2.3), so that it is
+// acknowledged like any other, and recognised by its size.
 type gate struct {
 	net.Conn
 
-	heard *atomic.Int64 // when something was received last, since base
+	heard *atomic.Int64 // time of the last received byte, since base
 	base  time.Time
 	limit int // the largest remaining length
 
-	header []byte // of the packet that is being read, as far as it is not passed on
-	pass   int    // bytes of it that are still to be passed on
-	skip   int    // and then to be dropped
+	header []byte // unread part of the current packet's header
+	pass   int    // bytes of the packet still to pass on
+	skip   int    // bytes to drop after them
 	raw    [4096]byte
 	unread []byte // of raw
 }
@@ -32,7 +33,7 @@ func (g *gate) Read(p []byte) (int, error) {
 		if n := g.filter(p); n > 0 {
 			return n, nil
 		}
-		if len(p) >= len(g.raw) && g.pass > len(p) && len(g.header) == 0 { // the middle of a packet goes straight through
+		if len(p) >= len(g.raw) && g.pass > len(p) && len(g.header) == 0 { // the middle of a packet needs no copy
 			n, err := g.Conn.Read(p)
 			g.pass -= n
 			g.note(n)
@@ -53,7 +54,8 @@ func (g *gate) note(n int) {
 	}
 }
 
-// filter moves what is unread into p as far as it may pass, and returns how much that is; 0 means that more must be read.
+// filter moves unread bytes that may pass into p, and returns their number. 0 means that more must
+// be read.
 func (g *gate) filter(p []byte) int {
 	n := 0
 	for n < len(p) {
@@ -83,7 +85,8 @@ func (g *gate) filter(p []byte) int {
 
 const publishType = 3
 
-// begin reads a byte of the fixed header, and says what becomes of the packet once the header is whole.
+// begin reads a byte of the fixed header. Once the header is complete, it decides how much of the
+// packet passes.
 func (g *gate) begin() {
 	b := g.unread[0]
 	g.unread = g.unread[1:]

@@ -20,9 +20,9 @@ type link struct {
 	client  paho.Client
 	receive func(*link, convention.Message)
 	timeout time.Duration
-	lost    chan error    // room for one; never closed; receives why the connection ended
-	probes  chan uint64   // room for one; never closed: watermarks to send
-	wake    chan struct{} // room for one; never closed: there is something in waiting
+	lost    chan error    // capacity 1, never closed; receives why the connection ended
+	probes  chan uint64   // capacity 1, never closed; watermarks to send
+	wake    chan struct{} // capacity 1, never closed; receives when waiting is not empty
 
 	mu       sync.Mutex // guards the fields below
 	waiting  []convention.Sign
@@ -30,13 +30,13 @@ type link struct {
 	live     bool      // a message that is not retained came long after the latest retained one
 }
 
-// filtersPerPacket is how many filters are asked for at once; AWS IoT Core takes eight.
+// filtersPerPacket is the number of filters in one SUBSCRIBE; AWS IoT Core allows eight.
 const filtersPerPacket = 8
 
-// maxWaiting bounds what waits to be published and subscribed to.
+// maxWaiting bounds the publications and subscriptions that wait for the sender.
 const maxWaiting = 100_000
 
-// errRefused is wrapped by the error for a subscription that the broker does not grant.
+// errRefused is wrapped by the error for a subscription that the broker refuses.
 var errRefused = errors.New("the broker refuses a subscription")
 
 // dialBroker connects.
@@ -73,7 +73,7 @@ func (l *link) wait(ctx context.Context, t paho.Token) error {
 	}
 }
 
-// explain says what to do about some errors.
+// explain adds to common errors what to do about them.
 func explain(err error) error {
 	for text, help := range map[string]string{
 		"not Authorized":        "check the user name and the password, and what the broker lets this user do",
@@ -92,7 +92,7 @@ func explain(err error) error {
 
 func (l *link) close() { l.client.Disconnect(50) }
 
-// subscribe asks for filters, a few at a time.
+// subscribe subscribes to filters, a few in each packet.
 func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
 	names := make([]string, 0, len(filters))
 	for name := range filters {
@@ -135,7 +135,8 @@ func (l *link) sendsRetained() bool {
 	return !l.live
 }
 
-// ask leaves to the sender what a sign asks for. It never blocks; too much of it is dropped.
+// ask queues the publications and subscriptions of a sign for the sender. It never blocks. It
+// reports false if the queue is full.
 func (l *link) ask(s convention.Sign) (ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,19 +159,19 @@ func (l *link) asked() []convention.Sign {
 	return all
 }
 
-// sender is the goroutine that writes to the broker, which may block.
+// sender writes to the broker from a goroutine of its own, because writing may block.
 type sender struct {
 	*link
 
 	watermark string
 	qos       byte
-	answers   func() bool  // watermarks are answers, no messages
-	answered  func(uint64) // an answer has come
+	answers   func() bool  // the broker's answers are the watermarks
+	answered  func(uint64) // called when an answer came
 	subscribe func(map[string]byte) error
 	failed    func(error)
 }
 
-// publishPause is the least time between two publications that conventions ask for.
+// publishPause is the least time between two publications for conventions.
 const publishPause = 2 * time.Millisecond
 
 func (s *sender) run(ctx context.Context) {
@@ -194,13 +195,13 @@ func (s *sender) probe(ctx context.Context, n uint64) {
 		s.client.Publish(s.watermark, s.qos, false, strconv.AppendUint(nil, n, 10))
 		return
 	}
-	// Nothing was subscribed under this name: the broker just says so (MQTT 3.1.1, section 3.10.4).
+	// There is no such subscription: the broker just says so (MQTT 3.1.1, section 3.10.4).
 	if s.wait(ctx, s.client.Unsubscribe(s.watermark)) == nil {
 		s.answered(n)
 	}
 }
 
-// serve does what a sign asks for, and lets watermarks go before.
+// serve publishes and subscribes what a sign asks for. Watermarks go first.
 func (s *sender) serve(ctx context.Context, sign convention.Sign) {
 	filters := make(map[string]byte, len(sign.Subscribe))
 	for _, f := range sign.Subscribe {

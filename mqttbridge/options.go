@@ -14,8 +14,8 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// Options returns what another client of the same broker needs: its address, with credentials and TLS. The client identifier is left to
-// the caller. The password is read for each connect. Errors: [ErrURL].
+// Options returns the options for another client of the same broker: address, credentials and TLS,
+// but no client identifier. The password is read for each connection. Its error wraps [ErrURL].
 func Options(cfg Config) (*paho.ClientOptions, error) {
 	u, err := parseURL(cfg.URL)
 	if err != nil {
@@ -34,7 +34,8 @@ func Options(cfg Config) (*paho.ClientOptions, error) {
 	return o, nil
 }
 
-// credentials reads the password; one that cannot be read is left out, and [Config.checkPassword] has said so.
+// credentials reads the password. It leaves out one that cannot be read, which
+// [Config.checkPassword] has reported.
 func (c *Config) credentials() (user, password string) {
 	if c.Password != nil {
 		if text, err := c.Password(); err == nil {
@@ -44,7 +45,7 @@ func (c *Config) credentials() (user, password string) {
 	return c.Username, password
 }
 
-// checkPassword says what is wrong with the password's place.
+// checkPassword returns an error if the password cannot be read.
 func (c *Config) checkPassword() error {
 	if c.Password == nil {
 		return nil
@@ -55,7 +56,7 @@ func (c *Config) checkPassword() error {
 	return nil
 }
 
-// clientOptions are those of a bridge's connection, which is closed when ctx is done, whatever the client thinks.
+// clientOptions returns the options of a bridge's connection, which is closed when ctx is done.
 func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base time.Time) (*paho.ClientOptions, error) {
 	o, err := Options(*c)
 	if err != nil {
@@ -74,7 +75,8 @@ func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base ti
 	return o, nil
 }
 
-// maxTopicHeader is the most that stands in a PUBLISH packet before its payload: topic with its length, packet identifier.
+// maxTopicHeader is the largest size of a PUBLISH packet before its payload: topic with its length,
+// and packet identifier.
 const maxTopicHeader = 2 + 65535 + 2
 
 // dial opens a network connection.
@@ -90,7 +92,7 @@ func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, err
 	return (&tls.Dialer{Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
 }
 
-// filters returns the topic filters of all conventions, with the qualities of service to ask for.
+// filters returns the topic filters of all conventions, with the quality of service to request.
 func (c *Config) filters() map[string]byte {
 	all := make(map[string]byte)
 	for _, each := range c.Conventions {
@@ -101,7 +103,7 @@ func (c *Config) filters() map[string]byte {
 	return all
 }
 
-// shared returns a filter as a member of the group subscribes to it.
+// shared returns the filter with which a member of the group subscribes.
 func (c *Config) shared(filter string) string {
 	if c.Share == "" {
 		return filter
@@ -109,7 +111,7 @@ func (c *Config) shared(filter string) string {
 	return "$share/" + c.Share + "/" + filter
 }
 
-// ignored says whether a topic is not to be looked at.
+// ignored reports whether a topic is ignored.
 func (c *Config) ignored(topic string) bool {
 	return slices.ContainsFunc(c.Ignore, func(prefix string) bool { return strings.HasPrefix(topic, prefix) })
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// item is what waits to be applied: a message, or what happened to the connection.
+// item is something to apply: a message, or an event of the connection.
 type item struct {
 	message  convention.Message
-	listened time.Duration // of the bridge's source when the message came
+	listened time.Duration // time of the bridge's source when the message came
 	kind     itemKind
-	probe    uint64 // of a watermark that came back
+	probe    uint64 // number of a watermark that came back
 	link     *link
 }
 
@@ -20,15 +20,15 @@ type itemKind uint8
 
 const (
 	message   itemKind = iota
-	watermark          // it came back
-	connected          // a new connection, before its first message
-	review             // a minute later
+	watermark          // a watermark came back
+	connected          // a new connection; stands before its first message
+	review             // reviewAfter has passed on a connection
 )
 
-// queue holds what has come and is not applied yet. It never blocks who puts something in: when it is full, messages are dropped and
-// counted. What happened to the connection is never dropped; there are only a few of these.
+// queue holds items that are not applied yet. put never blocks: while the queue is full, messages
+// are dropped and counted. Events of the connection are never dropped; there are few of them.
 type queue struct {
-	ready chan struct{} // room for one; never closed; receives when there is something
+	ready chan struct{} // capacity 1, never closed; receives when the queue is not empty
 
 	mu      sync.Mutex // guards the fields below
 	items   []item
@@ -39,10 +39,10 @@ type queue struct {
 	latest  time.Time // when the latest message came
 }
 
-// gap is where messages were dropped.
+// gap is a place in the queue where messages were dropped.
 type gap struct {
-	since time.Time // when the first of them came; zero if none was
-	after int       // items that came before it
+	since time.Time // when the first of them came; zero if none was dropped
+	after int       // number of items before it
 }
 
 func newQueue(limit int) *queue { return &queue{ready: make(chan struct{}, 1), limit: limit} }
@@ -71,7 +71,7 @@ func (q *queue) put(it item) {
 	}
 }
 
-// next takes all that waits, and gives back the slice of the last time.
+// next takes all items, and takes back the slice that it returned the last time.
 func (q *queue) next(used []item) (items []item, missing gap) {
 	clear(used)
 	q.mu.Lock()
@@ -81,7 +81,7 @@ func (q *queue) next(used []item) (items []item, missing gap) {
 	return items, missing
 }
 
-// depth returns how many items wait, and how many messages were dropped.
+// depth returns the number of items in the queue and of messages dropped so far.
 func (q *queue) depth() (waiting int, dropped uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -12,27 +12,27 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// View is a picture of a bridge.
+// View is a snapshot of a bridge.
 type View struct {
 	Name          string
 	URL           string
 	Connected     bool
-	Since         time.Time // when it was connected, or when the connection was lost
-	LastError     string    // why there is no connection; empty while there is one
+	Since         time.Time // start of the connection, or of its absence
+	LastError     string    // reason why there is no connection; empty while there is one
 	Subscriptions []string  // sorted
-	Watermark     string    // what the listening clock follows: "message" or "answer", see the package
-	Listening     bool      // the clock moves
+	Watermark     string    // "message" or "answer", see the package documentation
+	Listening     bool      // the listening clock moves
 
-	Messages uint64            // that came
-	Retained uint64            // of them, the ones that the broker had kept
-	Beats    uint64            // heartbeats that followed
-	Rejected map[string]uint64 // messages that could not be applied, by reason
-	Dropped  uint64            // messages for which there was no room in the queue
-	Queue    int               // that wait
+	Messages uint64            // received messages
+	Retained uint64            // retained ones among them
+	Beats    uint64            // heartbeats applied
+	Rejected map[string]uint64 // messages rejected, by reason
+	Dropped  uint64            // messages dropped because the queue was full
+	Queue    int               // items in the queue
 	QueueMax int
 }
 
-// View returns a picture of the bridge.
+// View returns a snapshot of the bridge.
 func (b *Bridge) View() View {
 	v := View{Name: b.config.Name, URL: b.config.URL, Watermark: "message", QueueMax: b.config.Queue}
 	if b.answers.Load() {
@@ -51,7 +51,7 @@ func (b *Bridge) View() View {
 	return v
 }
 
-// counts are what a bridge counts.
+// counts are the counters of a bridge.
 type counts struct {
 	messages, retained, beats atomic.Uint64
 
@@ -75,7 +75,7 @@ func (c *counts) reject(reason string) {
 	c.rejected[reason]++
 }
 
-// refuse counts an error.
+// refuse counts an error by its reason.
 func (c *counts) refuse(err error) {
 	if rejected, ok := errors.AsType[*convention.Rejected](err); ok {
 		c.reject(rejected.Reason)

@@ -12,12 +12,12 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// work applies what comes until ctx is done, and then what is left.
+// work applies items until ctx is done, and then those that are left.
 func (b *Bridge) work(ctx context.Context) {
 	var (
 		items  []item
 		latest *link
-		lost   bool // messages were dropped, and the conventions were not told
+		lost   bool // messages were dropped since Connected was last called
 	)
 	for {
 		var missing gap
@@ -88,7 +88,7 @@ func (b *Bridge) begin(it *item) {
 	}
 }
 
-// sign tells the registry what a message means.
+// sign passes a sign on to the registry, and its publications and subscriptions to the sender.
 func (b *Bridge) sign(it *item, s convention.Sign) {
 	if len(s.Publish)+len(s.Subscribe) > 0 && it.link != nil && !it.link.ask(s) {
 		b.counts.reject("too_much_to_ask")
@@ -112,7 +112,8 @@ func (b *Bridge) sign(it *item, s convention.Sign) {
 	}
 }
 
-// tell passes a sign on. What was kept by the broker seeds a state, and is never a heartbeat.
+// tell passes a sign on to the registry. A retained message seeds a state, and is never a
+// heartbeat.
 func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool, now time.Duration) error {
 	announced := liveness.Policy{Interval: s.Interval, Timeout: s.Timeout}
 	if s.Timeout == convention.Never {
@@ -138,7 +139,7 @@ func (b *Bridge) tell(source *liveness.Source, s convention.Sign, retained bool,
 		sig.Kind, sig.Message = liveness.Failure, s.Text
 	case convention.Gone:
 		return b.forget(s.Device)
-	case convention.Ignore, convention.Deaf, convention.Heard: // see sign
+	case convention.Ignore, convention.Deaf, convention.Heard: // handled by sign
 		return nil
 	}
 	_, err := source.Apply(s.Device, sig)
@@ -150,7 +151,7 @@ func lost(s convention.Sign, announced liveness.Policy, now time.Duration, why l
 	return liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: s.Epoch, Reason: why}
 }
 
-// seed passes on what was kept by the broker.
+// seed passes on the sign of a retained message.
 func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
 	var sig liveness.Signal
 	switch s.Meaning {
@@ -174,7 +175,7 @@ func (b *Bridge) seed(source *liveness.Source, s convention.Sign, announced live
 	return err
 }
 
-// lengthOf returns the length of a sleep: as long as the device's policy allows if it said none.
+// lengthOf returns the length of a sleep, or the longest if the device did not say one.
 func lengthOf(s convention.Sign) time.Duration {
 	if s.Length <= 0 {
 		return math.MaxInt64
@@ -182,7 +183,7 @@ func lengthOf(s convention.Sign) time.Duration {
 	return s.Length
 }
 
-// bye passes a goodbye on. One of a device that was never seen makes it known.
+// bye passes on a goodbye. It creates a device that is not known.
 func (b *Bridge) bye(source *liveness.Source, s convention.Sign, announced liveness.Policy, now time.Duration) error {
 	if s.Epoch != 0 && s.Epoch < (fleet{b}).Epoch(s.Device) {
 		return liveness.ErrStaleEpoch
@@ -194,22 +195,22 @@ func (b *Bridge) bye(source *liveness.Source, s convention.Sign, announced liven
 	return err
 }
 
-// forget removes a device of this bridge that its convention says was removed.
+// forget deletes a device of this bridge that was removed according to its convention.
 func (b *Bridge) forget(id string) error {
 	v, err := b.registry.Device(id)
 	if err != nil || !b.owns(v.Source) {
-		return nil //nolint:nilerr // one that is not known is gone
+		return nil //nolint:nilerr // an unknown device needs no deletion
 	}
 	return b.registry.Forget(id)
 }
 
-// owns says whether a source is the bridge's, or that of something behind a gateway of it.
+// owns reports whether a source belongs to the bridge or to a gateway behind it.
 func (b *Bridge) owns(source string) bool {
 	rest, ok := strings.CutPrefix(source, b.config.Name)
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// fleet is what conventions see of the registry.
+// fleet is the part of the registry that conventions see.
 type fleet struct{ *Bridge }
 
 // Epoch implements convention.Fleet.

@@ -70,7 +70,7 @@ func (c *clock) base(steady bool) int64 {
 // shift returns what must be added to an instant for what the wall will show.
 func (c *clock) shift(steady bool) int64 { return c.offset.Load() - c.base(steady) }
 
-// stepped says whether the clock on the wall has been set since that was noticed last, and what offset it has now.
+// stepped reports whether the clock on the wall has been set since that was noticed last, and what offset it has now.
 func (c *clock) stepped() (offset int64, ok bool) {
 	offset, blur := c.measure()
 	d := time.Duration(offset - c.offset.Load()).Abs()

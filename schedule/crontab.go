@@ -34,7 +34,7 @@ type sets struct {
 
 func (c *crontab) Next(after time.Time) time.Time { return nextInstant(&c.sets, c.loc, c.fixed, after) }
 
-// hasDay says whether there is any day that matches.
+// hasDay reports whether there is any day that matches.
 func (s *sets) hasDay() bool {
 	if s.either {
 		return true

@@ -65,7 +65,7 @@ type waiting struct {
 // horizon is how far ahead timers are set; what is further is looked at again then.
 const horizon = 366 * 24 * time.Hour
 
-// setNextLocked makes an instant the next one, and says whether it is one that the engine can wait for. One that passed before
+// setNextLocked makes an instant the next one, and reports whether it is one that the engine can wait for. One that passed before
 // instants can be counted is the first that can.
 func (h *Handle) setNextLocked(next time.Time) bool {
 	const firstYear, lastYear = 1679, 2261 // in which UnixNano is defined
@@ -131,7 +131,7 @@ func (h *Handle) goOnFromNow() {
 	}
 }
 
-// fire is called when a timer has expired, and says whether the schedule has ended.
+// fire is called when a timer has expired, and reports whether the schedule has ended.
 func (h *Handle) fire(id timer.ID) bool {
 	h.mu.Lock()
 	first, delay, mine := h.next, h.delay, h.id == id
@@ -279,7 +279,7 @@ func (h *Handle) shownLocked(at int64) time.Time {
 	return time.Unix(0, at+h.engine.clock.shift(h.steady)).In(h.engine.cfg.Location)
 }
 
-// Cancel ends the schedule, and says whether it had not ended before. No run begins any more; one that goes on is not disturbed.
+// Cancel ends the schedule, and reports whether it had not ended before. No run begins any more; one that goes on is not disturbed.
 func (h *Handle) Cancel() bool {
 	h.mu.Lock()
 	won := !h.ended
@@ -299,7 +299,7 @@ func (h *Handle) disarmLocked() {
 	h.id = 0
 }
 
-// Pause lets instants pass without a run, until Resume. Runs that wait still begin. It says whether the schedule went on before.
+// Pause lets instants pass without a run, until Resume. Runs that wait still begin. It reports whether the schedule went on before.
 func (h *Handle) Pause() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -312,7 +312,7 @@ func (h *Handle) Pause() bool {
 }
 
 // Resume goes on after Pause, with the first instant from now on: what passed meanwhile is left out, whatever the misfire policy. It
-// says whether the schedule was paused.
+// reports whether the schedule was paused.
 func (h *Handle) Resume() bool {
 	if !h.Status().Paused {
 		return false

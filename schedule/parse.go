@@ -24,7 +24,7 @@ func ParseIn(text string, loc *time.Location) (Schedule, error) {
 	return s, err
 }
 
-// parse also says whether the text names a time zone, which it looks up with zone.
+// parse also reports whether the text names a time zone, which it looks up with zone.
 func parse(text string, loc *time.Location, zone func(string) (*time.Location, error)) (s Schedule, zoned bool, err error) {
 	if len(text) > MaxExpression {
 		return nil, false, fmt.Errorf("schedule: the expression has %d bytes: want %d at most", len(text), MaxExpression)

@@ -32,7 +32,7 @@ func OverlapQueue(n int) Overlap {
 
 var errOverlap = errors.New("schedule: the overlap policy is not one: want OverlapSkip, OverlapAllow or OverlapQueue(1) to OverlapQueue(1000)")
 
-// Admits says whether one more run may wait, beside those that run and wait.
+// Admits reports whether one more run may wait, beside those that run and wait.
 func (o Overlap) Admits(running, waiting int) bool {
 	switch {
 	case o == OverlapAllow:

@@ -46,7 +46,7 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// isClosed says whether the context of Run has ended.
+// isClosed reports whether the context of Run has ended.
 func (e *Engine) isClosed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

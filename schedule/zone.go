@@ -69,8 +69,8 @@ func stretchOf(at int64, loc *time.Location) stretch {
 	return s
 }
 
-// skips says whether civil time was skipped at the start, as at the beginning of daylight saving time.
+// skips reports whether civil time was skipped at the start, as at the beginning of daylight saving time.
 func (s stretch) skips() bool { return s.offset > s.before && s.offset-s.before < correction }
 
-// repeats says whether civil time comes twice from the start on, as at the end of daylight saving time.
+// repeats reports whether civil time comes twice from the start on, as at the end of daylight saving time.
 func (s stretch) repeats() bool { return s.offset < s.before && s.before-s.offset <= correction }

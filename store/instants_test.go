@@ -25,7 +25,7 @@ func isFar(t, like time.Time) bool {
 
 // What is due in a year that cannot be kept is due as late as can be, or at once; never at another time.
 func TestFarJobs(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		views := func() map[uint64]store.JobView {
@@ -94,7 +94,7 @@ func TestFarJobs(t *testing.T) {
 
 // Events, rows of devices and runs keep instants as near to what they were as can be.
 func TestFarEvents(t *testing.T) {
-	eachDatabase(t, store.Config{Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		for i, at := range []time.Time{longAgo, farAhead, {}} {
 			ev := device(uint32(i+1), name(i), 1, liveness.DeviceOnline)
@@ -112,7 +112,7 @@ func TestFarEvents(t *testing.T) {
 			t.Errorf("of no time: at %v, last seen %v, deadline %v", ev.Time, ev.LastSeen, ev.Deadline)
 		}
 		var since int64
-		if err := s.QueryRow(t.Context(), "SELECT since FROM device_states WHERE num = 2").Scan(&since); err != nil || since != math.MaxInt64 {
+		if err := s.Scan(t.Context(), "SELECT since FROM device_states WHERE num = 2", &since); err != nil || since != math.MaxInt64 {
 			t.Errorf("since %d, %v, want %d", since, err, math.MaxInt64)
 		}
 		run := store.Run{ID: 7, Playbook: "p", Subject: "a", State: store.RunWaiting, Started: longAgo, Wake: farAhead}
@@ -129,7 +129,7 @@ func TestFarEvents(t *testing.T) {
 
 // A schedule whose instants cannot be kept never is due, and one that is due in 1500 is due now.
 func TestFarSchedules(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, st *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, st *store.Store) {
 		t.Helper()
 		s := st.Schedules()
 		sc := daily("far")
@@ -162,7 +162,7 @@ func TestFarSchedules(t *testing.T) {
 
 // Numbers that no database has are asked for in vain.
 func TestFarNumbers(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.add("a")

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/groupcommit"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Schedule is a schedule that is kept: instants, and what is to be done at them. What its texts mean is for others to know.
@@ -76,42 +78,21 @@ type ScheduleRun struct {
 }
 
 // Schedules are the schedules in a [Store] and their runs. Their methods may be called concurrently; writers take turns as in [Jobs], and
-// one that was overtaken by another process changes nothing ([ErrFenced]). Each changes what it was told of only if nobody has changed that
+// one that was overtaken by another process changes nothing ([sqldb.ErrFenced]). Each changes what it was told of only if nobody has changed that
 // since, and says whether it did: so it does no harm to try again after an error. Time is an argument; [Store.Clock] has it.
 type Schedules struct {
-	jobs  *Jobs
+	db    *sqldb.DB
 	steps groupcommit.Group[runStep]
 }
 
-func newSchedules(jobs *Jobs) *Schedules {
-	s := &Schedules{jobs: jobs}
+func newSchedules(db *sqldb.DB) *Schedules {
+	s := &Schedules{db: db}
 	s.steps.Most, s.steps.Patience, s.steps.Write = stepsTogether, stepPatience, s.writeSteps
 	return s
 }
 
 // Schedules returns the schedules in the store.
 func (s *Store) Schedules() *Schedules { return s.schedules }
-
-// Clock returns the time that the database's clock shows, which is the same for all who use it.
-func (s *Store) Clock(ctx context.Context) (time.Time, error) {
-	d, err := s.opened()
-	if err != nil {
-		return time.Time{}, err
-	}
-	query := "SELECT CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
-	switch d.backend.(type) {
-	case *postgresDB:
-		query = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
-	case *mysqlDB:
-		query = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
-	}
-	var micros int64
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error { return db.QueryRowContext(ctx, query).Scan(&micros) })
-	if err != nil {
-		return time.Time{}, s.wrap("read the clock", err)
-	}
-	return time.UnixMicro(micros), nil
-}
 
 // never is the due time of a schedule that has no instant left, and of one whose next instant is beyond what is kept: in 2262.
 const never = math.MaxInt64
@@ -120,7 +101,7 @@ func dueNanos(t time.Time) int64 {
 	if t.IsZero() {
 		return never
 	}
-	return nanos(t)
+	return sqldb.Nanos(t)
 }
 
 func dueTime(ns int64) time.Time {
@@ -154,7 +135,7 @@ type scheduleRow struct {
 func (r *scheduleRow) value() Schedule {
 	return Schedule{
 		Num: r.Num, Name: r.Name, Kind: r.Kind, Spec: r.Spec, Zone: r.Zone, Settings: json.RawMessage(r.Settings), Overlap: r.Overlap, Misfire: r.Misfire,
-		Jitter: time.Duration(r.Jitter), Once: r.Once != 0, Paused: r.Paused != 0, Began: timeOf(r.Began), Last: timeOf(r.Last), Due: dueTime(r.Due),
+		Jitter: time.Duration(r.Jitter), Once: r.Once != 0, Paused: r.Paused != 0, Began: sqldb.Time(r.Began), Last: sqldb.Time(r.Last), Due: dueTime(r.Due),
 		Runs: r.Runs, Claim: r.Claim,
 	}
 }
@@ -162,27 +143,24 @@ func (r *scheduleRow) value() Schedule {
 func scheduleRowOf(s *Schedule) scheduleRow {
 	return scheduleRow{
 		Num: s.Num, Name: s.Name, Kind: s.Kind, Spec: s.Spec, Zone: s.Zone, Settings: string(s.Settings), Overlap: s.Overlap, Misfire: s.Misfire,
-		Jitter: int64(s.Jitter), Once: int(flag(s.Once, 1)), Paused: int(flag(s.Paused, 1)), Began: nanos(s.Began), Last: nanos(s.Last), Due: dueNanos(s.Due),
+		Jitter: int64(s.Jitter), Once: sqldb.Bool(s.Once), Paused: sqldb.Bool(s.Paused), Began: sqldb.Nanos(s.Began), Last: sqldb.Nanos(s.Last), Due: dueNanos(s.Due),
 		Runs: s.Runs, Claim: s.Claim,
 	}
 }
 
 // write runs a transaction of a writer.
-func (s *Schedules) write(ctx context.Context, what string, do func(ctx context.Context, tx bun.Tx) error) error {
-	return s.jobs.write(ctx, what, func(ctx context.Context, _ *database, tx bun.Tx) error { return do(ctx, tx) })
+func (s *Schedules) write(ctx context.Context, what string, do func(ctx context.Context, tx sqldb.Tx) error) error {
+	return s.db.Write(ctx, what, do)
 }
 
-// changed says whether a statement changed a row.
-func changed(res interface{ RowsAffected() (int64, error) }, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
+// anyChanged reports whether a statement changed a row.
+func anyChanged(res sql.Result, err error) (bool, error) {
+	n, err := sqldb.Changed(res, err)
 	return n > 0, err
 }
 
 // takeScheduleNumber returns a new number of a schedule or a run.
-func takeScheduleNumber(ctx context.Context, tx bun.Tx) (n uint64, err error) {
+func takeScheduleNumber(ctx context.Context, tx sqldb.Tx) (n uint64, err error) {
 	if _, err := tx.NewRaw("UPDATE schedule_numbers SET last = last + 1 WHERE id = 1").Exec(ctx); err != nil {
 		return 0, err
 	}
@@ -193,9 +171,9 @@ func takeScheduleNumber(ctx context.Context, tx bun.Tx) (n uint64, err error) {
 // List returns all schedules, by name.
 func (s *Schedules) List(ctx context.Context) ([]Schedule, error) {
 	var rows []scheduleRow
-	err := s.jobs.read(ctx, "read schedules", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "read schedules", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Order("name").Scan(ctx)
+		return q.NewSelect().Model(&rows).Order("name").Scan(ctx)
 	})
 	list := make([]Schedule, len(rows))
 	for i := range rows {
@@ -206,8 +184,8 @@ func (s *Schedules) List(ctx context.Context) ([]Schedule, error) {
 
 // Count returns how many schedules there are.
 func (s *Schedules) Count(ctx context.Context) (n int, err error) {
-	err = s.jobs.read(ctx, "count schedules", func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules").Scan(&n)
+	err = s.db.Read(ctx, "count schedules", func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM schedules").Scan(&n)
 	})
 	return n, err
 }
@@ -215,9 +193,9 @@ func (s *Schedules) Count(ctx context.Context) (n int, err error) {
 // Named returns a schedule. Errors: ErrUnknown.
 func (s *Schedules) Named(ctx context.Context, name string) (Schedule, error) {
 	var rows []scheduleRow
-	err := s.jobs.read(ctx, "read a schedule", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "read a schedule", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("name = ?", cleanText(name)).Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("name = ?", sqldb.Text(name, maxMessage)).Scan(ctx)
 	})
 	switch {
 	case err != nil:
@@ -239,10 +217,10 @@ func (s *Schedules) Put(ctx context.Context, sc Schedule) (ok bool, err error) {
 		return false, err
 	}
 	row := scheduleRowOf(&sc)
-	err = s.write(ctx, "change a schedule", func(ctx context.Context, tx bun.Tx) (err error) {
+	err = s.write(ctx, "change a schedule", func(ctx context.Context, tx sqldb.Tx) (err error) {
 		if row.Num != 0 {
 			row.Claim = sc.Claim + 1
-			ok, err = changed(tx.NewUpdate().Model(&row).ExcludeColumn("name", "runs").WherePK().Where("claim = ?", sc.Claim).Exec(ctx))
+			ok, err = anyChanged(tx.NewUpdate().Model(&row).ExcludeColumn("name", "runs").WherePK().Where("claim = ?", sc.Claim).Exec(ctx))
 			return err
 		}
 		there := 0
@@ -264,9 +242,9 @@ func (s *Schedules) Put(ctx context.Context, sc Schedule) (ok bool, err error) {
 
 // Delete deletes a schedule with all of its runs; those that go on end without a trace. Errors: ErrUnknown.
 func (s *Schedules) Delete(ctx context.Context, name string) error {
-	return s.write(ctx, "delete a schedule", func(ctx context.Context, tx bun.Tx) error {
+	return s.write(ctx, "delete a schedule", func(ctx context.Context, tx sqldb.Tx) error {
 		var nums []uint64
-		if err := tx.NewRaw("SELECT num FROM schedules WHERE name = ?", cleanText(name)).Scan(ctx, &nums); err != nil {
+		if err := tx.NewRaw("SELECT num FROM schedules WHERE name = ?", sqldb.Text(name, maxMessage)).Scan(ctx, &nums); err != nil {
 			return err
 		}
 		if len(nums) == 0 {
@@ -292,24 +270,24 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 	var due []scheduleRow
 	var ready []bool
 	var next, nextRun []int64
-	err := s.jobs.read(ctx, "look for what is due", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "look for what is due", func(ctx context.Context, q *bun.DB) error {
 		due, ready, next, nextRun = nil, nil, nil, nil
-		if err := db.NewSelect().Model(&due).Where("due <= ?", nanos(now)).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
+		if err := q.NewSelect().Model(&due).Where("due <= ?", sqldb.Nanos(now)).Order("due").Limit(int64(limit)).Scan(ctx); err != nil {
 			return err
 		}
-		if err := db.NewRaw("SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", nanos(now), int64(never)).Scan(ctx, &next); err != nil {
+		if err := q.NewRaw("SELECT due FROM schedules WHERE due > ? AND due < ? ORDER BY due LIMIT 1", sqldb.Nanos(now), int64(never)).Scan(ctx, &next); err != nil {
 			return err
 		}
 		for _, list := range kinds {
 			var one []int64
-			err := db.NewRaw("SELECT r.id FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) LIMIT 1", append(claimArgs(now), bun.List(list))...).Scan(ctx, &one)
+			err := q.NewRaw("SELECT r.id FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) LIMIT 1", append(claimArgs(now), bun.List(list))...).Scan(ctx, &one)
 			if err != nil {
 				return err
 			}
 			ready = append(ready, len(one) > 0)
 		}
-		return db.NewRaw("SELECT ready FROM schedule_runs WHERE state = ? AND ready > ? AND scheduled <= ? ORDER BY ready LIMIT 1",
-			ScheduleIdle, nanos(now), nanos(now)).Scan(ctx, &nextRun)
+		return q.NewRaw("SELECT ready FROM schedule_runs WHERE state = ? AND ready > ? AND scheduled <= ? ORDER BY ready LIMIT 1",
+			ScheduleIdle, sqldb.Nanos(now), sqldb.Nanos(now)).Scan(ctx, &nextRun)
 	})
 	if err != nil {
 		return Agenda{}, err
@@ -329,9 +307,9 @@ func (s *Schedules) Agenda(ctx context.Context, now time.Time, limit int, kinds 
 // Ahead returns the schedules all of whose instants up to one that is still to come were handled: the clock was set back.
 func (s *Schedules) Ahead(ctx context.Context, after time.Time) ([]Schedule, error) {
 	var rows []scheduleRow
-	err := s.jobs.read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("last > ?", nanos(after)).Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("last > ?", sqldb.Nanos(after)).Scan(ctx)
 	})
 	list := make([]Schedule, len(rows))
 	for i := range rows {
@@ -371,7 +349,7 @@ func (s *Schedules) Fire(ctx context.Context, firings []Firing, now time.Time) (
 		return nil, nil
 	}
 	var out []Fired
-	err := s.write(ctx, "make runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+	err := s.write(ctx, "make runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		out = make([]Fired, len(firings))
 		for i := range firings {
 			var err error

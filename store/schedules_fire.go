@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // scheduleRunsKept is how many runs of a schedule that have ended are kept.
@@ -40,14 +42,14 @@ type scheduleRunRow struct {
 
 func (r *scheduleRunRow) value() ScheduleRun {
 	return ScheduleRun{
-		ID: r.ID, Schedule: r.Schedule, Name: r.Name, Kind: r.Kind, Number: r.Number, Scheduled: timeOf(r.Scheduled), Ready: timeOf(r.Ready),
-		Once: r.Once != 0, Manual: r.ByHand != 0, State: r.State, Owner: r.Owner, Claim: r.Claim, Lease: timeOf(r.Lease), Attempt: r.Attempt,
-		Started: timeOf(r.Started), Ended: timeOf(r.Ended), Code: r.Code, Output: r.Output, Error: r.Error,
+		ID: r.ID, Schedule: r.Schedule, Name: r.Name, Kind: r.Kind, Number: r.Number, Scheduled: sqldb.Time(r.Scheduled), Ready: sqldb.Time(r.Ready),
+		Once: r.Once != 0, Manual: r.ByHand != 0, State: r.State, Owner: r.Owner, Claim: r.Claim, Lease: sqldb.Time(r.Lease), Attempt: r.Attempt,
+		Started: sqldb.Time(r.Started), Ended: sqldb.Time(r.Ended), Code: r.Code, Output: r.Output, Error: r.Error,
 	}
 }
 
 // fire is Fire for one schedule.
-func fire(ctx context.Context, tx bun.Tx, f *Firing, now time.Time) (out Fired, err error) {
+func fire(ctx context.Context, tx sqldb.Tx, f *Firing, now time.Time) (out Fired, err error) {
 	sc := &f.Schedule
 	running, waiting, err := countRuns(ctx, tx, sc.Num)
 	if err != nil {
@@ -56,8 +58,8 @@ func fire(ctx context.Context, tx bun.Tx, f *Firing, now time.Time) (out Fired, 
 	if f.Manual && !f.Admits(running, waiting) {
 		return Fired{Skipped: len(f.Runs)}, errNoRoom
 	}
-	moved, err := changed(tx.NewRaw("UPDATE schedules SET last = ?, due = ?, claim = claim + 1 WHERE num = ? AND claim = ?",
-		nanos(f.Last), dueNanos(f.Due), sc.Num, sc.Claim).Exec(ctx))
+	moved, err := anyChanged(tx.NewRaw("UPDATE schedules SET last = ?, due = ?, claim = claim + 1 WHERE num = ? AND claim = ?",
+		sqldb.Nanos(f.Last), dueNanos(f.Due), sc.Num, sc.Claim).Exec(ctx))
 	if err != nil || !moved {
 		return Fired{Stale: true}, err
 	}
@@ -88,7 +90,7 @@ func fire(ctx context.Context, tx bun.Tx, f *Firing, now time.Time) (out Fired, 
 }
 
 // countRuns counts the runs of a schedule that have not ended.
-func countRuns(ctx context.Context, tx bun.Tx, schedule uint64) (running, waiting int, err error) {
+func countRuns(ctx context.Context, tx sqldb.Tx, schedule uint64) (running, waiting int, err error) {
 	var rows []struct {
 		State ScheduleState `bun:"state"`
 		N     int           `bun:"n"`
@@ -104,30 +106,30 @@ func countRuns(ctx context.Context, tx bun.Tx, schedule uint64) (running, waitin
 	return running, waiting, err
 }
 
-func insertRun(ctx context.Context, tx bun.Tx, f *Firing, run FiringRun, number uint64) (ScheduleRun, error) {
+func insertRun(ctx context.Context, tx sqldb.Tx, f *Firing, run FiringRun, number uint64) (ScheduleRun, error) {
 	id, err := takeScheduleNumber(ctx, tx)
 	if err != nil {
 		return ScheduleRun{}, err
 	}
 	row := scheduleRunRow{
-		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Number: number, Scheduled: nanos(run.Scheduled), Ready: nanos(run.Ready),
-		Serial: int(flag(f.Serial, 1)), Once: int(flag(f.Schedule.Once, 1)), ByHand: int(flag(f.Manual, 1)), State: ScheduleIdle,
+		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Number: number, Scheduled: sqldb.Nanos(run.Scheduled), Ready: sqldb.Nanos(run.Ready),
+		Serial: sqldb.Bool(f.Serial), Once: sqldb.Bool(f.Schedule.Once), ByHand: sqldb.Bool(f.Manual), State: ScheduleIdle,
 	}
 	_, err = tx.NewInsert().Model(&row).Exec(ctx)
 	return row.value(), err
 }
 
 // noteSkipped writes that there was no room for runs, into the latest row of the schedule if that says the same of those before.
-func noteSkipped(ctx context.Context, tx bun.Tx, f *Firing, skipped []FiringRun, now time.Time) error {
+func noteSkipped(ctx context.Context, tx sqldb.Tx, f *Firing, skipped []FiringRun, now time.Time) error {
 	var latest []scheduleRunRow
 	err := tx.NewSelect().Model(&latest).Where("schedule = ?", f.Schedule.Num).Order("id DESC").Limit(1).Scan(ctx)
 	if err != nil {
 		return err
 	}
-	at := nanos(skipped[len(skipped)-1].Scheduled)
+	at := sqldb.Nanos(skipped[len(skipped)-1].Scheduled)
 	if len(latest) > 0 && latest[0].State == ScheduleSkipped {
 		_, err := tx.NewRaw("UPDATE schedule_runs SET attempt = attempt + ?, scheduled = ?, ended = ? WHERE id = ?",
-			len(skipped), at, nanos(now), latest[0].ID).Exec(ctx)
+			len(skipped), at, sqldb.Nanos(now), latest[0].ID).Exec(ctx)
 		return err
 	}
 	id, err := takeScheduleNumber(ctx, tx)
@@ -136,14 +138,14 @@ func noteSkipped(ctx context.Context, tx bun.Tx, f *Firing, skipped []FiringRun,
 	}
 	row := scheduleRunRow{
 		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Scheduled: at, Ready: at, State: ScheduleSkipped,
-		Attempt: len(skipped), Ended: nanos(now),
+		Attempt: len(skipped), Ended: sqldb.Nanos(now),
 	}
 	_, err = tx.NewInsert().Model(&row).Exec(ctx)
 	return err
 }
 
 // trimRuns removes the oldest runs of a schedule that have ended.
-func trimRuns(ctx context.Context, tx bun.Tx, schedule uint64) error {
+func trimRuns(ctx context.Context, tx sqldb.Tx, schedule uint64) error {
 	var beyond []uint64
 	err := tx.NewRaw("SELECT id FROM schedule_runs WHERE schedule = ? AND ended > 0 ORDER BY id DESC LIMIT 1 OFFSET ?", schedule, scheduleRunsKept).Scan(ctx, &beyond)
 	if err != nil || len(beyond) == 0 {
@@ -159,7 +161,7 @@ const claimable = "r.state = ? AND (r.ready <= ? OR r.scheduled > ?) AND (r.seri
 	"WHERE o.schedule = r.schedule AND o.ended = 0 AND (o.state <> ? OR o.id < r.id)))"
 
 func claimArgs(now time.Time) []any {
-	return []any{ScheduleIdle, nanos(now), nanos(now), ScheduleIdle}
+	return []any{ScheduleIdle, sqldb.Nanos(now), sqldb.Nanos(now), ScheduleIdle}
 }
 
 // ClaimedRun is a run with its schedule.
@@ -174,7 +176,7 @@ func (s *Schedules) Claim(ctx context.Context, kinds []string, n int, owner stri
 	if n < 1 || len(kinds) == 0 {
 		return nil, nil
 	}
-	err = s.write(ctx, "claim runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+	err = s.write(ctx, "claim runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		claimed = nil
 		var rows []scheduleRunRow
 		err := tx.NewRaw("SELECT r.* FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) ORDER BY r.ready, r.id LIMIT ?",
@@ -185,8 +187,8 @@ func (s *Schedules) Claim(ctx context.Context, kinds []string, n int, owner stri
 		for i := range rows {
 			run := rows[i].value()
 			run.State, run.Owner, run.Lease = ScheduleClaimed, owner, now.Add(lease)
-			ok, err := changed(tx.NewRaw("UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
-				run.State, owner, nanos(run.Lease), run.ID, run.Claim, ScheduleIdle).Exec(ctx))
+			ok, err := anyChanged(tx.NewRaw("UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
+				run.State, owner, sqldb.Nanos(run.Lease), run.ID, run.Claim, ScheduleIdle).Exec(ctx))
 			if err != nil {
 				return err
 			}
@@ -226,9 +228,9 @@ func (s *Schedules) step(ctx context.Context, run *ScheduleRun, set string, args
 }
 
 func (s *Schedules) writeSteps(ctx context.Context, steps []*runStep) error {
-	return s.write(ctx, "begin and end runs of schedules", func(ctx context.Context, tx bun.Tx) (err error) {
+	return s.write(ctx, "begin and end runs of schedules", func(ctx context.Context, tx sqldb.Tx) (err error) {
 		for _, one := range steps {
-			if one.made, err = changed(tx.NewRaw(one.query, one.args...).Exec(ctx)); err != nil {
+			if one.made, err = anyChanged(tx.NewRaw(one.query, one.args...).Exec(ctx)); err != nil {
 				return err
 			}
 		}
@@ -239,7 +241,7 @@ func (s *Schedules) writeSteps(ctx context.Context, steps []*runStep) error {
 // Start says that a claimed run begins. Only if it says true may it.
 func (s *Schedules) Start(ctx context.Context, run *ScheduleRun, now time.Time, lease time.Duration) (bool, error) {
 	ok, err := s.step(ctx, run,
-		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", ScheduleRunning, nanos(now), nanos(now.Add(lease)))
+		"state = ?, started = CASE WHEN started = 0 THEN ? ELSE started END, attempt = attempt + 1, lease = ?", ScheduleRunning, sqldb.Nanos(now), sqldb.Nanos(now.Add(lease)))
 	if ok {
 		if run.Started.IsZero() {
 			run.Started = now
@@ -252,9 +254,9 @@ func (s *Schedules) Start(ctx context.Context, run *ScheduleRun, now time.Time, 
 
 // Extend moves the end of the leases of runs that are still claimed or running under their claims.
 func (s *Schedules) Extend(ctx context.Context, runs []ScheduleRun, until time.Time) error {
-	return s.write(ctx, "extend the lease of runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+	return s.write(ctx, "extend the lease of runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		for i := range runs {
-			_, err := tx.NewRaw("UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND state IN (?)", nanos(until), runs[i].ID, runs[i].Claim,
+			_, err := tx.NewRaw("UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND state IN (?)", sqldb.Nanos(until), runs[i].ID, runs[i].Claim,
 				bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).Exec(ctx)
 			if err != nil {
 				return err
@@ -274,25 +276,25 @@ type ScheduleOutcome struct {
 
 // Finish says what came of a run that is claimed or running: a final state, or idle for one that is to be claimed again.
 func (s *Schedules) Finish(ctx context.Context, run *ScheduleRun, o ScheduleOutcome, now time.Time) (bool, error) {
-	ended := nanos(now)
+	ended := sqldb.Nanos(now)
 	if o.State == ScheduleIdle {
 		ended = 0
 	}
 	return s.step(ctx, run, "state = ?, owner = '', lease = 0, claim = claim + 1, ended = ?, code = ?, output = ?, error = ?",
-		o.State, ended, o.Code, shortText(o.Output, maxResponse), shortText(o.Error, maxJobError))
+		o.State, ended, o.Code, sqldb.Text(o.Output, maxResponse), sqldb.Text(o.Error, maxJobError))
 }
 
 // Abandoned returns runs that are claimed or running and whose lease has ended, or, if the clock was set back, lies further ahead than any
 // that was given; and those whose owner has the prefix, but is not the owner itself: an earlier life of the same.
 func (s *Schedules) Abandoned(ctx context.Context, owner, prefix string, now, furthest time.Time) ([]ScheduleRun, error) {
 	var rows []scheduleRunRow
-	err := s.jobs.read(ctx, "look for runs that were left", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "look for runs that were left", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("state IN (?)", bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).Order("id").Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("state IN (?)", bun.List([]ScheduleState{ScheduleClaimed, ScheduleRunning})).Order("id").Scan(ctx)
 	})
 	rows = slices.DeleteFunc(rows, func(r scheduleRunRow) bool { // they are few
 		anew := r.Owner != owner && strings.HasPrefix(r.Owner, prefix)
-		return r.Lease > nanos(now) && r.Lease <= nanos(furthest) && !anew
+		return r.Lease > sqldb.Nanos(now) && r.Lease <= sqldb.Nanos(furthest) && !anew
 	})
 	return runValues(rows), err
 }
@@ -310,12 +312,12 @@ func runValues(rows []scheduleRunRow) []ScheduleRun {
 func (s *Schedules) Begun(ctx context.Context, kind string, at time.Time) ([]ClaimedRun, error) {
 	var rows []scheduleRunRow
 	var schedules []scheduleRow
-	err := s.jobs.read(ctx, "read what goes on", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "read what goes on", func(ctx context.Context, q *bun.DB) error {
 		rows, schedules = nil, nil
-		if err := db.NewSelect().Model(&rows).Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", nanos(at), kind).Order("id").Scan(ctx); err != nil {
+		if err := q.NewSelect().Model(&rows).Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", sqldb.Nanos(at), kind).Order("id").Scan(ctx); err != nil {
 			return err
 		}
-		return db.NewSelect().Model(&schedules).Where("kind = ?", kind).Scan(ctx)
+		return q.NewSelect().Model(&schedules).Where("kind = ?", kind).Scan(ctx)
 	})
 	of := make(map[uint64]Schedule)
 	for i := range schedules {
@@ -340,32 +342,32 @@ type ScheduleRunFilter struct {
 // History returns up to limit runs, the latest first.
 func (s *Schedules) History(ctx context.Context, f ScheduleRunFilter, limit int) ([]ScheduleRun, error) {
 	var rows []scheduleRunRow
-	err := s.jobs.read(ctx, "read runs of schedules", func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		q := db.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+		find := q.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
 		if f.Name != "" {
-			q = q.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", cleanText(f.Name))
+			find = find.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", sqldb.Text(f.Name, maxMessage))
 		}
 		if f.States != nil {
-			q = q.Where("state IN (?)", bun.List(f.States))
+			find = find.Where("state IN (?)", bun.List(f.States))
 		}
 		if f.Before != 0 {
-			q = q.Where("id < ?", f.Before)
+			find = find.Where("id < ?", f.Before)
 		}
-		return q.Scan(ctx)
+		return find.Scan(ctx)
 	})
 	return runValues(rows), err
 }
 
 // Forget removes runs that ended longer ago than an age, and says how many. A clock that is ahead for a while makes none too old.
 func (s *Schedules) Forget(ctx context.Context, age time.Duration, now time.Time) (total int, err error) {
-	before := s.jobs.store.oldBefore(now, age)
+	before := s.db.OldBefore(now, age)
 	for ctx.Err() == nil {
 		var n int64
-		err := s.write(ctx, "remove old runs of schedules", func(ctx context.Context, tx bun.Tx) error {
+		err := s.write(ctx, "remove old runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 			var ids []uint64
 			n = 0
-			err := tx.NewRaw("SELECT id FROM schedule_runs WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", nanos(before), pruneStep).Scan(ctx, &ids)
+			err := tx.NewRaw("SELECT id FROM schedule_runs WHERE ended > 0 AND ended < ? ORDER BY ended LIMIT ?", sqldb.Nanos(before), pruneStep).Scan(ctx, &ids)
 			if err != nil || len(ids) == 0 {
 				return err
 			}

@@ -166,7 +166,7 @@ func (m *scheduling) drain() {
 func TestSchedulesModel(t *testing.T) {
 	fresh := emptyDatabases(t)
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := store.New(store.Config{URL: fresh(t), Cache: 1})
+		s, err := config{URL: fresh(t), Cache: 1}.store()
 		if err != nil {
 			t.Fatal(err)
 		}

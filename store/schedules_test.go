@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -54,7 +55,7 @@ var kinds = []string{"webhook"}
 func TestSchedules(t *testing.T) {
 	for _, db := range databases {
 		t.Run(db.name, func(t *testing.T) {
-			st, _ := open(t, store.Config{URL: db.url(t)})
+			st, _ := open(t, config{URL: db.url(t)})
 			s := st.Schedules()
 			ctx := t.Context()
 			kept := putSchedule(t, s, daily("nightly"))
@@ -112,7 +113,7 @@ func TestSchedules(t *testing.T) {
 func TestScheduleRun(t *testing.T) {
 	for _, db := range databases {
 		t.Run(db.name, func(t *testing.T) {
-			st, _ := open(t, store.Config{URL: db.url(t)})
+			st, _ := open(t, config{URL: db.url(t)})
 			s := st.Schedules()
 			ctx := t.Context()
 			sc := putSchedule(t, s, daily("nightly"))
@@ -198,7 +199,7 @@ func TestScheduleRun(t *testing.T) {
 func TestScheduleOverlap(t *testing.T) {
 	for _, db := range databases {
 		t.Run(db.name, func(t *testing.T) {
-			st, _ := open(t, store.Config{URL: db.url(t)})
+			st, _ := open(t, config{URL: db.url(t)})
 			s := st.Schedules()
 			ctx := t.Context()
 			sc := putSchedule(t, s, daily("nightly"))
@@ -258,7 +259,7 @@ func TestScheduleOverlap(t *testing.T) {
 
 // A run that is to be a little later waits, but not for a clock that was set back.
 func TestScheduleReady(t *testing.T) {
-	st, _ := open(t, store.Config{URL: databases[0].url(t)})
+	st, _ := open(t, config{URL: databases[0].url(t)})
 	s := st.Schedules()
 	ctx := t.Context()
 	now := base.Add(time.Hour)
@@ -276,7 +277,7 @@ func TestScheduleReady(t *testing.T) {
 
 // Of a schedule that runs often, only the latest runs are kept.
 func TestScheduleHistory(t *testing.T) {
-	st, _ := open(t, store.Config{URL: databases[0].url(t)})
+	st, _ := open(t, config{URL: databases[0].url(t)})
 	s := st.Schedules()
 	ctx := t.Context()
 	putSchedule(t, s, daily("nightly"))
@@ -305,7 +306,7 @@ func TestScheduleHistory(t *testing.T) {
 func TestClock(t *testing.T) {
 	for _, db := range databases {
 		t.Run(db.name, func(t *testing.T) {
-			st, _ := open(t, store.Config{URL: db.url(t)})
+			st, _ := open(t, config{URL: db.url(t)})
 			before := time.Now()
 			now, err := st.Clock(t.Context())
 			if after := time.Now(); err != nil || now.Before(before.Add(-2*time.Millisecond)) || now.After(after.Add(2*time.Millisecond)) {
@@ -317,16 +318,16 @@ func TestClock(t *testing.T) {
 
 // A store that was overtaken changes nothing.
 func TestSchedulesFenced(t *testing.T) {
-	st, _ := open(t, store.Config{URL: databases[0].url(t)})
+	st, _ := open(t, config{URL: databases[0].url(t)})
 	s := st.Schedules()
 	sc := putSchedule(t, s, daily("nightly"))
 	if err := st.Exec(t.Context(), "UPDATE meta SET fence = fence + 1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Fire(t.Context(), []store.Firing{{Schedule: sc, Admits: always}}, base); !errors.Is(err, store.ErrFenced) {
+	if _, err := s.Fire(t.Context(), []store.Firing{{Schedule: sc, Admits: always}}, base); !errors.Is(err, sqldb.ErrFenced) {
 		t.Errorf("Fire = %v", err)
 	}
-	if _, err := s.Put(t.Context(), daily("other")); !errors.Is(err, store.ErrFenced) {
+	if _, err := s.Put(t.Context(), daily("other")); !errors.Is(err, sqldb.ErrFenced) {
 		t.Errorf("Put = %v", err)
 	}
 }

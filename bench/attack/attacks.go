@@ -211,7 +211,7 @@ func (b *battle) judge(ctx context.Context, r *result, before map[string]float64
 		return
 	}
 	r.answered = true
-	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "twins", "tls_handshakes", "tls_resumed"}
+	plain := []string{"accepted", "messages", "closed", "connections", "datagrams", "datagram_devices", "pace_factor", "duplicate_ids", "tls_handshakes", "tls_resumed"}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if n := after[name] - before[name]; n > 0 && !slices.Contains(plain, name) {
 			r.refused = append(r.refused, fmt.Sprintf("%s %.0f", name, n))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -120,7 +121,11 @@ func (s *scene) claim(ctx context.Context, of kind) (result Claims, err error) {
 
 // openStore opens a store in which each event becomes a job.
 func openStore(ctx context.Context, url string) (*store.Store, error) {
-	st, err := store.New(store.Config{URL: url, Outbox: func(events []liveness.Event) []store.EventJob {
+	db, err := sqldb.New(sqldb.Config{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.New(db, store.Config{Outbox: func(events []liveness.Event) []store.EventJob {
 		jobs := make([]store.EventJob, len(events))
 		for i := range jobs {
 			jobs[i] = store.EventJob{Event: i, Lane: lane(), Route: 1}

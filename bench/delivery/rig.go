@@ -18,6 +18,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -42,8 +43,11 @@ type rig struct {
 func (s *scene) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
 	router := &delivery.Router{}
 	r := &rig{end: func() error { return nil }}
-	var err error
-	if r.store, err = store.New(store.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db"), Outbox: router.Route}); err != nil {
+	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db")})
+	if err != nil {
+		return nil, err
+	}
+	if r.store, err = store.New(db, store.Config{Outbox: router.Route}); err != nil {
 		return nil, err
 	}
 	if err := r.store.Open(ctx); err != nil {

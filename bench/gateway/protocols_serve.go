@@ -19,6 +19,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const (
@@ -49,7 +50,7 @@ func serveProtocol(server string) func(context.Context) (measured.Subject, error
 }
 
 // counted is a subject that tells how much it has read.
-func counted(addr net.Addr, events *liveness.Log, read func() uint64) measured.Subject {
+func counted(addr net.Addr, events *eventlog.Log, read func() uint64) measured.Subject {
 	at := netip.MustParseAddrPort(addr.String())
 	return measured.Subject{Hello: measured.Hello{Addr: at}, Events: events, Answer: func(command string) (any, error) {
 		if command != handled {
@@ -61,7 +62,7 @@ func counted(addr net.Addr, events *liveness.Log, read func() uint64) measured.S
 
 // serveDialect starts the registry and the gateway with one protocol.
 func serveDialect(ctx context.Context, d dialect) (measured.Subject, error) {
-	events, err := liveness.NewLog(0)
+	events, err := eventlog.New(0)
 	if err != nil {
 		return measured.Subject{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 var servers = [...]string{serverHolter, serverGnet, serverGnetEnroll, serverGoroutines} //nolint:gochecknoglobals // a constant list
 
 // subject is a server that runs in this process until the process ends; events is nil but for holter.
-func subject(addr netip.AddrPort, events *liveness.Log) measured.Subject {
+func subject(addr netip.AddrPort, events *eventlog.Log) measured.Subject {
 	return measured.Subject{
 		Hello: measured.Hello{Addr: addr}, Events: events,
 		Answer: func(command string) (any, error) {
@@ -61,7 +62,7 @@ type verdict struct {
 }
 
 // verdicts returns all verdicts of the event log.
-func verdicts(events *liveness.Log) ([]verdict, error) {
+func verdicts(events *eventlog.Log) ([]verdict, error) {
 	all := []verdict{}
 	err := measured.EachEvent(events, func(e *liveness.Event) {
 		if e.Type == liveness.DeviceOffline {

@@ -16,13 +16,14 @@ import (
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 const anyPort = "127.0.0.1:0"
 
 // serveHolter starts the registry and the gateway with the settings of holter serve.
 func serveHolter(ctx context.Context) (measured.Subject, error) {
-	events, err := liveness.NewLog(0)
+	events, err := eventlog.New(0)
 	if err != nil {
 		return measured.Subject{}, err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
@@ -49,8 +50,8 @@ func serveHolter(ctx context.Context, _ []string) (running, error) {
 	return running{Subject: measured.Subject{Hello: measured.Hello{Addr: b.Addr().(*net.TCPAddr).AddrPort()}, Events: events}}, nil
 }
 
-func newRegistry(ctx context.Context) (*liveness.Log, *liveness.Registry, error) {
-	events, err := liveness.NewLog(0)
+func newRegistry(ctx context.Context) (*eventlog.Log, *liveness.Registry, error) {
+	events, err := eventlog.New(0)
 	if err != nil {
 		return nil, nil, err
 	}

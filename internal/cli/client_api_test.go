@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // realIDs are such as are hard to write into a path.
@@ -21,7 +22,7 @@ func realIDs() []string { return []string{"site-7/pump 3", "..", "/", "100%"} }
 // realAPI serves the API of a registry with these devices, heard at the source line once, which was deaf for 9 s since.
 func realAPI(t *testing.T, ids ...string) (url string) {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestMonitorWithoutABroker(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := startMonitor(t, append(tt.args, "--preset", "raw")...)
-			p.until("no connection to the broker; it is tried again and again")
+			p.until("cannot connect to the broker; retrying")
 			if log := p.logged(); !strings.Contains(log, tt.want) || strings.Contains(log, "hunter2") {
 				t.Errorf("it does not say %q, or shows the password:\n%s", tt.want, log)
 			}

@@ -12,17 +12,18 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // tokenKeeper is the part of the store that keeps tokens. It does not disturb a running server.
 type tokenKeeper interface {
-	CreateToken(ctx context.Context, name string, role store.Role) (secret string, token store.Token, err error)
-	Tokens(ctx context.Context) ([]store.Token, error)
-	RevokeToken(ctx context.Context, id string) error
+	Create(ctx context.Context, name string, role auth.Role) (secret string, token auth.Token, err error)
+	List(ctx context.Context) ([]auth.Token, error)
+	Revoke(ctx context.Context, id string) error
 	Close() error
 }
 
@@ -73,7 +74,7 @@ func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out
 	if absent != "" {
 		_, _ = fmt.Fprintf(out.stderr, "holter: %s did not exist and was created; the server finds the token if it is started with the same --data, --database or --config\n", absent)
 	}
-	secret, t, err := keeper.CreateToken(ctx, c.Name, store.Role(c.Role))
+	secret, t, err := keeper.Create(ctx, c.Name, auth.Role(c.Role))
 	if err != nil {
 		return explained("no token was created", err)
 	}
@@ -134,11 +135,11 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // only read
-	tokens, err := keeper.Tokens(ctx)
+	tokens, err := keeper.List(ctx)
 	if err != nil {
 		return explained("the tokens cannot be read", err)
 	}
-	slices.SortStableFunc(tokens, func(a, b store.Token) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
 	table := terminal.NewTable(terminal.ScreenOf(out.stdout))
 	for _, t := range tokens {
 		if c.JSON {
@@ -176,7 +177,7 @@ func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // what was written is committed
-	if err := keeper.RevokeToken(ctx, c.ID); err != nil {
+	if err := keeper.Revoke(ctx, c.ID); err != nil {
 		return explained("token "+terminal.Printable(c.ID)+" was not deleted", err)
 	}
 	_, err = fmt.Fprintf(out.stdout, "token %s deleted; a running server notices within some seconds\n", terminal.Printable(c.ID))
@@ -214,7 +215,7 @@ func openKeeper(ctx context.Context, cfg config.Config, open tokenOpener) (token
 
 // missing returns the file of a configuration's database if it does not exist.
 func missing(cfg config.Config) string {
-	path, isFile := server.SQLitePath(server.StoreConfig(cfg).URL)
+	path, isFile := server.SQLitePath(server.DatabaseConfig(cfg).URL)
 	if !isFile {
 		return ""
 	}
@@ -224,20 +225,30 @@ func missing(cfg config.Config) string {
 	return path
 }
 
-// explained adds to an error of the store what it means.
+// explained adds to an error of the database what it means.
 func explained(what string, err error) error {
-	why := store.Explain(err)
+	why := sqldb.Explain(err)
 	if text := err.Error(); why == "" || why == text || strings.Contains(text, why) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w\n%s", what, err, why)
 }
 
+// sharedTokens are the tokens in a database that a running server may use.
+type sharedTokens struct {
+	*auth.Tokens
+
+	db *sqldb.DB
+}
+
+// Close closes the database.
+func (t *sharedTokens) Close() error { return t.db.Close() }
+
 // openTokens opens the tokens of a configuration's database.
 func openTokens(ctx context.Context, cfg config.Config) (tokenKeeper, error) {
-	t, err := store.OpenTokens(ctx, server.StoreConfig(cfg))
+	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
 	if err != nil {
 		return nil, err
 	}
-	return t, nil
+	return &sharedTokens{auth.NewTokens(db), db}, nil
 }

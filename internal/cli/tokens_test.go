@@ -12,7 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // The life of a token, in a real database.
@@ -124,7 +124,7 @@ func TestTokenErrors(t *testing.T) {
 	t.Run("cause", func(t *testing.T) {
 		open := func(context.Context, config.Config) (tokenKeeper, error) { return nil, syscall.ECONNREFUSED }
 		got := typeLineWith(t.Context(), t, open, "tokens", "list", "--database=postgres://u@h/d")
-		want := "holter: the database cannot be opened: connection refused\n" + store.Explain(syscall.ECONNREFUSED) + "\n"
+		want := "holter: the database cannot be opened: connection refused\n" + sqldb.Explain(syscall.ECONNREFUSED) + "\n"
 		if got != (typed{exitFailed, "", want}) {
 			t.Errorf("got %+v, want %q", got, want)
 		}

@@ -18,9 +18,7 @@ import (
 	"github.com/holter-iot/holter/delivery/logfile"
 	"github.com/holter-iot/holter/delivery/mqttsink"
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // What may be delivered to is for who starts the process to say, not for who may change endpoints.
@@ -80,13 +78,6 @@ func networks(text string) ([]netip.Prefix, error) {
 		list = append(list, p)
 	}
 	return list, nil
-}
-
-// deliveringStore is the store with a router as its outbox.
-func deliveringStore(c config.Config, router *delivery.Router) store.Config {
-	out := StoreConfig(c)
-	out.Outbox = router.Route
-	return out
 }
 
 // buildDelivery makes what delivers jobs and runs playbooks.

@@ -8,13 +8,13 @@ import (
 
 // gatewayCollector shows a gateway's Stats to Prometheus.
 type gatewayCollector struct {
-	gateway     *gateway.Gateway
-	connections *prometheus.Desc
-	twins       *prometheus.Desc
-	pace        *prometheus.Desc
-	devices     *prometheus.Desc
-	odd         *prometheus.Desc
-	counters    []gatewayCounter
+	gateway      *gateway.Gateway
+	connections  *prometheus.Desc
+	duplicateIDs *prometheus.Desc
+	pace         *prometheus.Desc
+	devices      *prometheus.Desc
+	odd          *prometheus.Desc
+	counters     []gatewayCounter
 }
 
 type gatewayCounter struct {
@@ -24,12 +24,12 @@ type gatewayCounter struct {
 
 func newGatewayCollector(g *gateway.Gateway) *gatewayCollector {
 	c := &gatewayCollector{
-		gateway:     g,
-		connections: prometheus.NewDesc("holter_gateway_connections", "Connections that are open.", nil, nil),
-		twins:       prometheus.NewDesc("holter_gateway_twins", "Devices that two connections say they are, so that one of them is refused.", nil, nil),
-		pace:        prometheus.NewDesc("holter_gateway_pace_factor", "Factor by which devices are told to send fewer heartbeats.", nil, nil),
-		devices:     prometheus.NewDesc("holter_gateway_datagram_devices", "Devices that speak in datagrams.", nil, nil),
-		odd:         prometheus.NewDesc("holter_gateway_odd_total", "What was unusual and tolerated in messages of devices.", []string{"protocol", "what"}, nil),
+		gateway:      g,
+		connections:  prometheus.NewDesc("holter_gateway_connections", "Connections that are open.", nil, nil),
+		duplicateIDs: prometheus.NewDesc("holter_gateway_duplicate_ids", "Device ids that two connections claim at the moment, so that one of them is refused.", nil, nil),
+		pace:         prometheus.NewDesc("holter_gateway_pace_factor", "Factor by which devices are told to send fewer heartbeats.", nil, nil),
+		devices:      prometheus.NewDesc("holter_gateway_datagram_devices", "Devices that speak in datagrams.", nil, nil),
+		odd:          prometheus.NewDesc("holter_gateway_odd_total", "What was unusual and tolerated in messages of devices.", []string{"protocol", "what"}, nil),
 	}
 	add := func(name, help string, of func(gateway.Stats) uint64) {
 		c.counters = append(c.counters, gatewayCounter{prometheus.NewDesc("holter_gateway_"+name+"_total", help, nil, nil), of})
@@ -67,7 +67,7 @@ func newGatewayCollector(g *gateway.Gateway) *gatewayCollector {
 // Describe implements prometheus.Collector.
 func (c *gatewayCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.connections
-	out <- c.twins
+	out <- c.duplicateIDs
 	out <- c.pace
 	out <- c.devices
 	out <- c.odd
@@ -80,7 +80,7 @@ func (c *gatewayCollector) Describe(out chan<- *prometheus.Desc) {
 func (c *gatewayCollector) Collect(out chan<- prometheus.Metric) {
 	st := c.gateway.Stats()
 	out <- prometheus.MustNewConstMetric(c.connections, prometheus.GaugeValue, float64(st.Connections))
-	out <- prometheus.MustNewConstMetric(c.twins, prometheus.GaugeValue, float64(st.Twins))
+	out <- prometheus.MustNewConstMetric(c.duplicateIDs, prometheus.GaugeValue, float64(st.DuplicateIDs))
 	out <- prometheus.MustNewConstMetric(c.devices, prometheus.GaugeValue, float64(st.Packets.Devices))
 	out <- prometheus.MustNewConstMetric(c.pace, prometheus.GaugeValue, st.PaceFactor)
 	for o, n := range st.Odd {

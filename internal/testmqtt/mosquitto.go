@@ -342,7 +342,7 @@ func answers(ctx context.Context, addr string) error {
 	return err
 }
 
-// running says whether the broker is at work, and not a zombie.
+// running reports whether the broker is at work, and not a zombie.
 func (s *Server) running() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {

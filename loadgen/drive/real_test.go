@@ -13,14 +13,15 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/internal/testmqtt"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // startGateway runs the real gateway until the test ends.
-func startGateway(t *testing.T) (string, *liveness.Log) {
+func startGateway(t *testing.T) (string, *eventlog.Log) {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

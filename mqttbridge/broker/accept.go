@@ -31,7 +31,7 @@ func (b *Broker) accept(ctx context.Context) error {
 	failed := func(err error) {
 		b.counts.acceptErrors.Add(1)
 		if n := b.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-			b.log.Warn("an MQTT client could not be let in; the others are not affected", "error", err, "times", n,
+			b.log.Warn("cannot accept an MQTT client; others are not affected", "error", err, "times", n,
 				"help", "raise the limit on open files (ulimit -n) or lower the number of clients")
 		}
 	}

@@ -190,7 +190,7 @@ var errPanic = errors.New("broker: panic")
 
 func (b *Broker) panicked(v any) {
 	b.counts.panics.Add(1)
-	b.log.Error("an MQTT client made the broker panic; its connection is closed", "panic", v, "stack", string(debug.Stack()))
+	b.log.Error("panic while serving an MQTT client; its connection is closed", "panic", v, "stack", string(debug.Stack()))
 }
 
 // now returns the listening time to stamp what is being handled with.

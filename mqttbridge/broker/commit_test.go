@@ -10,12 +10,13 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
 // gate is a sink that takes nothing while it is shut.
 type gate struct {
-	log *liveness.Log
+	log *eventlog.Log
 
 	mu   sync.Mutex // guards the field below
 	open chan struct{}
@@ -23,7 +24,7 @@ type gate struct {
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

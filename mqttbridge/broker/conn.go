@@ -207,7 +207,7 @@ func (c *conn) tellRoom() {
 	}
 }
 
-// full says whether a message is better dropped.
+// full reports whether a message is better dropped.
 func (c *conn) full() bool { return c.unsent.Load() > int64(c.broker.config.MaxUnsent) }
 
 // Replaced implements liveness.Peer.

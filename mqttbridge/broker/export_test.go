@@ -31,7 +31,7 @@ func (t *Topics) Match(filter string) []string { return t.match(filter) }
 // Size returns how many there are, and their bytes.
 func (t *Topics) Size() (count, bytes int) { return t.size() }
 
-// Empty says whether nothing is held for topics that are gone.
+// Empty reports whether nothing is held for topics that are gone.
 func (t *Topics) Empty() bool { return len(t.root.below) == 0 }
 
 // ParseUser reads a line of a users file.

@@ -17,6 +17,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
@@ -24,7 +25,7 @@ import (
 type station struct {
 	tb       testing.TB
 	registry *liveness.Registry
-	log      *liveness.Log
+	log      *eventlog.Log
 	broker   *broker.Broker
 	stop     func()
 }
@@ -34,7 +35,7 @@ var quick = liveness.Config{Policy: liveness.Policy{CloseGrace: time.Millisecond
 
 func start(tb testing.TB, fleet liveness.Config, cfg broker.Config) *station {
 	tb.Helper()
-	log, err := liveness.NewLog(1 << 16)
+	log, err := eventlog.New(1 << 16)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
-// matches says whether a topic matches a filter, one part after the other.
+// matches reports whether a topic matches a filter, one part after the other.
 func matches(filter, topic []string, first bool) bool {
 	switch {
 	case len(filter) == 0:

@@ -17,7 +17,7 @@ import (
 // diary is when a device began to send each packet, and when it had.
 type diary [][2]time.Time
 
-// between says whether a packet was sent between two instants.
+// between reports whether a packet was sent between two instants.
 func (d diary) between(from, to time.Time) bool {
 	for _, sent := range d {
 		if sent[0].After(from) && sent[1].Before(to) {

@@ -70,7 +70,7 @@ func parseHash(s string) (hashed, error) {
 	return h, nil
 }
 
-// matches says whether the hash is the password's. It takes the time and memory that the hash says.
+// matches reports whether the hash is the password's. It takes the time and memory that the hash says.
 func (h hashed) matches(password []byte) bool {
 	key := argon2.IDKey(password, h.salt, h.time, h.memory, h.threads, uint32(len(h.key))) // at most 64
 	return subtle.ConstantTimeCompare(key, h.key) == 1

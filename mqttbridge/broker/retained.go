@@ -87,7 +87,7 @@ func (r *retained) size() (count, bytes int) {
 	return r.count, r.bytes
 }
 
-// fits says whether a message of a client may be kept.
+// fits reports whether a message of a client may be kept.
 func (r *retained) fits(topic string, size, count, bytes int) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -158,7 +158,7 @@ func (l *level) all(first bool, found []string) []string {
 	return found
 }
 
-// mayRetain says whether a message of a client may be kept, and counts if not. An empty one removes what is kept.
+// mayRetain reports whether a message of a client may be kept, and counts if not. An empty one removes what is kept.
 func (b *Broker) mayRetain(topic string, size int) bool {
 	if size == 0 || b.retained.fits(topic, size, b.config.MaxRetained, b.config.MaxRetainedBytes) {
 		return true

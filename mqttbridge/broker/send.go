@@ -59,7 +59,7 @@ func (c *conn) sendWanted() {
 	}
 }
 
-// sendOne sends a retained message as soon as there is room, and says whether it did. As the implementation would, but that drops
+// sendOne sends a retained message as soon as there is room, and reports whether it did. As the implementation would, but that drops
 // what does not fit into its queue.
 func (c *conn) sendOne(sub packets.Subscription, pk packets.Packet) bool {
 	cl := c.client
@@ -87,7 +87,7 @@ func (c *conn) sendOne(sub packets.Subscription, pk packets.Packet) bool {
 	return cl.WritePacket(out) == nil
 }
 
-// waitRoom waits until a message can be sent, and says whether it can: not if the client takes or acknowledges nothing for too long.
+// waitRoom waits until a message can be sent, and reports whether it can: not if the client takes or acknowledges nothing for too long.
 func (c *conn) waitRoom(acknowledged bool) bool {
 	cl := c.client
 	deadline := time.NewTimer(c.broker.config.SendTimeout)

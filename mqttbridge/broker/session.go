@@ -172,7 +172,7 @@ func (c *conn) countEnd(err error) {
 	}
 }
 
-// brokeProtocol says whether a connection ended because of what the client sent.
+// brokeProtocol reports whether a connection ended because of what the client sent.
 func brokeProtocol(err error) bool {
 	if code, ok := errors.AsType[packets.Code](err); ok {
 		return code.Code >= packets.ErrUnspecifiedError.Code
@@ -195,17 +195,17 @@ func (c *conn) forget() {
 	c.broker.server.Clients.Delete(cl.ID)
 }
 
-// validTopic says whether a message may have a topic.
+// validTopic reports whether a message may have a topic.
 func validTopic(topic string) bool {
 	return topic != "" && bounded(topic) && !strings.ContainsAny(topic, "+#\x00")
 }
 
-// bounded says whether a topic or filter is not longer and deeper than allowed.
+// bounded reports whether a topic or filter is not longer and deeper than allowed.
 func bounded(topic string) bool {
 	return len(topic) <= maxTopic && strings.Count(topic, "/") < maxLevels
 }
 
-// reserved says whether only the program publishes to a topic.
+// reserved reports whether only the program publishes to a topic.
 func (b *Broker) reserved(topic string) bool {
 	prefix := b.config.Reserved
 	return strings.HasPrefix(topic, "$SYS") || prefix != "" && (strings.HasPrefix(topic, prefix) || topic == strings.TrimSuffix(prefix, "/"))

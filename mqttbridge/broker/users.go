@@ -240,7 +240,7 @@ func (u *Users) checkInTurn(ctx context.Context, t try, who user, known bool, pa
 	return nil
 }
 
-// begin says whether one more password may be checked for a user from an address, and counts it if so.
+// begin reports whether one more password may be checked for a user from an address, and counts it if so.
 func (u *Users) begin(t try) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -249,7 +249,7 @@ func (u *Users) begin(t try) bool {
 		return true
 	}
 	if u.turned++; u.turned&(u.turned-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-		u.log.Warn("too many different passwords at a time for a user from an address; who logs in as that user from there is told to come again",
+		u.log.Warn("too many different passwords at a time for a user from one address; its logins are told to retry",
 			"user", t.user, "address", t.address.Addr().String(), "times", u.turned)
 	}
 	return false
@@ -308,7 +308,7 @@ func (u *Users) lookLocked(now time.Time) {
 	case errors.Is(err, errChanging): // the next time
 	case err != nil && err.Error() != u.wrong:
 		u.wrong = err.Error()
-		u.log.Warn("the users file changed and cannot be read; those who stood in it before may still connect", "error", err)
+		u.log.Warn("cannot read the changed users file; its previous users may still connect", "error", err)
 	case err == nil:
 		u.users, u.wrong = users, ""
 		u.log.Info("users file read", "path", u.path, "users", len(users))

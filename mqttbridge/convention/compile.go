@@ -257,7 +257,7 @@ func subscriptions(rules []rule) []Subscription {
 	return all
 }
 
-// covers says whether each topic that fits a filter fits another one as well.
+// covers reports whether each topic that fits a filter fits another one as well.
 func covers(filter, other string) bool {
 	if filter == other {
 		return true

@@ -36,7 +36,7 @@ func At(payload []byte, pointer string) ([]byte, error) {
 	return d.at(p), err
 }
 
-// Covers says whether a filter covers another one.
+// Covers reports whether a filter covers another one.
 func Covers(filter, other string) bool { return covers(filter, other) }
 
 // ForgetAfter lets rules know the order of so many devices for sure.

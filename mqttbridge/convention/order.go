@@ -52,7 +52,7 @@ func (v value) order() (order, bool) {
 	return o, true
 }
 
-// less says whether the value is less than another. Values that cannot be compared are not less.
+// less reports whether the value is less than another. Values that cannot be compared are not less.
 func (o order) less(than order) bool {
 	isNumber := func(k orderKind) bool { return k == wholeOrder || k == floatOrder }
 	switch {
@@ -75,7 +75,7 @@ type orders struct {
 
 func newOrders(half int) *orders { return &orders{half: half, newer: make(map[string]order)} }
 
-// take says whether a device's message is not older than its latest one, and notes it.
+// take reports whether a device's message is not older than its latest one, and notes it.
 func (s *orders) take(device string, o order) bool {
 	latest, ok := s.newer[device]
 	if !ok {

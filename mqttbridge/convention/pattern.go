@@ -224,7 +224,7 @@ func (l level) filter() string {
 	return "+"
 }
 
-// match says whether a topic fits, and fills in the captures. O(len(topic)), and no allocation.
+// match reports whether a topic fits, and fills in the captures. O(len(topic)), and no allocation.
 func (p *pattern) match(topic string, found *captures) bool {
 	if !strings.HasPrefix(topic, p.prefix) || !strings.HasSuffix(topic, p.suffix) || topic == "" || p.wild && topic[0] == '$' {
 		return false

@@ -46,7 +46,7 @@ type document struct {
 	valid   bool
 }
 
-// isJSON says whether the payload is JSON.
+// isJSON reports whether the payload is JSON.
 func (d *document) isJSON() bool {
 	if !d.checked {
 		d.checked, d.valid = true, json.Valid(d.payload)
@@ -159,7 +159,7 @@ func element(b []byte, i int, index string) int {
 	return -1
 }
 
-// isText says whether the value is this text.
+// isText reports whether the value is this text.
 func (v value) isText(text string) bool {
 	if v[0] != '"' {
 		return false
@@ -183,10 +183,10 @@ func (v value) text() (text string, ok bool) {
 	return text, err == nil
 }
 
-// isNumber says whether the value is written as a number.
+// isNumber reports whether the value is written as a number.
 func (v value) isNumber() bool { return v != nil && (v[0] == '-' || v[0] >= '0' && v[0] <= '9') }
 
-// equals says whether the value is this one: a string, a bool, a float64 or nil.
+// equals reports whether the value is this one: a string, a bool, a float64 or nil.
 func (v value) equals(want any) bool {
 	switch want := want.(type) {
 	case string:

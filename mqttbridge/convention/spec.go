@@ -144,5 +144,5 @@ func (m *Meaning) UnmarshalText(word []byte) error {
 	return err
 }
 
-// ofDevice says whether the meaning is one for a device, and not for what stands behind something.
+// ofDevice reports whether the meaning is one for a device, and not for what stands behind something.
 func (m Meaning) ofDevice() bool { return m != Ignore && m != Deaf && m != Heard }

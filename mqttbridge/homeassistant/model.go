@@ -203,7 +203,7 @@ func (h *Discovery) group(d *device, fe foundEntity) *group {
 	return g
 }
 
-// detach is the reverse of attach. It says whether the device has no entity left.
+// detach is the reverse of attach. It reports whether the device has no entity left.
 func (h *Discovery) detach(s *source) (empty bool) {
 	d := s.device
 	for _, e := range s.entities {

@@ -96,7 +96,7 @@ func (h *Homie) describe(id string, payload []byte) (joined []string, err error)
 	return joined, nil
 }
 
-// put notes that a device is in a root's tree, and says whether that is new.
+// put notes that a device is in a root's tree, and reports whether that is new.
 func (h *Homie) put(id, root string) bool {
 	if liveness.ValidateID(id) != nil || liveness.ValidateID(root) != nil {
 		return false

@@ -106,7 +106,7 @@ func (v vector) check(t *testing.T, preset convention.Convention, explain bool) 
 	}
 }
 
-// subscribed says whether a convention would get a message.
+// subscribed reports whether a convention would get a message.
 func subscribed(c convention.Convention, topic string) bool {
 	return slices.ContainsFunc(c.Subscriptions(), func(s convention.Subscription) bool {
 		filter, levels := strings.Split(s.Filter, "/"), strings.Split(topic, "/")

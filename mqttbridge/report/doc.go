@@ -1,7 +1,7 @@
 // Package report publishes what is known of each device to an MQTT broker, for those who would rather subscribe than ask.
 //
 // A [Reporter] keeps one retained message per device, on the topic PREFIX/DEVICE/state (see [StateTopic] and [State]), and if wanted a
-// second one by which Home Assistant discovers a connectivity sensor for it. One more message per source, on [SourceTopic], says whether the
+// second one by which Home Assistant discovers a connectivity sensor for it. One more message per source, on [SourceTopic], reports whether the
 // source listens: the devices of one that does not are unknown, however many they are, and Home Assistant shows their sensors as unavailable.
 // Once it listens again they have the state that they had, as a device that falls silent has until its verdict.
 //

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
@@ -163,7 +164,7 @@ func (b *fakeBroker) takeLog() []sent {
 // fakeFleet is a registry and its log, changed by hand.
 type fakeFleet struct {
 	t   *testing.T
-	log *liveness.Log
+	log *eventlog.Log
 
 	mu      sync.Mutex // guards the fields below
 	views   map[string]liveness.View
@@ -173,7 +174,7 @@ type fakeFleet struct {
 
 func newFleet(t *testing.T, keep int) *fakeFleet {
 	t.Helper()
-	log, err := liveness.NewLog(keep)
+	log, err := eventlog.New(keep)
 	if err != nil {
 		t.Fatal(err)
 	}

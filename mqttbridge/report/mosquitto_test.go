@@ -123,7 +123,7 @@ func (w *watcher) get(topic string) string {
 	return string(w.now[topic])
 }
 
-// agrees says whether the states retained are those of a fleet.
+// agrees reports whether the states retained are those of a fleet.
 func (w *watcher) agrees(f *fakeFleet) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

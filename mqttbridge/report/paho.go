@@ -97,13 +97,13 @@ func (p *Paho) Run(ctx context.Context) error {
 			p.set(s)
 			select {
 			case <-s.ended:
-				p.cfg.Logger.WarnContext(ctx, "the MQTT connection for reports was lost")
+				p.cfg.Logger.WarnContext(ctx, "MQTT connection for reports lost")
 			case <-ctx.Done():
 			}
 			p.set(nil)
 			p.close(ctx, s, ctx.Err() != nil)
 		} else if ctx.Err() == nil {
-			p.cfg.Logger.WarnContext(ctx, "no MQTT connection for reports; another attempt follows", "error", err)
+			p.cfg.Logger.WarnContext(ctx, "cannot connect to the MQTT broker for reports; retrying", "error", err)
 		}
 		if !pause(ctx, wait/2+rand.N(wait/2+1)) { // jitter
 			return ctx.Err()
@@ -179,7 +179,7 @@ func (p *Paho) close(ctx context.Context, s *session, inOrder bool) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		if err := s.publish(ctx, StatusTopic(p.cfg.Prefix), []byte(Offline), true); err != nil {
-			p.cfg.Logger.WarnContext(ctx, "no goodbye on MQTT", "error", err)
+			p.cfg.Logger.WarnContext(ctx, "cannot publish the offline status to MQTT", "error", err)
 		}
 	}
 	s.client.Disconnect(100)

@@ -144,7 +144,7 @@ func (r *Reporter) retained(ctx context.Context, filter string) (map[string][]by
 	}
 	if !r.refused {
 		r.refused = true
-		r.cfg.Logger.WarnContext(ctx, "what is retained of devices that are gone stays: the broker does not let us read it; allow the subscription",
+		r.cfg.Logger.WarnContext(ctx, "retained states of deleted devices stay: the broker refuses the subscription that finds them; allow it",
 			"filter", filter, "error", err)
 	}
 	return nil, nil // a nil map is an empty one

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
@@ -18,7 +19,7 @@ import (
 // states are those of the registry, and a new connect has nothing to add.
 func TestRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, err := liveness.NewLog(0)
+		log, err := eventlog.New(0)
 		if err != nil {
 			t.Fatal(err)
 		}

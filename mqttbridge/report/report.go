@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // Registry is what the reporter asks for the devices; *[liveness.Registry] is one.
@@ -20,12 +21,12 @@ type Registry interface {
 	List(buffer []liveness.View, from liveness.Cursor, limit int) ([]liveness.View, liveness.Cursor)
 }
 
-// Events is the log that the reporter follows; *[liveness.Log] is one.
+// Events is the log that the reporter follows; *[eventlog.Log] is one.
 type Events interface {
 	// Bounds returns the offsets of the oldest event that is kept and of the latest.
 	Bounds() (oldest, latest uint64)
 	// Wait appends at most limit events after an offset to buffer, and waits until there is one or ctx is done; after 0 it begins with the
-	// oldest that is kept. Its error wraps [liveness.ErrMissed] if events right after the offset are gone.
+	// oldest that is kept. Its error wraps [eventlog.ErrMissed] if events right after the offset are gone.
 	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
 }
 
@@ -124,7 +125,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			return err
 		}
 		if err := r.serve(ctx, ended); ctx.Err() == nil && err != nil && !closed(ended) {
-			r.cfg.Logger.WarnContext(ctx, "states are not published to MQTT; another attempt follows", "error", err)
+			r.cfg.Logger.WarnContext(ctx, "cannot publish states to MQTT; retrying", "error", err)
 			if !pause(ctx, time.Second) {
 				return ctx.Err()
 			}
@@ -179,7 +180,7 @@ func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 		if err := r.reconcile(ctx); err != nil {
 			return err
 		}
-		if err := r.follow(ctx, offset); !errors.Is(err, liveness.ErrMissed) {
+		if err := r.follow(ctx, offset); !errors.Is(err, eventlog.ErrMissed) {
 			return err
 		}
 	}
@@ -212,7 +213,7 @@ func (r *Reporter) follow(ctx context.Context, offset uint64) error {
 func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, offset uint64) ([]liveness.Event, error) {
 	events, err := r.cfg.Events.Wait(ctx, buffer, offset, batchSize)
 	if err == nil && len(events) > 0 && events[0].Offset > offset+1 {
-		return nil, liveness.ErrMissed
+		return nil, eventlog.ErrMissed
 	}
 	return events, err
 }

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
 // newRegistry returns a registry that runs until the returned func is called. Some of its sources are from before a restart.
-func newRegistry(t *testing.T, kept ...string) (registry *liveness.Registry, log *liveness.Log, end func()) {
+func newRegistry(t *testing.T, kept ...string) (registry *liveness.Registry, log *eventlog.Log, end func()) {
 	t.Helper()
-	log, err := liveness.NewLog(0)
+	log, err := eventlog.New(0)
 	if err != nil {
 		t.Fatal(err)
 	}

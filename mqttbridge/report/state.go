@@ -70,7 +70,7 @@ func stateAfter(t liveness.Type) (liveness.State, bool) {
 	}
 }
 
-// isDevice says whether an event's subject is a device.
+// isDevice reports whether an event's subject is a device.
 func isDevice(t liveness.Type) bool {
 	switch t {
 	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:

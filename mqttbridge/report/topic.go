@@ -64,10 +64,10 @@ func Decode(level string) (string, error) {
 // StateTopic is the topic of a device's state.
 func StateTopic(prefix, id string) string { return prefix + "/" + Encode(id) + "/state" }
 
-// StatusTopic is the topic that says whether the reporter is there.
+// StatusTopic is the topic that reports whether the reporter is there.
 func StatusTopic(prefix string) string { return prefix + "/status" }
 
-// SourceTopic is the topic that says whether a source listens. It has a level more than that of any device's state.
+// SourceTopic is the topic that reports whether a source listens. It has a level more than that of any device's state.
 func SourceTopic(prefix, source string) string {
 	return prefix + "/source/" + Encode(source) + "/status"
 }

@@ -75,7 +75,7 @@ func wire(tb testing.TB, json []byte) []byte {
 	return b
 }
 
-// same says whether two payloads say the same, whatever the order of their fields.
+// same reports whether two payloads say the same, whatever the order of their fields.
 func same(tb testing.TB, a, b []byte) bool {
 	tb.Helper()
 	d := descriptor(tb)

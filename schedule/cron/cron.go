@@ -8,6 +8,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		case err == nil:
 			failures = 0
 			e.wait(ctx, pause)
-		case errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotOpen):
+		case errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen):
 			e.config.Logger.ErrorContext(ctx, "no schedules are run any more", "error", err)
 			<-ctx.Done()
 		case ctx.Err() == nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -63,8 +64,9 @@ func (r *rig) set(d time.Duration) { r.clock.Store(start.Add(d).UnixNano()) }
 func (r *rig) open() {
 	r.Helper()
 	r.router = &delivery.Router{}
-	var err error
-	r.store, err = store.New(store.Config{URL: r.url, Outbox: r.router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: r.url})
+	r.check(err)
+	r.store, err = store.New(db, store.Config{Outbox: r.router.Route})
 	r.check(err)
 	r.check(r.store.Open(r.Context()))
 	r.registry, err = liveness.New(r.store, liveness.Config{Outbox: 4096, Groups: []liveness.GroupConfig{{Name: "site-7", Match: "site-7/*"}}})
@@ -189,7 +191,7 @@ func (r *rig) idle() {
 	})
 }
 
-// behind says whether a run is to begin as soon as another one has ended.
+// behind reports whether a run is to begin as soon as another one has ended.
 func (r *rig) behind(run store.ScheduleRun) bool {
 	return run.State == store.ScheduleIdle && !run.Ready.After(r.now())
 }

@@ -99,6 +99,7 @@ func TestWindow(t *testing.T) {
 	r.put("two", "maintenance", "30 13 * * *", `{"for_ms":3600000,"device":"?2"}`, nil)
 	r.set(time.Hour)
 	r.untilCovered("a1 a2")
+	r.until("its start is reported", func() bool { return len(r.bodies()) == 1 }) // which counts the devices
 	r.see(false, "a3", "b2")
 	r.untilCovered("a1 a2 a3")
 	if st := r.cron.Stats(); st.Windows != 1 || st.Running != 0 {

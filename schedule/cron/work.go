@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/strictjson"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -128,7 +129,7 @@ func (e *Engine) insist(ctx context.Context, do func(ctx context.Context) (bool,
 	defer stop()
 	for failures := 1; ; failures++ {
 		ok, err := do(patient)
-		if err == nil || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotOpen) || patient.Err() != nil {
+		if err == nil || errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen) || patient.Err() != nil {
 			return ok, err
 		}
 		pauseAfter(patient, failures)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // TestMain is the subject, too.
@@ -31,7 +32,7 @@ func serve(name string) error {
 	if name == "broken" {
 		return errors.New("it does not start")
 	}
-	events, err := liveness.NewLog(0)
+	events, err := eventlog.New(0)
 	if err != nil {
 		return err
 	}

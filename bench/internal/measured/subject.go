@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The commands that every Subject obeys; those of profiles are followed by a
@@ -32,7 +33,7 @@ const (
 type Subject struct {
 	Hello // a PID of 0 stands for this process
 
-	Events *liveness.Log // its event log; nil if it has none
+	Events *eventlog.Log // its event log; nil if it has none
 
 	// Answer carries out any other command, one after the other; nil if there
 	// are none.
@@ -104,7 +105,7 @@ func Keep(ctx context.Context, run func() error) {
 
 // fill fills an event log, if there is one, as it is after a while: it has the
 // same size for ever then, which is not that of any connection.
-func fill(ctx context.Context, log *liveness.Log) error {
+func fill(ctx context.Context, log *eventlog.Log) error {
 	if log == nil {
 		return nil
 	}
@@ -118,7 +119,7 @@ func fill(ctx context.Context, log *liveness.Log) error {
 
 // EachEvent calls f for each event of a log, the oldest one first; nil has
 // none. The event is f's only until it returns.
-func EachEvent(log *liveness.Log, f func(e *liveness.Event)) error {
+func EachEvent(log *eventlog.Log, f func(e *liveness.Event)) error {
 	if log == nil {
 		return nil
 	}

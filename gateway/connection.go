@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/timer"
+)
+
+// connection is the transport of a device that is connected, over TLS or not.
+type connection struct {
+	conversation
+
+	gateway  *Gateway
+	listener *listener
+	link     link
+	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set
+}
+
+// link is what differs between connections with and without TLS. Its methods but where, lock and
+// address are called with the lock held.
+type link interface {
+	located
+
+	// lock keeps others from using the connection until unlock.
+	lock()
+	unlock()
+	// address returns the other end's: the device, or the proxy which it comes through.
+	remote() netip.Addr
+	// isOver reports whether the connection has ended.
+	isOver() bool
+	// buffered returns how many bytes wait for the kernel.
+	buffered() int
+	// room returns a buffer for what is to be written; nil if none can be used again.
+	room() []byte
+	// write hands bytes to the kernel, or queues them. It returns false if the connection has ended.
+	write(out []byte) bool
+	// hangUp writes the last bytes, if there are any, and closes the connection.
+	hangUp(last []byte)
+	// linger writes an answer that was held until after the connection had ended, if the other end may
+	// still read; last says that no other is held.
+	linger(out []byte, last bool)
+}
+
+// Replaced implements [liveness.Peer].
+func (c *connection) Replaced() {
+	c.gateway.duplicateIDs.replaced(c.session.ID())
+	c.gateway.close(c, whyReplaced)
+}
+
+// Dismissed implements [liveness.Peer].
+func (c *connection) Dismissed() { c.gateway.close(c, whyDismissed) }
+
+// Judged implements [liveness.Peer]. It is called once the verdict is committed.
+func (c *connection) Judged() { c.gateway.close(c, whySilence) }
+
+// Committed implements [liveness.Peer].
+func (c *connection) Committed() {}
+
+// Probe implements [liveness.Peer].
+func (c *connection) Probe() bool {
+	if !c.canProbe() {
+		return false
+	}
+	c.gateway.probes.add(c)
+	return true
+}
+
+// where implements transport.
+func (c *connection) where() *loop { return c.link.where() }
+
+// address returns the device's address, or that of the proxy which it comes through.
+func (c *connection) address() netip.Addr { return c.from(c.link.remote()) }
+
+// prepare makes an exchange one with the device.
+func (c *connection) prepare(x *exchange) {
+	x.listener, x.peer, x.address = c.listener, c, c.address
+	x.wall = time.Now()
+	x.now = c.listener.source.Time(x.wall)
+	x.out = x.out[:0]
+}
+
+// finish implements transport.
+func (c *connection) finish(e ending) {
+	c.link.lock()
+	defer c.link.unlock()
+	if c.link.isOver() || e.spare && c.spared() || e.err != nil && c.established {
+		return
+	}
+	if !c.gateway.closing.Load() {
+		c.gateway.counts.closedByGateway.Add(1)
+	}
+	c.drop()
+	c.link.hangUp(c.goodbye(c.listener, nil, e.why, e.err))
+}
+
+// spared reports whether a connection whose device was judged stays open: the device has spoken up
+// since. If it was judged once more, the connection is closed when that is committed.
+func (c *connection) spared() bool { return !c.session.Judged() || c.session.Pending() }
+
+// heard sets the deadline of the next input, if there is one. first says that the session has just
+// been opened.
+func (c *connection) heard(first bool) {
+	g := c.gateway
+	switch {
+	case first:
+		g.timers.Cancel(c.deadline)
+		c.deadline = 0
+		if idle := g.config.IdleTimeout; idle > 0 {
+			c.deadline, _ = g.timers.AfterFunc(idle, func() {
+				g.counts.idleTimeouts.Add(1)
+				g.close(c, whyIdle)
+			})
+		}
+	case c.deadline != 0:
+		g.timers.Touch(c.deadline, g.timers.Now())
+	}
+}
+
+// writeProbe implements transport.
+func (c *connection) writeProbe() bool {
+	c.link.lock()
+	defer c.link.unlock()
+	if c.link.isOver() || c.link.buffered() > 0 || c.held() != nil {
+		return false
+	}
+	out := c.question(c.gateway, c.link.room())
+	return len(out) > 0 && c.link.write(out)
+}
+
+// send implements transport.
+func (c *connection) send(m *outbound) error {
+	c.link.lock()
+	defer c.link.unlock()
+	if c.link.isOver() {
+		return ErrNotConnected
+	}
+	out, err := m.encode(c.link.room(), c, &c.conversation, c.listener)
+	if err != nil {
+		return err
+	}
+	if unread := c.link.buffered() + c.heldSize(); unread+len(out) > c.gateway.config.MaxOutbound {
+		return fmt.Errorf("%w: %d bytes wait for it", ErrSlowReader, unread)
+	}
+	if h := c.held(); h != nil {
+		h.behind(out)
+		return nil
+	}
+	if !c.link.write(out) {
+		return fmt.Errorf("%w: the connection ended", ErrNotConnected)
+	}
+	return nil
+}
+
+// unsent implements transport.
+func (c *connection) unsent() (n int, ok bool) {
+	c.link.lock()
+	defer c.link.unlock()
+	if c.link.isOver() {
+		return 0, false
+	}
+	return c.link.buffered() + c.heldSize(), true
+}
+
+// settled implements holder.
+func (c *connection) settled(a *answer, committed bool) {
+	c.link.lock()
+	defer c.link.unlock()
+	a.settle(committed)
+	out, end := c.letGo(c.link.room())
+	switch {
+	case c.link.isOver():
+		c.link.linger(out, c.held() == nil)
+	case c.link.write(out) && end:
+		c.link.hangUp(nil)
+	}
+}
+
+// ended ends what the connection held. The device's silence, if it is one, begins here. It is called
+// with the lock held.
+func (c *connection) ended() {
+	c.gateway.timers.Cancel(c.deadline)
+	if !c.gateway.closing.Load() {
+		c.closeSession(c.listener.source.Time(time.Now()))
+	}
+}
+
+var _ liveness.Peer = (*connection)(nil)

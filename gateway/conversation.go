@@ -1,0 +1,351 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/liveness"
+)
+
+const (
+	// maxMistakes is how many wrong messages a device may send before its hello, and maxNoise how many in a row may mean nothing.
+	maxMistakes = 3
+	maxNoise    = 16
+	// maxSniff is how many bytes are looked at to find out which protocol a connection speaks.
+	maxSniff = 64
+)
+
+// conversation is the conversation with a device, whatever carries it. One goroutine uses it at a time.
+type conversation struct {
+	session     liveness.Session
+	codec       codec.Codec // nil until the first bytes have said which protocol it is
+	details     *details    // nil for most
+	established bool
+	broken      bool // the device broke the protocol
+	wrong       uint8
+	noise       uint8
+	spoken      uint8 // which of the listener's protocols it is, once there is a codec
+	pace        pace
+}
+
+// details are what only some conversations have.
+type details struct {
+	name  string // that a certificate has proved; "" if none has
+	nonce []byte // of the challenge that is open
+	hello codec.Message
+	id    string // of hello
+
+	behind *behind // nil for one that comes through no proxy
+	held   *held   // nil unless an answer on a connection waits
+}
+
+// exchange is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
+type exchange struct {
+	gateway  *Gateway
+	listener *listener
+	peer     liveness.Peer
+	address  func() netip.Addr
+	counts   *loopCounters
+	wall     time.Time     // when what is being handled was read,
+	now      time.Duration // and the listening time then
+
+	udpSession *udpSession // whose datagram it is; nil on connections
+	admitted   bool        // by the guard, before
+	begin      int         // in out, of the answers to that datagram
+	held       *held       // all of them; nil unless one waits
+
+	message codec.Message
+	outcome codec.Outcome
+	out     []byte // the answers
+}
+
+// hear handles what came in. It returns what is left of it, which begins with a message that is not complete, and whether the
+// conversation is to be ended once d.out is written, and what is held.
+func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
+	if t.ending() {
+		return nil, true
+	}
+	for rest = input; len(rest) > 0 && !end; {
+		if t.codec == nil {
+			protocol, err := x.listener.sniff(rest)
+			if err != nil {
+				return rest, t.fail(x, err)
+			}
+			if protocol == nil {
+				return rest, false
+			}
+			t.codec, t.spoken = protocol.Codec(), x.listener.index(protocol)
+		}
+		x.message = codec.Message{}
+		n, err := t.codec.Next(rest, &x.message)
+		switch {
+		case err != nil:
+			return rest, t.fail(x, errorOf(err))
+		case n == 0 && len(rest) >= codec.MaxMessage:
+			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %x bytes", codec.MaxMessage)})
+		case n == 0:
+			return rest, false
+		}
+		rest = rest[n:]
+		end = t.message(x)
+	}
+	return rest, end
+}
+
+func errorOf(err error) *codec.Error {
+	if e, ok := errors.AsType[*codec.Error](err); ok {
+		return e
+	}
+	return &codec.Error{Code: codec.BadMessage, Text: err.Error()}
+}
+
+// message does what one message means, and answers it.
+func (t *conversation) message(x *exchange) (end bool) {
+	m := &x.message
+	begin, established := len(x.out), t.established
+	x.counts.messages.Store(x.counts.messages.Load() + 1) // only this goroutine writes it
+	if m.Odd != "" {
+		x.gateway.odd.count(Oddity{t.protocol(x.listener), m.Odd})
+	}
+	if m.Kind != codec.None {
+		t.noise = 0
+	} else if m.Odd != "" {
+		if t.noise++; t.noise > maxNoise {
+			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
+		}
+	}
+	x.outcome = codec.Outcome{Err: m.Err, Now: x.wall}
+	if t.established {
+		end = t.inSession(x)
+	} else {
+		end = t.beforeHello(x)
+	}
+	if err := x.outcome.Err; err != nil {
+		x.gateway.counts.mistakes.Add(1)
+	}
+	if end && t.broken && x.outcome.Err != nil {
+		x.gateway.counts.broken.Add(1)
+	}
+	x.out = t.codec.Reply(x.out, m, &x.outcome)
+	if x.outcome.Err == nil && t.uncommitted(m.Kind, established) {
+		t.hold(x, begin)
+	} else {
+		t.behind(x, begin)
+	}
+	return end
+}
+
+// known handles a message on an open session.
+func (t *conversation) inSession(x *exchange) (end bool) {
+	m, o := &x.message, &x.outcome
+	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "this connection is that of another device; open one for each"}
+		return false
+	}
+	if m.Kind == codec.None {
+		return false
+	}
+	if o.Err != nil || m.Kind == codec.Beat {
+		t.session.Beat(x.now)
+		t.paceBeat(x)
+		return false
+	}
+	switch m.Kind {
+	case codec.Hello:
+		t.session.Beat(x.now)
+		if x.udpSession != nil { // in datagrams it is a heartbeat
+			t.paceBeat(x)
+		}
+		return t.again(x)
+	case codec.Register:
+		t.session.Beat(x.now)
+		t.register(x)
+	case codec.Repace:
+		p, err := t.announce(x, liveness.Policy{Timeout: m.Timeout, Interval: m.Interval})
+		o.Timeout, o.Interval, o.Err = p.Timeout, p.Interval, t.refusal(err)
+	case codec.Sleep:
+		granted, err := t.session.Sleep(x.now, m.Duration)
+		o.Granted, o.Err = granted, t.refusal(err)
+	case codec.Fail:
+		o.Err = t.refusal(t.session.Fail(x.now, string(m.Text)))
+	case codec.Bye:
+		t.session.Bye(x.now)
+		return true
+	case codec.Challenge, codec.Proof:
+		t.session.Beat(x.now)
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "the session is open already"}
+	case codec.None, codec.Beat:
+	}
+	return false
+}
+
+// again handles a hello on an open session: the same device may greet again.
+func (t *conversation) again(x *exchange) (end bool) {
+	if v := x.udpSession; v != nil {
+		if done, end := v.renewLocked(x); done {
+			return end
+		}
+	}
+	t.hello(x)
+	if err := x.outcome.Err; err != nil && err.Code != codec.Busy {
+		t.broken = true
+		return true
+	}
+	return false
+}
+
+// refusal is what a device is told of an error of its session; one that was replaced hears it from the closer.
+func (t *conversation) refusal(err error) *codec.Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, liveness.ErrReplaced):
+		return &codec.Error{Code: codec.Duplicate, Text: "the device came back on another connection"}
+	case errors.Is(err, liveness.ErrBusy):
+		return busy()
+	default:
+		return &codec.Error{Code: codec.BadTTL, Text: err.Error()}
+	}
+}
+
+// beforeHello handles a message before the session is open.
+func (t *conversation) beforeHello(x *exchange) (end bool) {
+	m, o := &x.message, &x.outcome
+	switch {
+	case m.Kind == codec.None:
+		return false
+	case m.Kind == codec.Bye && len(m.ID) == 0:
+		return true
+	case o.Err != nil: // the codec's word
+	case m.Kind == codec.Register:
+		t.register(x)
+	case m.Kind == codec.Challenge:
+		t.challenge(x)
+	case m.Kind == codec.Proof:
+		t.proof(x)
+	case m.Kind == codec.Hello:
+		t.hello(x)
+	case len(m.ID) > 0:
+		t.introduced(x)
+	case m.Odd != "":
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + x.listener.names() + " protocol"}
+	default:
+		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
+	}
+	if o.Err == nil {
+		return m.Kind == codec.Bye
+	}
+	t.wrong++
+	t.broken = t.wrong >= maxMistakes || final(o.Err.Code)
+	return t.broken
+}
+
+// final says whether a beforeHello is not asked again after a refusal.
+func final(c codec.Code) bool {
+	return slices.Contains([]codec.Code{
+		codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate,
+	}, c)
+}
+
+// introduced opens the session of a device that names itself in each message, and does what else the message means.
+func (t *conversation) introduced(x *exchange) {
+	kind := x.message.Kind
+	if t.hello(x); x.outcome.Err != nil {
+		return
+	}
+	switch kind {
+	case codec.Sleep:
+		granted, err := t.session.Sleep(x.now, x.message.Duration)
+		x.outcome.Granted, x.outcome.Err = granted, t.refusal(err)
+	case codec.Fail:
+		x.outcome.Err = t.refusal(t.session.Fail(x.now, string(x.message.Text)))
+	case codec.Bye:
+		t.session.Bye(x.now)
+	default:
+	}
+}
+
+// hello opens the session of the device that the message names.
+func (t *conversation) hello(x *exchange) {
+	m := &x.message
+	id := unsafe.String(unsafe.SliceData(m.ID), len(m.ID)) // Open copies it if it keeps it
+	if err := t.admit(x, id, m.Token); err != nil {
+		x.outcome.Err = err
+		return
+	}
+	t.open(x, id, m)
+}
+
+// open opens the session of a device that may come in.
+func (t *conversation) open(x *exchange, id string, m *codec.Message) {
+	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
+	var pace pace
+	hello.Announced, pace = t.resumed(x, id, hello.Announced)
+	welcome, err := x.listener.source.Open(&t.session, id, hello, x.peer, x.now)
+	if err != nil {
+		x.outcome.Err = unwelcome(err)
+		return
+	}
+	x.outcome.Epoch, x.outcome.Timeout, x.outcome.Interval = welcome.Epoch, welcome.Policy.Timeout, welcome.Policy.Interval
+	t.established, t.pace = true, pace
+	x.gateway.duplicateIDs.opened(x.wall, id, x.address())
+	if t.details != nil {
+		t.details.nonce, t.details.hello = nil, codec.Message{}
+	}
+}
+
+func unwelcome(err error) *codec.Error {
+	switch {
+	case errors.Is(err, liveness.ErrInvalidID):
+		return &codec.Error{Code: codec.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
+	case errors.Is(err, liveness.ErrStaleEpoch):
+		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has had a later epoch; count up, or leave epoch= out"}
+	case errors.Is(err, liveness.ErrBusy):
+		return busy()
+	case errors.Is(err, liveness.ErrFull):
+		return &codec.Error{Code: codec.Full, Text: "the registry holds as many devices as it may"}
+	default:
+		return &codec.Error{Code: codec.BadHello, Text: err.Error()}
+	}
+}
+
+// busy is what a device is told while events cannot be stored.
+func busy() *codec.Error {
+	return &codec.Error{Code: codec.Busy, Text: "the server cannot store more at the moment; heartbeats count, say this again in a while"}
+}
+
+// fail ends the conversation because of what came in, or did not.
+func (t *conversation) fail(x *exchange, e *codec.Error) (end bool) {
+	t.broken = true
+	x.gateway.counts.broken.Add(1)
+	x.gateway.counts.mistakes.Add(1)
+	begin := len(x.out)
+	x.out = t.goodbye(x.listener, x.out, "", e)
+	t.behind(x, begin)
+	return true
+}
+
+// goodbye appends what the device is told before the connection is closed.
+func (t *conversation) goodbye(at *listener, dst []byte, why string, err *codec.Error) []byte {
+	if t.codec != nil {
+		return t.codec.Goodbye(dst, why, err)
+	}
+	return at.goodbye(dst, why, err)
+}
+
+// closeSession tells the session that its transport has ended.
+func (t *conversation) closeSession(now time.Duration) {
+	if !t.established {
+		return
+	}
+	why := liveness.Closed
+	if t.broken {
+		why = liveness.Protocol
+	}
+	t.session.Close(now, why)
+}

@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/netip"
+	"strings"
+)
+
+// Why devices are refused, as it is logged. They themselves are not told which of the first two it is.
+const (
+	notListed  = "it is not among the devices that may come in"
+	wrongToken = "wrong or missing token"
+	wrongProof = "wrong proof"
+	registers  = "it asks for a token by registering, and must know its own"
+	otherName  = "its certificate is that of another device"
+	noName     = "its certificate names no device"
+)
+
+// refusal is what is logged of a device that was refused. There is never a token in it.
+type refusal struct {
+	id          string // clipped; "" if it has not said it
+	certificate string // the name that a certificate has proved; "" if none has
+	address     netip.Addr
+	protocol    string
+	reason      string
+	times       uint64 // that this was the reason
+}
+
+// tellRefused logs that a device was refused. It does not keep id.
+func (t *conversation) tellRefused(x *exchange, id, reason string) {
+	r := refusal{id: strings.Clone(clipped(id)), address: x.address(), protocol: t.protocol(x.listener), reason: reason}
+	if t.certified() {
+		r.certificate = t.details.name
+	}
+	x.gateway.tell(r)
+}
+
+// tell logs a refusal: as a warning the 1st, 2nd, 4th, 8th … for a reason, the others for who looks for one device.
+func (g *Gateway) tell(r refusal) {
+	if (r.reason == wrongToken || r.reason == wrongProof || r.reason == registers) && !g.config.Guard.Knows(r.id) {
+		r.reason = notListed
+	}
+	r.times = g.failures.reasons.count(r.reason)
+	log := g.log.Debug
+	if r.times&(r.times-1) == 0 {
+		log = g.log.Warn
+	}
+	log("a device was refused", "", r)
+}
+
+// LogValue implements [slog.LogValuer]: it is put together only if it is logged.
+func (r refusal) LogValue() slog.Value {
+	all := []slog.Attr{
+		slog.String("device", r.id), slog.Any("address", r.address), slog.String("protocol", r.protocol), slog.String("reason", r.reason),
+		slog.Uint64("times", r.times), slog.String("help", r.help()),
+	}
+	if r.certificate != "" {
+		all = append(all, slog.String("certificate", r.certificate))
+	}
+	return slog.GroupValue(all...)
+}
+
+// help says what an operator can do.
+func (r refusal) help() string {
+	switch r.reason {
+	case notListed:
+		return "write it into the file of devices, if it is one of them"
+	case otherName:
+		return "the certificate's common name, else its first DNS name, else its first URI, must be the device's id; that of jt808 has no zeros on the left"
+	case noName:
+		return "give it a common name, a DNS name or a URI, which is the device's id"
+	default:
+		return "compare the token in the device with the one that is configured here"
+	}
+}

@@ -1,0 +1,130 @@
+// Package eventlog keeps the latest events of a registry in memory, for readers that follow them at their own pace.
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+// ErrMissed is wrapped by what [Log.Read] and [Log.Wait] return when events after the reader's place are no longer kept,
+// or the log does not know the place.
+var ErrMissed = errors.New("eventlog: events were missed")
+
+// Log is a [liveness.Sink] that keeps the latest events in memory and gives each an offset, from 1 on. A reader holds a
+// place in it and comes back for more. No reader holds up another or the log: one that is too slow is told how many
+// events it missed. Make one with [New]. All methods may be called concurrently.
+type Log struct {
+	mu      sync.Mutex       // guards the fields below
+	ring    []liveness.Event // grows to keep
+	keep    int
+	first   uint64        // offset after which the log began
+	last    uint64        // offset of the latest event
+	changed chan struct{} // closed and replaced when events come; nil while no reader waits
+}
+
+// New returns an empty log that keeps at most keep events, default 100,000.
+func New(keep int) (*Log, error) {
+	if keep == 0 {
+		keep = 100_000
+	}
+	if keep < 0 {
+		return nil, fmt.Errorf("eventlog: log of %d events, want 1 or more", keep)
+	}
+	return &Log{keep: keep}, nil
+}
+
+// Resume makes an empty log go on after an offset: the next event gets the one that follows.
+func (l *Log) Resume(last uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring, l.first, l.last = nil, last, last
+}
+
+// Append implements [liveness.Sink]. It never fails and never blocks.
+func (l *Log) Append(_ context.Context, events []liveness.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range events {
+		l.last++
+		events[i].Offset = l.last
+		if len(l.ring) < l.keep {
+			l.ring = append(l.ring, events[i])
+		} else {
+			*l.atLocked(l.last) = events[i]
+		}
+		l.atLocked(l.last).Record = nil // readers have no use for it
+	}
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return nil
+}
+
+// atLocked returns the event with an offset, which is kept.
+func (l *Log) atLocked(offset uint64) *liveness.Event {
+	return &l.ring[(offset-l.first-1)%uint64(l.keep)]
+}
+
+// Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept, oldest is the offset of
+// the next event, 1 in a new log.
+func (l *Log) Bounds() (oldest, latest uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.oldestLocked(), l.last
+}
+
+func (l *Log) oldestLocked() uint64 { return l.last - uint64(len(l.ring)) + 1 }
+
+// Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest that is kept. If events
+// right after that offset are gone, it returns none, and an error that wraps ErrMissed and says how many; read on from
+// Bounds. An offset that was not given yet is a place in another log, one of before a restart, and ErrMissed as well.
+func (l *Log) Read(buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.readLocked(buffer, after, limit)
+}
+
+func (l *Log) readLocked(buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	oldest := l.oldestLocked()
+	if after == 0 {
+		after = oldest - 1
+	}
+	if after > l.last {
+		return buffer, fmt.Errorf("%w: offset %d lies beyond the latest, %d", ErrMissed, after, l.last)
+	}
+	if after+1 < oldest {
+		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", ErrMissed, oldest-after-1, after, oldest)
+	}
+	for at := after + 1; at <= l.last && limit > 0; at++ {
+		buffer = append(buffer, *l.atLocked(at))
+		limit--
+	}
+	return buffer, nil
+}
+
+// Wait is like Read, but waits until there is an event or ctx is done.
+func (l *Log) Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
+	for {
+		l.mu.Lock()
+		got, err := l.readLocked(buffer, after, limit)
+		if len(got) > len(buffer) || err != nil {
+			l.mu.Unlock()
+			return got, err
+		}
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return buffer, context.Cause(ctx)
+		}
+	}
+}
