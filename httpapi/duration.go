@@ -8,10 +8,10 @@ import (
 	"github.com/holter-iot/holter/internal/duration"
 )
 
-// maxDuration bounds the durations that are understood, so that no sum of them overflows.
+// maxDuration is the longest duration that is accepted, so that no sum overflows.
 const maxDuration = 366 * 24 * time.Hour
 
-// parseDuration reads a duration, or a number of seconds.
+// parseDuration parses a duration, or a number of seconds.
 func parseDuration(text string) (time.Duration, error) {
 	d, err := duration.Parse(text)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// NewJob asks for a job.
+// NewJob is the request for a job.
 type NewJob struct {
 	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
 	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
@@ -83,7 +83,7 @@ func describe(id, method, path, summary, description string, problems ...int) hu
 
 const (
 	jobsPath   = "/v1/jobs"
-	maxJobBody = delivery.MaxBody + 64<<10 // of a request: what is delivered, and what is said of it
+	maxJobBody = delivery.MaxBody + 64<<10 // of a request: the body to deliver, and the other fields
 )
 
 func (a *API) registerJobs(api huma.API) {
@@ -161,7 +161,7 @@ func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
 	return count{n}, err
 }
 
-// laneNames are the names of queues and endpoints by number.
+// laneNames maps numbers of queues and endpoints to names.
 type laneNames struct{ queues, endpoints map[uint32]string }
 
 func namesOf(e *delivery.Engine) laneNames {
@@ -176,7 +176,8 @@ func namesOf(e *delivery.Engine) laneNames {
 	return n
 }
 
-// lanes returns the lanes of a queue and an endpoint, each of them empty for all; nil stands for all lanes.
+// lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil
+// for all lanes.
 func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 	if queue == "" && endpoint == "" {
 		return nil, nil

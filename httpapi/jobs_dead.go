@@ -66,8 +66,8 @@ func (a *API) registerDead(api huma.API) {
 		http.StatusNotFound), a.deleteDead)
 }
 
-// A page of dead letters with their bodies, which may have a megabyte each, has deadBodies of them at most, and ends with the one that makes it
-// longer than deadBytes.
+// A page of dead letters with bodies, which may have a megabyte each, has at most deadBodies of
+// them, and ends with the one that makes it longer than deadBytes.
 const (
 	deadBodies = 100
 	deadBytes  = 3 << 20
@@ -111,7 +111,8 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 	return page, nil
 }
 
-// withBodies returns dead letters with what was to be delivered, and leaves out the last ones of what would be a long answer.
+// withBodies returns dead letters with their bodies. It leaves out the last ones if the answer
+// would be too long.
 func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.DeadJob, error) {
 	size := 0
 	for i := range dead {
@@ -119,7 +120,7 @@ func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.Dea
 		if err != nil {
 			return nil, err
 		}
-		if len(full) == 1 { // else it was removed a moment ago
+		if len(full) == 1 { // else it was deleted meanwhile
 			dead[i] = full[0]
 		}
 		if size += len(dead[i].Data); size > deadBytes {

@@ -20,7 +20,7 @@ type nameInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
 }
 
-// QueueSettings say how a queue is worked on. What is left out is as by default.
+// QueueSettings are the settings of a queue. Fields that are left out have defaults.
 type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
 	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
@@ -32,7 +32,7 @@ type QueueSettings struct {
 	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
 }
 
-// Queue is a queue, and what it does.
+// Queue is a queue with its counts.
 type Queue struct {
 	QueueSettings
 
@@ -60,7 +60,7 @@ func settingsOf(q *store.Queue) QueueSettings {
 	}
 }
 
-// queue returns a queue with the settings.
+// queue returns the queue with these settings.
 func (s *QueueSettings) queue(name string) store.Queue {
 	q := delivery.NewQueue(name)
 	set := func(ms float64, to *time.Duration) {
@@ -84,14 +84,14 @@ func (s *QueueSettings) queue(name string) store.Queue {
 	return q
 }
 
-// EndpointSettings describe a place to deliver to.
+// EndpointSettings are the settings of an endpoint.
 type EndpointSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
 	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
 }
 
-// Endpoint is an endpoint, and what it does.
+// Endpoint is an endpoint with its state and counts.
 type Endpoint struct {
 	EndpointSettings
 
@@ -111,7 +111,8 @@ type endpointList struct {
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// RouteSettings say which events become jobs of which queue and endpoint. An event has to pass all that is given.
+// RouteSettings choose the events that become jobs of a queue and endpoint. An event must match all
+// fields.
 type RouteSettings struct {
 	Types    []string `json:"types,omitempty" doc:"Types of events, or patterns such as device.*; left out: all."`
 	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
