@@ -74,7 +74,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		a.denied.Add(1)
 		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
-		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter token create")
+		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter tokens create")
 	case err != nil:
 		if need == RoleBeat {
 			a.tokens.noteFailure(a.now())
