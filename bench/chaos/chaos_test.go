@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
-	"github.com/holter-iot/holter/bench/internal/program"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // smallConfig is a run of less than a minute in which each kind of fault has its turn, by its seed.
@@ -29,7 +29,7 @@ func buildHolter(t *testing.T) string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		flags = []string{"-race"}
 	}
-	path, err := program.Build(t.Context(), t.TempDir(), flags...)
+	path, err := run.Build(t.Context(), t.TempDir(), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestChaos(t *testing.T) {
 	// is filled and its database destroyed, while devices come and go: no verdict is wrong or
 	// missing, nothing that was answered is lost, and no event is lost, comes twice or out of
 	// order. It goes on until some devices were silent for longer than anything excuses. `go run
-	// ./chaos` is the large form.
+	// . chaos` is the large form.
 	t.Run("all faults", func(t *testing.T) {
 		t.Parallel()
 		report := runChaos(t, holter, smallConfig())

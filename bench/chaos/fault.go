@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -50,12 +50,12 @@ const (
 
 // Fault is a fault that is to be injected.
 type Fault struct {
-	Kind    FaultKind       `json:"kind"`
-	Wait    time.Duration   `json:"wait"` // from the end of the one before
-	Length  time.Duration   `json:"length,omitempty"`
-	Down    time.Duration   `json:"down,omitempty"`
-	Uptimes []time.Duration `json:"uptimes,omitempty"`
-	Share   int             `json:"share,omitempty"`
+	Kind    FaultKind
+	Wait    time.Duration // from the end of the one before
+	Length  time.Duration
+	Down    time.Duration
+	Uptimes []time.Duration
+	Share   int
 }
 
 // restarts reports whether the server is away for Down.

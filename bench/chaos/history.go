@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"cmp"
@@ -36,15 +36,15 @@ const (
 // Break is a time in which the server was deaf. It was for certain from Began to Ending, and
 // perhaps from Asked to Over.
 type Break struct {
-	Kind BreakKind `json:"kind"`
+	Kind BreakKind
 	// Asked is just before the signal, Began when the process was seen to stand still or was gone.
-	Asked time.Duration `json:"asked"`
-	Began time.Duration `json:"began"`
+	Asked time.Duration
+	Began time.Duration
 	// Ending is just before the process was continued or started, Over when it had been, or said
 	// that it was ready. Both are never while it lasts; Over is, at the latest, when the next break
 	// was asked for.
-	Ending time.Duration `json:"ending"`
-	Over   time.Duration `json:"over"`
+	Ending time.Duration
+	Over   time.Duration
 }
 
 // Restart reports whether a new process followed.
@@ -57,9 +57,9 @@ const Starved FaultKind = "starved"
 // Trouble is a time in which the server could save nothing, since its disk was full or its database
 // gone, or could hardly run. To is never while it lasts.
 type Trouble struct {
-	Kind FaultKind     `json:"kind"`
-	From time.Duration `json:"from"`
-	To   time.Duration `json:"to"`
+	Kind FaultKind
+	From time.Duration
+	To   time.Duration
 }
 
 // History is all that was done to the server.

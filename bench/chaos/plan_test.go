@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"reflect"
@@ -50,15 +50,11 @@ func TestReport(t *testing.T) {
 	for range 12 {
 		r.Violations = append(r.Violations, Violation{Kind: LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"})
 	}
-	var text, js builder
+	var text builder
 	if err := r.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.WriteJSON(&js); err != nil {
-		t.Fatal(err)
-	}
 	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "lost event                 12\n", "false offline              0\n", "dev-1 offset 7: gone")
-	js.has(t, `"kind": "lost event"`, `"database": "sqlite"`)
 	markdown := builder{}
 	_, _ = markdown.WriteString(r.Markdown())
 	markdown.has(t, "| lost event | 12 |", "| database | sqlite |")

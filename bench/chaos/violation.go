@@ -1,4 +1,4 @@
-package main
+package chaos
 
 // ViolationKind is a kind of broken promise.
 type ViolationKind string
@@ -40,8 +40,8 @@ func ViolationKinds() []ViolationKind {
 
 // Violation is a broken promise, with the evidence.
 type Violation struct {
-	Kind    ViolationKind `json:"kind"`
-	Subject string        `json:"subject,omitempty"` // device, source/NAME or group/NAME
-	Offset  uint64        `json:"offset,omitempty"`  // of the event
-	Detail  string        `json:"detail"`
+	Kind    ViolationKind
+	Subject string // device, source/NAME or group/NAME
+	Offset  uint64 // of the event
+	Detail  string
 }

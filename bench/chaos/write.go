@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ const writtenPrefix = "written-"
 
 // Written is a write that was answered, and what the API shows of its device after the restart.
 type Written struct {
-	Kind     string        `json:"kind"`
-	Device   string        `json:"device"`
-	Asked    time.Time     `json:"asked"`
-	Answered time.Duration `json:"answered"`
-	Found    *Found        `json:"found"` // nil if the device is not known
+	Kind     string
+	Device   string
+	Asked    time.Time
+	Answered time.Duration
+	Found    *Found // nil if the device is not known
 }
 
 // Found is what the API shows of a device.
