@@ -25,59 +25,60 @@ type Rule struct {
 	// last takes as much as it can, so that {model}-{id} is split at the last hyphen. {name...}, for a whole level, stands for one or more
 	// levels. A topic has at most 8 captures. + and # are as in MQTT: as its first level, neither they nor a capture fit a topic that begins
 	// with $. A topic $share/group/... is subscribed to as a shared subscription.
-	Topic string
+	Topic string `yaml:"topic,omitempty"`
 	// Device is the id of the device, with captures in it; "{device}" unless it is given here or in the payload.
-	Device string
+	Device string `yaml:"device,omitempty"`
 	// DeviceJSON points to the id of the device: a text or a number.
-	DeviceJSON string
+	DeviceJSON string `yaml:"device_json,omitempty"`
 	// QoS is the quality of service to subscribe with, 0 or 1.
-	QoS byte
+	QoS byte `yaml:"qos,omitempty"`
 	// Behind names the gateway that the devices are heard through, with captures in it. Deaf and Heard are about it.
-	Behind string
+	Behind string `yaml:"behind,omitempty"`
 
 	// Interval and Timeout are announced for the devices; Timeout may be [Never].
-	Interval, Timeout time.Duration
+	Interval time.Duration `yaml:"interval,omitempty"`
+	Timeout  time.Duration `yaml:"timeout,omitempty"`
 	// IntervalJSON points to the seconds between two heartbeats; 0 announces nothing.
-	IntervalJSON string
+	IntervalJSON string `yaml:"interval_json,omitempty"`
 	// Factor, if it is not 0, announces the interval times this as the timeout, unless Timeout does.
-	Factor float64
+	Factor float64 `yaml:"factor,omitempty"`
 	// KeepaliveJSON points to an MQTT keep alive in seconds: 1.5 times that is the timeout, as in MQTT 5, 3.1.2.10; 0 is [Never]. It wins
 	// over Timeout and Factor.
-	KeepaliveJSON string
+	KeepaliveJSON string `yaml:"keepalive_json,omitempty"`
 	// TTDJSON points to the seconds for which the device says that it will be there: it is Online with that timeout, whether the cases
 	// say Beat or Online. -1 is until further notice, 0 is Bye. It wins over all other timeouts.
-	TTDJSON string
+	TTDJSON string `yaml:"ttd_json,omitempty"`
 	// SleepJSON points to the seconds of Sleep. -1 or nothing there is a sleep of unknown length, 0 is a heartbeat.
-	SleepJSON string
+	SleepJSON string `yaml:"sleep_json,omitempty"`
 	// OrderJSON points to a number, a time as in RFC 3339 or a text by which the messages of a device are ordered, over all rules: one
 	// that is less than the device's latest is rejected. Messages that mean nothing are not looked at. Texts are compared as numbers or
 	// times if both are, else byte by byte. The orders of the 500,000 devices that were heard last are known for sure, those of up to as
 	// many more by luck; a message of a device whose order was forgotten is taken.
-	OrderJSON string
+	OrderJSON string `yaml:"order_json,omitempty"`
 	// EpochJSON points to a number, or a time as in RFC 3339, that rises with each session of the device, for instance the time of its
 	// CONNECT; see Sign.Epoch. A time counts as nanoseconds since 1970.
-	EpochJSON string
+	EpochJSON string `yaml:"epoch_json,omitempty"`
 
 	// Cases are tried in order, the first that fits decides. Without cases each message is a Beat, whatever its payload.
-	Cases []Case
+	Cases []Case `yaml:"cases,omitempty"`
 	// Else is for messages that fit no case.
-	Else Meaning
+	Else Meaning `yaml:"else,omitempty"`
 }
 
 // Case is what a message with some payload means. It has at most one condition, and without one fits always.
 type Case struct {
 	// Text is the whole payload.
-	Text *string
+	Text *string `yaml:"text,omitempty"`
 	// JSON points to what has to be there, and to be one of Equals if there are any: texts, bools, numbers (float64 or int), nil for null.
-	JSON   string
-	Equals []any
+	JSON   string `yaml:"json,omitempty"`
+	Equals []any  `yaml:"equals,omitempty"`
 	// Regex is found in the payload; its syntax is that of package regexp. Groups with a name give more: (?P<device>...) the device,
 	// (?P<seconds>...) the length of Sleep, (?P<text>...) the text of Fail, which is the whole payload otherwise.
-	Regex string
+	Regex string `yaml:"regex,omitempty"`
 	// Empty: the payload is empty, as when a retained message is removed.
-	Empty bool
+	Empty bool `yaml:"empty,omitempty"`
 
-	Means Meaning
+	Means Meaning `yaml:"means"`
 }
 
 // FieldError is a mistake in a [Rule]. [New] joins them with errors.Join.
