@@ -101,7 +101,7 @@ func listeningOf(v *liveness.View) *Listening {
 		return nil
 	}
 	l := &Listening{
-		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Excused && v.NotBefore > 0,
+		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
 		Deaf: deafOf(v.Deaf),
 	}
 	if v.Grace > 0 {

@@ -340,7 +340,8 @@ func TestSourceBeatBesideASession(t *testing.T) {
 	})
 }
 
-// A configured device that was forgotten so long ago that only the greatest of such numbers is kept goes on from that.
+// A configured device that was forgotten so long ago that only the greatest of such numbers is kept
+// goes on from that.
 func TestConfiguredNumbersGoOn(t *testing.T) {
 	r, err := liveness.New(newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
 	if err != nil {

@@ -41,7 +41,8 @@ func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 	return g.Log.Append(ctx, events)
 }
 
-// clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and returns what was told of each subject.
+// clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and
+// returns what was told of each subject.
 func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]string {
 	t.Helper()
 	told := make(map[string][]string)
@@ -185,8 +186,8 @@ func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, lengt
 	}
 }
 
-// TestClocksDoNotMatter plays what happens to a fleet of two sources twice, with clocks that agree and with one that is far ahead, also while
-// too many events wait: what is told is the same.
+// TestClocksDoNotMatter plays what happens to a fleet of two sources twice, with clocks that agree
+// and with one that is far ahead, also while too many events wait: what is told is the same.
 func TestClocksDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clockOp {
@@ -204,7 +205,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 	})
 }
 
-// A device that says hello, reports a failure, or is heard at another source while the sink is too slow is told busy, and counts as heard.
+// A device that says hello, reports a failure, or is heard at another source while the sink is too
+// slow is told busy, and counts as heard.
 func TestBusyCounts(t *testing.T) {
 	for _, by := range []string{"beat elsewhere", "hello elsewhere", "hello", "failure", "failure in its session"} {
 		t.Run(by, func(t *testing.T) {

@@ -93,7 +93,7 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// A heartbeat says whether something of its device waits to be committed.
+// A heartbeat reports whether something of its device waits to be committed.
 func TestWelcomePending(t *testing.T) {
 	var open atomic.Bool
 	k := &sink{append: func([]liveness.Event) error {
@@ -171,7 +171,8 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// A device's number is that of its latest event that the sink has taken, also where its state did not change.
+// A device's number is that of its latest event that the sink has taken, also where its state did
+// not change.
 func TestShownNumberIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}

@@ -74,7 +74,8 @@ func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, or
 	return r
 }
 
-// Whatever was heard before a process was killed, by whatever way, the next one knows, and what its clock read.
+// Whatever was heard before a process was killed, by whatever way, the next one knows, and what its
+// clock read.
 func TestRecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -116,8 +117,8 @@ func TestRecall(t *testing.T) {
 	})
 }
 
-// After a stall, and before a checkpoint or even the clock knows of it, heartbeats count: it is known when they came. So is when those before it
-// came.
+// After a stall, and before a checkpoint or even the clock knows of it, heartbeats count: it is
+// known when they came. So is when those before it came.
 func TestRecallAfterStall(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,7 +169,8 @@ func TestRecallAfterStall(t *testing.T) {
 	}
 }
 
-// A heartbeat of a device that is offline or late counts after a kill, although nobody had been told that it is back.
+// A heartbeat of a device that is offline or late counts after a kill, although nobody had been
+// told that it is back.
 func TestRecallComeback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()

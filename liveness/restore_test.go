@@ -140,7 +140,8 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	return l
 }
 
-// A restart is deaf time: silence goes on where it was, nothing is announced twice, and numbers and epochs go on.
+// A restart is deaf time: silence goes on where it was, nothing is announced twice, and numbers and
+// epochs go on.
 func TestRestart(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		t.Run(fmt.Sprint("late=", late), func(t *testing.T) {
@@ -224,7 +225,8 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// What a crash leaves behind the checkpoint: events that were kept, of heartbeats that it does not know.
+// What a crash leaves behind the checkpoint: events that were kept, of heartbeats that it does not
+// know.
 func TestRestartAfterTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -528,7 +530,8 @@ func TestRestoreFails(t *testing.T) {
 	}
 }
 
-// A device's own number of its session is kept though nothing else happens with it, and a lower one is refused after a restart.
+// A device's own number of its session is kept though nothing else happens with it, and a lower one
+// is refused after a restart.
 func TestEpochIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -551,7 +554,8 @@ func TestEpochIsKept(t *testing.T) {
 	})
 }
 
-// A hello that is refused because too much waits counts as a heartbeat all the same: whoever is there is not judged for a connection that ended.
+// A hello that is refused because too much waits counts as a heartbeat all the same: whoever is
+// there is not judged for a connection that ended.
 func TestBusyHelloCounts(t *testing.T) {
 	for _, own := range []uint64{0, 7} {
 		synctest.Test(t, func(t *testing.T) {

@@ -216,7 +216,8 @@ func TestDeafAndLateOff(t *testing.T) {
 	})
 }
 
-// Timers round: a device is not judged before its time for it, nor said to have been seen before it was, or much later.
+// Timers round: a device is not judged before its time for it, nor said to have been seen before it
+// was, or much later.
 func TestRounding(t *testing.T) {
 	for _, tt := range []struct{ opened, timeout time.Duration }{
 		{1, 1},
@@ -262,7 +263,8 @@ func TestTouchAfterStall(t *testing.T) {
 	})
 }
 
-// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are remembered.
+// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are
+// remembered.
 func TestDeafAgainAndAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -330,7 +332,8 @@ func TestMaxGap(t *testing.T) {
 	})
 }
 
-// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set back changes nothing.
+// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set
+// back changes nothing.
 func TestClockSteps(t *testing.T) {
 	registry, err := liveness.New(discard{}, liveness.Config{})
 	if err != nil {

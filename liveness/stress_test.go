@@ -17,7 +17,8 @@ import (
 
 const stressDevices = 50
 
-// stress holds a registry whose devices are heard, closed and judged within milliseconds, by many goroutines.
+// stress holds a registry whose devices are heard, closed and judged within milliseconds, by many
+// goroutines.
 type stress struct {
 	registry *liveness.Registry
 	source   *liveness.Source

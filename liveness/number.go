@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// nums gives out small numbers, from 1 on, the least that is free.
-type nums struct {
+// numberAllocator gives out device numbers, from 1 on, the least that is free.
+type numberAllocator struct {
 	mu   sync.Mutex // guards the fields below; taken after a shard's
 	used []uint64   // a bit for each number; number 0 is never given
 	low  int        // all words before this one are full
 }
 
-// take gives out a number.
-func (n *nums) take() uint32 {
+// allocate gives out a number.
+func (n *numberAllocator) allocate() uint32 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for ; ; n.low++ {
@@ -28,8 +28,8 @@ func (n *nums) take() uint32 {
 	}
 }
 
-// claim takes a certain number, and says whether it was free.
-func (n *nums) claim(num uint32) bool {
+// claim takes a certain number, and reports whether it was free.
+func (n *numberAllocator) claim(num uint32) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.growLocked(int(num / 64))
@@ -42,7 +42,7 @@ func (n *nums) claim(num uint32) bool {
 }
 
 // growLocked makes room for a word.
-func (n *nums) growLocked(word int) {
+func (n *numberAllocator) growLocked(word int) {
 	if len(n.used) == 0 {
 		n.used = append(n.used, 1)
 	}
@@ -51,16 +51,16 @@ func (n *nums) growLocked(word int) {
 	}
 }
 
-// give returns a number.
-func (n *nums) give(num uint32) {
+// release takes a number back.
+func (n *numberAllocator) release(num uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.used[num/64] &^= 1 << (num % 64)
 	n.low = min(n.low, int(num/64))
 }
 
-// len returns a bound of the numbers in use: all are less.
-func (n *nums) len() int {
+// bound returns a number that is greater than all in use.
+func (n *numberAllocator) bound() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.used) * 64

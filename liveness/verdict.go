@@ -9,10 +9,11 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// factsLocked returns what is known of a device. While heartbeats move its timer alone, the timer knows the last one. If that has
-// just expired, the verdict waits for the shard's lock, and only it knows; then last is out of date and known is false.
-func (d *device) factsLocked() (f facts, known bool) {
-	f = facts{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
+// conditionLocked returns what is known of a device. While heartbeats only touch its timer, the
+// timer knows the last one. If the timer has just expired, its handler waits for the shard's lock,
+// and only the handler knows the last heartbeat; then c.last is out of date and known is false.
+func (d *device) conditionLocked() (f condition, known bool) {
+	f = condition{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
 	if !d.touched {
 		return f, true
 	}
@@ -21,7 +22,7 @@ func (d *device) factsLocked() (f facts, known bool) {
 	return f, known
 }
 
-// stopLocked ends the device's timer. It returns the last heartbeat that moved it, 0 if none did.
+// stopLocked ends the device's timer. It returns the last heartbeat that touched it, 0 if none did.
 func (r *Registry) stopLocked(d *device) (last time.Duration) {
 	if d.timer == 0 {
 		return 0
@@ -34,24 +35,26 @@ func (r *Registry) stopLocked(d *device) (last time.Duration) {
 	return last
 }
 
-// countLocked counts the device in or out among those that its source is to hear.
+// countLocked adds n, 1 or -1, to the number of devices that the source waits for, if the device is
+// one of them.
 func (d *device) countLocked(n int64) {
 	if d.source != nil && d.expected() {
 		d.source.alive.Add(n)
 	}
 }
 
-// setLocked makes next the device's facts: it emits what changed, and arms the next step.
-func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Duration) {
-	before := facts{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
-	r.keepHeard(d, next.last)
+// setLocked makes next the device's condition: it emits what changed, and arms the timer for the
+// next step.
+func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now time.Duration) {
+	before := condition{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
+	r.storeHeard(d, next.last)
 	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
 	was, since := d.standing(), d.since
 	sh.counts[d.shownLocked()]--
 	d.countLocked(-1)
 	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
 	if before.state != next.state {
-		d.marks |= uncommitted
+		d.marks |= statePending
 	}
 	sh.counts[d.shownLocked()]++
 	d.countLocked(1)
@@ -59,18 +62,19 @@ func (r *Registry) setLocked(sh *deviceShard, d *device, next facts, now time.Du
 		d.since = r.clock.steady()
 		r.regroupLocked(d, was, since)
 	}
-	if next.news(before) {
+	if next.notable(before) {
 		r.changedLocked(sh, d, before.state, now)
 	}
 	r.armLocked(d, next, 0)
 }
 
-// armLocked starts the timer for the device's next step, which may be put off a while. There must be none.
-func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
-	d.askable = d.session != nil && d.session.peer != nil
+// armLocked starts the timer for the device's next step, which may be put off for a while. No timer
+// of the device may run.
+func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
+	d.probeable = d.session != nil && d.session.peer != nil
 	p := d.policyLocked()
 	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
-	if d.marks&excused != 0 && ok && next.at <= d.source.Now() { // until then heartbeats may move the timer
+	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
 		next, ok = f.next(p, d.notBeforeLocked(f, p))
 	}
 	if ok && d.source.unheard(f.last) {
@@ -90,7 +94,7 @@ func (r *Registry) armLocked(d *device, f facts, putOff time.Duration) {
 	}
 }
 
-// changedLocked reports a change of state.
+// changedLocked emits the event of a change of state.
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
@@ -105,24 +109,24 @@ func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now t
 		r.emitLocked(sh, d, DeviceSleeping, "", now)
 	case Offline:
 		r.emitLocked(sh, d, DeviceOffline, "", now)
-	case NeverSeen, Unknown, Suspect, Pending: // nobody goes there
+	case NeverSeen, Unknown, Suspect, Pending: // no device changes to these
 	}
 	if crossed {
 		r.flapLocked(sh, d, now)
 	}
 }
 
-// emitLocked numbers an event of a device and sends it off.
+// emitLocked numbers an event of a device and hands it to the outbox.
 func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
 	if d.num == 0 {
-		d.num = r.nums.take()
-		if d.seq == 0 { // it is configured: the floor was not known when it was made
+		d.num = r.numbers.allocate()
+		if d.seq == 0 { // a configured device was made before the floor was restored
 			d.seq = r.floor.Load()
 		}
-		r.keepHeard(d, d.last)
+		r.storeHeard(d, d.last)
 	}
 	d.seq++
-	d.untold = uint8(min(int(d.untold)+1, math.MaxUint8))
+	d.uncommitted = uint8(min(int(d.uncommitted)+1, math.MaxUint8))
 	rule := d.rule.Value()
 	e := Event{
 		Type:        t,
@@ -139,7 +143,7 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 		handle:      d.handle,
 	}
 	if d.source != nil {
-		d.tellLocked(&e, d.policyLocked(), now)
+		d.fillTimesLocked(&e, d.policyLocked(), now)
 	}
 	if d.state == Offline {
 		e.Reason = d.reason
@@ -154,11 +158,12 @@ func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string
 	r.outbox.put(e)
 }
 
-// tellLocked fills in what follows from the source's clock. Whatever is done to the wall clock, the deadline of a silence is not less than
-// the timeout after the device was last seen, and a verdict is not from before its deadline.
-func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
+// fillTimesLocked fills in what follows from the source's clock. However the wall clock was set,
+// the deadline of a silence is not less than the timeout after the device was last seen, and a
+// verdict's time is not before its deadline.
+func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
 	s := d.source
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	e.Source = s.name
 	e.HeardSilence = max(now-f.last, 0)
@@ -175,7 +180,7 @@ func (d *device) tellLocked(e *Event, p Policy, now time.Duration) {
 	}
 }
 
-// recordLocked returns what to keep of the device.
+// recordLocked returns what must be kept of the device.
 func (d *device) recordLocked(sh *deviceShard) *Record {
 	rec := &Record{
 		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
@@ -184,7 +189,7 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
 	}
 	if d.state != Offline {
-		rec.Reason = NoReason // a connection that ended is not kept: the device is waited for as any other
+		rec.Reason = NoReason // that a connection ended is not kept: after a restart every device has to reconnect
 	}
 	if d.state == Online || d.state == Late {
 		rec.Until = 0
@@ -198,11 +203,11 @@ func (d *device) recordLocked(sh *deviceShard) *Record {
 	return rec
 }
 
-// yieldEvery is after how many verdicts the judge lets others run: where cores are few, a mass verdict would else hold up whoever reads
-// the heartbeats of the living.
+// yieldEvery is after how many verdicts the handler yields. On few cores a mass verdict would
+// otherwise delay the reading of heartbeats.
 const yieldEvery = 32
 
-// expired is the handler of a source's timers: it judges the devices whose next step has come.
+// expired handles the source's expired timers: it takes the next step of each device.
 func (s *Source) expired(expired []timer.Expired) {
 	now := s.Now()
 	for i := range expired {
@@ -223,13 +228,13 @@ func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
 	if d == nil || d.timer != e.ID || d.source != s {
 		return // the device has moved on
 	}
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	if d.touched {
 		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
 	}
 	p := d.policyLocked()
 	next := f.passed(now, p, d.notBeforeLocked(f, p))
-	if next.suspect() && next.until != f.until && !d.askLocked() {
+	if next.suspect() && next.until != f.until && !d.probeLocked() {
 		next.asked = f.asked
 	}
 	r.setLocked(sh, d, next, now)

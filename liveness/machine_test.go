@@ -8,10 +8,10 @@ import (
 const s = time.Second
 
 // everyFacts goes through the stored states with each reason.
-func everyFacts(yield func(facts) bool) {
+func everyFacts(yield func(condition) bool) {
 	for state := range Unknown {
 		for reason := NoReason; reason <= Protocol; reason++ {
-			if !yield(facts{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
+			if !yield(condition{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
 				return
 			}
 		}
@@ -21,7 +21,7 @@ func everyFacts(yield func(facts) bool) {
 func TestHeard(t *testing.T) {
 	for in := range everyFacts {
 		for _, now := range []time.Duration{100*s + 1, 100 * s, 100*s - 1} {
-			want := facts{state: Online, last: max(now, 100*s)}
+			want := condition{state: Online, last: max(now, 100*s)}
 			if got := in.heard(now); got != want {
 				t.Errorf("%+v: heard(%v) = %+v, want %+v", in, now, got, want)
 			}
@@ -44,7 +44,7 @@ func TestSlept(t *testing.T) {
 	}
 	for in := range everyFacts {
 		for _, tt := range tests {
-			want := facts{state: Sleeping, last: tt.wantLast, until: tt.wantUntil}
+			want := condition{state: Sleeping, last: tt.wantLast, until: tt.wantUntil}
 			if got := in.slept(tt.now, tt.length, p); got != want {
 				t.Errorf("%+v, %s: slept(%v, %v) = %+v, want %+v", in, tt.name, tt.now, tt.length, got, want)
 			}
@@ -70,7 +70,7 @@ func TestClosed(t *testing.T) {
 func TestOfflineFacts(t *testing.T) {
 	for in := range everyFacts {
 		for _, why := range []Reason{Silence, Bye, Closed, Protocol} {
-			want := facts{state: Offline, reason: why, last: in.last, until: 7 * s}
+			want := condition{state: Offline, reason: why, last: in.last, until: 7 * s}
 			if got := in.offline(7*s, why); got != want {
 				t.Errorf("%+v: offline(7s, %v) = %+v, want %+v", in, why, got, want)
 			}
@@ -82,26 +82,26 @@ func TestVerdict(t *testing.T) {
 	p := Policy{Timeout: 30 * s, CloseGrace: 5 * s}
 	tests := []struct {
 		name      string
-		in        facts
+		in        condition
 		notBefore time.Duration
 		at        time.Duration
 		why       Reason
 	}{
-		{"online", facts{state: Online, last: 100 * s}, 0, 130 * s, Silence},
-		{"late", facts{state: Late, last: 100 * s}, 0, 130 * s, Silence},
-		{"allowance ends before", facts{state: Online, last: 100 * s}, 130*s - 1, 130 * s, Silence},
-		{"allowance ends at it", facts{state: Online, last: 100 * s}, 130 * s, 130 * s, Silence},
-		{"allowance ends after", facts{state: Online, last: 100 * s}, 130*s + 1, 130*s + 1, Silence},
-		{"asleep", facts{state: Sleeping, last: 100 * s, until: 200 * s}, 0, 230 * s, Silence},
-		{"asleep, deaf", facts{state: Sleeping, last: 100 * s, until: 200 * s}, 231 * s, 231 * s, Silence},
-		{"closed", facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 0, 110 * s, Closed},
-		{"closed while late", facts{state: Late, reason: Protocol, last: 100 * s, until: 129 * s}, 0, 129 * s, Protocol},
-		{"closed, deaf", facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 120 * s, 120 * s, Closed},
-		{"closed, grace just before the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 130*s - 1}, 0, 130*s - 1, Closed},
-		{"closed, grace as long as the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 130 * s}, 0, 130 * s, Silence},
-		{"closed, grace beyond the timeout", facts{state: Online, reason: Closed, last: 100 * s, until: 140 * s}, 0, 130 * s, Silence},
-		{"offline", facts{state: Offline, reason: Closed, last: 100 * s, until: 110 * s}, 500 * s, 110 * s, Closed},
-		{"said goodbye", facts{state: Offline, reason: Bye, last: 100 * s}, 0, 130 * s, Silence},
+		{"online", condition{state: Online, last: 100 * s}, 0, 130 * s, Silence},
+		{"late", condition{state: Late, last: 100 * s}, 0, 130 * s, Silence},
+		{"allowance ends before", condition{state: Online, last: 100 * s}, 130*s - 1, 130 * s, Silence},
+		{"allowance ends at it", condition{state: Online, last: 100 * s}, 130 * s, 130 * s, Silence},
+		{"allowance ends after", condition{state: Online, last: 100 * s}, 130*s + 1, 130*s + 1, Silence},
+		{"asleep", condition{state: Sleeping, last: 100 * s, until: 200 * s}, 0, 230 * s, Silence},
+		{"asleep, deaf", condition{state: Sleeping, last: 100 * s, until: 200 * s}, 231 * s, 231 * s, Silence},
+		{"closed", condition{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 0, 110 * s, Closed},
+		{"closed while late", condition{state: Late, reason: Protocol, last: 100 * s, until: 129 * s}, 0, 129 * s, Protocol},
+		{"closed, deaf", condition{state: Online, reason: Closed, last: 100 * s, until: 110 * s}, 120 * s, 120 * s, Closed},
+		{"closed, grace just before the timeout", condition{state: Online, reason: Closed, last: 100 * s, until: 130*s - 1}, 0, 130*s - 1, Closed},
+		{"closed, grace as long as the timeout", condition{state: Online, reason: Closed, last: 100 * s, until: 130 * s}, 0, 130 * s, Silence},
+		{"closed, grace beyond the timeout", condition{state: Online, reason: Closed, last: 100 * s, until: 140 * s}, 0, 130 * s, Silence},
+		{"offline", condition{state: Offline, reason: Closed, last: 100 * s, until: 110 * s}, 500 * s, 110 * s, Closed},
+		{"said goodbye", condition{state: Offline, reason: Bye, last: 100 * s}, 0, 130 * s, Silence},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,17 +114,17 @@ func TestVerdict(t *testing.T) {
 
 func TestNext(t *testing.T) {
 	policy := func(late time.Duration) Policy { return Policy{Timeout: 30 * s, LateAfter: late} }
-	online := facts{state: Online, last: 100 * s}
+	online := condition{state: Online, last: 100 * s}
 	tests := []struct {
 		name      string
-		in        facts
+		in        condition
 		p         Policy
 		notBefore time.Duration
 		want      step
 		none      bool
 	}{
-		{name: "never seen", in: facts{}, none: true},
-		{name: "offline", in: facts{state: Offline, reason: Silence, last: 100 * s}, none: true},
+		{name: "never seen", in: condition{}, none: true},
+		{name: "offline", in: condition{state: Offline, reason: Silence, last: 100 * s}, none: true},
 		{name: "online", in: online, want: step{130 * s, 30 * s}},
 		{name: "becomes late", in: online, p: policy(20 * s), want: step{120 * s, 20 * s}},
 		{name: "late just before the timeout", in: online, p: policy(30*s - 1), want: step{130*s - 1, 30*s - 1}},
@@ -135,22 +135,22 @@ func TestNext(t *testing.T) {
 			name: "late beyond the timeout is off, allowance ends just then",
 			in:   online, p: policy(31 * s), notBefore: 131 * s, want: step{131 * s, 0},
 		},
-		{name: "is late", in: facts{state: Late, last: 100 * s}, p: policy(20 * s), want: step{130 * s, 0}},
+		{name: "is late", in: condition{state: Late, last: 100 * s}, p: policy(20 * s), want: step{130 * s, 0}},
 		{name: "deaf, allowance ends before the timeout", in: online, notBefore: 129 * s, want: step{130 * s, 30 * s}},
 		{name: "deaf, allowance ends after the timeout", in: online, notBefore: 131 * s, want: step{131 * s, 0}},
 		{name: "deaf, late waits for the allowance", in: online, p: policy(20 * s), notBefore: 125 * s, want: step{125 * s, 0}},
 		{name: "deaf, too late to become late", in: online, p: policy(20 * s), notBefore: 130 * s, want: step{130 * s, 30 * s}},
 		{name: "deaf, allowance ends as late begins", in: online, p: policy(20 * s), notBefore: 120 * s, want: step{120 * s, 20 * s}},
-		{name: "closed", in: facts{state: Online, reason: Closed, last: 100 * s, until: 105 * s}, want: step{105 * s, 0}},
+		{name: "closed", in: condition{state: Online, reason: Closed, last: 100 * s, until: 105 * s}, want: step{105 * s, 0}},
 		{
 			name: "closed, late comes first",
-			in:   facts{state: Online, reason: Closed, last: 100 * s, until: 125 * s}, p: policy(20 * s), want: step{120 * s, 0},
+			in:   condition{state: Online, reason: Closed, last: 100 * s, until: 125 * s}, p: policy(20 * s), want: step{120 * s, 0},
 		},
 		{
 			name: "closed, the timeout comes first",
-			in:   facts{state: Online, reason: Closed, last: 100 * s, until: 190 * s}, want: step{130 * s, 0},
+			in:   condition{state: Online, reason: Closed, last: 100 * s, until: 190 * s}, want: step{130 * s, 0},
 		},
-		{name: "asleep", in: facts{state: Sleeping, last: 100 * s, until: 200 * s}, p: policy(20 * s), want: step{230 * s, 0}},
+		{name: "asleep", in: condition{state: Sleeping, last: 100 * s, until: 200 * s}, p: policy(20 * s), want: step{230 * s, 0}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,20 +165,20 @@ func TestNext(t *testing.T) {
 
 func TestPassed(t *testing.T) {
 	p := Policy{Timeout: 30 * s, LateAfter: 20 * s}
-	online := facts{state: Online, last: 100 * s}
-	late := facts{state: Late, last: 100 * s}
-	asleep := facts{state: Sleeping, last: 100 * s, until: 200 * s}
-	closing := facts{state: Online, reason: Closed, last: 100 * s, until: 110 * s}
-	gone := func(due time.Duration, why Reason) facts {
-		return facts{state: Offline, reason: why, last: 100 * s, until: due}
+	online := condition{state: Online, last: 100 * s}
+	late := condition{state: Late, last: 100 * s}
+	asleep := condition{state: Sleeping, last: 100 * s, until: 200 * s}
+	closing := condition{state: Online, reason: Closed, last: 100 * s, until: 110 * s}
+	gone := func(due time.Duration, why Reason) condition {
+		return condition{state: Offline, reason: why, last: 100 * s, until: due}
 	}
 	tests := []struct {
 		name           string
-		in             facts
+		in             condition
 		now, notBefore time.Duration
-		want           facts
+		want           condition
 	}{
-		{"never seen", facts{}, 1 << 60, 0, facts{}},
+		{"never seen", condition{}, 1 << 60, 0, condition{}},
 		{"offline", gone(130*s, Silence), 1 << 60, 0, gone(130*s, Silence)},
 		{"online, a moment before late", online, 120*s - 1, 0, online},
 		{"online, late", online, 120 * s, 0, late},
@@ -206,7 +206,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-func checkProgress(t *testing.T, f facts, p Policy, notBefore time.Duration) {
+func checkProgress(t *testing.T, f condition, p Policy, notBefore time.Duration) {
 	t.Helper()
 	judged, why := f.verdict(p, notBefore)
 	for steps := 0; ; steps++ {
@@ -227,7 +227,8 @@ func checkProgress(t *testing.T, f facts, p Policy, notBefore time.Duration) {
 	}
 }
 
-// Whatever the facts, the next step is one that changes something: else a timer would come due again and again.
+// Whatever the condition, the next step is one that changes something: else a timer would come due
+// again and again.
 func TestNextIsProgress(t *testing.T) {
 	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
 	for in := range everyFacts {

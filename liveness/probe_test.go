@@ -8,7 +8,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// A device is asked before its verdict, which comes when it would have come anyhow, and no event tells of it.
+// A device is asked before its verdict, which comes when it would have come anyhow, and no event
+// tells of it.
 func TestProbes(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 3, ProbeWait: 4 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -59,7 +60,8 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// Any sign of life ends the suspicion; there is an event only if there was one that the device is late. A connection that ends does, too.
+// Any sign of life ends the suspicion; there is an event only if there was one that the device is
+// late. A connection that ends does, too.
 func TestSuspicionEnds(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit, LateAfter: 24 * unit, CloseGrace: 3 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -112,7 +114,8 @@ func TestSuspicionEnds(t *testing.T) {
 	})
 }
 
-// Nothing is asked while the source is cut off; afterwards the rounds are counted back from the verdict that was put off.
+// Nothing is asked while the source is cut off; afterwards the rounds are counted back from the
+// verdict that was put off.
 func TestProbesAfterDeafness(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit, Interval: unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {

@@ -26,7 +26,8 @@ func cover(tb testing.TB, r *liveness.Registry, ended string, w liveness.Window,
 	return changed
 }
 
-// A window and an operator do not end each other's maintenance, and what is already so causes no event.
+// A window and an operator do not end each other's maintenance, and what is already so causes no
+// event.
 func TestWindow(t *testing.T) {
 	inRig(t, liveness.Config{Groups: []liveness.GroupConfig{{Name: "g", Match: "*"}}}, liveness.SourceConfig{}, func(r *rig) {
 		for _, id := range []string{"a1", "a2", "b1"} {
@@ -74,7 +75,8 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// In a window that excuses silence nobody goes offline for it, and afterwards everybody has his whole timeout.
+// In a window that excuses silence nobody goes offline for it, and afterwards everybody has his
+// whole timeout.
 func TestWindowExcuses(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -86,7 +88,7 @@ func TestWindowExcuses(t *testing.T) {
 			from := liveness.Cursor(0)
 			for {
 				next, _, err := r.registry.Cover(from, 10, "", func(string, string) (liveness.Window, bool) {
-					return liveness.Window{Name: "w", Excuse: end - r.now()}, true
+					return liveness.Window{Name: "w", Suppress: end - r.now()}, true
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -131,7 +133,7 @@ func TestWindowExcuses(t *testing.T) {
 func TestWindowExcusesLess(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
-		w := liveness.Window{Name: "w", Excuse: 1000 * unit}
+		w := liveness.Window{Name: "w", Suppress: 1000 * unit}
 		cover(t, r.registry, "", w, "a")
 		r.listen(50 * unit)
 		cover(t, r.registry, "w", liveness.Window{}, "")
@@ -170,8 +172,8 @@ func TestWindowRestart(t *testing.T) {
 	})
 }
 
-// What a window excused is excused after a restart, too, if the registry is told: until the end that is to come, or for what is left of the
-// timeout after one that is past.
+// What a window excused is excused after a restart, too, if the registry is told: until the end
+// that is to come, or for what is left of the timeout after one that is past.
 func TestWindowExcusesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -182,14 +184,14 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 			l.open(id)
 		}
 		l.listen(5 * unit)
-		cover(t, l.registry, "", liveness.Window{Name: "w", Excuse: 1000 * unit}, "d")
+		cover(t, l.registry, "", liveness.Window{Name: "w", Suppress: 1000 * unit}, "d")
 		l.listen(100 * unit)
 		k.checkpoint(l.registry)
 		l.stop()
 		l = begin(t, k, liveness.Config{}, origin, false)
 		defer func() { l.stop() }()
 		ends := map[string]time.Duration{"d-over": -30 * unit, "d-past": -10 * unit, "d-open": 40 * unit}
-		l.registry.Excuse(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
+		l.registry.Suppress(func(id, _ string, timeout time.Duration) (time.Duration, bool) {
 			if timeout != 30*unit {
 				t.Errorf("%s: timeout %v", id, timeout)
 			}

@@ -48,7 +48,8 @@ func TestDeafen(t *testing.T) {
 	})
 }
 
-// What was heard last before the source was deaf came before, however late the clock that is found to have stopped.
+// What was heard last before the source was deaf came before, however late the clock that is found
+// to have stopped.
 func TestDeafenGrace(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
@@ -233,7 +234,8 @@ func TestLostElsewhere(t *testing.T) {
 	})
 }
 
-// What is heard of a source that was restored, before it listens for sure, is heard after what it had heard before.
+// What is heard of a source that was restored, before it listens for sure, is heard after what it
+// had heard before.
 func TestHeardBeforePulse(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never}}, liveness.SourceConfig{}, func(r *rig) {
 		err := r.registry.RestoreSource(liveness.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
@@ -257,7 +259,8 @@ func TestHeardBeforePulse(t *testing.T) {
 	})
 }
 
-// A source that was deaf when the process ended is heard again; it was told already that it is deaf.
+// A source that was deaf when the process ended is heard again; it was told already that it is
+// deaf.
 func TestDeafAcrossRestart(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		for i, seq := range []uint64{3, 4} {
