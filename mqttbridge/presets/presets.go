@@ -1,7 +1,8 @@
-// Package presets has the conventions that are known by a name: those of firmwares, gateways and brokers that many fleets run.
+// Package presets contains the named conventions of common firmwares, gateways and brokers.
 //
-// Most are data, a convention.Spec in a file of its own, and can be printed as a start for one's own rules. Where a convention has no
-// heartbeat and its broker vouches for the device, its presets announce that silence means nothing (convention.Never).
+// Most are rules, a convention.Spec in a file of its own, and can be printed as a start for one's
+// own rules. Where a convention has no heartbeats and the broker tracks a device's liveness, its
+// preset announces that silence means nothing (convention.Never).
 package presets
 
 import (
@@ -67,8 +68,8 @@ func Spec(name string) (convention.Spec, bool) {
 	return convention.Spec{}, false
 }
 
-// onlineOffline are the cases of a topic that says, retained, whether its device is there: a birth message, a last will, and an empty payload
-// when the retained message is removed.
+// onlineOffline returns the cases of a retained status topic: a birth message, a last will, and an
+// empty payload when the retained message is removed.
 func onlineOffline(online, offline string) []convention.Case {
 	return []convention.Case{
 		{Text: new(online), Means: convention.Online},
@@ -77,5 +78,5 @@ func onlineOffline(online, offline string) []convention.Case {
 	}
 }
 
-// ignored are the cases of topics on which devices are told, and do not tell.
+// ignored returns the cases of topics with messages to devices.
 func ignored() []convention.Case { return []convention.Case{{Means: convention.Ignore}} }
