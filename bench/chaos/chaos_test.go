@@ -1,4 +1,4 @@
-package main
+package chaos
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
-	"github.com/holter-iot/holter/bench/internal/program"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // chaosConfig is the small form, unless HOLTER_CHAOS says otherwise: words such as devices=3000 for=5m seed=7 ttl=10s,30s
@@ -38,7 +38,7 @@ func buildHolter(t *testing.T) string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		flags = []string{"-race"}
 	}
-	path, err := program.Build(t.Context(), t.TempDir(), flags...)
+	path, err := run.Build(t.Context(), t.TempDir(), flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestChaos(t *testing.T) {
 	holter := buildHolter(t)
 	// The program, with its default settings, is killed, stopped, starved and restarted, its disk is filled and its database destroyed,
 	// while devices come and go: no verdict is wrong or missing, nothing that was answered is lost, and no event is lost, comes twice or out
-	// of order. It goes on until some devices were silent for longer than anything excuses. `go run ./chaos` is the large form.
+	// of order. It goes on until some devices were silent for longer than anything excuses. `go run . chaos` is the large form.
 	t.Run("all faults", func(t *testing.T) {
 		t.Parallel()
 		report := runChaos(t, holter, chaosConfig(t))

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package chaos
 
 import (
 	"context"
@@ -19,7 +19,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
+}
 
 func TestStat(t *testing.T) {
 	stat := []byte("42 (a b) c) T 17 42 0 0")

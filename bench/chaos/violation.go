@@ -1,4 +1,4 @@
-package main
+package chaos
 
 // ViolationKind is a promise that was broken.
 type ViolationKind string
