@@ -31,14 +31,22 @@ type Auth interface {
 	// secrets. The API looks up the same secret every few seconds at most, and uses the last result
 	// while Lookup fails.
 	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
-	// Required reports whether a token is needed at all. It must return at once.
-	Required() bool
+	// Required reports whether a token is needed at all. An error means that it is not known yet. It must
+	// return at once.
+	Required() (bool, error)
 }
 
 // authorize reports whether a request has the role, and returns the name of its token. It answers a
 // request that does not. With inQuery the secret may be in the query.
 func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQuery bool) (name string, ok bool) {
-	if need == "" || a.tokens == nil || !a.config.Auth.Required() {
+	if need == "" || a.tokens == nil {
+		return "", true
+	}
+	switch required, err := a.config.Auth.Required(); {
+	case err != nil:
+		writeLater(w, http.StatusServiceUnavailable, time.Second, "it is not known yet whether a token is needed; try again")
+		return "", false
+	case !required:
 		return "", true
 	}
 	secret := bearer(r)
@@ -66,7 +74,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		a.denied.Add(1)
 		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
-		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter token create")
+		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter tokens create")
 	case err != nil:
 		if need == RoleBeat {
 			a.tokens.noteFailure(a.now())

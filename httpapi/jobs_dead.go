@@ -59,11 +59,11 @@ type deadChoiceInput struct {
 func (a *API) registerDead(api huma.API) {
 	serve(a, api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
-	serve(a, api, describe("replay-dead-letters", http.MethodPost, "/v1/dead-letters/replay", "Deliver dead letters again",
-		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.replayDead)
-	serve(a, api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Delete dead letters",
+	serve(a, api, describe("retry-dead-letters", http.MethodPost, "/v1/dead-letters/retry", "Deliver dead letters again",
+		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.retryDead)
+	serve(a, api, describe("delete-dead-letters", http.MethodPost, "/v1/dead-letters/delete", "Delete dead letters",
 		"If one of the numbers does not exist, nothing is changed.",
-		http.StatusNotFound), a.discardDead)
+		http.StatusNotFound), a.deleteDead)
 }
 
 // A page of dead letters with bodies, which may have a megabyte each, has at most deadBodies of
@@ -130,12 +130,12 @@ func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.Dea
 	return dead, nil
 }
 
-func (a *API) replayDead(ctx context.Context, in *deadChoiceInput) (count, error) {
-	return a.eachDead(ctx, in, "dead letters replayed", a.config.Delivery.Jobs().Replay)
+func (a *API) retryDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+	return a.eachDead(ctx, in, "dead letters rescheduled", a.config.Delivery.Jobs().Replay)
 }
 
-func (a *API) discardDead(ctx context.Context, in *deadChoiceInput) (count, error) {
-	return a.eachDead(ctx, in, "dead letters discarded", a.config.Delivery.Jobs().Discard)
+func (a *API) deleteDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+	return a.eachDead(ctx, in, "dead letters deleted", a.config.Delivery.Jobs().Discard)
 }
 
 func (a *API) eachDead(

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -161,7 +164,7 @@ func (a *API) registerDelivery(api huma.API) {
 	a.serveChange(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
 	a.serveChange(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
-		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
+		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_dropped_total; to miss nothing, pause the queue instead.",
 		missing), "endpoint disabled", func(ctx context.Context, name string) error {
 		return engine.EnableEndpoint(ctx, name, false, "by an operator")
 	})
@@ -172,6 +175,10 @@ func (a *API) registerDelivery(api huma.API) {
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
 	serveEmpty(a, api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
 	a.serveChange(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
+	a.serveChange(api, describe("pause-route", http.MethodPut, "/v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused",
+		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, true) })
+	a.serveChange(api, describe("resume-route", http.MethodDelete, "/v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed",
+		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, false) })
 }
 
 func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
@@ -205,7 +212,15 @@ func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
 	})}, nil
 }
 
+// errOfPlaybook is the problem of a change to the endpoint or the route of a playbook.
+func errOfPlaybook(name string) error {
+	return huma.Error409Conflict(fmt.Sprintf("%.80q belongs to a playbook; change the playbook in the server's configuration", name))
+}
+
 func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
+	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
+		return errOfPlaybook(in.Name)
+	}
 	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
 	return a.changedNamed(ctx, "endpoint set", in.Name, err)
 }
@@ -221,6 +236,9 @@ func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 }
 
 func (a *API) putRoute(ctx context.Context, in *routeInput) error {
+	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
+		return errOfPlaybook(in.Name)
+	}
 	b := &in.Body
 	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, delivery.DefaultQueue))
 	if err != nil {

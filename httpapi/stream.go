@@ -164,7 +164,10 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 // stillAllowed reports whether the token of a stream is still valid. It counts as valid while it
 // cannot be checked.
 func (a *API) stillAllowed(r *http.Request) bool {
-	if a.tokens == nil || !a.config.Auth.Required() {
+	if a.tokens == nil {
+		return true
+	}
+	if required, err := a.config.Auth.Required(); err != nil || !required {
 		return true
 	}
 	who, err := a.tokens.lookup(r.Context(), bearer(r), addressOf(r), a.now())

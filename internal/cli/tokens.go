@@ -19,7 +19,7 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// tokenKeeper keeps the tokens of the API, beside a server at work.
+// tokenKeeper is the part of the store that keeps tokens. It does not disturb a running server.
 type tokenKeeper interface {
 	Create(ctx context.Context, name string, role auth.Role) (secret string, token auth.Token, err error)
 	List(ctx context.Context) ([]auth.Token, error)
@@ -30,36 +30,36 @@ type tokenKeeper interface {
 // tokenOpener opens what keeps the tokens.
 type tokenOpener func(ctx context.Context, cfg config.Config) (tokenKeeper, error)
 
-// tokenCommand looks after the tokens of the API.
-type tokenCommand struct {
-	Create tokenCreateCommand `cmd:"" help:"Make a token and show its secret, once."`
-	List   tokenListCommand   `cmd:"" help:"List the tokens, without their secrets."`
-	Revoke tokenRevokeCommand `cmd:"" help:"Take a token away."`
+// tokensCommand manages the tokens of the API.
+type tokensCommand struct {
+	List   tokenListCommand   `cmd:"" default:"withargs" help:"List the tokens, without their secrets."`
+	Create tokenCreateCommand `cmd:"" help:"Create a token and show its secret, once."`
+	Delete tokenDeleteCommand `cmd:"" help:"Delete a token: it is no longer accepted."`
 }
 
-const tokenHelp = `It works on the database itself, with or without a running server, which notices within some seconds. It needs --data, --database or --config as the server has them, and the server's user: files that it makes are its own.
+const tokenHelp = `It works on the database itself, whether a server runs or not; a running server notices within some seconds. It needs --data, --database or --config as the server has them. Run it as the server's user, because it owns the files that it creates.
 
 `
 
 type tokenCreateCommand struct {
 	storeFlags
+	jsonFlag
 
 	Role string `required:"" placeholder:"ROLE" enum:"read,beat,admin" help:"What it allows: read (ask), beat (send heartbeats) or admin (all)."`
-	Name string `required:"" placeholder:"NAME" help:"Whose it is; shown in lists and in the server's log."`
-	JSON bool   `name:"json" help:"As a JSON object."`
+	Name string `required:"" placeholder:"NAME" help:"Name of its owner, for lists and the server's log."`
 }
 
 // Help is the text below the usage line.
 func (*tokenCreateCommand) Help() string {
 	return tokenHelp + `Example:
 
-    holter token create --role beat --name site-7 --data /var/lib/holter`
+    holter tokens create --role beat --name site-7 --data /var/lib/holter`
 }
 
-// Run makes a token.
+// Run creates a token.
 func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
 	if strings.TrimSpace(c.Name) == "" {
-		return usageError{errors.New("--name: the name is empty; say whose the token is to be")}
+		return usageError{errors.New("--name: the name is empty; give the name of its owner")}
 	}
 	cfg, err := c.database(command)
 	if err != nil {
@@ -72,28 +72,28 @@ func (c *tokenCreateCommand) Run(ctx context.Context, command *kong.Context, out
 	}
 	defer func() { _ = keeper.Close() }() // what was written is committed
 	if absent != "" {
-		_, _ = fmt.Fprintf(out.stderr, "holter: %s was not there, and is made; the server finds the token if it is started with the same --data, --database or --config\n", absent)
+		_, _ = fmt.Fprintf(out.stderr, "holter: %s did not exist and was created; the server finds the token if it is started with the same --data, --database or --config\n", absent)
 	}
 	secret, t, err := keeper.Create(ctx, c.Name, auth.Role(c.Role))
 	if err != nil {
-		return explained("no token was made", err)
+		return explained("no token was created", err)
 	}
 	if c.JSON {
 		return terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC(), Secret: secret})
 	}
-	_, err = fmt.Fprintf(out.stdout, "%s\n\nThat is the secret of token %s for %s, role %s. It is not shown again.\n\n%s\n",
+	_, err = fmt.Fprintf(out.stdout, "%s\n\nThis is the secret of token %s for %s, role %s. It is not shown again.\n\n%s\n",
 		secret, t.ID, terminal.Printable(t.Name), t.Role, tokenExample(cfg, string(t.Role)))
 	return err
 }
 
-// tokenExample says how a token is used.
+// tokenExample shows how to use a token.
 func tokenExample(cfg config.Config, role string) string {
 	base := server.APIURL(cfg)
 	switch role {
 	case "beat":
 		return "A heartbeat with it:\n\n    curl -X POST -H \"Authorization: Bearer $TOKEN\" " + base + "/v1/beat/DEVICE"
 	case "admin":
-		return "To use it:\n\n    export HOLTER_API_TOKEN=...\n    holter device maintenance DEVICE on --api " + base +
+		return "To use it:\n\n    export HOLTER_API_TOKEN=...\n    holter devices maintenance DEVICE on --api " + base +
 			"\n    curl -X PUT -H \"Authorization: Bearer $HOLTER_API_TOKEN\" " + base + "/v1/devices/DEVICE/maintenance"
 	}
 	return "To use it:\n\n    export HOLTER_API_TOKEN=...\n    holter devices --api " + base +
@@ -102,15 +102,14 @@ func tokenExample(cfg config.Config, role string) string {
 
 type tokenListCommand struct {
 	storeFlags
-
-	JSON bool `name:"json" help:"One JSON object a line."`
+	jsonFlag
 }
 
 // Help is the text below the usage line.
 func (*tokenListCommand) Help() string {
 	return tokenHelp + `Example:
 
-    holter token list --config fleet.yaml`
+    holter tokens list --config fleet.yaml`
 }
 
 // tokenLine is a token as JSON.
@@ -120,6 +119,13 @@ type tokenLine struct {
 	Role    string    `json:"role"`
 	Created time.Time `json:"created"`
 	Secret  string    `json:"secret,omitempty"`
+}
+
+type tokenRow struct {
+	ID      string `table:"ID"`
+	Role    string `table:"ROLE"`
+	Created string `table:"CREATED (UTC)"`
+	Name    string `table:"NAME,least=16"`
 }
 
 // Run lists the tokens.
@@ -134,7 +140,7 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 		return explained("the tokens cannot be read", err)
 	}
 	slices.SortStableFunc(tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
-	g := terminal.NewGrid(terminal.ScreenOf(out.stdout), terminal.Column{Name: "ID"}, terminal.Column{Name: "ROLE"}, terminal.Column{Name: "CREATED (UTC)"}, terminal.Column{Name: "NAME", Least: 16})
+	table := terminal.NewTable(terminal.ScreenOf(out.stdout))
 	for _, t := range tokens {
 		if c.JSON {
 			if err := terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()}); err != nil {
@@ -142,43 +148,43 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 			}
 			continue
 		}
-		g.Add(terminal.Cell{Text: t.ID}, terminal.Cell{Text: string(t.Role)}, terminal.Cell{Text: t.Created.UTC().Format(time.DateTime)}, terminal.Cell{Text: t.Name})
+		table.Add(tokenRow{t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name})
 	}
 	if len(tokens) == 0 && !c.JSON {
-		_, err := fmt.Fprintln(out.stdout, "no tokens; \"holter token create --role read --name NAME\" makes one")
+		_, err := fmt.Fprintln(out.stdout, "no tokens; \"holter tokens create --role read --name NAME\" creates one")
 		return err
 	}
-	return g.Flush(out.stdout)
+	return table.Flush(out.stdout)
 }
 
-type tokenRevokeCommand struct {
+type tokenDeleteCommand struct {
 	storeFlags
 
-	ID string `arg:"" help:"Id of the token, as \"holter token list\" shows it."`
+	ID string `arg:"" help:"Id of the token, as \"holter tokens list\" shows it."`
 }
 
 // Help is the text below the usage line.
-func (*tokenRevokeCommand) Help() string {
+func (*tokenDeleteCommand) Help() string {
 	return tokenHelp + `Example:
 
-    holter token revoke 5f2a9c01`
+    holter tokens delete 5f2a9c01`
 }
 
-// Run takes a token away.
-func (c *tokenRevokeCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
+// Run deletes a token.
+func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
 	keeper, err := c.openExisting(ctx, command, open)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = keeper.Close() }() // what was written is committed
 	if err := keeper.Revoke(ctx, c.ID); err != nil {
-		return explained("token "+terminal.Printable(c.ID)+" was not revoked", err)
+		return explained("token "+terminal.Printable(c.ID)+" was not deleted", err)
 	}
-	_, err = fmt.Fprintf(out.stdout, "token %s is revoked; a running server notices within some seconds\n", terminal.Printable(c.ID))
+	_, err = fmt.Fprintf(out.stdout, "token %s deleted; a running server notices within some seconds\n", terminal.Printable(c.ID))
 	return err
 }
 
-// database returns the configuration that says which database is meant.
+// database returns the configuration, which names the database.
 func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
 	cfg, err := f.resolve(command)
 	if err != nil {
@@ -187,14 +193,14 @@ func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
 	return cfg, nil
 }
 
-// openExisting opens what keeps the tokens, and makes nothing: a database that is not there has none.
+// openExisting opens the tokens of a database that exists.
 func (f *storeFlags) openExisting(ctx context.Context, command *kong.Context, open tokenOpener) (tokenKeeper, error) {
 	cfg, err := f.database(command)
 	if err != nil {
 		return nil, err
 	}
 	if absent := missing(cfg); absent != "" {
-		return nil, fmt.Errorf("there is no database %s; give --data, --database or --config as the server has them", absent)
+		return nil, fmt.Errorf("the database %s does not exist; give --data, --database or --config as the server has them", absent)
 	}
 	return openKeeper(ctx, cfg, open)
 }
@@ -207,7 +213,7 @@ func openKeeper(ctx context.Context, cfg config.Config, open tokenOpener) (token
 	return keeper, nil
 }
 
-// missing returns the file of a configuration's database if it is not there.
+// missing returns the file of a configuration's database if it does not exist.
 func missing(cfg config.Config) string {
 	path, isFile := server.SQLitePath(server.DatabaseConfig(cfg).URL)
 	if !isFile {
@@ -226,4 +232,23 @@ func explained(what string, err error) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w\n%s", what, err, why)
+}
+
+// sharedTokens are the tokens in a database that a running server may use.
+type sharedTokens struct {
+	*auth.Tokens
+
+	db *sqldb.DB
+}
+
+// Close closes the database.
+func (t *sharedTokens) Close() error { return t.db.Close() }
+
+// openTokens opens the tokens of a configuration's database.
+func openTokens(ctx context.Context, cfg config.Config) (tokenKeeper, error) {
+	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return &sharedTokens{auth.NewTokens(db), db}, nil
 }

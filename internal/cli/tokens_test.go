@@ -19,14 +19,14 @@ import (
 func TestToken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	data, absent := "--data="+dir, filepath.Join(dir, "holter.db")
-	for _, args := range [][]string{{"list"}, {"revoke", "5f2a9c01"}} { // of a directory that is mistyped
-		got := typeLine(t.Context(), t, append(append([]string{"token"}, args...), data)...)
-		if _, err := os.Stat(dir); got.code != exitFailed || !strings.Contains(got.stderr, "there is no database "+absent) || err == nil {
+	for _, args := range [][]string{{"list"}, {"delete", "5f2a9c01"}} { // of a directory that is mistyped
+		got := typeLine(t.Context(), t, append(append([]string{"tokens"}, args...), data)...)
+		if _, err := os.Stat(dir); got.code != exitFailed || !strings.Contains(got.stderr, "the database "+absent+" does not exist") || err == nil {
 			t.Fatalf("%v = %+v, and what it made: %v", args, got, err)
 		}
 	}
-	made := typeLine(t.Context(), t, "token", "create", "--role=beat", "--name=site 7", data)
-	if !strings.Contains(made.stderr, absent+" was not there, and is made") {
+	made := typeLine(t.Context(), t, "tokens", "create", "--role=beat", "--name=site 7", data)
+	if !strings.Contains(made.stderr, absent+" did not exist and was created") {
 		t.Errorf("create in a new directory says %q", made.stderr)
 	}
 	secret, _, _ := strings.Cut(made.stdout, "\n")
@@ -35,25 +35,25 @@ func TestToken(t *testing.T) {
 		t.Fatalf("create = %+v", made)
 	}
 	var second tokenLine
-	made = typeLine(t.Context(), t, "token", "create", "--role=admin", "--name=ops", "--json", data)
+	made = typeLine(t.Context(), t, "tokens", "create", "--role=admin", "--name=ops", "--json", data)
 	if err := json.Unmarshal([]byte(made.stdout), &second); err != nil || second.Secret == "" || second.Role != "admin" || second.Name != "ops" {
 		t.Fatalf("create = %+v, %v", made, err)
 	}
-	list := typeLine(t.Context(), t, "token", "list", data)
+	list := typeLine(t.Context(), t, "tokens", "list", data)
 	if list.code != 0 || strings.Count(list.stdout, "\n") != 3 || !strings.Contains(list.stdout, "site 7") || !strings.Contains(list.stdout, second.ID) ||
 		strings.Contains(list.stdout, secret) {
 		t.Fatalf("list = %+v", list)
 	}
-	if got := typeLine(t.Context(), t, "token", "revoke", second.ID, data); got.code != 0 || !strings.Contains(got.stdout, "is revoked") {
+	if got := typeLine(t.Context(), t, "tokens", "delete", second.ID, data); got.code != 0 || !strings.Contains(got.stdout, " deleted") {
 		t.Fatalf("revoke = %+v", got)
 	}
-	if got := typeLine(t.Context(), t, "token", "revoke", second.ID, data); got.code != exitFailed || !strings.Contains(got.stderr, "was not revoked") {
+	if got := typeLine(t.Context(), t, "tokens", "delete", second.ID, data); got.code != exitFailed || !strings.Contains(got.stderr, "was not deleted") {
 		t.Fatalf("revoke again = %+v", got)
 	}
-	if none := typeLine(t.Context(), t, "token", "list", "--data="+emptied(t)); none.code != 0 || !strings.HasPrefix(none.stdout, "no tokens; ") {
+	if none := typeLine(t.Context(), t, "tokens", "list", "--data="+emptied(t)); none.code != 0 || !strings.HasPrefix(none.stdout, "no tokens; ") {
 		t.Fatalf("list = %+v", none)
 	}
-	list = typeLine(t.Context(), t, "token", "list", "--json", data)
+	list = typeLine(t.Context(), t, "tokens", "list", "--json", data)
 	var left tokenLine
 	if err := json.Unmarshal([]byte(list.stdout), &left); err != nil || left.Name != "site 7" || left.Secret != "" || left.Created.IsZero() {
 		t.Fatalf("list = %+v, %v", list, err)
@@ -65,11 +65,11 @@ func emptied(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var made tokenLine
-	got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--json", "--data="+dir)
+	got := typeLine(t.Context(), t, "tokens", "create", "--role=read", "--name=a", "--json", "--data="+dir)
 	if err := json.Unmarshal([]byte(got.stdout), &made); err != nil {
 		t.Fatal(err)
 	}
-	if got := typeLine(t.Context(), t, "token", "revoke", made.ID, "--data="+dir); got.code != 0 {
+	if got := typeLine(t.Context(), t, "tokens", "delete", made.ID, "--data="+dir); got.code != 0 {
 		t.Fatalf("revoke = %+v", got)
 	}
 	return dir
@@ -100,7 +100,7 @@ func TestTokenOpens(t *testing.T) {
 				opened = cfg
 				return nil, errors.New("enough")
 			}
-			got := typeLineWith(t.Context(), t, open, append([]string{"token", "create", "--role=read", "--name=a"}, tt.args...)...)
+			got := typeLineWith(t.Context(), t, open, append([]string{"tokens", "create", "--role=read", "--name=a"}, tt.args...)...)
 			if got.code != exitFailed || opened.Data != tt.data || opened.Database.Reveal() != tt.database || server.APIURL(opened) != tt.api {
 				t.Errorf("got %+v, data %q, database %q, API %s", got, opened.Data, opened.Database.Reveal(), server.APIURL(opened))
 			}
@@ -110,20 +110,20 @@ func TestTokenOpens(t *testing.T) {
 
 func TestTokenErrors(t *testing.T) {
 	t.Run("configuration", func(t *testing.T) {
-		got := typeLine(t.Context(), t, "token", "list", "--database=oracle:x")
+		got := typeLine(t.Context(), t, "tokens", "list", "--database=oracle:x")
 		if got.code != exitUsage || !strings.Contains(got.stderr, "--database: ") {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("no such directory", func(t *testing.T) {
-		got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--data=/proc/1/none/data")
+		got := typeLine(t.Context(), t, "tokens", "create", "--role=read", "--name=a", "--data=/proc/1/none/data")
 		if got.code != exitFailed || !strings.Contains(got.stderr, "the database cannot be opened: ") {
 			t.Errorf("got %+v", got)
 		}
 	})
 	t.Run("cause", func(t *testing.T) {
 		open := func(context.Context, config.Config) (tokenKeeper, error) { return nil, syscall.ECONNREFUSED }
-		got := typeLineWith(t.Context(), t, open, "token", "list", "--database=postgres://u@h/d")
+		got := typeLineWith(t.Context(), t, open, "tokens", "list", "--database=postgres://u@h/d")
 		want := "holter: the database cannot be opened: connection refused\n" + sqldb.Explain(syscall.ECONNREFUSED) + "\n"
 		if got != (typed{exitFailed, "", want}) {
 			t.Errorf("got %+v, want %q", got, want)
@@ -131,7 +131,7 @@ func TestTokenErrors(t *testing.T) {
 	})
 	t.Run("the password stays secret", func(t *testing.T) {
 		t.Setenv("HOLTER_DATABASE", "postgres://user:hunter2@127.0.0.1:1/db")
-		for _, args := range [][]string{{"token", "list"}, {"token", "list", "--help"}, {"doctor", "--help"}} {
+		for _, args := range [][]string{{"tokens", "list"}, {"tokens", "list", "--help"}, {"doctor", "--help"}} {
 			if got := typeLine(t.Context(), t, args...); strings.Contains(got.stdout+got.stderr, "hunter2") {
 				t.Errorf("%v shows the password: %+v", args, got)
 			}
