@@ -326,8 +326,8 @@ func TestRegistration(t *testing.T) {
 // Guessable implements gateway.Guard.
 func (guardOf) Guessable(string) bool { return false }
 
-// TestRightTokenAfterWrongOnes: a token that nobody guesses opens whatever came before it from its address, also as a proof, and so does
-// one of the fleet.
+// TestRightTokenAfterWrongOnes: a token that nobody guesses opens whatever came before it from its
+// address, also as a proof, and so does one of the fleet.
 func TestRightTokenAfterWrongOnes(t *testing.T) {
 	token := guard.NewToken()
 	for name, cfg := range map[string]gateway.Config{
@@ -356,8 +356,9 @@ func TestRightTokenAfterWrongOnes(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLimited: who tries tokens that can be guessed for a device is not listened to for a while, and the log says so; its neighbours are, and so are devices that need none
-// and those that are connected.
+// TestFailuresAreLimited: who tries tokens that can be guessed for a device is not listened to for
+// a while, and the log says so; its neighbours are, and so are devices that need none and those
+// that are connected.
 func TestFailuresAreLimited(t *testing.T) {
 	const limit = 60
 	cfg := guarded(t, "a secret:right", "b secret:right", "c secret:right", "listed", "12345678901")
@@ -401,8 +402,8 @@ func TestFailuresAreLimited(t *testing.T) {
 	}
 }
 
-// TestFailuresOfAddress: an address where nearly all tokens are wrong is not listened to for any device that needs one; who shows none has
-// guessed none.
+// TestFailuresOfAddress: an address where nearly all tokens are wrong is not listened to for any
+// device that needs one; who shows none has guessed none.
 func TestFailuresOfAddress(t *testing.T) {
 	const limit, devices = 60 * 30, 40
 	r := startRig(t, liveness.Config{}, guarded(t, "listed", "12345678901", "last secret:right"))
@@ -433,7 +434,8 @@ func TestFailuresOfAddress(t *testing.T) {
 	}
 }
 
-// TestCertificateStandsInTheFile: the file of devices says which certificates are still good for something.
+// TestCertificateStandsInTheFile: the file of devices says which certificates are still good for
+// something.
 func TestCertificateStandsInTheFile(t *testing.T) {
 	k := newKeys(t).asking(tls.RequireAndVerifyClientCert)
 	cfg := guarded(t, "listed", "plain secret:correct-horse")
@@ -529,7 +531,8 @@ func (r *rig) replaced() (n int) {
 	return n
 }
 
-// TestDuplicateIDsSettle: two clients with one id that reconnect whenever they are replaced: one of them stays.
+// TestDuplicateIDsSettle: two clients with one id that reconnect whenever they are replaced: one of
+// them stays.
 func TestDuplicateIDsSettle(t *testing.T) {
 	const maxTakeovers, refusals = 6, 20
 	r, log := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * time.Minute}})
@@ -620,8 +623,8 @@ func TestNewestWins(t *testing.T) {
 	r.dialUntil("HELLO d\n", "OK ")
 }
 
-// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks like duplicateIDs. It is let in before its time
-// is over.
+// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks
+// like duplicateIDs. It is let in before its time is over.
 func TestDeadTwin(t *testing.T) {
 	const maxTakeovers = 6
 	r, _ := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second}})

@@ -1,6 +1,7 @@
 package codec
 
-// Code names a kind of mistake or refusal. Text protocols say it to the device; it is a metric's label.
+// Code names a kind of mistake or refusal. Text protocols say it to the device; it is a metric's
+// label.
 type Code string
 
 // The codes. The gateway closes the connection after those marked so.
@@ -32,7 +33,8 @@ type Error struct {
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Text }
 
-// KnownCode returns the code that a text is, or "" if there is none such: so that a gateway cannot make up labels without end.
+// KnownCode returns the code that a text is, or "" if it is none, so that a gateway cannot make up
+// labels without end.
 func KnownCode(text []byte) Code {
 	switch c := Code(text); c {
 	case BadMessage, BadHello, BadID, BadTTL, BadEpoch, BadSleep, HelloFirst, HelloAgain, StaleEpoch, Unauthorized, Full, Busy, TooLong,

@@ -15,7 +15,8 @@ import (
 // keySize is the length of the key, in bytes. The file holds its hexadecimal digits.
 const keySize = 32
 
-// readKey returns the key in a file, which it makes if it is missing. No file is a key that is kept nowhere.
+// readKey returns the key in a file, which it makes if it is missing. Without a name the key is
+// kept nowhere.
 func readKey(name string, log *slog.Logger) ([]byte, error) {
 	if name == "" {
 		return newKey(), nil
@@ -47,7 +48,8 @@ func newKey() []byte {
 	return key
 }
 
-// writeKey makes the file with a new key, unless another process has made it meanwhile. Nobody ever sees half of one.
+// writeKey makes the file with a new key, unless another process has made it meanwhile. No reader
+// ever sees half of a key.
 func writeKey(name string) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -62,8 +62,8 @@ func (c *Clock) Enter() uint32 { return c.handling.enter() }
 // Leave ends what Enter began.
 func (c *Clock) Leave(turn uint32) { c.handling.leave(turn) }
 
-// Run keeps the clock until ctx is done, and returns nil then. While another Run does so, it returns
-// nil at once. It fails at once if the process has no descriptors left.
+// Run keeps the clock until ctx is done, and returns nil then. While another Run does so, it
+// returns nil at once. It fails at once if the process has no descriptors left.
 func (c *Clock) Run(ctx context.Context) error {
 	if !c.running.CompareAndSwap(false, true) {
 		return nil

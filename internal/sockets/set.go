@@ -47,7 +47,8 @@ type unread struct {
 	reads uint64 // how often it was read from before that was found
 }
 
-// descriptorOf returns the descriptor of a connection, -1 for one that has none, as a pipe in memory.
+// descriptorOf returns the descriptor of a connection, -1 for one that has none, as a pipe in
+// memory.
 func descriptorOf(of any) int {
 	descriptor := -1
 	if c, ok := of.(syscall.Conn); ok {
@@ -58,8 +59,8 @@ func descriptorOf(of any) int {
 	return descriptor
 }
 
-// Listen adds a listener that connections come from. Whoever accepts settles a connection once it is
-// tracked.
+// Listen adds a listener that connections come from. Whoever accepts settles a connection once it
+// is tracked.
 func (s *Set) Listen(l *Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,8 +173,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Hush marks a connection on which nothing is expected any more, and which nobody reads from: what it
-// holds is not waited for.
+// Hush marks a connection on which nothing is expected any more, and which nobody reads from: what
+// it holds is not waited for.
 func (c *Conn) Hush() { c.quiet.Store(true) }
 
 // Close ends the tracking and closes the connection.

@@ -7,11 +7,13 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client is a DTU that sends its registration once. The gateway answers nothing, so that its Window is 0.
+// Client is a DTU that sends its registration once. The gateway answers nothing, so that its Window
+// is 0.
 type Client struct {
 	// Before and After stand around the id in the registration.
 	Before, After string
-	// Hex says that the id is hexadecimal, and that its bytes are sent; an id that is not is sent as it is.
+	// Hex says that the id is hexadecimal, and that its bytes are sent; an id that is not is sent
+	// as it is.
 	Hex bool
 	// Heartbeat is the heartbeat packet. Default: one byte, 0.
 	Heartbeat []byte

@@ -6,7 +6,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client speaks the device's side. Ids are IMEIs of 15 digits; of others the digits are used, the last 15 of them, behind zeros.
+// Client speaks the device's side. Ids are IMEIs of 15 digits; of others the digits are used, the
+// last 15 of them, behind zeros.
 type Client struct{}
 
 // AppendHello is a login. The protocol carries neither a token nor a timeout.
@@ -21,8 +22,8 @@ func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	return appendFrame(dst, frame{start: startShort, kind: typeLogin, content: bcd[:], serial: 1})
 }
 
-// AppendBeat is a heartbeat of 15 bytes: position found, ignition and charger on, battery full, strong signal. Its serial number is the
-// lower half of seq.
+// AppendBeat is a heartbeat of 15 bytes: position found, ignition and charger on, battery full,
+// strong signal. Its serial number is the lower half of seq.
 func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	content := [...]byte{0x46, 6, 4, 0, 2}
 	return appendFrame(dst, frame{start: startShort, kind: typeStatus, content: content[:], serial: uint16(seq)})

@@ -36,7 +36,7 @@ const (
 	typeTime    = 0x8a
 )
 
-// isAnswered says whether the device waits for an answer to frames of a type.
+// isAnswered reports whether the device waits for an answer to frames of a type.
 func isAnswered(kind byte) bool {
 	switch kind {
 	case typeLogin, typeTime,
@@ -94,7 +94,8 @@ func (c *conn) login(content []byte) ([]byte, *codec.Error) {
 	return c.id[:], nil
 }
 
-// Reply answers with type and serial number of the frame, and with the time of day if it was asked for.
+// Reply answers with type and serial number of the frame, and with the time of day if it was asked
+// for.
 func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	if m.Note == 0 || o.Err != nil {
 		return dst
@@ -109,7 +110,8 @@ func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	return appendFrame(dst, f)
 }
 
-// noteOf keeps of a frame what its answer needs; frameOf makes the answer of that. A note is never 0.
+// noteOf keeps of a frame what its answer needs; frameOf makes the answer of that. A note is never
+// 0.
 func noteOf(f frame) uint64 {
 	return uint64(f.start)<<24 | uint64(f.kind)<<16 | uint64(f.serial)
 }

@@ -8,17 +8,19 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client is a device. Its zero value is ready to use, and it is safe for concurrent use. It implements [codec.Client].
+// Client is a device. Its zero value is ready to use, and it is safe for concurrent use. It
+// implements [codec.Client].
 //
-// The id of a device is its phone number. A number has digits only, of which the last 20 are sent (12 before 2019); other characters are
-// left out, and zeros on the left do not count. So ids should be such numbers: another one is sent, and comes back, as another one.
+// The id of a device is its phone number. A number has digits only, of which the last 20 are sent
+// (12 before 2019); other characters are left out, and zeros on the left do not count. So ids
+// should be such numbers: another one is sent, and comes back, as another one.
 type Client struct {
 	// Old speaks the protocol as it was before 2019.
 	Old bool
 }
 
-// AppendHello implements [codec.Client]: it authenticates with token, of which a device of 2019 sends the first 255 bytes. The protocol
-// has no word for a timeout.
+// AppendHello implements [codec.Client]: it authenticates with token, of which a device of 2019
+// sends the first 255 bytes. The protocol has no word for a timeout.
 func (c Client) AppendHello(dst []byte, id, token string, _ time.Duration) []byte {
 	t := c.terminal(id)
 	if c.Old {

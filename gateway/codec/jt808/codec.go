@@ -15,11 +15,13 @@ const (
 	OddShort = "short"
 	// OddChecksum is a frame whose checksum is wrong; it means nothing.
 	OddChecksum = "checksum"
-	// OddLength is a body of another length than the header declares. It means nothing if they differ by more than 32 bytes.
+	// OddLength is a body of another length than the header declares. It means nothing if they
+	// differ by more than 32 bytes.
 	OddLength = "length"
 	// OddEcho is a message that the gateway sends itself; it means nothing.
 	OddEcho = "echo"
-	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is taken for itself.
+	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is
+	// taken for itself.
 	OddEscape = "escape"
 	// OddVersion is a header of 2013 whose attributes say that it is one of 2019.
 	OddVersion = "version"
@@ -43,7 +45,8 @@ type conn struct {
 	serial   uint16      // of the next message to the device
 }
 
-// fragment in the note of a message says that it was one; the rest of the note is the message's id and its serial number.
+// fragment in the note of a message says that it was one; the rest of the note is the message's id
+// and its serial number.
 const fragment = 1 << 32
 
 // Next implements [codec.Codec].
@@ -74,7 +77,8 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	return 1 + size + 1, nil
 }
 
-// begins says whether a frame can begin with a byte. Once a device has spoken, it is known which flag it uses.
+// begins reports whether a frame can begin with a byte. Once a device has spoken, it is known which
+// flag it uses.
 func (c *conn) begins(b byte) bool {
 	if c.known {
 		return b == c.flag
@@ -166,8 +170,9 @@ func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
 	}
 }
 
-// code2019 returns the code of an authentication of 2019: behind its length, and before an IMEI and the version of the firmware. If they
-// are not there, it is behind its length if that can be one, or else, as it was before 2019, the whole body.
+// code2019 returns the code of an authentication of 2019: behind its length, and before an IMEI and
+// the version of the firmware. If they are not there, it is behind its length if that can be one,
+// or else, as it was before 2019, the whole body.
 func code2019(body []byte) (code []byte, ok bool) {
 	const imei, firmware = 15, 20
 	if len(body) == 0 {

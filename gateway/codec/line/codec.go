@@ -19,8 +19,9 @@ type Protocol struct {
 // Name implements [codec.Protocol].
 func (p Protocol) Name() string { return "line" }
 
-// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port that serves several protocols asks this one
-// last. Before the line's end it may become what another protocol begins with.
+// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port
+// that serves several protocols asks this one last. Before the line's end it may become what
+// another protocol begins with.
 func (p Protocol) Sniff(first []byte) codec.Guess {
 	const enough = 64
 	switch b := first[0]; {
@@ -123,8 +124,8 @@ func (t talk) Send(dst, payload []byte) ([]byte, error) {
 	return append(append(append(dst, "MSG "...), payload...), '\n'), nil
 }
 
-// packet is the codec of datagrams: their end also ends a line. The answer to a probe is a datagram like the others, which says of which
-// device it is.
+// packet is the codec of datagrams: their end also ends a line. The answer to a probe is a datagram
+// like the others, which says of which device it is.
 type packet struct{ talk }
 
 // Next implements [codec.Codec].

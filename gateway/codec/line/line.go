@@ -175,7 +175,8 @@ func is(w []byte, command string) bool {
 	return true
 }
 
-// split cuts the first line off. It returns the line without its end, and what follows; ok is false if there is no whole line.
+// split cuts the first line off. It returns the line without its end, and what follows; ok is false
+// if there is no whole line.
 func split(buffer []byte) (text, rest []byte, ok bool) {
 	i := bytes.IndexByte(buffer, '\n')
 	if i < 0 {
@@ -188,7 +189,8 @@ func split(buffer []byte) (text, rest []byte, ok bool) {
 	return text, buffer[i+1:], true
 }
 
-// isText says whether a line could have been typed: UTF-8 without control characters but the tab.
+// isText reports whether a line could have been typed: UTF-8 without control characters but the
+// tab.
 func isText(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' && b != '\t' || b == 0x7f {

@@ -16,8 +16,8 @@ func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	return append(dst, id...)
 }
 
-// AppendBeat is a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time is seq seconds into the year 2024, its
-// position is unknown.
+// AppendBeat is a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time is
+// seq seconds into the year 2024, its position is unknown.
 func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	const (
 		recordSize = 30             // time, priority, position, and six counts of values, all 0
@@ -41,8 +41,8 @@ func (Client) AppendBye(dst []byte, _ string) []byte { return dst }
 // Window returns 1: an answer carries the number of records only.
 func (Client) Window() uint64 { return 1 }
 
-// Next takes an answer. A login that is refused is answered by a single zero, which cannot be told from the beginning of another answer;
-// the end of the connection tells.
+// Next takes an answer. A login that is refused is answered by a single zero, which cannot be told
+// from the beginning of another answer; the end of the connection tells.
 func (Client) Next(input []byte) (codec.Answer, int) {
 	switch {
 	case len(input) == 0:
@@ -59,8 +59,8 @@ func (Client) Next(input []byte) (codec.Answer, int) {
 	return nextCommand(input)
 }
 
-// nextCommand takes what begins with four zeros: a command, or the answer that no record was accepted, which the byte where a command has
-// its codec tells apart.
+// nextCommand takes what begins with four zeros: a command, or the answer that no record was
+// accepted, which the byte where a command has its codec tells apart.
 func nextCommand(input []byte) (codec.Answer, int) {
 	if len(input) < 9 {
 		return codec.Answer{}, 0

@@ -297,7 +297,8 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestCommands holds the commands against those of the documentation: getinfo in "Teltonika Data Sending Protocols", Codec 12.
+// TestCommands holds the commands against those of the documentation: getinfo in "Teltonika Data
+// Sending Protocols", Codec 12.
 func TestCommands(t *testing.T) {
 	c := teltonika.Protocol{}.Codec()
 	sender := c.(codec.Sender)
@@ -357,9 +358,9 @@ func ExampleProtocol() {
 		fmt.Printf("%x is answered by %x\n", input[:n], answer)
 		input = input[n:]
 	}
-	// Output:
-	// 000f333536333037303432343431303133 is answered by 01
-	// 000000000000002108010000018cc251f7e8000000000000000000000000000000000000000000000100000240 is answered by 00000001
+	// Output: 000f333536333037303432343431303133 is answered by 01
+	// 000000000000002108010000018cc251f7e8000000000000000000000000000000000000000000000100000240 is
+	// answered by 00000001
 }
 
 func BenchmarkBeat(b *testing.B) {
