@@ -202,7 +202,7 @@ func (g *Gateway) keepAlive(c *net.TCPConn) {
 
 func (g *Gateway) warnAccept(err error) {
 	if n := g.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-		g.log.Warn("a connection could not be let in; the others are not affected", "error", err, "times", n,
+		g.log.Warn("cannot accept a connection; the others are not affected", "error", err, "times", n,
 			"connections", g.connections.Load(), "help", "raise the limit on open files (ulimit -n) or lower gateway.max_connections")
 	}
 }

@@ -119,7 +119,7 @@ func (t *conversation) message(x *exchange) (end bool) {
 		t.noise = 0
 	} else if m.Odd != "" {
 		if t.noise++; t.noise > maxNoise {
-			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
+			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "too many meaningless messages in a row"})
 		}
 	}
 	x.outcome = codec.Outcome{Err: m.Err, Now: x.wall}
@@ -237,7 +237,7 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	case len(m.ID) > 0:
 		t.introduced(x)
 	case m.Odd != "":
-		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + x.listener.names() + " protocol"}
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "unknown message; this port speaks: " + x.listener.names()}
 	default:
 		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
 	}
@@ -309,7 +309,7 @@ func unwelcome(err error) *codec.Error {
 	case errors.Is(err, liveness.ErrInvalidID):
 		return &codec.Error{Code: codec.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
 	case errors.Is(err, liveness.ErrStaleEpoch):
-		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has had a later epoch; count up, or leave epoch= out"}
+		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has used a later epoch; count up, or leave epoch= out"}
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
 	case errors.Is(err, liveness.ErrFull):
@@ -321,7 +321,7 @@ func unwelcome(err error) *codec.Error {
 
 // busy is what a device is told while events cannot be stored.
 func busy() *codec.Error {
-	return &codec.Error{Code: codec.Busy, Text: "the server cannot store more at the moment; heartbeats count, say this again in a while"}
+	return &codec.Error{Code: codec.Busy, Text: "the server cannot store events at the moment; heartbeats still count, repeat this message later"}
 }
 
 // fail ends the conversation because of wrong input.

@@ -93,10 +93,10 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 // … time for an address.
 func (g *Gateway) warnLockout(x *exchange, id string) {
 	if n, due := g.failures.lockout(x.wall, x.address()); due {
-		g.log.Warn("a device is kept out, whether its token is right or not, because of wrong tokens for it or from its address",
+		g.log.Warn("a device is locked out because of wrong tokens for it or from its address",
 			"device", strings.Clone(clipped(id)), "address", x.address().String(), "times", n,
-			"help", "two minutes after the last wrong token it can come in; give devices tokens of at least 128 random bits, as holter "+
-				"device-token makes them: these are not kept out")
+			"help", "the lockout ends two minutes after the last wrong token; tokens of at least 128 random bits, as holter device-token "+
+				"makes them, are exempt")
 	}
 }
 
@@ -133,7 +133,7 @@ func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
 	if holder, first := g.duplicateIDs.refused(x.wall, id); first {
 		g.warnDuplicateID(strings.Clone(id), holder, x.address())
 	}
-	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
+	return &codec.Error{Code: codec.Duplicate, Text: "two connections keep claiming this id; the one that is connected stays"}
 }
 
 // held reports whether a device has a connection that is alive: it was heard in the first half of
@@ -152,9 +152,9 @@ func (g *Gateway) held(id string) bool {
 // the 32nd, 64th, 128th …
 func (g *Gateway) warnDuplicateID(id string, holder, other netip.Addr) {
 	if n := g.duplicateIDs.told.Add(1); n <= 16 || n&(n-1) == 0 {
-		g.log.Warn("two connections say, again and again, that they are the same device; the one that is connected stays, the other is refused",
+		g.log.Warn("two connections keep claiming one device id; the one that is connected stays, the other is refused",
 			"device", id, "connected", holder.String(), "refused", other.String(), "devices_so_far", n,
-			"help", "give each device an id of its own; a device that has no twin opens a new connection too often")
+			"help", "give each device an id of its own; if no other device uses this id, the device reconnects too often")
 	}
 }
 
@@ -166,7 +166,7 @@ func (t *conversation) register(x *exchange) {
 	}
 	token, ok := x.gateway.config.Guard.Issue(id)
 	if !ok {
-		x.outcome.Err = t.turnedAway(x, id, registers, "the device may not come in by registering")
+		x.outcome.Err = t.turnedAway(x, id, registers, "this device needs its own token; registering is not enough")
 		return
 	}
 	x.outcome.Token = token

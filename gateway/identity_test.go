@@ -479,9 +479,9 @@ func TestRefusalsAreTold(t *testing.T) {
 		{"wrong token", "HELLO plain hunter2\n", false, `device=plain address=127.0.0.1 protocol=line reason="wrong or missing token" times=1`},
 		{"the second", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=2`},
 		{"the third", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=3`},
-		{"unknown IMEI", gt06Login, false, `device=864717003283581 address=127.0.0.1 protocol=gt06 reason="it is not among the devices that may come in" times=1`},
+		{"unknown IMEI", gt06Login, false, `device=864717003283581 address=127.0.0.1 protocol=gt06 reason="it is not in the devices file" times=1`},
 		{"registration", registering(t), false, `device=12345678901 address=127.0.0.1 protocol=jt808 reason="it asks for a token by registering, and must know its own" times=1`},
-		{"long id", "HELLO " + strings.Repeat("x", 500) + " hunter2\n", false, "device=" + strings.Repeat("x", 128) + ` address=127.0.0.1 protocol=line reason="it is not among`},
+		{"long id", "HELLO " + strings.Repeat("x", 500) + " hunter2\n", false, "device=" + strings.Repeat("x", 128) + ` address=127.0.0.1 protocol=line reason="it is not in`},
 		{"another's name", "HELLO 00plain\n", true, `device=00plain address=127.0.0.1 protocol=line reason="its certificate is that of another device" times=1`},
 	}
 	for _, tt := range tests {
@@ -580,7 +580,7 @@ func TestDuplicateIDsSettle(t *testing.T) {
 	if stayed.Load() != 1 {
 		t.Errorf("%d clients were connected at the end, want one", stayed.Load())
 	}
-	if n := strings.Count(log.String(), "two connections say"); n != 1 {
+	if n := strings.Count(log.String(), "two connections keep"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, log.String())
 	}
 	for _, want := range []string{"device=twin", "127.0.0.2", "127.0.0.3"} {
@@ -607,7 +607,7 @@ func TestNewestWins(t *testing.T) {
 	}
 	twin := r.dial()
 	twin.say("HELLO d\n")
-	twin.expect("ERR duplicate two connections say…")
+	twin.expect("ERR duplicate two connections keep…")
 	twin.expect("EOF")
 	before.say("PING 1\n")
 	before.expect("PONG 1")
@@ -624,7 +624,7 @@ func TestNewestWins(t *testing.T) {
 }
 
 // TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks
-// like duplicateIDs. It is let in before its time is over.
+// like two devices. It is admitted before its time is over.
 func TestDeadTwin(t *testing.T) {
 	const maxTakeovers = 6
 	r, _ := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second}})

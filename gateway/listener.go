@@ -46,7 +46,7 @@ func (l *listener) sniff(first []byte) (codec.Protocol, *codec.Error) {
 	if maybe && len(first) < maxSniff {
 		return nil, nil
 	}
-	return nil, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + l.names()}
+	return nil, &codec.Error{Code: codec.NotSpoken, Text: "unknown protocol; this port speaks: " + l.names()}
 }
 
 // names returns the names of the listener's protocols.

@@ -192,7 +192,7 @@ func (g *Gateway) keepPace(ctx context.Context) error {
 			continue
 		}
 		g.pacer.set(now.at, p.step)
-		g.log.Warn("devices are told another interval, as far as their protocols and policies let them; what they were told before times the factor",
+		g.log.Warn("devices whose protocol and policy allow it are told a new heartbeat interval: their own times the factor",
 			"factor", factor(p.step), "beats_per_second", math.Round(l.at(was)), "expected", math.Round(l.at(p.step)), "max_beat_rate", g.config.MaxBeatRate)
 	}
 }

@@ -83,14 +83,14 @@ func proxyLength(input []byte) (int, error) {
 		}
 		n := proxyPrefix + int(binary.BigEndian.Uint16(input[proxyPrefix-2:]))
 		if n > maxProxyHeader {
-			return 0, fmt.Errorf("the header has %d bytes, of which %d are bearable; let the proxy send fewer options", n, maxProxyHeader)
+			return 0, fmt.Errorf("the header has %d bytes, want at most %d; let the proxy send fewer options", n, maxProxyHeader)
 		}
 		if len(input) < n {
 			return 0, nil
 		}
 		return n, nil
 	}
-	return 0, errors.New("there is no header")
+	return 0, errors.New("there is no PROXY header")
 }
 
 // begins reports whether input begins with a signature, as far as there is input.
@@ -181,7 +181,7 @@ func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, 
 	if err != nil {
 		t.broken = true
 		if n := g.counts.badProxyHeaders.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-			g.log.Warn("a connection from a network of proxies does not begin with a PROXY header that can be used; it is closed", "error", err,
+			g.log.Warn("a connection from a network of proxies has no valid PROXY header; it is closed", "error", err,
 				"address", proxy, "times", n, "help", "let the proxy send one (HAProxy: send-proxy-v2), or take its network out of the listener's proxies")
 		}
 		return 0, &codec.Error{Code: codec.BadMessage, Text: err.Error()}

@@ -9,7 +9,7 @@ import (
 // The reasons why devices are refused, as they are logged. A device is not told which of the first
 // two it is.
 const (
-	notListed  = "it is not among the devices that may come in"
+	notListed  = "it is not in the devices file"
 	wrongToken = "wrong or missing token"
 	wrongProof = "wrong proof"
 	registers  = "it asks for a token by registering, and must know its own"
@@ -67,7 +67,7 @@ func (r refusal) LogValue() slog.Value {
 func (r refusal) help() string {
 	switch r.reason {
 	case notListed:
-		return "write it into the file of devices, if it is one of them"
+		return "add it to the devices file, if it is one of yours"
 	case otherName:
 		return "the certificate's common name, else its first DNS name, else its first URI, must be the device's id; that of jt808 has no zeros on the left"
 	case noName:

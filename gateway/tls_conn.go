@@ -163,7 +163,7 @@ func (c *tlsConn) notTLS() {
 	g := c.gateway
 	g.counts.broken.Add(1)
 	g.counts.mistakes.Add(1)
-	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
+	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "this port speaks TLS: connect with TLS 1.2 or later, or to another port"}))
 }
 
 // shake does the handshake, and reports whether it succeeded.

@@ -174,7 +174,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 }
 
 // errSlow ends a connection whose other end does not read.
-var errSlow = errors.New("gateway: the device does not take what is sent to it")
+var errSlow = errors.New("gateway: the device does not read what is sent to it")
 
 // try sends what the kernel takes now.
 func (s *tlsSocket) try(p []byte) (n int, err error) {

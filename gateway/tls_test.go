@@ -301,7 +301,7 @@ func TestNotTLS(t *testing.T) {
 	r := startRig(t, liveness.Config{}, k.config())
 	d := r.dial()
 	d.say("HELLO pump-1\n")
-	d.expect("ERR not-spoken TLS is spoken here…")
+	d.expect("ERR not-spoken this port speaks TLS…")
 	d.expect("EOF")
 	for _, bad := range []string{"\x16\x03\x01\x00\x04x\x00\x00\x00", "\x16\x03\x01\xff\xff" + strings.Repeat("x", 5000)} {
 		d := r.dial()

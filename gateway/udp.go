@@ -90,7 +90,7 @@ func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (ne
 	}
 	second, err := newLane(ctx, r.raw, address)
 	if err != nil {
-		u.gateway.log.Warn("a flood of datagrams will keep all devices of this address from being judged", "address", address, "error", err)
+		u.gateway.log.Warn("no second socket for this address: a flood of datagrams will delay all verdicts on its devices", "address", address, "error", err)
 		return r.conn.LocalAddr(), nil
 	}
 	aside, err := add(second)

@@ -141,7 +141,7 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 				known = u.known()
 			}
 			if !l.parted {
-				u.gateway.log.Warn("a flood of datagrams; those from where devices are known to be get a socket of their own", "address", l.main.conn.LocalAddr().String())
+				u.gateway.log.Warn("a flood of datagrams fills the socket; those from known addresses of devices get one of their own", "address", l.main.conn.LocalAddr().String())
 			}
 			err = l.part(now, known, anew)
 		case l.parted && now.Sub(l.dropped) >= partedFor:
@@ -150,7 +150,7 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 		}
 		if err != nil { // what is dropped makes the source deaf then
 			l.parted, l.broken = false, true
-			u.gateway.log.Warn("datagrams cannot be told apart by where they come from", "error", err)
+			u.gateway.log.Warn("cannot separate datagrams by address", "error", err)
 		}
 	}
 }

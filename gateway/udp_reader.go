@@ -101,7 +101,7 @@ func (r *reader) reach(asked int64) {
 // pause waits after an unexpected error.
 func (r *reader) pause(ctx context.Context) {
 	if n := r.udp.counts.failed.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-		r.udp.gateway.log.Warn("datagrams could not be read; it is tried again", "error", os.NewSyscallError("recvmmsg", r.failed), "times", n)
+		r.udp.gateway.log.Warn("cannot read datagrams; retrying", "error", os.NewSyscallError("recvmmsg", r.failed), "times", n)
 	}
 	select {
 	case <-time.After(5 * time.Millisecond):
@@ -224,7 +224,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	}
 	*m = codec.Message{}
 	if likely == codec.No {
-		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.listener.names()}
+		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "unknown protocol; this port speaks: " + r.listener.names()}
 	}
 	c, spoken = r.protocols[meant].PacketCodec(), uint8(meant)
 	switch n, failed := c.Next(input, m); {

@@ -503,7 +503,7 @@ func TestPacketsAndConnections(t *testing.T) {
 	d := connect(2*maxTakeovers + 1)
 	for range 3 {
 		s.say("HELLO pump-1 s3cret")
-		s.expect("ERR duplicate two connections say…")
+		s.expect("ERR duplicate two connections keep…")
 		d.say("PING\n")
 		d.expect("PONG")
 	}

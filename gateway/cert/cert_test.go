@@ -204,7 +204,7 @@ func TestReload(t *testing.T) {
 	}
 	server(t, ca, f, "second")
 	expect("first") // until somebody looks
-	if err := r.Look(); err != nil || !strings.Contains(said.String(), "loaded anew") {
+	if err := r.Look(); err != nil || !strings.Contains(said.String(), "reloaded") {
 		t.Errorf("Look() = %v, said %q", err, said.String())
 	}
 	expect("second")

@@ -105,11 +105,11 @@ func (r *Reloader) Look() error {
 			return err
 		}
 		leaf := r.Leaf()
-		r.log.Warn("new certificates cannot be used; those from before stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
+		r.log.Warn("cannot use the new certificates; the previous ones stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
 		return err
 	}
 	r.current.Store(c)
 	leaf := r.Leaf()
-	r.log.Info("certificates were loaded anew", "cert", r.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
+	r.log.Info("certificates reloaded", "cert", r.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
 	return nil
 }

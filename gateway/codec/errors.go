@@ -20,8 +20,8 @@ const (
 	Busy         Code = "busy"         // closes if the session is not opened; later the message is to be said again
 	TooLong      Code = "too-long"     // closes
 	NotSpoken    Code = "not-spoken"   // closes: the first bytes are of no protocol that is served here
-	Duplicate    Code = "duplicate"    // closes: two connections say, again and again, that they are this device
-	Noise        Code = "noise"        // closes: nothing but noise
+	Duplicate    Code = "duplicate"    // closes: two connections keep claiming this id
+	Noise        Code = "noise"        // closes: too many meaningless messages in a row
 	Timeout      Code = "timeout"      // closes: no hello in time
 )
 

@@ -98,11 +98,11 @@ func (f *File) look() {
 	case errors.Is(err, errChanging): // the next time
 	case err != nil && err.Error() != f.wrong:
 		f.wrong = err.Error()
-		f.log.Error("the file of devices changed and cannot be used; who stood in it before may still come in", "error", err)
+		f.log.Error("cannot use the changed devices file; the previous list stays in effect", "error", err)
 	case err == nil:
 		f.table.Store(t)
 		f.wrong = ""
-		f.log.Info("the file of devices was read again", "file", f.path, "devices", t.count)
+		f.log.Info("devices file reloaded", "file", f.path, "devices", t.count)
 	}
 }
 

@@ -225,7 +225,7 @@ func TestKeyFile(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil { // to be warned of it
 		t.Fatal(err)
 	}
-	if _, err := guard.New(devices, guard.Config{KeyFile: open, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || !strings.Contains(log.String(), "others on this machine may read the key") {
+	if _, err := guard.New(devices, guard.Config{KeyFile: open, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || !strings.Contains(log.String(), "other users can read the key") {
 		t.Errorf("a key that others may read: %v, logged %q", err, log.String())
 	}
 }

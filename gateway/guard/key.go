@@ -37,7 +37,7 @@ func readKey(name string, log *slog.Logger) ([]byte, error) {
 			"remove it: then a new one is made", name, 2*keySize)
 	}
 	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("others on this machine may read the key that the tokens of devices are made with", "file", name, "help", "chmod 600 "+name)
+		log.Warn("other users can read the key of the device tokens", "file", name, "help", "chmod 600 "+name)
 	}
 	return key, nil
 }

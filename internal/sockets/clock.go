@@ -133,7 +133,7 @@ func (p *pass) read(out io.Reader) {
 	}
 }
 
-// pulse tells the source that it listens, and notes who waits to be accepted.
+// pulse tells the source that it listens, and notes the connections that wait to be accepted.
 func (p *pass) pulse(now time.Time) (time.Duration, error) {
 	if !p.clock.deaf() {
 		p.listened = p.clock.source.Pulse(now)

@@ -33,7 +33,7 @@ type Listener struct {
 	settled atomic.Uint64
 }
 
-// Count returns a listener that counts. Who waits at a listener without a socket is not known. It
+// Count returns a listener that counts. If l has no socket, it is not known what waits there. Count
 // fails if there are no descriptors left.
 func Count(l net.Listener) (*Listener, error) {
 	c := &Listener{Listener: l}
@@ -152,8 +152,8 @@ func (l *Listener) turnAway() bool {
 // refused.
 func (l *Listener) Settle() { l.settled.Add(1) }
 
-// Asked returns what to ask [Listener.Entered] for, to know when all are settled that wait now or
-// are accepted and not settled.
+// Asked returns what to pass to [Listener.Entered], to learn when all connections are settled that
+// wait now or are accepted and not settled.
 func (l *Listener) Asked() uint64 {
 	waiting, known := l.waiting() // first: who is accepted in between is counted twice rather than not at all
 	if !known && waiting > 0 {
@@ -162,8 +162,8 @@ func (l *Listener) Asked() uint64 {
 	return l.begun.Load() + waiting
 }
 
-// Entered reports whether all are settled who waited when [Listener.Asked] returned a number. It
-// may do so late: when others are settled that came after them, or nobody waits.
+// Entered reports whether all connections are settled that waited when [Listener.Asked] returned a
+// number. It may do so late: when others are settled that came after them, or none waits.
 func (l *Listener) Entered(asked uint64) bool {
 	if l.settled.Load() >= asked {
 		return true
@@ -174,7 +174,7 @@ func (l *Listener) Entered(asked uint64) bool {
 }
 
 // waiting returns how many connections wait to be accepted. If the kernel does not tell the number,
-// known is false and n is 1 if there are any. At a listener that is closed nobody waits.
+// known is false and n is 1 if there are any. At a closed listener none waits.
 func (l *Listener) waiting() (n uint64, known bool) {
 	if l.socket == nil {
 		return 0, false

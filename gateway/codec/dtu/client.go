@@ -38,10 +38,10 @@ func (c Client) AppendBeat(dst []byte, _ string, _ uint32) []byte {
 	return append(dst, c.Heartbeat...)
 }
 
-// AppendSleep implements [codec.Client]. There is no word for it.
+// AppendSleep implements [codec.Client]. DTUs have no such message.
 func (c Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
-// AppendBye implements [codec.Client]. There is no word for it.
+// AppendBye implements [codec.Client]. DTUs have no such message.
 func (c Client) AppendBye(dst []byte, _ string) []byte { return dst }
 
 // Window implements [codec.Client].

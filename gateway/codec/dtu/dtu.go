@@ -41,8 +41,7 @@ func (p *Protocol) Codec() codec.Codec {
 	return &conn{protocol: p}
 }
 
-// oddBare is a packet without the registration that should be in front of it, or the rest of one
-// that came in pieces.
+// oddBare is a packet that lacks the registration in front, or the rest of one that came in pieces.
 const oddBare = "bare"
 
 // conn is the codec of a connection.

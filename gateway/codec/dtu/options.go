@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Mode says when a DTU sends its registration.
+// Mode is when a DTU sends its registration.
 type Mode string
 
 // The modes.
@@ -19,7 +19,7 @@ const (
 	Prefix Mode = "prefix" // in front of each packet, whether or not when the connection begins
 )
 
-// Options are what the settings of a DTU say.
+// Options describe the settings of a DTU.
 type Options struct {
 	// Registration is a regular expression (https://golang.org/s/re2syntax) for the registration
 	// packet, whose group, if it has one, is the device's id. It is held against the beginning of

@@ -226,8 +226,8 @@ func (d datagram) Next(input []byte, m *codec.Message) (int, error) {
 	return n, err
 }
 
-// Reply implements [codec.Codec]. Who asked without a token may have forged its address; it gets no
-// more bytes than it sent.
+// Reply implements [codec.Codec]. A sender without a token may have forged its address, so it gets
+// no more bytes than it sent.
 func (datagram) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	room := int(m.Note)
 	if o.Err == nil && len(m.Token) > 0 {

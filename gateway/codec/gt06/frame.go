@@ -29,7 +29,7 @@ const (
 	maxLost = 512
 )
 
-// frame is a frame, understood. Its kind is 0 if it is none.
+// frame is a decoded frame. Its kind is 0 if it is none.
 type frame struct {
 	start   byte
 	kind    byte
@@ -37,7 +37,7 @@ type frame struct {
 	serial  uint16
 }
 
-// cut takes the first frame off input, or bytes that are none, and says what was odd. It takes 0
+// cut takes the first frame off input, or bytes that are none, and returns what was odd. It takes 0
 // bytes if more are needed to tell. What it takes depends on the bytes only, not on how many of the
 // following are already there.
 func cut(input []byte) (f frame, n int, odd string) {
@@ -87,7 +87,7 @@ func cutLost(input []byte, head, limit int) (f frame, n int, odd string) {
 	return frame{}, garbage(input[:n]), oddGarbage
 }
 
-// open checks and reads a frame.
+// open checks and decodes a frame.
 func open(input []byte, head int) (frame, bool) {
 	end := len(input) - 2*endSize
 	f := frame{

@@ -46,7 +46,7 @@ func (c Client) AppendBeat(dst []byte, id string, seq uint32) []byte {
 	return w.end()
 }
 
-// AppendSleep implements [codec.Client]. The protocol has no word for it.
+// AppendSleep implements [codec.Client]. The protocol has no such message.
 func (Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
 // AppendBye implements [codec.Client]: it logs out.
@@ -86,7 +86,7 @@ func (Client) Next(input []byte) (codec.Answer, int) {
 	return a, 1 + size + 1
 }
 
-// answer understands what stands between two flags.
+// answer decodes the content between two flags.
 func answer(raw []byte) codec.Answer {
 	var text content
 	var h header
@@ -104,7 +104,7 @@ func answer(raw []byte) codec.Answer {
 	return codec.Answer{Kind: codec.Noted}
 }
 
-// platformAnswer understands the body of a general answer.
+// platformAnswer decodes the body of a general answer.
 func platformAnswer(body []byte) codec.Answer {
 	serial, id, result := binary.BigEndian.Uint16(body), binary.BigEndian.Uint16(body[2:]), body[4]
 	switch {
@@ -120,7 +120,7 @@ func platformAnswer(body []byte) codec.Answer {
 	return codec.Answer{Kind: codec.Noted}
 }
 
-// terminal is the device id in a header.
+// terminal returns the device id of a header.
 func (c Client) terminal(id string) terminal {
 	t := terminal{version: 1, of2019: !c.Old, flag: flag}
 	number := t.number()

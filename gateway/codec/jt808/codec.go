@@ -77,8 +77,8 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	return 1 + size + 1, nil
 }
 
-// begins reports whether a frame can begin with a byte. Once a device has spoken, it is known which
-// flag it uses.
+// begins reports whether a frame can begin with a byte. Once a device has sent a frame, its flag is
+// known.
 func (c *conn) begins(b byte) bool {
 	if c.known {
 		return b == c.flag
@@ -86,7 +86,7 @@ func (c *conn) begins(b byte) bool {
 	return isFlag(b)
 }
 
-// understand fills m with what stands between two flags, and reports whether that is a message.
+// understand decodes the content between two flags into m, and reports whether it is a message.
 func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	var (
 		text content
@@ -131,7 +131,7 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	return true
 }
 
-// meet notes who sends.
+// meet notes which device sends.
 func (c *conn) meet(t *terminal) {
 	if c.known && c.terminal == *t {
 		return
@@ -142,7 +142,7 @@ func (c *conn) meet(t *terminal) {
 	c.idSize = uint8(len(id))
 }
 
-// wantID says that a message that opens a session lacks a phone number, if it does.
+// wantID makes it a mistake if a message that opens a session has no phone number.
 func (c *conn) wantID(m *codec.Message) {
 	if c.idSize == 0 {
 		m.Err = &codec.Error{Code: codec.BadID, Text: "the phone number is 0; set that of the device"}

@@ -28,7 +28,7 @@ func firstEscape(raw []byte, flag byte) int {
 	return bytes.IndexByte(raw, escape)
 }
 
-// unescaped is what a byte that is followed by rest stands for; escaped reports whether the next
+// unescaped returns the byte that b, followed by rest, stands for. escaped reports whether the next
 // byte belongs to it, and bad whether it should.
 func unescaped(b byte, rest []byte, flag byte) (plain byte, escaped, bad bool) {
 	if !(flag == otherFlag && (b == otherEscape || b == secondEscape) || flag != otherFlag && b == escape) {
@@ -53,7 +53,7 @@ const maxFrame = 4096
 // maxHead is the longest header: that of a fragment, of 2019.
 const maxHead = 21
 
-// A content is what stands between two flags, with the escapes taken out.
+// content is what stands between two flags, without the escapes.
 type content struct {
 	head       [maxHead]byte // its first bytes
 	size       int           // its length, with the checksum
@@ -120,7 +120,7 @@ func xor(b []byte) byte {
 	return sum
 }
 
-// A writer appends a frame to dst and escapes what must be.
+// writer appends a frame to dst and escapes what must be escaped.
 type writer struct {
 	dst  []byte
 	sum  byte

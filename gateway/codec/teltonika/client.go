@@ -7,17 +7,18 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client speaks the device's side over TCP. Ids are 8 to 17 digits.
+// Client is the device's side over TCP. Ids are 8 to 17 digits.
 type Client struct{}
 
-// AppendHello is the login with the IMEI id. The protocol carries neither a token nor a timeout.
+// AppendHello appends the login with the IMEI id. The protocol carries neither a token nor a
+// timeout.
 func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(id)))
 	return append(dst, id...)
 }
 
-// AppendBeat is a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time is
-// seq seconds into the year 2024, its position is unknown.
+// AppendBeat appends a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time
+// is seq seconds into the year 2024, its position is unknown.
 func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	const (
 		recordSize = 30             // time, priority, position, and six counts of values, all 0
@@ -32,10 +33,10 @@ func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(checksum(dst[data:])))
 }
 
-// AppendSleep appends nothing: the protocol has no word for it.
+// AppendSleep appends nothing: the protocol has no such message.
 func (Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
-// AppendBye appends nothing: the protocol has no word for it.
+// AppendBye appends nothing: the protocol has no such message.
 func (Client) AppendBye(dst []byte, _ string) []byte { return dst }
 
 // Window returns 1: an answer carries the number of records only.

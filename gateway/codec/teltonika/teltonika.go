@@ -6,14 +6,14 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Protocol is the protocol. The zero value is ready.
+// Protocol is Teltonika's protocol. The zero Protocol is ready to use.
 type Protocol struct{}
 
 // Name returns "teltonika".
 func (Protocol) Name() string { return "teltonika" }
 
-// Sniff says Yes to a login, also behind keep-alives. A packet without one before it is of no use
-// to anybody, so it is not claimed.
+// Sniff says Yes to a login, also behind keep-alives. It claims no packet without a login before
+// it, as nobody could tell its device.
 func (Protocol) Sniff(first []byte) codec.Guess {
 	i := 0
 	for i < len(first) && first[i] == keepAlive {
@@ -89,7 +89,7 @@ func readIMEI(input []byte) (imei []byte, ok bool) {
 	return imei, true
 }
 
-// oddIf names what is unusual about an IMEI, if anything is.
+// oddIf returns what is unusual about an IMEI; "" if nothing is.
 func oddIf(imei []byte) string {
 	if len(imei) != imeiDigits {
 		return oddIMEI
@@ -97,8 +97,8 @@ func oddIf(imei []byte) string {
 	return ""
 }
 
-// readData says what the data of a packet means: the codec, the number of records, the records, and
-// their number again.
+// readData decodes the data of a packet: the codec, the number of records, the records, and their
+// number again.
 func readData(data []byte, m *codec.Message) {
 	m.Kind = codec.Beat
 	if isCommand(data[0]) {
