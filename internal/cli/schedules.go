@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/schedule/cron"
 )
 
 // schedulesCommand looks after schedules.
@@ -227,7 +227,7 @@ func (c *schedulesHistory) show(out output, g *terminal.Grid, r *httpapi.Schedul
 	if !r.Started.IsZero() && !r.Ended.IsZero() {
 		took = terminal.Length(r.Duration)
 	}
-	if r.State == string(store.ScheduleSkipped) {
+	if r.State == string(cron.Skipped) {
 		text = fmt.Sprintf("%d in a row: a run still went on", r.Attempt)
 	}
 	g.Add(terminal.Cell{Text: strconv.FormatUint(r.Run, 10)}, terminal.Cell{Text: r.Schedule}, runOutcome(r.State), terminal.Cell{Text: terminal.Stamp(r.Scheduled)}, terminal.Cell{Text: began},
@@ -237,12 +237,12 @@ func (c *schedulesHistory) show(out output, g *terminal.Grid, r *httpapi.Schedul
 
 // runOutcome paints the state of a run of a schedule.
 func runOutcome(state string) terminal.Cell {
-	switch store.ScheduleState(state) {
-	case store.ScheduleDone:
+	switch cron.State(state) {
+	case cron.Done:
 		return terminal.Cell{Text: state, Paint: terminal.Green}
-	case store.ScheduleFailed, store.ScheduleLost:
+	case cron.Failed, cron.Lost:
 		return terminal.Cell{Text: state, Paint: terminal.Red}
-	case store.ScheduleSkipped:
+	case cron.Skipped:
 		return terminal.Cell{Text: state, Paint: terminal.Yellow}
 	default:
 		return terminal.Cell{Text: state}
