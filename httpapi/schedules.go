@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/schedule/cron"
 )
 
-// ScheduleSettings say what is done when.
+// ScheduleSettings are the settings of a schedule.
 type ScheduleSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, command, report or maintenance; command only if the server allows it. It cannot be changed."`
 	When     string          `json:"when" doc:"A crontab expression of 5 or 6 fields, @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
@@ -27,7 +27,7 @@ type ScheduleSettings struct {
 	Paused   bool            `json:"paused,omitempty" doc:"Its instants pass without a run."`
 }
 
-// Schedule is a schedule, and how far it is.
+// Schedule is a schedule with its progress.
 type Schedule struct {
 	ScheduleSettings
 
@@ -121,7 +121,7 @@ func scheduleOf(sc *cron.Schedule) Schedule {
 	return out
 }
 
-// schedule returns what is to be kept.
+// schedule returns the schedule to store.
 func (s *ScheduleSettings) schedule(name string) (cron.Schedule, error) {
 	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
@@ -161,7 +161,8 @@ func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (Schedule, err
 	return a.changedSchedule(ctx, "schedule set", in.Name, err)
 }
 
-// changedSchedule logs what was done to a schedule, and returns the schedule as it is now; or it returns err.
+// changedSchedule logs a change of a schedule and returns the schedule as it is now. It returns err
+// if that is not nil.
 func (a *API) changedSchedule(ctx context.Context, done, name string, err error) (Schedule, error) {
 	if err := a.changedNamed(ctx, done, name, err); err != nil {
 		return Schedule{}, err

@@ -100,8 +100,8 @@ func (c *checker) name(step, name string) {
 	switch {
 	case store.ValidateName(name) != nil:
 		c.fail(step, "name", store.ValidateName(name))
-	case len(prefix)+len(name) > store.MaxName:
-		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(prefix)))
+	case len(EndpointPrefix)+len(name) > store.MaxName:
+		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(EndpointPrefix)))
 	}
 }
 

@@ -24,8 +24,8 @@ import (
 // playbook. Register it in delivery.Config.Kinds with [Engine.Kind].
 const EndpointKind = "playbook"
 
-// prefix is the prefix of the endpoints' and routes' names.
-const prefix = "playbook-"
+// EndpointPrefix begins the names of the endpoints and routes of playbooks. Nobody else may set these.
+const EndpointPrefix = "playbook-"
 
 // Queue is the name of the queue of the runs.
 const Queue = "playbooks"
@@ -117,11 +117,11 @@ func (e *Engine) Runs() *store.Runs { return e.runs }
 // Paused reports whether events start no runs of a playbook, because its route is paused or its
 // endpoint is disabled.
 func (e *Engine) Paused(name string) bool {
-	r, err := e.outbox.Route(prefix + name)
+	r, err := e.outbox.Route(EndpointPrefix + name)
 	if err == nil && r.Paused {
 		return true
 	}
-	p, err := e.outbox.Endpoint(prefix + name)
+	p, err := e.outbox.Endpoint(EndpointPrefix + name)
 	return err == nil && p.Disabled
 }
 
@@ -186,15 +186,15 @@ func (e *Engine) warn(ctx context.Context, p *Playbook) {
 }
 
 func cut(name string) (playbook string, ours bool) {
-	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-		return name[len(prefix):], true
+	if len(name) > len(EndpointPrefix) && name[:len(EndpointPrefix)] == EndpointPrefix {
+		return name[len(EndpointPrefix):], true
 	}
 	return "", false
 }
 
 // install creates the endpoint and the route of a playbook.
 func (e *Engine) install(ctx context.Context, p *Playbook) error {
-	name := prefix + p.Name
+	name := EndpointPrefix + p.Name
 	if old, err := e.outbox.Endpoint(name); err != nil || old.Kind != EndpointKind || old.Target != p.Name {
 		if err := e.outbox.PutEndpoint(ctx, store.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
 			return err
@@ -229,7 +229,7 @@ func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error)
 	if _, err := e.config.Fleet.Device(device); err != nil {
 		return 0, errkind.Errorf(store.ErrUnknown, "there is no device %.80q", device)
 	}
-	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: prefix + name, Key: device, Body: []byte("{}")})
+	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: EndpointPrefix + name, Key: device, Body: []byte("{}")})
 }
 
 func (e *Engine) activeRun(id uint64) *run {

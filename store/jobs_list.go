@@ -23,7 +23,7 @@ const (
 	JobWaiting JobState = "waiting"
 	// JobBehind: for another job with the same key, which waits itself; that one may be in another
 	// lane, where a route led before.
-	JobBehind JobState = "behind"
+	JobBehind JobState = "blocked"
 	// JobClaimed: somebody works on it, or is about to.
 	JobClaimed JobState = "claimed"
 )

@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"context"
@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -180,29 +175,4 @@ func fill(ctx context.Context, s *store.Store, n int, seq uint64) error {
 		}
 	}
 	return nil
-}
-
-// settle returns to the system what this process can, and says how many bytes it has in RAM then. The peak begins anew, see
-// proc_pid_clear_refs(5).
-func settle() (int, error) {
-	runtime.GC() // what finalizers and pools hold goes with the second one
-	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-		return 0, err
-	}
-	return measured.Resident(os.Getpid())
-}
-
-// peak returns the most memory that this process had in RAM, in bytes.
-func peak() (int, error) {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kib int
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		return 0, fmt.Errorf("the most memory of this process: %w", err)
-	}
-	return kib << 10, nil
 }

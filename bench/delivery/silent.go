@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 	"github.com/holter-iot/holter/timer"
@@ -30,8 +31,8 @@ const (
 	lead       = 2 * time.Second
 )
 
-// Silent is what happened when a fleet fell silent.
-type Silent struct {
+// silent is what happened when a fleet fell silent.
+type silent struct {
 	Verdicts  int           // stored, with a job each
 	Committed time.Duration // from the instant at which all are due to the last commit
 	Delivered time.Duration // to the last delivery; 0 if there were none
@@ -93,12 +94,12 @@ const (
 )
 
 // silent lets the fleet fall silent.
-func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err error) {
+func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	var sink *tally
 	r, err := s.open(ctx, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}, func(st *store.Store) liveness.Sink {
 		sink = &tally{store: st}
@@ -108,11 +109,11 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 		return result, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.URL+hooksPath, manyAtOnce); err != nil {
+	if err := r.endpoint(ctx, endpoint.url(hooksPath), manyAtOnce); err != nil {
 		return result, err
 	}
 	r.start(ctx, true)
-	f, err := newFleet(r, s.N) //nolint:contextcheck // its timers end with the registry
+	f, err := newFleet(r, s.n) //nolint:contextcheck // its timers end with the registry
 	if err != nil {
 		return result, err
 	}
@@ -122,7 +123,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 	if err := r.pause(ctx, !delivered); err != nil {
 		return result, err
 	}
-	err = s.profile(func() error { return result.fall(ctx, f, sink) })
+	err = s.profiled(func() error { return result.fall(ctx, f, sink) })
 	if err != nil || !delivered {
 		return result, err
 	}
@@ -130,7 +131,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 		return result, err
 	}
 	result.Delivered = time.Since(sink.due)
-	return result, endpoint.expect(ctx, s.N)
+	return result, endpoint.expect(s.n)
 }
 
 // fleet is the devices, each heard once.
@@ -205,14 +206,14 @@ func (f *fleet) listen(ctx context.Context) (stop func()) {
 }
 
 // fall lets the fleet fall silent while other devices are due one after the other.
-func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
+func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	stop := f.listen(ctx)
 	defer stop()
 	if err := until(ctx, func() bool { return f.other.View().Listened > 0 }); err != nil {
 		return err
 	}
 	var err error
-	if r.Before, err = settle(); err != nil {
+	if r.Before, err = measured.Settle(); err != nil {
 		return err
 	}
 	r.HeapBefore = objects()
@@ -237,7 +238,7 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 		return err
 	}
 	r.CPU = cpuTime() - used
-	if r.Peak, err = peak(); err != nil {
+	if r.Peak, err = measured.Peak(); err != nil {
 		return err
 	}
 	r.timers(late, f.other.View().Timers.Lateness)
@@ -253,7 +254,7 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 }
 
 // timers fills in how late the timers of the others were between two pictures.
-func (r *Silent) timers(before, after timer.Lateness) {
+func (r *silent) timers(before, after timer.Lateness) {
 	found := 0
 	for i := range after {
 		after[i] -= before[i]

@@ -1,4 +1,4 @@
-package main
+package rivals
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -15,6 +16,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+
+	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
 // chart is a picture of one or two metrics: horizontal bars, as long as the medians, with the spread as a line.
@@ -32,7 +35,7 @@ type bar struct {
 }
 
 func charts(s sizes) []chart {
-	timers := count(s.n) + " timers"
+	timers := figures.Grouped(s.n) + " timers"
 	return []chart{
 		{
 			file: "heartbeat.png", title: "A heartbeat, one of " + timers, axis: "ns, less is better (logarithmic)",
@@ -45,7 +48,7 @@ func charts(s sizes) []chart {
 		{
 			file: "memory.png", title: "Memory of a timer", axis: "live bytes, less is better (logarithmic)",
 			bars: []bar{
-				{grownBefore, fmt.Sprintf("%s timers, armed", count(s.growth))},
+				{grownBefore, fmt.Sprintf("%s timers, armed", figures.Grouped(s.growth))},
 				{grownAfter, fmt.Sprintf("after %d heartbeats each", heartbeats)},
 			},
 		},
@@ -57,21 +60,21 @@ func charts(s sizes) []chart {
 }
 
 // writeCharts draws the charts whose metrics were measured.
-func (r report) writeCharts(dir string) error {
+func (b *bench) writeCharts(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make directory of charts: %w", err)
 	}
 	var errs []error
-	for _, c := range charts(r.sizes) {
-		if err := r.writeChart(c, filepath.Join(dir, c.file)); err != nil {
+	for _, c := range charts(b.sizes) {
+		if err := b.writeChart(c, filepath.Join(dir, c.file)); err != nil {
 			errs = append(errs, fmt.Errorf("draw %s: %w", c.file, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r report) writeChart(c chart, path string) error {
-	rows := r.rows(c)
+func (b *bench) writeChart(c chart, path string) error {
+	rows := b.rows(c)
 	if len(rows) == 0 {
 		return nil
 	}
@@ -86,9 +89,9 @@ func (r report) writeChart(c chart, path string) error {
 	}
 	p.NominalY(names...)
 	p.Y.LineStyle.Width, p.Y.Tick.Length = 0, 0
-	for i, b := range c.bars {
-		if b.legend != "" {
-			p.Legend.Add(b.legend, swatch{shade(rgb(otherColor), i)})
+	for i, bar := range c.bars {
+		if bar.legend != "" {
+			p.Legend.Add(bar.legend, swatch{shade(rgb(otherColor), i)})
 		}
 	}
 	dress(p)
@@ -126,9 +129,9 @@ func save(p *plot.Plot, caption string, height vg.Length, path string) error {
 }
 
 // rows returns what a chart shows, from top to bottom.
-func (r report) rows(c chart) []barRow {
+func (b *bench) rows(c chart) []barRow {
 	var names []string
-	for _, x := range r.contenders {
+	for _, x := range contenders() {
 		names = append(names, x.name)
 	}
 	var rows []barRow
@@ -140,13 +143,13 @@ func (r report) rows(c chart) []barRow {
 		case name == baselineName:
 			row.color = rgb(baselineColor)
 		}
-		for _, b := range c.bars {
-			row.values = append(row.values, r.results.get(b.metric, name).summary())
+		for _, bar := range c.bars {
+			row.values = append(row.values, summarize(b.get(bar.metric, name)))
 		}
-		if c.early != "" && r.results.get(c.early, name).summary().median > 0 {
+		if b.isEarly(c.early, name) {
 			row.remark = ", fires early"
 		}
-		if row.values[0].n > 0 {
+		if !math.IsNaN(row.values[0].median) {
 			rows = append(rows, row)
 		}
 	}
@@ -190,6 +193,17 @@ func dress(p *plot.Plot) {
 	p.BackgroundColor = color.White
 }
 
+// summary is the median of some figures and their ends. The median is NaN if there are none.
+type summary struct{ median, min, max float64 }
+
+func summarize(all []float64) summary {
+	all = slices.DeleteFunc(all, math.IsNaN)
+	if len(all) == 0 {
+		return summary{median: math.NaN()}
+	}
+	return summary{figures.Median(all), slices.Min(all), slices.Max(all)}
+}
+
 type barRow struct {
 	name   string
 	color  color.RGBA
@@ -215,7 +229,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 	spread := draw.LineStyle{Color: rgb(inkColor), Width: 0.8}
 	for k, row := range b.rows {
 		for i, s := range row.values {
-			if s.n == 0 {
+			if math.IsNaN(s.median) {
 				continue
 			}
 			half := 0.38 / float64(b.perRow)
@@ -225,7 +239,7 @@ func (b *bars) Plot(c draw.Canvas, p *plot.Plot) {
 			c.FillPolygon(shade(row.color, i), []vg.Point{{X: from, Y: low}, {X: to, Y: low}, {X: to, Y: high}, {X: from, Y: high}})
 			end := toX(max(s.max, p.X.Min))
 			c.StrokeLine2(spread, toX(max(s.min, p.X.Min)), toY(middle), end, toY(middle))
-			c.FillText(style, vg.Point{X: max(end, to) + 4, Y: toY(middle) + 1.5}, number(s.median)+row.remark)
+			c.FillText(style, vg.Point{X: max(end, to) + 4, Y: toY(middle) + 1.5}, figures.Significant(s.median)+row.remark)
 		}
 	}
 }
@@ -235,7 +249,7 @@ func (b *bars) DataRange() (xmin, xmax, ymin, ymax float64) {
 	xmin, xmax = math.Inf(1), least
 	for _, row := range b.rows {
 		for _, s := range row.values {
-			if s.n > 0 {
+			if !math.IsNaN(s.median) {
 				xmin, xmax = min(xmin, max(s.min, least)), max(xmax, s.max)
 			}
 		}

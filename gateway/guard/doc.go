@@ -12,7 +12,7 @@
 //
 // An id stands there once, has 1 to 128 bytes without spaces and control characters, and does not begin with #. A secret has 1 to 256
 // bytes; the text of one holds no spaces and does not begin with hex:. Prefer sha256 where the device does not need the challenge: who
-// reads the file then learns no token. That is so only for tokens that nobody can guess; "holter device-token" makes such.
+// reads the file then learns no token. That is so only for tokens that nobody can guess; "holter devices token" makes such.
 //
 // A device without a secret may come in whatever token it shows: allow it so if its protocol has none (GT06, Teltonika, DTU), on networks
 // that you trust. One that has proved by a certificate who it is must stand in the file, too; what else stands in its line does not matter.

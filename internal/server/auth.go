@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -14,19 +15,28 @@ import (
 // tokenAuth tells the API which tokens there are.
 type tokenAuth struct {
 	tokens *auth.Tokens
-	open   bool        // nobody needs a token
-	local  bool        // only this machine reaches the API: no token is needed while there is none
-	some   atomic.Bool // there are tokens; true until it is known
+	open   bool                 // nobody needs a token
+	local  bool                 // only this machine reaches the API: no token is needed while there is none
+	some   atomic.Pointer[bool] // whether there are tokens; nil until it is known
 }
 
+var errTokensUnknown = errors.New("the tokens have not been read yet")
+
 func newTokenAuth(db *sqldb.DB, c config.Config) *tokenAuth {
-	a := &tokenAuth{tokens: auth.NewTokens(db), open: c.Open, local: config.Loopback(c.HTTP)}
-	a.some.Store(true)
-	return a
+	return &tokenAuth{tokens: auth.NewTokens(db), open: c.Open, local: config.Loopback(c.HTTP)}
 }
 
 // Required implements httpapi.Auth.
-func (a *tokenAuth) Required() bool { return !a.open && (!a.local || a.some.Load()) }
+func (a *tokenAuth) Required() (bool, error) {
+	if a.open || !a.local {
+		return !a.open, nil
+	}
+	some := a.some.Load()
+	if some == nil {
+		return false, errTokensUnknown
+	}
+	return *some, nil
+}
 
 // Lookup implements httpapi.Auth.
 func (a *tokenAuth) Lookup(ctx context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
@@ -50,6 +60,6 @@ func (a *tokenAuth) run(ctx context.Context) error {
 
 func (a *tokenAuth) look(ctx context.Context) {
 	if some, err := a.tokens.Any(ctx); err == nil {
-		a.some.Store(some)
+		a.some.Store(&some)
 	}
 }

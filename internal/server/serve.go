@@ -75,6 +75,14 @@ func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	return nil
 }
 
+// Check reports the mistakes in a configuration that only the packages it is for can find.
+func Check(c *config.Config) error {
+	_, bridges := bridgeConfigs(c, nil)
+	_, protocols := DeviceProtocols(c)
+	_, playbooks := playbooksOf(c)
+	return errors.Join(bridges, protocols, playbooks)
+}
+
 // build makes the parts and binds the addresses; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")

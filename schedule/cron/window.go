@@ -261,7 +261,7 @@ func (e *Engine) Restore(ctx context.Context, listened time.Time) error {
 	if len(begun) == 0 {
 		return nil
 	}
-	e.registry.Excuse(func(id, group string, timeout time.Duration) (end time.Duration, ok bool) {
+	e.registry.Suppress(func(id, group string, timeout time.Duration) (end time.Duration, ok bool) {
 		end = -timeout
 		for i := range begun {
 			o := &begun[i]
@@ -304,7 +304,7 @@ func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.
 				w.Name, covered = "window "+o.name, true
 			}
 			if o.excuses {
-				w.Excuse = max(w.Excuse, o.until.Sub(now))
+				w.Suppress = max(w.Suppress, o.until.Sub(now))
 			}
 		}
 		return w, covered
