@@ -74,11 +74,11 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 
 .PHONY: bench-rivals
 bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (30 minutes)
-	cd bench && $(GO) run ./rivals -rounds 10 -md ../docs/numbers/benchmarks.md -png ../docs/numbers/img
+	cd bench && $(GO) run . rivals -rounds 10 -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
 
 .PHONY: bench-gateway
 bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/numbers/benchmarks.md (30 minutes)
-	cd bench && $(GO) run ./gateway -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . gateway -md ../docs/numbers/benchmarks.md
 
 .PHONY: fleet
 fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker that fails, and score every verdict
@@ -88,14 +88,14 @@ fleet: ## Play 15,000 devices against holter serve, and 11,000 through a broker 
 CHAOS ?= 5m
 .PHONY: chaos
 chaos: ## Kill, stop, starve and restart holter serve for CHAOS (5m) with each database, and score every verdict
-	cd bench && $(GO) run ./chaos -for $(CHAOS) -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run ./chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
-	cd bench && $(GO) run ./chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -database postgres -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . chaos -for $(CHAOS) -database mariadb -md ../docs/numbers/reliability.md
 
 ATTACK ?= 15
 .PHONY: attack
 attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and by way of HAProxy, into docs/numbers/reliability.md (6 minutes)
-	cd bench && $(GO) run ./attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
+	cd bench && $(GO) run . attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
 
 .PHONY: bench-store
 bench-store: ## Measure the store on all its databases (5 minutes)
@@ -103,16 +103,16 @@ bench-store: ## Measure the store on all its databases (5 minutes)
 
 .PHONY: bench-delivery
 bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/numbers/benchmarks.md (10 minutes)
-	cd bench && $(GO) run ./delivery -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-mqtt
 bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, into docs/numbers/benchmarks.md (20 minutes)
-	cd bench && $(GO) run ./mqtt -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e
 bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/numbers/benchmarks.md (60 minutes)
-	cd bench && $(GO) run ./e2e -md ../docs/numbers/benchmarks.md -png ../docs/numbers/img
-	cd bench && $(GO) run ./e2e -brokers -connections 15000 -ramp 3000 -interval 20s -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
+	cd bench && $(GO) run . brokers -md ../docs/numbers/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools

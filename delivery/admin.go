@@ -226,6 +226,19 @@ func (e *Engine) PutRoute(ctx context.Context, r store.Route) error {
 	})
 }
 
+// PauseRoute lets a route create no jobs, or create them again. Errors: store.ErrUnknown.
+func (e *Engine) PauseRoute(ctx context.Context, name string, paused bool) error {
+	return e.change(ctx, func() error {
+		r, err := e.Route(name)
+		if err != nil {
+			return err
+		}
+		r.Paused = paused
+		_, err = e.jobs.PutRoute(ctx, r)
+		return err
+	})
+}
+
 // DeleteQueue deletes a queue. Errors: store.ErrUnknown, store.ErrInUse; ErrBad for the one that is always there.
 func (e *Engine) DeleteQueue(ctx context.Context, name string) error {
 	if name == DefaultQueue {

@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -43,7 +44,9 @@ func child() {
 		}
 	}
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: url, Outbox: router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: url})
+	fail(err)
+	s, err := store.New(db, store.Config{Outbox: router.Route})
 	fail(err)
 	fail(s.Open(ctx))
 	registry, err := liveness.New(s, liveness.Config{})

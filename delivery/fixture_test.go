@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -51,7 +52,9 @@ func (r *rig) start() {
 		r.cfg.Private = sinktest.Loopback()
 	}
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
+	db, err := sqldb.New(sqldb.Config{URL: r.url})
+	r.check(err)
+	s, err := store.New(db, store.Config{Outbox: router.Route, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
 	r.check(err)
 	r.check(s.Open(r.tb.Context()))
 	registry, err := liveness.New(s, liveness.Config{})

@@ -9,6 +9,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -48,7 +49,7 @@ func (q *queue) run(ctx, hard context.Context) {
 		switch {
 		case err == nil:
 			failures = 0
-		case errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotOpen):
+		case errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen):
 			q.engine.config.Logger.ErrorContext(ctx, "no jobs are delivered any more", "queue", q.name(), "error", err)
 			<-ctx.Done()
 		case ctx.Err() == nil:

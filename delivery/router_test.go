@@ -6,6 +6,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -39,7 +40,11 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			router := &delivery.Router{}
-			s, err := store.New(store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+			db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.New(db, store.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}

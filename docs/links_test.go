@@ -98,3 +98,10 @@ func readPage(t *testing.T, name string) string {
 	}
 	return string(text)
 }
+
+// TestReadmeIsShort holds the length of the README.
+func TestReadmeIsShort(t *testing.T) {
+	if words := len(strings.Fields(readPage(t, "../README.md"))); words > 900 {
+		t.Errorf("the README has %d words, want at most 900: details belong below docs", words)
+	}
+}

@@ -95,7 +95,7 @@ func (g *Gateway) warnLockout(x *exchange, id string) {
 	if n, due := g.failures.lockout(x.wall, x.address()); due {
 		g.log.Warn("a device is locked out because of wrong tokens for it or from its address",
 			"device", strings.Clone(clipped(id)), "address", x.address().String(), "times", n,
-			"help", "the lockout ends two minutes after the last wrong token; tokens of at least 128 random bits, as holter device-token "+
+			"help", "the lockout ends two minutes after the last wrong token; tokens of at least 128 random bits, as holter devices token "+
 				"makes them, are exempt")
 	}
 }

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// maxLimited bounds the callers whose rates are watched one by one; all further ones share one.
+	// maxLimited bounds the callers that are limited one by one; further ones share one limit.
 	maxLimited = 10_000
 	sweepEvery = time.Second
 )
 
-// limits limits how often something happens per caller.
+// limits limits the rate of something for each caller.
 type limits[K comparable] struct {
 	limit rate.Limit
 	burst int
 
 	mu    sync.Mutex // guards the fields below
 	known map[K]*rate.Limiter
-	rest  *rate.Limiter // of the callers for which there is no room
+	rest  *rate.Limiter // shared by the callers beyond maxLimited
 	swept time.Time
 }
 
-// addresses limits how often something happens per address.
+// addresses limits the rate of something for each address.
 type addresses = limits[netip.Prefix]
 
 func newAddresses(limit float64, burst int) *addresses { return newLimits[netip.Prefix](limit, burst) }
@@ -37,12 +37,12 @@ func newLimits[K comparable](limit float64, burst int) *limits[K] {
 	}
 }
 
-// allow reports whether it may happen now, and counts it if so.
+// allow reports whether the caller is within its limit, and counts the call if so.
 func (a *limits[K]) allow(from K, now time.Time) bool {
 	return a.of(from, now).AllowN(now, 1)
 }
 
-// exhausted reports whether it may not happen now.
+// exhausted reports whether the caller has used up its limit.
 func (a *limits[K]) exhausted(from K, now time.Time) bool {
 	a.mu.Lock()
 	l := a.known[from]
@@ -70,7 +70,7 @@ func (a *limits[K]) of(from K, now time.Time) *rate.Limiter {
 	return l
 }
 
-// sweepLocked forgets the callers that did nothing of late.
+// sweepLocked removes callers that were idle recently.
 func (a *limits[K]) sweepLocked(now time.Time) {
 	if now.Sub(a.swept) < sweepEvery {
 		return
@@ -83,8 +83,8 @@ func (a *limits[K]) sweepLocked(now time.Time) {
 	}
 }
 
-// addressOf returns whom a request is from: an IPv4 address, or the 64 bits of an IPv6 address that name a network. It is the zero Prefix
-// for what has neither.
+// addressOf returns the address of a request's client: an IPv4 address, or the first 64 bits of an
+// IPv6 address. It returns the zero Prefix for anything else.
 func addressOf(r *http.Request) netip.Prefix {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -94,6 +94,6 @@ func addressOf(r *http.Request) netip.Prefix {
 	if address.Is4() {
 		bits = 32
 	}
-	p, _ := address.Prefix(bits) // of such an address it always is one
+	p, _ := address.Prefix(bits) // it cannot fail for such an address
 	return p
 }

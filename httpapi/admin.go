@@ -13,7 +13,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// PolicyChange is a policy for one device. What is left out, or 0, is left to its group, to what it announces, and to the default.
+// PolicyChange is a policy for one device. Fields that are left out or 0 are taken from its group,
+// from what it announces, or from the default.
 type PolicyChange struct {
 	Interval   float64 `json:"interval_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"Time between two heartbeats."`
 	Timeout    float64 `json:"timeout_ms,omitempty" minimum:"0" maximum:"31622400000" doc:"The heard silence after which it is offline."`
@@ -105,7 +106,7 @@ func badPolicy(err error) error {
 	return &requestError{http.StatusUnprocessableEntity, "body: " + names.Replace(err.Error())}
 }
 
-// changedDevice is change, and returns the device as it is now.
+// changedDevice does what change does, and returns the device as it is now.
 func (a *API) changedDevice(ctx context.Context, done, id string, err error) (Device, error) {
 	if err := a.change(ctx, done, id, err); err != nil {
 		return Device{}, err
@@ -121,7 +122,8 @@ func (a *API) disconnect(ctx context.Context, in *deviceInput) error {
 	return a.change(ctx, "disconnected", in.ID, err)
 }
 
-// sessionless says that a device has no session, and where it was last.
+// sessionless returns the problem that a device has no session, with the source where it was last
+// heard.
 func (a *API) sessionless(id string) error {
 	why := "the device has no session here that could be ended"
 	if v, err := a.registry.Device(id); err == nil && !v.LastSeen.IsZero() {
@@ -130,8 +132,8 @@ func (a *API) sessionless(id string) error {
 	return huma.Error409Conflict(why)
 }
 
-// change notes who changed something about a device, unless that failed, and makes a problem of what is to be said of it, if that is not that
-// it is done.
+// change logs a change of a device unless err says that it failed. It waits until the change is
+// stored, and returns a problem for any error.
 func (a *API) change(ctx context.Context, what, device string, err error) error {
 	if err == nil {
 		a.logChange(ctx, what, "device", device)
@@ -142,7 +144,7 @@ func (a *API) change(ctx context.Context, what, device string, err error) error 
 	return nil
 }
 
-// adminError makes a problem of what a registry says.
+// adminError returns the problem for an error of the registry.
 func adminError(err error) error {
 	status, detail := problemOf(err)
 	problem := huma.NewError(status, detail)
@@ -152,5 +154,5 @@ func adminError(err error) error {
 	return problem
 }
 
-// isUnknown reports whether an error is that a device is not known.
+// isUnknown reports whether an error says that a device is not known.
 func isUnknown(err error) bool { return errors.Is(err, liveness.ErrUnknownDevice) }

@@ -24,52 +24,62 @@ import (
 	"github.com/holter-iot/holter/schedule/cron"
 )
 
-// Config describes an API. The zero Config is a good one for an address that only this machine can reach: it asks nobody who he is.
+// Config describes an API. The zero Config suits an address that only this machine can reach: it
+// asks for no token.
 type Config struct {
-	// Version of the program, shown in /openapi.json, /v1/stats and the metrics. Default: "unknown".
+	// Version is the program's version, shown in /openapi.json, /v1/stats and the metrics. Default:
+	// "unknown".
 	Version string
-	// Node is the name under which this process signs events. Default: the host's name.
+	// Node is the name of this process in events. Default: the host's name.
 	Node string
-	// Logger gets what cannot be answered to a client, and who changed what. Default: nothing is logged.
+	// Logger receives errors that no client is told, and all changes with the token that made them.
+	// Default: nothing is logged.
 	Logger *slog.Logger
-	// MaxConnections is how many connections are served at a time. Further ones wait in the listener's backlog, and the listening clock of
-	// the heartbeats waits for them to be served; the connection that has been idle longest, for 1 s at least, is closed for the next, and
-	// meanwhile each is closed with the answer to its request. Three quarters of them may be streams of events; a further stream is refused, so that
-	// there is always room for health checks. At least 4, default: 1,024.
+	// MaxConnections is the largest number of connections served at a time. Further ones wait in
+	// the listener's backlog, and hold up the listening clock of the heartbeats. To make room, the
+	// connection that has been idle longest, for at least 1 s, is closed, and other connections are
+	// closed after their next answer. At most three quarters may be streams of events; further
+	// streams are refused, so that there is always room for health checks. At least 4. Default:
+	// 1,024.
 	MaxConnections int
-	// Rate is how many requests an address (of IPv6, a network of 64 bits) may make per second, twice that at once; more are refused
-	// with 429, heartbeats among them. Health checks are free. Default: 0, no limit.
+	// Rate is the largest number of requests per second from an address (for IPv6, a network of 64
+	// bits), with bursts of twice that. More are refused with 429, heartbeats as well. Health
+	// checks are not limited. Default: 0, no limit.
 	Rate float64
-	// TLS makes Serve speak HTTPS. Package gateway/cert reads one from files, and again when they change. Anything older than TLS 1.2 is refused in any case.
-	// Default: plain HTTP.
+	// TLS makes Serve speak HTTPS, with TLS 1.2 or later. Package gateway/cert provides one that
+	// reloads its files. Default: plain HTTP.
 	TLS *tls.Config
-	// Auth says whose token may do what. Default: everybody may do everything.
+	// Auth looks up the roles of tokens. Default: all requests are allowed.
 	Auth Auth
-	// Starting says what the process is still waiting for; while it returns an error, everything below /v1 is answered with that and
-	// 503, and no heartbeat is listened to. It is called concurrently and must return at once. Default: always started.
+	// Starting returns an error while the process is starting. Then everything below /v1 is
+	// answered with it and 503, and the source of the heartbeats is deaf. It is called concurrently
+	// and must return at once. Default: always started.
 	Starting func() error
-	// Ready says why the process cannot do its work; its error is shown at /readyz. It is called concurrently and must return
-	// at once. Default: always ready.
+	// Ready returns an error while the process cannot do its work; /readyz shows it. It is called
+	// concurrently and must return at once. Default: always ready.
 	Ready func() error
-	// Detail says what does not keep the process from its work but should be looked at; it is shown at /readyz, below the ok. As Ready.
-	// Default: nothing.
+	// Detail returns a warning that /readyz shows below the ok. It is called concurrently and must
+	// return at once. Default: no warning.
 	Detail func() string
-	// NoBeats leaves out the heartbeats by HTTP, and their source.
+	// NoBeats disables heartbeats by HTTP and their source.
 	NoBeats bool
-	// BeatSource is the name of the source that heartbeats by HTTP come from. Default: "http".
+	// BeatSource is the name of the source of heartbeats by HTTP. Default: "http".
 	BeatSource string
-	// Checkpoint writes down at once what is otherwise written down every few seconds; the retirement of a source is answered after it.
-	// It is called concurrently. Default: none.
+	// Checkpoint writes a checkpoint at once. The answer to the retirement of a source waits for
+	// it. It is called concurrently. Default: none.
 	Checkpoint func(context.Context) error
-	// Sender writes messages to connected devices. Default: none; then no device is connected where a message could be sent to it.
+	// Sender writes messages to connected devices. Default: none; then all devices count as not
+	// connected for messages.
 	Sender Sender
-	// Delivery is what jobs, queues, endpoints, routes and dead letters are asked of. Default: none; then the API has nothing of them.
+	// Delivery serves jobs, queues, endpoints, routes and dead letters. Default: none; then the API
+	// does not have them.
 	Delivery *delivery.Engine
-	// Playbooks is what playbooks and their runs are asked of. Default: none; then the API has nothing of them.
+	// Playbooks serves playbooks and their runs. Default: none; then the API does not have them.
 	Playbooks *playbook.Engine
-	// Schedules is what schedules and their runs are asked of; it needs Delivery. Default: none; then the API has nothing of them.
+	// Schedules serves schedules and their runs. It requires Delivery. Default: none; then the API
+	// does not have them.
 	Schedules *cron.Engine
-	// Collectors are served at /metrics beside the API's own.
+	// Collectors are served at /metrics, besides the API's own metrics.
 	Collectors []prometheus.Collector
 }
 
@@ -87,7 +97,7 @@ type API struct {
 	config   Config
 	handler  http.Handler
 	now      func() time.Time
-	seed     maphash.Seed // of the check sums in cursors
+	seed     maphash.Seed // seed of the check sums in cursors
 	began    time.Time
 
 	ear     *hearing   // nil without heartbeats by HTTP
@@ -98,19 +108,20 @@ type API struct {
 	turns   turns
 	callers *limits[caller] // of messages to devices
 
-	committing atomic.Int64 // requests that wait until what they changed is stored
+	committing atomic.Int64 // requests that wait until their change is stored
 
-	streams atomic.Int64  // that are open
+	streams atomic.Int64  // open streams
 	dropped atomic.Uint64 // streams ended because their reader was too slow
 	refused atomic.Uint64 // streams refused because there were too many
 	limited atomic.Uint64 // requests refused because their address made too many
-	denied  atomic.Uint64 // requests refused for want of a token, or of a role
+	denied  atomic.Uint64 // requests refused because they had no token, or one without the role
 	sends   [sendResults]atomic.Uint64
 }
 
-// New returns an API of a registry and of the events that it handed over; a [eventlog.Log] is one in a [LogEvents]. Unless told
-// otherwise it adds a source of heartbeats to the registry. It starts nothing. Errors: a bad config, a collector that collides with
-// another, a source name that is taken.
+// New returns an API for a registry and its events, for instance an [eventlog.Log] in a
+// [LogEvents]. Unless cfg.NoBeats is set it adds a source to the registry. It starts nothing. It
+// returns an error for a bad configuration, a collector that collides with another, or a source
+// name that is taken.
 func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	if registry == nil || events == nil || events == (LogEvents{}) {
 		return nil, errors.New("httpapi: New needs a registry and its events")
@@ -144,7 +155,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 	return a, nil
 }
 
-// register adds all routes, and what describes them.
+// register adds all routes and their descriptions.
 func (a *API) register(mux routes, metrics http.Handler) error {
 	api := humago.New(mux, newDescription(a.config.Version))
 	a.registerDevices(api)
@@ -166,8 +177,9 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 	return a.registerDocs(mux, api.OpenAPI())
 }
 
-// Handler returns the API as a handler, for a server of your own. It needs one whose response writers have deadlines, as those of
-// net/http do: they end streams that nobody reads. Run [API.Listen] beside it.
+// Handler returns the API as a handler for another server. The server's response writers must
+// support deadlines, as those of net/http do, because deadlines end streams that nobody reads. Call
+// [API.Listen] as well.
 func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
@@ -204,14 +216,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConnections < 4 {
 		errs = append(errs, fmt.Errorf("httpapi: MaxConnections is %d, want 4 or more", c.MaxConnections))
 	}
-	if !(c.Rate >= 0 && c.Rate <= 1e6) { // nor NaN
+	if !(c.Rate >= 0 && c.Rate <= 1e6) { // excludes NaN
 		errs = append(errs, fmt.Errorf("httpapi: Rate is %v, want 0 to 1000000 requests per second", c.Rate))
 	}
 	return c, errors.Join(errs...)
 }
 
-// newDescription returns what huma needs to know. The routes that huma would add by itself are left out: its page of documentation
-// loads scripts from the internet, and its description is marshaled by the first requests without a lock.
+// newDescription returns huma's configuration. It disables the routes that huma would add: its
+// documentation page loads scripts from the internet, and its description is marshaled by the first
+// requests without a lock.
 func newDescription(version string) huma.Config {
 	cfg := huma.DefaultConfig("Holter", version)
 	cfg.Info.Description = "The state of each device of a fleet, the reasons for it, its events, and heartbeats by HTTP. " +

@@ -9,35 +9,44 @@ import (
 	"time"
 )
 
-// Role says what the bearer of a token may do.
+// Role says what a token allows.
 type Role string
 
 const (
-	// RoleRead may ask for everything but profiles.
+	// RoleRead allows to read everything but profiles.
 	RoleRead Role = "read"
-	// RoleBeat may send heartbeats, and nothing else.
+	// RoleBeat allows to send heartbeats, and nothing else.
 	RoleBeat Role = "beat"
-	// RoleAdmin may do everything.
+	// RoleAdmin allows everything.
 	RoleAdmin Role = "admin"
 )
 
-// may reports whether the role includes another. The empty one is everybody's.
+// may reports whether the role includes another. All roles include the empty one.
 func (r Role) may(need Role) bool { return need == "" || r == need || r == RoleAdmin }
 
-// Auth knows tokens. Its methods are called concurrently.
+// Auth looks up tokens. Its methods are called concurrently.
 type Auth interface {
-	// Lookup returns the role and the name of the token with a secret, and false if there is none. An error means that it cannot be told
-	// now. It should take the same time for every secret that it does not know. The API asks for the same secret every few seconds at
-	// most, and goes on with what it was told last while Lookup fails.
+	// Lookup returns the role and the name of the token with a secret, and false if there is none.
+	// An error means that it cannot be checked now. It should take the same time for all unknown
+	// secrets. The API looks up the same secret every few seconds at most, and uses the last result
+	// while Lookup fails.
 	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
-	// Required reports whether a token is needed at all. It must return at once.
-	Required() bool
+	// Required reports whether a token is needed at all. An error means that it is not known yet. It must
+	// return at once.
+	Required() (bool, error)
 }
 
-// authorize reports whether a request may do what needs a role, and in whose name; it answers it if not. The secret may be in the query if
-// inQuery is set.
+// authorize reports whether a request has the role, and returns the name of its token. It answers a
+// request that does not. With inQuery the secret may be in the query.
 func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQuery bool) (name string, ok bool) {
-	if need == "" || a.tokens == nil || !a.config.Auth.Required() {
+	if need == "" || a.tokens == nil {
+		return "", true
+	}
+	switch required, err := a.config.Auth.Required(); {
+	case err != nil:
+		writeLater(w, http.StatusServiceUnavailable, time.Second, "it is not known yet whether a token is needed; try again")
+		return "", false
+	case !required:
 		return "", true
 	}
 	secret := bearer(r)
@@ -65,7 +74,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 		a.denied.Add(1)
 		a.config.Logger.Warn("wrong token", "remote", r.RemoteAddr, "method", r.Method, "path", r.URL.Path)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="holter", error="invalid_token"`)
-		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter token create")
+		writeProblem(w, http.StatusUnauthorized, "this token is not known, or was revoked; make another with holter tokens create")
 	case err != nil:
 		if need == RoleBeat {
 			a.tokens.noteFailure(a.now())
@@ -82,7 +91,7 @@ func (a *API) authorize(w http.ResponseWriter, r *http.Request, need Role, inQue
 	return "", false
 }
 
-// guard lets only those through to a route who may use it.
+// guard returns a handler that refuses requests without the role.
 func (a *API) guard(need Role, next http.HandlerFunc) http.HandlerFunc {
 	if need == "" || a.tokens == nil {
 		return next

@@ -168,6 +168,12 @@ func TestTokenNotRequired(t *testing.T) {
 		}
 		s.set(func() { s.none = false })
 		wantProblem(t, get(h, "/v1/devices"), "now one is", 401, "this needs a token")
+		s.set(func() { s.early = true })
+		w := get(h, "/v1/devices")
+		wantProblem(t, w, "not known yet", 503, "it is not known yet whether a token is needed")
+		if w.Header().Get("Retry-After") == "" {
+			t.Error("a 503 without Retry-After")
+		}
 	})
 }
 

@@ -16,16 +16,17 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// maxBatch bounds the heartbeats of a batch.
+// maxBatch is the largest number of heartbeats in a batch.
 const maxBatch = 10_000
 
-// announcement is what a heartbeat says of the device's policy.
+// announcement is the policy that a heartbeat announces.
 type announcement struct {
 	TTL      span `json:"ttl"`
 	Interval span `json:"interval"`
 }
 
-// policy returns what is announced. A device that only says how often it is heard may miss two heartbeats.
+// policy returns the announced policy. If only the interval is announced, the timeout is three
+// intervals.
 func (a announcement) policy() liveness.Policy {
 	p := liveness.Policy{Timeout: time.Duration(a.TTL), Interval: time.Duration(a.Interval)}
 	if p.Timeout == 0 {
@@ -58,7 +59,7 @@ func (s *span) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// set takes a duration from a parameter, if there is one.
+// set sets the duration from a parameter, unless that is empty.
 func (s *span) set(name, text string) error {
 	if text == "" {
 		return nil
@@ -71,7 +72,7 @@ func (s *span) set(name, text string) error {
 	return nil
 }
 
-// decodeStrict decodes a JSON value, and nothing beside it.
+// decodeStrict decodes a body that is exactly one JSON value.
 func decodeStrict(body []byte, into any) error {
 	if !utf8.Valid(body) {
 		return errors.New("it is not UTF-8")
@@ -87,7 +88,7 @@ func decodeStrict(body []byte, into any) error {
 	return nil
 }
 
-// explainJSON says what is wrong in words that are not Go's.
+// explainJSON rewrites JSON errors without Go's terms.
 func explainJSON(err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
@@ -101,7 +102,7 @@ func explainJSON(err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// withArticle returns the name of a kind of JSON as it stands in a sentence.
+// withArticle returns the name of a kind of JSON value with its article.
 func withArticle(kind string) string {
 	if strings.ContainsRune("aeiou", rune(kind[0])) {
 		return "an " + kind
@@ -113,11 +114,11 @@ func withArticle(kind string) string {
 type batchBeat struct {
 	id     string
 	policy liveness.Policy
-	err    error // it is none, or was not taken
+	err    error // the heartbeat is invalid or was refused
 }
 
-// decodeBatch decodes a JSON array of ids, or of objects with an id. What is wrong with one of them is in its err; an error means that
-// none can be told from the others.
+// decodeBatch decodes a JSON array of ids, or of objects with an id. The err of a heartbeat says
+// what is wrong with that one; the error of decodeBatch, that the array cannot be read.
 func decodeBatch(body []byte) ([]batchBeat, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("it is not UTF-8")
@@ -172,7 +173,7 @@ func decodeBeat(raw json.RawMessage) batchBeat {
 	return batchBeat{id: said.ID, policy: said.policy(), err: err}
 }
 
-// BatchError says why a heartbeat of a batch was not taken.
+// BatchError is the reason why a heartbeat of a batch was refused.
 type BatchError struct {
 	Index  int    `json:"index" doc:"Its place in the batch, from 0."`
 	ID     string `json:"id,omitempty"`
@@ -180,23 +181,23 @@ type BatchError struct {
 	Detail string `json:"detail"`
 }
 
-// BatchAnswer says what became of a batch of heartbeats.
+// BatchAnswer is the result of a batch of heartbeats.
 type BatchAnswer struct {
 	Accepted int          `json:"accepted"`
 	Rejected int          `json:"rejected"`
 	Errors   []BatchError `json:"errors" doc:"Errors of the rejected heartbeats, in order."`
 }
 
-// busyBatchError is a problem: some of a batch could not be taken yet.
+// busyBatchError is the problem that some heartbeats of a batch could not be accepted yet.
 type busyBatchError struct {
 	huma.ErrorModel
 
 	Accepted int          `json:"accepted"`
 	Rejected int          `json:"rejected"`
-	Errors   []BatchError `json:"errors" doc:"Errors of the rejected heartbeats, in order."` // and none of the model's
+	Errors   []BatchError `json:"errors" doc:"Errors of the rejected heartbeats, in order."` // hides the field of the model
 }
 
-// beats takes a batch of heartbeats.
+// beats handles a batch of heartbeats.
 func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 	_, err := parseQuery(r.URL.RawQuery)
 	var body []byte
@@ -229,7 +230,7 @@ func (a *API) beats(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", &answer)
 }
 
-// takeBatch passes the heartbeats on, and says why some could not be taken yet.
+// takeBatch applies the heartbeats, and returns why some could not be accepted yet.
 func (a *API) takeBatch(w http.ResponseWriter, r *http.Request, batch []batchBeat) (answer BatchAnswer, why error) {
 	var pending []int
 	now := a.ear.now()

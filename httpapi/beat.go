@@ -21,12 +21,13 @@ import (
 const (
 	beatPath  = "/v1/beat/"
 	beatsPath = "/v1/beats"
-	// bodyTimeout is how long a body with heartbeats may take to arrive: the listening clock waits for it.
+	// bodyTimeout bounds the time in which a body with heartbeats must arrive, because the
+	// listening clock waits for it.
 	bodyTimeout = 5 * time.Second
 	maxMessage  = 1024
 )
 
-// registerBeats adds the heartbeats. huma describes them, and is left out of the way.
+// registerBeats adds the routes for heartbeats. huma describes them and does not serve them.
 func (a *API) registerBeats(mux routes, api huma.API) {
 	mux.ServeMux.HandleFunc(beatPath, a.hearing(func(w http.ResponseWriter, r *http.Request) { a.beatRoute(mux, w, r) }))
 	mux.ServeMux.HandleFunc(strings.TrimSuffix(beatPath, "/"), mux.fallback) // else it leads there
@@ -34,7 +35,8 @@ func (a *API) registerBeats(mux routes, api huma.API) {
 	describeBeats(api.OpenAPI())
 }
 
-// hearing keeps the listening clock from overtaking a heartbeat that is being handled, and refuses those who may not send one.
+// hearing keeps the listening clock behind the heartbeats that are being handled, and refuses
+// requests without the role.
 func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t := &turn{ResponseWriter: w, ear: a.ear, place: a.ear.Enter()}
@@ -45,7 +47,8 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// beatRoute finds out what a request below /v1/beat/ wants. A mux cannot: it takes the id / for the end of a path.
+// beatRoute routes requests below /v1/beat/, which a mux cannot do because it takes the id / for
+// the end of a path.
 func (a *API) beatRoute(mux routes, w http.ResponseWriter, r *http.Request) {
 	id, action, ok := beatTarget(r.URL)
 	post := r.Method == http.MethodPost
@@ -89,7 +92,7 @@ func beatTarget(u *url.URL) (id, action string, ok bool) {
 	return id, action, true
 }
 
-// beat takes a heartbeat.
+// beat handles a heartbeat.
 func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	policy, err := beatPolicy(w, r)
 	if err != nil {
@@ -116,7 +119,7 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	_, _ = w.Write(answer) // the client may be gone
 }
 
-// beatPolicy returns what a heartbeat announces, in its query or its body.
+// beatPolicy returns the policy that a heartbeat announces in its query or its body.
 func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error) {
 	var said announcement
 	if r.URL.RawQuery != "" {
@@ -141,7 +144,7 @@ func beatPolicy(w http.ResponseWriter, r *http.Request) (liveness.Policy, error)
 	return said.policy(), nil
 }
 
-// beatFail takes a failure that a device tells of.
+// beatFail handles a failure that a device reports.
 func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 	body, err := readBeat(w, r)
 	if err == nil {
@@ -158,7 +161,7 @@ func (a *API) beatFail(w http.ResponseWriter, r *http.Request, id string) {
 	a.done(w, err)
 }
 
-// messageOf returns the message in a body: a text, or an object with a field message.
+// messageOf returns the message in a body, which is a text or an object with the field message.
 func messageOf(r *http.Request, body []byte) (string, error) {
 	message := string(body)
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
@@ -179,7 +182,7 @@ func messageOf(r *http.Request, body []byte) (string, error) {
 	return message, nil
 }
 
-// beatBye takes a goodbye.
+// beatBye handles a goodbye.
 func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
 	_, err := parseQuery(r.URL.RawQuery)
 	if err == nil {
@@ -189,7 +192,7 @@ func (a *API) beatBye(w http.ResponseWriter, r *http.Request, id string) {
 	a.done(w, err)
 }
 
-// beatSleep takes the announcement of a sleep.
+// beatSleep handles the announcement of a sleep.
 func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
 	query, err := parseQuery(r.URL.RawQuery, "for")
 	if err != nil {
@@ -211,7 +214,7 @@ func (a *API) beatSleep(w http.ResponseWriter, r *http.Request, id string) {
 	_, _ = w.Write(append(appendMilliseconds([]byte(`{"granted_ms":`), welcome.Granted), "}\n"...)) // the client may be gone
 }
 
-// done answers what has no answer but that it was done.
+// done answers a request that has no other result than success.
 func (a *API) done(w http.ResponseWriter, err error) {
 	if err != nil {
 		a.refuse(w, err)
@@ -221,7 +224,7 @@ func (a *API) done(w http.ResponseWriter, err error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// requestError is a mistake of the client, and how to say so.
+// requestError is a mistake of the client, with its status.
 type requestError struct {
 	status int
 	detail string
@@ -229,7 +232,7 @@ type requestError struct {
 
 func (e *requestError) Error() string { return e.detail }
 
-// refuse answers a heartbeat that was not taken.
+// refuse answers a heartbeat that was not accepted.
 func (a *API) refuse(w http.ResponseWriter, err error) {
 	a.ear.refused.Add(1)
 	status, detail := problemOf(err)
@@ -239,7 +242,7 @@ func (a *API) refuse(w http.ResponseWriter, err error) {
 	writeProblem(w, status, detail)
 }
 
-// problemOf says what is wrong, and what to do.
+// problemOf returns the status and the detail for an error.
 func problemOf(err error) (status int, detail string) {
 	var bad *requestError
 	switch {
@@ -262,7 +265,7 @@ func problemOf(err error) (status int, detail string) {
 	}
 }
 
-// readBeat reads a body, which may not take long.
+// readBeat reads a body within bodyTimeout.
 func readBeat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -279,7 +282,7 @@ func readBeat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// parseQuery understands a query that may have some parameters.
+// parseQuery parses a query with some allowed parameters.
 func parseQuery(raw string, names ...string) (url.Values, error) {
 	if raw == "" {
 		return nil, nil

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -197,6 +198,7 @@ type secrets struct {
 	fail  error
 	asked int
 	none  bool // no token is needed
+	early bool // it is not known yet whether one is
 }
 
 func (s *secrets) Lookup(_ context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
@@ -207,8 +209,11 @@ func (s *secrets) Lookup(_ context.Context, secret string) (role httpapi.Role, n
 	return role, "the " + string(role), ok, s.fail
 }
 
-func (s *secrets) Required() bool {
+func (s *secrets) Required() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.none
+	if s.early {
+		return false, errors.New("not yet")
+	}
+	return !s.none, nil
 }

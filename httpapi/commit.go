@@ -8,18 +8,20 @@ import (
 )
 
 const (
-	// commitWithin is for how long a request waits until what it changed is stored, and crowdedWithin for how long if half of the connections
-	// that there may be are waiting already: while the database does not answer, others need the rest.
+	// commitWithin is how long a request waits until its change is stored. crowdedWithin replaces
+	// it when half of MaxConnections wait, so that other requests find a connection while the
+	// database does not answer.
 	commitWithin  = 3 * time.Second
 	crowdedWithin = 500 * time.Millisecond
 )
 
-// errUncommitted says that something was done, and is not stored yet.
+// errUncommitted says that a change was made and is not stored yet.
 var errUncommitted = errors.New("it is not stored yet, because the database did not answer in time: it may still take effect, " +
 	"or be lost if the process ends before; it may be repeated, which does no harm")
 
-// settled is how a change of the registry ended, once that may be told: nobody is answered that something was done, or that a device is not
-// known, before the sink has taken all that happened until then. It is not cut short by a client that goes away, nor by the end of the process.
+// settled returns the result of a change of the registry once it may be answered: when the sink has
+// stored everything up to now. The same goes for the answer that a device is not known. It waits
+// even if the client disconnects or the process stops.
 func (a *API) settled(ctx context.Context, err error) error {
 	if err != nil && !isUnknown(err) {
 		return err
@@ -37,7 +39,8 @@ func (a *API) settled(ctx context.Context, err error) error {
 	return err
 }
 
-// turn is the time in which a request with heartbeats is handled; the listening clock does not pass it. It is the request's ResponseWriter.
+// turn is the time in which a request with heartbeats is handled. The listening clock does not pass
+// it. It is the request's ResponseWriter.
 type turn struct {
 	http.ResponseWriter
 
@@ -57,7 +60,8 @@ func (t *turn) leave() {
 	}
 }
 
-// heard is like settled, for what a heartbeat changed: it is heard, so the clock need not wait until it is stored.
+// heard is settled for a heartbeat. The heartbeat counts as heard, so the clock does not wait until
+// it is stored.
 func (a *API) heard(w http.ResponseWriter, r *http.Request, err error) error {
 	if t, ok := w.(*turn); ok {
 		t.leave()

@@ -12,7 +12,8 @@ import (
 
 const cursorLen = 16
 
-// encodeCursor makes a cursor opaque. Its check sum is this process's own: the order of devices is, too.
+// encodeCursor returns an opaque text for a cursor. Its check sum is valid in this process only, as
+// the order of devices is.
 func (a *API) encodeCursor(c liveness.Cursor) string {
 	if c == 0 {
 		return ""

@@ -83,7 +83,7 @@ func textOf(meaning string) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Description: meaning}
 }
 
-// strict describes an object of texts, and of nothing else.
+// strict describes an object with these texts and no other fields.
 func strict(meanings map[string]string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false, Properties: make(map[string]*huma.Schema)}
 	for name, meaning := range meanings {
@@ -92,7 +92,7 @@ func strict(meanings map[string]string) *huma.Schema {
 	return s
 }
 
-// object describes an object of numbers, and of texts where the name does not end in _ms.
+// object describes an object with numbers, and with texts where the name does not end in _ms.
 func object(meanings map[string]string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeObject, Properties: make(map[string]*huma.Schema), Required: slices.Sorted(maps.Keys(meanings))}
 	for name, meaning := range meanings {
@@ -113,7 +113,7 @@ func jsonResponse(description string, s *huma.Schema) *huma.Response {
 	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: s}}}
 }
 
-// beatProblems describes what a heartbeat may be refused with.
+// beatProblems describes the problems that refuse a heartbeat.
 func beatProblems() map[string]*huma.Response {
 	responses := make(map[string]*huma.Response)
 	for status, meaning := range map[string]string{
@@ -125,7 +125,7 @@ func beatProblems() map[string]*huma.Response {
 	return responses
 }
 
-// describeTokens says which role each operation needs.
+// describeTokens describes which role each operation requires.
 func describeTokens(spec *huma.OpenAPI) {
 	if spec.Components.SecuritySchemes == nil {
 		spec.Components.SecuritySchemes = make(map[string]*huma.SecurityScheme)

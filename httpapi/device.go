@@ -6,7 +6,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Device is a picture of a device. What does not apply to it is left out.
+// Device is a snapshot of a device. Fields that do not apply are left out.
 type Device struct {
 	ID          string     `json:"id"`
 	State       string     `json:"state" enum:"never_seen,online,late,sleeping,offline,unknown,suspect,pending" doc:"pending: the new state is decided and not stored yet."`
@@ -33,7 +33,7 @@ type Device struct {
 	AsOf        time.Time  `json:"as_of" doc:"Time of the snapshot, by the server's clock."`
 }
 
-// Policy says how long a device may be silent, in milliseconds.
+// Policy is the policy of a device, in milliseconds.
 type Policy struct {
 	Interval   float64 `json:"interval_ms"`
 	Timeout    float64 `json:"timeout_ms"`
@@ -46,7 +46,7 @@ type Policy struct {
 	Own        bool    `json:"own" doc:"The device has its own policy, which was set at run time."`
 }
 
-// Listening is the sum behind a device's heard silence, in its source's listening time.
+// Listening shows how a device's heard silence is computed, in its source's listening time.
 type Listening struct {
 	Now       float64 `json:"now_ms"`
 	Last      float64 `json:"last_ms" doc:"Listening time at the last heartbeat."`
@@ -56,7 +56,8 @@ type Listening struct {
 	Deaf      []Deaf  `json:"deaf" doc:"Intervals since the last heartbeat in which the source was deaf; only the latest are kept."`
 }
 
-// Grace is what gaps, times in which its source was deaf, put a device's verdict off.
+// Grace shows by how much gaps, which are times in which the source was deaf, delay a device's
+// verdict.
 type Grace struct {
 	Each float64 `json:"each_ms" doc:"The device's reconnect grace: by how much one gap may delay its verdict."`
 	Most float64 `json:"most_ms" doc:"By how much all gaps since its last heartbeat together may delay it: three times each_ms."`
@@ -64,7 +65,7 @@ type Grace struct {
 	Left float64 `json:"left_ms" doc:"What is left of it."`
 }
 
-// Deaf is a time in which a source heard nothing.
+// Deaf is an interval in which a source heard nothing.
 type Deaf struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
@@ -100,7 +101,7 @@ func listeningOf(v *liveness.View) *Listening {
 		return nil
 	}
 	l := &Listening{
-		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Excused && v.NotBefore > 0,
+		Now: milliseconds(v.Now), Last: milliseconds(v.Last), NotBefore: milliseconds(v.NotBefore), Excused: v.Suppressed && v.NotBefore > 0,
 		Deaf: deafOf(v.Deaf),
 	}
 	if v.Grace > 0 {

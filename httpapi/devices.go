@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxScan bounds the devices or events that a request with a filter looks at.
+	// maxScan bounds the devices or events that one request with a filter examines.
 	maxScan = 10_000
 	maxPage = 1000
 )

@@ -1,14 +1,16 @@
-// Package httpapi serves what a liveness registry knows over HTTP: the state of each device with all that it follows from, the events
-// as CloudEvents 1.0 (page by page, or as a stream of server-sent events), health checks, metrics for Prometheus, and profiles. It
-// takes heartbeats, one by one or in batches, as a source of its own, and what an operator tells of devices: policies, maintenance, that
-// one is to be forgotten.
+// Package httpapi serves a liveness registry over HTTP: the state of each device and what it is
+// derived from, the events as CloudEvents 1.0 (page by page, or as a stream of server-sent events),
+// health checks, metrics for Prometheus, and profiles. It receives heartbeats, one by one or in
+// batches, as a source of its own, and an operator's changes: policies, maintenance, and the
+// deletion of devices.
 //
-// Whatever changes something is answered once the registry's sink has taken it, and with 503 if that takes longer than 3 s. A heartbeat
-// that changes nothing does not wait for that, and none holds the listening clock up while it does.
+// A change is answered once the registry's sink has stored it, and with 503 if that takes longer
+// than 3 s. A heartbeat that changes nothing does not wait, and no heartbeat holds up the listening
+// clock while it waits.
 //
-// It keeps nothing: events come from [Events], tokens from [Auth]. Without an Auth whoever can reach the listener may do everything.
-// The API is described by itself, as OpenAPI 3.1, at /openapi.json, and for people at /docs; neither needs the internet. Errors
-// are problem details as of RFC 9457.
+// It stores nothing: events come from [Events], tokens from [Auth]. Without an Auth all requests
+// that reach the listener are allowed. The API is described as OpenAPI 3.1 at /openapi.json, and
+// for people at /docs; neither needs the internet. Errors are problem details as of RFC 9457.
 //
 // # Heartbeats
 //

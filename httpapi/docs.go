@@ -17,7 +17,8 @@ import (
 //go:embed docs.html
 var docsHTML string
 
-// registerDocs adds the description of all that was registered before, for programs and for people. Both are made once.
+// registerDocs adds /openapi.json and /docs, which describe all routes that were registered before.
+// Both are rendered once.
 func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -43,7 +44,7 @@ func (a *API) registerDocs(mux routes, spec *huma.OpenAPI) error {
 	return nil
 }
 
-// docsPage is what docs.html shows.
+// docsPage is the data of docs.html.
 type docsPage struct {
 	Title, Version, Description string
 	Operations                  []docsOperation
@@ -57,7 +58,7 @@ type docsOperation struct {
 	Responses  []docsResponse
 }
 
-// docsBody is what a request may carry.
+// docsBody is a body that a request may have.
 type docsBody struct {
 	Content, Type string
 	Fields        []docsField
@@ -68,7 +69,7 @@ type docsResponse struct {
 	Fields                       []docsField
 }
 
-// docsField is a parameter, or a field at a depth of an object.
+// docsField is a parameter, or a field of an object at some depth.
 type docsField struct {
 	Name, In, Type, Meaning string
 	Depth                   int
@@ -114,7 +115,7 @@ func responseOf(spec *huma.OpenAPI, status string, r *huma.Response) docsRespons
 	return out
 }
 
-// fieldsOf lists the fields of an object, with those of the objects in it below each.
+// fieldsOf lists the fields of an object, each followed by the fields of its own object.
 func fieldsOf(spec *huma.OpenAPI, s *huma.Schema, depth int) []docsField {
 	s = resolve(spec, s)
 	if s != nil && s.Items != nil {
@@ -135,7 +136,7 @@ func fieldsOf(spec *huma.OpenAPI, s *huma.Schema, depth int) []docsField {
 	return fields
 }
 
-// typeOf says what a value may be.
+// typeOf returns the type of a value as text.
 func typeOf(spec *huma.OpenAPI, s *huma.Schema) string {
 	s = resolve(spec, s)
 	if s == nil {

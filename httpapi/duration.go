@@ -4,14 +4,16 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/holter-iot/holter/internal/duration"
 )
 
-// maxDuration bounds the durations that are understood, so that no sum of them overflows.
+// maxDuration is the longest duration that is accepted, so that no sum overflows.
 const maxDuration = 366 * 24 * time.Hour
 
-// parseDuration understands Go's notation, or a number of seconds.
+// parseDuration parses a duration, or a number of seconds.
 func parseDuration(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
+	d, err := duration.Parse(text)
 	if err != nil {
 		var seconds float64
 		if seconds, err = strconv.ParseFloat(text, 64); err == nil {

@@ -10,14 +10,16 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// deafAfterFailure is how long nothing is heard once a heartbeat was refused because its token could not be checked.
+// deafAfterFailure is how long the source stays deaf after a heartbeat was refused because its
+// token could not be checked.
 const deafAfterFailure = time.Second
 
 // hearing is the source of the heartbeats that come by HTTP, and keeps its listening clock.
 //
-// All requests with heartbeats that are being handled are entered. A client cannot hold the clock up for more than some seconds: not with
-// a body that comes slowly, nor with requests that it sends before it has the answer to those before, nor with connections that it leaves
-// idle. Connections that wait because [Config.MaxConnections] are served hold the clock up until it is their turn.
+// All requests with heartbeats that are being handled hold up the clock. A client can do so only
+// for some seconds: neither with a slow body, nor with pipelined requests, nor with idle
+// connections for longer. Connections beyond [Config.MaxConnections] hold up the clock until they
+// are served.
 //
 // It is deaf while the process starts, while tokens cannot be checked, and when it does not run.
 type hearing struct {
@@ -25,8 +27,8 @@ type hearing struct {
 
 	source *liveness.Source
 
-	beats   atomic.Uint64 // that were taken
-	refused atomic.Uint64 // that were not
+	beats   atomic.Uint64 // accepted heartbeats
+	refused atomic.Uint64 // refused heartbeats
 }
 
 func newHearing(registry *liveness.Registry, name string, deaf func() bool, set *sockets.Set) (*hearing, error) {
@@ -37,11 +39,12 @@ func newHearing(registry *liveness.Registry, name string, deaf func() bool, set 
 	return &hearing{Clock: sockets.NewClock(source, set, deaf), source: source}, nil
 }
 
-// now returns the listening time to stamp a heartbeat with.
+// now returns the listening time of a heartbeat that is received now.
 func (h *hearing) now() time.Duration { return h.source.Time(time.Now()) }
 
-// Listen keeps the listening clock of the heartbeats by HTTP until ctx is done; without it no device that is heard there is ever
-// judged. [API.Serve] calls it by itself. Call it once. It fails at once if the process has no descriptors left.
+// Listen moves the listening clock of the heartbeats by HTTP until ctx is done. Without it no
+// device heard there is ever judged. [API.Serve] calls it. Call it once. It fails at once if the
+// process has no descriptors left.
 func (a *API) Listen(ctx context.Context) error {
 	if a.ear == nil {
 		return nil
@@ -52,7 +55,7 @@ func (a *API) Listen(ctx context.Context) error {
 	return nil
 }
 
-// deaf reports whether heartbeats are refused, through no fault of the devices.
+// deaf reports whether heartbeats are refused for reasons other than their devices.
 func (a *API) deaf() bool {
 	return a.config.Starting() != nil || a.tokens != nil && a.tokens.failing(a.now(), deafAfterFailure)
 }

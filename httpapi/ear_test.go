@@ -91,7 +91,7 @@ func (g *gate) Lookup(ctx context.Context, _ string) (role httpapi.Role, name st
 	}
 }
 
-func (g *gate) Required() bool { return true }
+func (g *gate) Required() (bool, error) { return true, nil }
 
 // TestClockWaits holds a heartbeat up while it is being handled: the clock does not pass it, and goes on afterwards.
 func TestClockWaits(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 // Event is an event in the JSON format of CloudEvents 1.0.
 type Event = cloudevent.Event
 
-// EventData is what an event says.
+// EventData is the data of an event.
 type EventData = cloudevent.EventData
 
 // isDevice reports whether an event's subject is a device.

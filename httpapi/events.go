@@ -68,7 +68,7 @@ func (a *API) listEvents(ctx context.Context, in *eventsInput) (eventPage, error
 		switch {
 		case errors.Is(err, eventlog.ErrMissed) && scanned == 0:
 			return eventPage{}, a.gone(in.After)
-		case err != nil && !errors.Is(err, eventlog.ErrMissed): // else events are gone since: the next request is told
+		case err != nil && !errors.Is(err, eventlog.ErrMissed): // else events have gone since the previous read, which the next request reports
 			return eventPage{}, a.unreadable(ctx, err)
 		}
 		if len(buffer) == 0 {
@@ -102,7 +102,7 @@ func (a *API) gone(after uint64) error {
 	}
 }
 
-// unreadable is the problem that events cannot be read just now.
+// unreadable returns the problem that events cannot be read.
 func (a *API) unreadable(ctx context.Context, err error) error {
 	if ctx.Err() == nil { // else the client is gone
 		a.config.Logger.ErrorContext(ctx, "cannot read events", "error", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// maxValues bounds how often a parameter may be given.
+// maxValues bounds the number of values of a parameter.
 const maxValues = 100
 
 // eventFilter chooses events. An empty field chooses all.
@@ -32,7 +32,7 @@ func parseEventFilter(query url.Values) (eventFilter, []error) {
 	return f, p.errs
 }
 
-// all reports whether the filter chooses everything.
+// all reports whether the filter chooses all events.
 func (f *eventFilter) all() bool {
 	return len(f.devices) == 0 && len(f.groups) == 0 && len(f.sources) == 0 && len(f.types) == 0
 }
@@ -58,7 +58,7 @@ type deviceFilter struct {
 	prefix                 string
 	states                 []string
 	groups, sources        []string
-	before, after          time.Time // of the last sign of life
+	before, after          time.Time // bounds of the last heartbeat
 	connected, maintenance *bool
 }
 
@@ -92,7 +92,7 @@ func deviceStates() []string {
 	return names
 }
 
-// filterParser reads parameters, and notes what is wrong with them.
+// filterParser reads parameters and collects errors.
 type filterParser struct {
 	query url.Values
 	errs  []error
@@ -117,7 +117,8 @@ func (p *filterParser) all(name string) []string {
 	return values
 }
 
-// list is like all, for values that are separated by commas, too, and that can be listed.
+// list is all for parameters whose values may also be separated by commas, and are among those
+// known.
 func (p *filterParser) list(name string, allowed []string) []string {
 	var values []string
 	for v := range strings.SplitSeq(strings.Join(p.query[name], ","), ",") {
@@ -133,7 +134,7 @@ func (p *filterParser) list(name string, allowed []string) []string {
 	return values
 }
 
-// instant reads an instant, or how long ago it was.
+// instant reads an instant, or a duration before now.
 func (p *filterParser) instant(name string, now time.Time) time.Time {
 	text := p.query.Get(name)
 	if text == "" {
@@ -163,7 +164,7 @@ func (p *filterParser) bool(name string) *bool {
 	return &v
 }
 
-// onlyKnown refuses parameters that are not among those with a name.
+// onlyKnown returns an error for parameters that are not in names.
 func onlyKnown(query url.Values, names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(names, name) {
@@ -177,8 +178,7 @@ func onlyKnown(query url.Values, names []string) error {
 	return nil
 }
 
-// listOf makes the parameters of an operation that are lists say which values they have, for whom reads the description; the filters
-// check them.
+// listOf describes the values of a list parameter of an operation. The filters check them.
 func listOf(op *huma.Operation, name string, values []string) {
 	for _, p := range op.Parameters {
 		if p.Name == name {

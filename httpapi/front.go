@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// front is what each request passes before its route is looked for.
+// front handles each request before it is routed.
 //
-// While connections wait for a place, each ends with the answer to its request, so that they take turns.
+// While connections wait for a place, each connection is closed after its next answer, so that they
+// take turns.
 func (a *API) front(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer runtime.Gosched() // else a client that does not wait for answers keeps a thread busy until the scheduler steps in
+		defer runtime.Gosched() // else a client that pipelines requests occupies a thread until the scheduler intervenes
 		if c := connOf(r.Context()); c != nil {
 			c.Begin()
 		}
@@ -45,7 +46,7 @@ func (a *API) front(next http.Handler) http.Handler {
 	})
 }
 
-// asChange returns a request so that it counts as one that changes something if it does: a heartbeat does so by GET, too.
+// asChange returns a request as a POST if it is a heartbeat by GET, because that changes something.
 func asChange(r *http.Request) *http.Request {
 	if r.Method != http.MethodGet || !strings.HasPrefix(r.URL.Path, beatPath) {
 		return r
@@ -55,7 +56,7 @@ func asChange(r *http.Request) *http.Request {
 	return &change
 }
 
-// admit refuses what comes too early or too often.
+// admit refuses requests while the process starts, and beyond the rate limit.
 func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 	if path := r.URL.Path; path == "/healthz" || path == "/readyz" {
 		return true
@@ -75,7 +76,7 @@ func (a *API) admit(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// writeLater answers with a problem that is over after a while.
+// writeLater answers with a problem and Retry-After.
 func writeLater(w http.ResponseWriter, status int, after time.Duration, detail string) {
 	w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
 	writeProblem(w, status, detail)

@@ -8,21 +8,23 @@ import (
 )
 
 const (
-	// countedFor is how long counts are given out again, and countShare, of the time, what counting may take at most.
+	// countedFor is how long counts are reused. Counting takes at most one countShare-th of the
+	// time.
 	countedFor = time.Second
 	countShare = 20
 	countBatch = 512
 )
 
-// groupCounts are the devices of each group by state, counted when somebody asks.
+// groupCounts counts the devices of each group by state, on request.
 type groupCounts struct {
-	mu     sync.Mutex // guards the fields below; held while counting: who comes meanwhile wants the same
+	mu     sync.Mutex // guards the fields below; held while counting, because waiting requests want the same counts
 	counts map[string]map[string]int
 	at     time.Time
 	until  time.Time
 }
 
-// count returns the devices by group and state, as of an instant not long ago. They are not to be changed.
+// count returns the numbers of devices by group and state at a recent instant. They must not be
+// changed.
 func (g *groupCounts) count(registry *liveness.Registry) (map[string]map[string]int, time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,7 +54,7 @@ func (g *groupCounts) count(registry *liveness.Registry) (map[string]map[string]
 	return g.counts, g.at
 }
 
-// statesOf names the counts of all states.
+// statesOf returns the counts of all states by name.
 func statesOf(count func(liveness.State) int) map[string]int {
 	states := make(map[string]int)
 	for s := liveness.NeverSeen; s <= liveness.Pending; s++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// registerHealth adds the routes that are for machines that know no JSON.
+// registerHealth adds health checks and metrics, whose clients do not read JSON.
 func (a *API) registerHealth(mux routes, api huma.API, metrics http.Handler) {
 	operation := func(id, summary string, responses map[string]*huma.Response) *huma.Operation {
 		return &huma.Operation{
@@ -45,7 +45,7 @@ func writeText(w http.ResponseWriter, text string) {
 	_, _ = io.WriteString(w, text) // the client may be gone
 }
 
-// describe adds a route that huma does not serve, but describes.
+// describe adds a route that huma describes and does not serve.
 func (m routes) describe(api huma.API, handler http.HandlerFunc, op *huma.Operation) {
 	m.HandleFunc(op.Method+" "+op.Path, handler)
 	api.OpenAPI().AddOperation(op)

@@ -15,7 +15,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// NewJob asks for a job.
+// NewJob is the request for a job.
 type NewJob struct {
 	Queue    string          `json:"queue,omitempty" doc:"Name of the queue. Left out: default."`
 	Endpoint string          `json:"endpoint,omitempty" doc:"Name of the endpoint to deliver to. Either this or url."`
@@ -41,7 +41,7 @@ type Job struct {
 	Queue    string    `json:"queue"`
 	Endpoint string    `json:"endpoint,omitempty" doc:"Left out for a job with a URL of its own."`
 	URL      string    `json:"url,omitempty" doc:"Target; left out for a job of an endpoint."`
-	State    string    `json:"state" enum:"ready,waiting,behind,claimed" doc:"ready: to be delivered; waiting: until run_at; behind: another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
+	State    string    `json:"state" enum:"ready,waiting,blocked,claimed" doc:"ready: to be delivered; waiting: until run_at; blocked: by another one with its ordering key, which waits, perhaps where its route led before; claimed: taken into memory, it is being delivered or is about to be."`
 	Event    uint64    `json:"event,omitempty" doc:"Offset of the event that it reports."`
 	Attempts int       `json:"attempts" doc:"Failed attempts."`
 	RunAt    time.Time `json:"run_at,omitzero"`
@@ -64,7 +64,7 @@ type oneJobInput struct {
 	Job uint64 `path:"job" doc:"The job's number."`
 }
 
-type removeJobsInput struct {
+type deleteJobsInput struct {
 	Queue    string `query:"queue" doc:"Jobs of this queue."`
 	Endpoint string `query:"endpoint" doc:"Jobs of this endpoint."`
 }
@@ -83,7 +83,7 @@ func describe(id, method, path, summary, description string, problems ...int) hu
 
 const (
 	jobsPath   = "/v1/jobs"
-	maxJobBody = delivery.MaxBody + 64<<10 // of a request: what is delivered, and what is said of it
+	maxJobBody = delivery.MaxBody + 64<<10 // of a request: the body to deliver, and the other fields
 )
 
 func (a *API) registerJobs(api huma.API) {
@@ -93,11 +93,11 @@ func (a *API) registerJobs(api huma.API) {
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
 	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
-	serveEmpty(a, api, describe("remove-job", http.MethodDelete, "/v1/jobs/{job}", "Remove a job",
-		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.removeJob)
-	serve(a, api, describe("remove-jobs", http.MethodDelete, jobsPath, "Remove all jobs of a queue or an endpoint", "", http.StatusNotFound), a.removeJobs)
-	serve(a, api, describe("hasten-jobs", http.MethodPost, "/v1/endpoints/{name}/hasten", "Try the jobs of an endpoint again at once",
-		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.hasten)
+	serveEmpty(a, api, describe("delete-job", http.MethodDelete, "/v1/jobs/{job}", "Delete a job",
+		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
+	serve(a, api, describe("delete-jobs", http.MethodDelete, jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
+	serve(a, api, describe("retry-now", http.MethodPost, "/v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
+		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }
 
 func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
@@ -125,7 +125,7 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 	return page, err
 }
 
-func (a *API) removeJob(ctx context.Context, in *oneJobInput) error {
+func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
 	if err != nil {
 		return err
@@ -133,11 +133,11 @@ func (a *API) removeJob(ctx context.Context, in *oneJobInput) error {
 	if n == 0 {
 		return huma.Error404NotFound(fmt.Sprintf("there is no job %d; it may be done, or be a dead letter", in.Job))
 	}
-	a.logChange(ctx, "job removed", "job", in.Job)
+	a.logChange(ctx, "job deleted", "job", in.Job)
 	return nil
 }
 
-func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (count, error) {
+func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error) {
 	if in.Queue == "" && in.Endpoint == "" {
 		return count{}, huma.Error422UnprocessableEntity("say of which queue or endpoint, with ?queue=NAME or ?endpoint=NAME")
 	}
@@ -147,12 +147,12 @@ func (a *API) removeJobs(ctx context.Context, in *removeJobsInput) (count, error
 	}
 	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{Lanes: lanes})
 	if err == nil {
-		a.logChange(ctx, "jobs removed", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
+		a.logChange(ctx, "jobs deleted", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
 	}
 	return count{n}, err
 }
 
-func (a *API) hasten(ctx context.Context, in *nameInput) (count, error) {
+func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
 	lanes, err := namesOf(a.config.Delivery).lanes("", in.Name)
 	if err != nil {
 		return count{}, err
@@ -161,7 +161,7 @@ func (a *API) hasten(ctx context.Context, in *nameInput) (count, error) {
 	return count{n}, err
 }
 
-// laneNames are the names of queues and endpoints by number.
+// laneNames maps numbers of queues and endpoints to names.
 type laneNames struct{ queues, endpoints map[uint32]string }
 
 func namesOf(e *delivery.Engine) laneNames {
@@ -176,7 +176,8 @@ func namesOf(e *delivery.Engine) laneNames {
 	return n
 }
 
-// lanes returns the lanes of a queue and an endpoint, each of them empty for all; nil stands for all lanes.
+// lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil
+// for all lanes.
 func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
 	if queue == "" && endpoint == "" {
 		return nil, nil

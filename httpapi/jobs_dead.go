@@ -59,15 +59,15 @@ type deadChoiceInput struct {
 func (a *API) registerDead(api huma.API) {
 	serve(a, api, describe("list-dead-letters", http.MethodGet, "/v1/dead-letters", "List the dead letters",
 		"Jobs that could not be delivered, by number. The latest 100,000 of the last 30 days are kept.", http.StatusNotFound), a.listDead)
-	serve(a, api, describe("replay-dead-letters", http.MethodPost, "/v1/dead-letters/replay", "Deliver dead letters again",
-		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.replayDead)
-	serve(a, api, describe("discard-dead-letters", http.MethodPost, "/v1/dead-letters/discard", "Delete dead letters",
+	serve(a, api, describe("retry-dead-letters", http.MethodPost, "/v1/dead-letters/retry", "Deliver dead letters again",
+		"Each becomes a new job with the same message id. If one of the numbers does not exist, nothing is changed.", http.StatusNotFound), a.retryDead)
+	serve(a, api, describe("delete-dead-letters", http.MethodPost, "/v1/dead-letters/delete", "Delete dead letters",
 		"If one of the numbers does not exist, nothing is changed.",
-		http.StatusNotFound), a.discardDead)
+		http.StatusNotFound), a.deleteDead)
 }
 
-// A page of dead letters with their bodies, which may have a megabyte each, has deadBodies of them at most, and ends with the one that makes it
-// longer than deadBytes.
+// A page of dead letters with bodies, which may have a megabyte each, has at most deadBodies of
+// them, and ends with the one that makes it longer than deadBytes.
 const (
 	deadBodies = 100
 	deadBytes  = 3 << 20
@@ -111,7 +111,8 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 	return page, nil
 }
 
-// withBodies returns dead letters with what was to be delivered, and leaves out the last ones of what would be a long answer.
+// withBodies returns dead letters with their bodies. It leaves out the last ones if the answer
+// would be too long.
 func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.DeadJob, error) {
 	size := 0
 	for i := range dead {
@@ -119,7 +120,7 @@ func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.Dea
 		if err != nil {
 			return nil, err
 		}
-		if len(full) == 1 { // else it was removed a moment ago
+		if len(full) == 1 { // else it was deleted meanwhile
 			dead[i] = full[0]
 		}
 		if size += len(dead[i].Data); size > deadBytes {
@@ -129,12 +130,12 @@ func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.Dea
 	return dead, nil
 }
 
-func (a *API) replayDead(ctx context.Context, in *deadChoiceInput) (count, error) {
-	return a.eachDead(ctx, in, "dead letters replayed", a.config.Delivery.Jobs().Replay)
+func (a *API) retryDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+	return a.eachDead(ctx, in, "dead letters rescheduled", a.config.Delivery.Jobs().Replay)
 }
 
-func (a *API) discardDead(ctx context.Context, in *deadChoiceInput) (count, error) {
-	return a.eachDead(ctx, in, "dead letters discarded", a.config.Delivery.Jobs().Discard)
+func (a *API) deleteDead(ctx context.Context, in *deadChoiceInput) (count, error) {
+	return a.eachDead(ctx, in, "dead letters deleted", a.config.Delivery.Jobs().Discard)
 }
 
 func (a *API) eachDead(

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -17,7 +20,7 @@ type nameInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Its name."`
 }
 
-// QueueSettings say how a queue is worked on. What is left out is as by default.
+// QueueSettings are the settings of a queue. Fields that are left out have defaults.
 type QueueSettings struct {
 	Concurrency int     `json:"concurrency,omitempty" minimum:"1" doc:"Deliveries at a time. Default: 32."`
 	Rate        float64 `json:"rate,omitempty" minimum:"0" doc:"Deliveries per second. Default: 0, no limit."`
@@ -29,7 +32,7 @@ type QueueSettings struct {
 	Paused      bool    `json:"paused,omitempty" doc:"No delivery begins."`
 }
 
-// Queue is a queue, and what it does.
+// Queue is a queue with its counts.
 type Queue struct {
 	QueueSettings
 
@@ -57,7 +60,7 @@ func settingsOf(q *store.Queue) QueueSettings {
 	}
 }
 
-// queue returns a queue with the settings.
+// queue returns the queue with these settings.
 func (s *QueueSettings) queue(name string) store.Queue {
 	q := delivery.NewQueue(name)
 	set := func(ms float64, to *time.Duration) {
@@ -81,14 +84,14 @@ func (s *QueueSettings) queue(name string) store.Queue {
 	return q
 }
 
-// EndpointSettings describe a place to deliver to.
+// EndpointSettings are the settings of an endpoint.
 type EndpointSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, mqtt, nats, kafka, log, command or playbook; command only if the server allows it."`
 	Target   string          `json:"target" doc:"URL of a webhook or of a broker, name of a log file or of a playbook, or a program."`
 	Settings json.RawMessage `json:"settings,omitempty" doc:"Settings of its kind; all kinds have timeout_ms and batch. Left out when an endpoint is changed: as before. A secret is shown as hidden; writing that keeps it, unless kind or target's scheme, host or port change."`
 }
 
-// Endpoint is an endpoint, and what it does.
+// Endpoint is an endpoint with its state and counts.
 type Endpoint struct {
 	EndpointSettings
 
@@ -108,7 +111,8 @@ type endpointList struct {
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// RouteSettings say which events become jobs of which queue and endpoint. An event has to pass all that is given.
+// RouteSettings choose the events that become jobs of a queue and endpoint. An event must match all
+// fields.
 type RouteSettings struct {
 	Types    []string `json:"types,omitempty" doc:"Types of events, or patterns such as device.*; left out: all."`
 	Reasons  []string `json:"reasons,omitempty" doc:"Reasons of device.offline, such as silence; left out: all events."`
@@ -160,7 +164,7 @@ func (a *API) registerDelivery(api huma.API) {
 	a.serveChange(api, describe("delete-endpoint", http.MethodDelete, "/v1/endpoints/{name}", "Delete an endpoint",
 		"409 while it has jobs or dead letters, or a route leads to it.", missing, used), "endpoint deleted", engine.DeleteEndpoint)
 	a.serveChange(api, describe("disable-endpoint", http.MethodPut, "/v1/endpoints/{name}/disabled", "Disable an endpoint",
-		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_untold_total; to miss nothing, pause the queue instead.",
+		"Its jobs wait. Events make no jobs for it meanwhile, and are counted in holter_delivery_dropped_total; to miss nothing, pause the queue instead.",
 		missing), "endpoint disabled", func(ctx context.Context, name string) error {
 		return engine.EnableEndpoint(ctx, name, false, "by an operator")
 	})
@@ -171,6 +175,10 @@ func (a *API) registerDelivery(api huma.API) {
 		"An event that a route matches becomes a job, one for each endpoint; of several routes to an endpoint, the first counts."), a.listRoutes)
 	serveEmpty(a, api, describe("put-route", http.MethodPut, "/v1/routes/{name}", "Make or change a route", "It takes effect with the next event.", missing), a.putRoute)
 	a.serveChange(api, describe("delete-route", http.MethodDelete, "/v1/routes/{name}", "Delete a route", "Its jobs stay.", missing), "route deleted", engine.DeleteRoute)
+	a.serveChange(api, describe("pause-route", http.MethodPut, "/v1/routes/{name}/pause", "Pause a route", "It creates no jobs.", missing), "route paused",
+		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, true) })
+	a.serveChange(api, describe("resume-route", http.MethodDelete, "/v1/routes/{name}/pause", "Resume a route", "", missing), "route resumed",
+		func(ctx context.Context, name string) error { return engine.PauseRoute(ctx, name, false) })
 }
 
 func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
@@ -204,7 +212,15 @@ func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
 	})}, nil
 }
 
+// errOfPlaybook is the problem of a change to the endpoint or the route of a playbook.
+func errOfPlaybook(name string) error {
+	return huma.Error409Conflict(fmt.Sprintf("%.80q belongs to a playbook; change the playbook in the server's configuration", name))
+}
+
 func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
+	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
+		return errOfPlaybook(in.Name)
+	}
 	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
 	return a.changedNamed(ctx, "endpoint set", in.Name, err)
 }
@@ -220,6 +236,9 @@ func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 }
 
 func (a *API) putRoute(ctx context.Context, in *routeInput) error {
+	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
+		return errOfPlaybook(in.Name)
+	}
 	b := &in.Body
 	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, delivery.DefaultQueue))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -20,7 +21,11 @@ import (
 func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
 	t.Helper()
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: "sqlite:" + t.TempDir() + "/holter.db", Outbox: router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.New(db, store.Config{Outbox: router.Route})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +48,7 @@ func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedules, err := cron.New(s, e, registry, cron.Config{Node: "node-1"})
+	schedules, err := cron.New(db, e, registry, cron.Config{Node: "node-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,13 +182,16 @@ func TestJobs(t *testing.T) {
 		{"POST", "/v1/jobs", `{"endpoint":"none","body":1}`, 404, `no endpoint "none"`},
 		{"POST", "/v1/jobs", `{"endpoint":"ops","body":"` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
 		{"GET", "/v1/jobs?queue=none", "", 404, `there is no queue "none"`},
-		{"POST", "/v1/endpoints/none/hasten", "", 404, `there is no endpoint "none"`},
+		{"POST", "/v1/endpoints/none/retry-now", "", 404, `there is no endpoint "none"`},
+		{"PUT", "/v1/endpoints/playbook-x", `{"kind":"log","target":"a"}`, 409, "belongs to a playbook"},
+		{"PUT", "/v1/routes/playbook-x", `{"endpoint":"ops"}`, 409, "belongs to a playbook"},
+		{"PUT", "/v1/routes/none/pause", "", 404, `there is no route "none"`},
 		{"GET", "/v1/jobs?limit=0", "", 422, "query.limit"},
 		{"DELETE", "/v1/jobs/99", "", 404, "there is no job 99;"},
 		{"DELETE", "/v1/jobs", "", 422, "say of which queue"},
-		{"POST", "/v1/dead-letters/replay", `{}`, 422, "say which dead letters"},
-		{"POST", "/v1/dead-letters/discard", `{"all":true,"jobs":[1]}`, 422, "say which dead letters"},
-		{"POST", "/v1/dead-letters/discard", `{"jobs":[98,99]}`, 404, "no dead letter has the number 98, 99; nothing"},
+		{"POST", "/v1/dead-letters/retry", `{}`, 422, "say which dead letters"},
+		{"POST", "/v1/dead-letters/delete", `{"all":true,"jobs":[1]}`, 422, "say which dead letters"},
+		{"POST", "/v1/dead-letters/delete", `{"jobs":[98,99]}`, 404, "no dead letter has the number 98, 99; nothing"},
 	} {
 		wantProblem(t, send(h, c.method, c.target, c.body), c.method+" "+c.target+" "+c.body[:min(len(c.body), 80)], c.code, c.detail)
 	}
@@ -203,9 +211,9 @@ func TestJobs(t *testing.T) {
 	if len(dead) != 1 || dead[0].Job != one || dead[0].Status != 400 || dead[0].Response != "no" || string(dead[0].Body) != `{"a":[1,2]}` || dead[0].Key != "k" {
 		t.Errorf("dead letters %+v", dead)
 	}
-	wantProblem(t, send(h, "POST", "/v1/dead-letters/replay", `{"jobs":[1,7]}`), "replay one and an unknown one", 404, "no dead letter has the number 7; nothing")
-	if w := send(h, "POST", "/v1/dead-letters/replay", `{"jobs":[1]}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":1`) {
-		t.Errorf("replay = %d %s", w.Code, w.Body)
+	wantProblem(t, send(h, "POST", "/v1/dead-letters/retry", `{"jobs":[1,7]}`), "replay one and an unknown one", 404, "no dead letter has the number 7; nothing")
+	if w := send(h, "POST", "/v1/dead-letters/retry", `{"jobs":[1]}`); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":1`) {
+		t.Errorf("retry = %d %s", w.Code, w.Body)
 	}
 	if w := send(h, "DELETE", "/v1/jobs?queue=default", ""); w.Code != 200 || !strings.Contains(w.Body.String(), `"number":2`) {
 		t.Errorf("purge = %d %s", w.Code, w.Body)
@@ -257,7 +265,7 @@ func TestLongBodies(t *testing.T) {
 // Who may read may not change anything, and without an engine there is nothing of it.
 func TestJobsRoles(t *testing.T) {
 	h, _ := delivering(t, httpapi.Config{Auth: &secrets{known: map[string]httpapi.Role{"reader": httpapi.RoleRead}}})
-	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/replay": 403} {
+	for target, code := range map[string]int{"GET /v1/jobs": 200, "GET /v1/endpoints": 200, "PUT /v1/queues/x": 403, "POST /v1/jobs": 403, "POST /v1/dead-letters/retry": 403} {
 		method, path, _ := strings.Cut(target, " ")
 		if w := send(h, method, path, "{}", "Authorization", "Bearer reader"); w.Code != code {
 			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, code)

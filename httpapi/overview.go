@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Timers is a picture of a source's timer engine.
+// Timers is a snapshot of a source's timer engine.
 type Timers struct {
 	Armed    int      `json:"armed"`
 	Hints    int      `json:"hints"`
@@ -37,7 +37,7 @@ type Lateness struct {
 	P999 float64 `json:"p999"`
 }
 
-// Group is a picture of a group of devices.
+// Group is a snapshot of a group of devices.
 type Group struct {
 	Name    string         `json:"name"`
 	Match   string         `json:"match" doc:"The pattern that ids of the group match."`
@@ -47,7 +47,7 @@ type Group struct {
 	States  map[string]int `json:"states" doc:"Its devices by state, as of counted_at."`
 }
 
-// Stats is a picture of the whole.
+// Stats is a snapshot of the process.
 type Stats struct {
 	Devices  int            `json:"devices"`
 	States   map[string]int `json:"states" doc:"Devices by state as shown, with unknown and pending."`
@@ -69,7 +69,7 @@ type Stats struct {
 	AsOf     time.Time      `json:"as_of"`
 }
 
-// Build is what the program was built from.
+// Build says from what the program was built.
 type Build struct {
 	Go       string `json:"go" doc:"Version of Go."`
 	Platform string `json:"platform"`

@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Playbook says what is to be done about an event.
+// Playbook defines the actions that follow an event.
 type Playbook struct {
 	Name      string           `json:"name"`
 	When      *PlaybookTrigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
@@ -23,7 +23,7 @@ type Playbook struct {
 	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
 }
 
-// PlaybookTrigger chooses events. An event has to pass all that is given.
+// PlaybookTrigger chooses events, which must match all its fields.
 type PlaybookTrigger struct {
 	Types   []string `json:"types,omitempty"`
 	Reasons []string `json:"reasons,omitempty"`
@@ -32,7 +32,7 @@ type PlaybookTrigger struct {
 	All     bool     `json:"all,omitempty"`
 }
 
-// PlaybookStep is one thing to do.
+// PlaybookStep is one action of a playbook.
 type PlaybookStep struct {
 	Name  string   `json:"name"`
 	Kind  string   `json:"kind" doc:"probe, webhook, mqtt, deliver, wait, condition, command or note."`
@@ -55,7 +55,7 @@ type Run struct {
 	Error    string    `json:"error,omitempty" doc:"Reason why it is not done."`
 }
 
-// RunStep is how far a step of a run is.
+// RunStep is a step of a run with its progress.
 type RunStep struct {
 	PlaybookStep
 
@@ -101,7 +101,7 @@ type oneRunInput struct {
 	Run uint64 `path:"run" doc:"The run's number."`
 }
 
-// RunDetails are a run and its steps.
+// RunDetails is a run with its steps.
 type RunDetails struct {
 	Run
 
@@ -194,7 +194,8 @@ func (a *API) getRun(ctx context.Context, in *oneRunInput) (RunDetails, error) {
 	return RunDetails{viewRun(&run), a.runSteps(&run, steps)}, nil
 }
 
-// runSteps returns the steps of a run: those of its playbook as it is now, and those that were begun and are not in it any more.
+// runSteps returns the steps of a run: those that its playbook has now, and started ones that it
+// does not have any more.
 func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
 	known := make(map[string]*store.RunStep, len(begun))
 	for i := range begun {
@@ -238,7 +239,7 @@ func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
 	return out
 }
 
-// begin shows what is known of a step that has begun.
+// begin fills in the state of a step that has started.
 func (s *RunStep) begin(from *store.RunStep) {
 	s.State, s.Attempts, s.Output, s.Error = from.State.String(), from.Attempts, from.Output, from.Error
 	s.Started, s.Ended, s.Wake = utc(from.Started), utc(from.Ended), utc(from.Wake)

@@ -13,7 +13,8 @@ import (
 
 const unknownDevice = "no device with this id was ever seen or configured; /v1/devices?prefix= finds ids by how they begin"
 
-// explainProblem puts what is wrong with a request into the detail of its problem: not every client shows the list of errors.
+// explainProblem puts the list of errors into the detail of a problem, because not every client
+// shows the list.
 func explainProblem(_ huma.Context, _ string, v any) (any, error) {
 	p, ok := v.(*huma.ErrorModel)
 	if !ok || p.Detail != "validation failed" || len(p.Errors) == 0 {
@@ -27,7 +28,7 @@ func explainProblem(_ huma.Context, _ string, v any) (any, error) {
 	return p, nil
 }
 
-// sayAll puts what is wrong with a request into one sentence.
+// sayAll joins the errors of a request in one sentence.
 func sayAll(errs []error) string {
 	said := make([]string, 0, len(errs))
 	for _, err := range errs {
@@ -41,14 +42,14 @@ func sayAll(errs []error) string {
 	return strings.Join(slices.Compact(said), "; ")
 }
 
-// missedError is a problem: events were missed.
+// missedError is the problem that events were missed.
 type missedError struct {
 	huma.ErrorModel
 
 	Oldest uint64 `json:"oldest" doc:"Offset of the oldest event that is kept; read on with after = oldest - 1."`
 }
 
-// writeProblem answers with a problem outside of huma's operations.
+// writeProblem answers with a problem where huma does not serve.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	writeJSON(w, status, "application/problem+json", &huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
 }
@@ -62,7 +63,7 @@ func writeJSON(w http.ResponseWriter, status int, kind string, v any) {
 // appendJSON appends a text as JSON.
 func appendJSON(to []byte, text string) []byte {
 	quoted, err := json.Marshal(text)
-	if err != nil { // it never fails for a text
+	if err != nil { // cannot happen for a text
 		return append(to, `""`...)
 	}
 	return append(to, bytes.TrimSpace(quoted)...)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// routes is a mux for huma, and for what huma does not serve. Each route is only for those who have the role that it needs.
+// routes is a mux for huma and for other routes. Each route requires its role.
 type routes struct {
 	*http.ServeMux
 
 	api *API
 }
 
-// roleFor returns the role that a route needs, none for health checks.
+// roleFor returns the role that a route requires, and none for health checks.
 func roleFor(method, path string) Role {
 	switch {
 	case path == "/healthz" || path == "/readyz":
@@ -27,7 +27,8 @@ func roleFor(method, path string) Role {
 	}
 }
 
-// HandleFunc adds a route. A mux takes a segment of %2F for the end of a path; here it is the device whose id is a slash.
+// HandleFunc adds a route. It also routes the device whose id is a slash: a mux takes a segment of
+// %2F for the end of a path.
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	role := roleFor(method, path)
@@ -54,7 +55,7 @@ func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *ht
 	})
 }
 
-// fallback answers requests for which there is no route.
+// fallback answers requests that match no route.
 func (m routes) fallback(w http.ResponseWriter, r *http.Request) {
 	allowed := m.allowed(r)
 	switch {
@@ -67,7 +68,7 @@ func (m routes) fallback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowed returns the methods that there is a route with for the path.
+// allowed returns the methods for which the path has a route.
 func (m routes) allowed(r *http.Request) []string {
 	var found []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -78,7 +79,7 @@ func (m routes) allowed(r *http.Request) []string {
 			found = append(found, method)
 		}
 	}
-	if slices.Contains(found, r.Method) { // it was the route that found nothing
+	if slices.Contains(found, r.Method) { // the route itself answered that there is nothing
 		return nil
 	}
 	return found

@@ -12,10 +12,9 @@ import (
 
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
-// ScheduleSettings say what is done when.
+// ScheduleSettings are the settings of a schedule.
 type ScheduleSettings struct {
 	Kind     string          `json:"kind" doc:"webhook, command, report or maintenance; command only if the server allows it. It cannot be changed."`
 	When     string          `json:"when" doc:"A crontab expression of 5 or 6 fields, @daily and the like, @every 90s, or an instant such as 2026-01-02T15:04:05Z."`
@@ -28,7 +27,7 @@ type ScheduleSettings struct {
 	Paused   bool            `json:"paused,omitempty" doc:"Its instants pass without a run."`
 }
 
-// Schedule is a schedule, and how far it is.
+// Schedule is a schedule with its progress.
 type Schedule struct {
 	ScheduleSettings
 
@@ -109,7 +108,7 @@ func (a *API) registerSchedules(api huma.API) {
 		"The latest first. Of each schedule the latest 100 that have ended are kept, for 30 days."), a.listScheduleRuns)
 }
 
-func scheduleOf(sc *store.Schedule) Schedule {
+func scheduleOf(sc *cron.Schedule) Schedule {
 	out := Schedule{Name: sc.Name, Next: utc(sc.Due), Runs: sc.Runs, ScheduleSettings: ScheduleSettings{
 		Kind: sc.Kind, When: sc.Spec, Zone: sc.Zone, Settings: sc.Settings, Jitter: milliseconds(sc.Jitter), Once: sc.Once, Paused: sc.Paused,
 	}}
@@ -122,18 +121,18 @@ func scheduleOf(sc *store.Schedule) Schedule {
 	return out
 }
 
-// schedule returns what is to be kept.
-func (s *ScheduleSettings) schedule(name string) (store.Schedule, error) {
+// schedule returns the schedule to store.
+func (s *ScheduleSettings) schedule(name string) (cron.Schedule, error) {
 	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
 	jitter := min(s.Jitter, milliseconds(maxDuration))
-	return store.Schedule{
+	return cron.Schedule{
 		Name: name, Kind: s.Kind, Spec: strings.TrimSpace(s.When), Zone: s.Zone, Settings: s.Settings, Overlap: int(overlap), Misfire: int(misfire),
 		Jitter: time.Duration(jitter * float64(time.Millisecond)), Once: s.Once, Paused: s.Paused,
 	}, errors.Join(err, misfireErr)
 }
 
-func scheduleRunOf(r *store.ScheduleRun) ScheduleRun {
+func scheduleRunOf(r *cron.Run) ScheduleRun {
 	out := ScheduleRun{
 		Run: r.ID, Schedule: r.Name, Kind: r.Kind, Number: r.Number, State: string(r.State), Scheduled: utc(r.Scheduled), Manual: r.Manual,
 		Started: utc(r.Started), Ended: utc(r.Ended), Attempt: r.Attempt, Owner: r.Owner, Code: r.Code, Output: r.Output, Error: r.Error,
@@ -162,7 +161,8 @@ func (a *API) putSchedule(ctx context.Context, in *scheduleInput) (Schedule, err
 	return a.changedSchedule(ctx, "schedule set", in.Name, err)
 }
 
-// changedSchedule logs what was done to a schedule, and returns the schedule as it is now; or it returns err.
+// changedSchedule logs a change of a schedule and returns the schedule as it is now. It returns err
+// if that is not nil.
 func (a *API) changedSchedule(ctx context.Context, done, name string, err error) (Schedule, error) {
 	if err := a.changedNamed(ctx, done, name, err); err != nil {
 		return Schedule{}, err
@@ -179,13 +179,13 @@ func (a *API) runSchedule(ctx context.Context, in *nameInput) (ScheduleRun, erro
 }
 
 func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (scheduleRunPage, error) {
-	f := store.ScheduleRunFilter{Name: in.Schedule, Before: in.Before}
+	f := cron.RunFilter{Name: in.Schedule, Before: in.Before}
 	for _, state := range in.State {
-		f.States = append(f.States, store.ScheduleState(state))
+		f.States = append(f.States, cron.State(state))
 	}
 	runs, err := a.config.Schedules.History(ctx, f, in.Limit)
 	if err == nil && len(runs) == 0 && in.Schedule != "" {
 		_, err = a.config.Schedules.Schedule(ctx, in.Schedule)
 	}
-	return scheduleRunPage{mapped(runs, scheduleRunOf), nextPage(runs, in.Limit, func(r *store.ScheduleRun) uint64 { return r.ID })}, err
+	return scheduleRunPage{mapped(runs, scheduleRunOf), nextPage(runs, in.Limit, func(r *cron.Run) uint64 { return r.ID })}, err
 }

@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// sendRate is how many messages a token, or an address without one, may send per second, and at once.
+	// sendRate is the number of messages that a token, or an address without one, may send per
+	// second and in one burst.
 	sendRate = 100
-	// maxSend is the longest message, in bytes. Most protocols allow less.
+	// maxSend is the size of the longest message, in bytes. Most protocols allow less.
 	maxSend        = 64 << 10
 	sendTimeout    = 5 * time.Second
 	maxSendTimeout = time.Minute
 )
 
 var (
-	// errLate is the cause why a Sender is given up.
+	// errLate is the cause with which the context of a Sender ends.
 	errLate    = errors.New("the message was not written in time")
 	errTooFast = errors.New("you send too many messages")
 )
 
-// sendResult is what became of a message.
+// sendResult is the result of a message.
 type sendResult int
 
 const (
@@ -48,18 +49,18 @@ const (
 	sendResults
 )
 
-// String implements fmt.Stringer: it is a metric's label.
+// String returns the result as the label of a metric.
 func (r sendResult) String() string {
 	return [...]string{"written", "unknown_device", "not_connected", "not_allowed", "too_long", "too_many", "late", "failed", ""}[r]
 }
 
-// caller is whose messages are counted: a token's, or an address's.
+// caller identifies a token, or an address without one, for the rate limit.
 type caller struct {
 	token string
 	from  netip.Prefix
 }
 
-// Message is what is to be sent to a device.
+// Message is a message to a device.
 type Message struct {
 	Text    *string `json:"text,omitempty" doc:"A message of the device's protocol, which says what it may contain."`
 	Base64  *string `json:"base64,omitempty" doc:"Bytes that are written as they are, in Base64 (RFC 4648, 4)."`
@@ -72,7 +73,7 @@ type sendInput struct {
 	Body Message
 
 	payload []byte
-	kind    string // as what it was given
+	kind    string // name of the field that holds the message
 	timeout time.Duration
 	remote  string
 	caller  caller
@@ -99,7 +100,7 @@ func (i *sendInput) Resolve(ctx huma.Context) (errs []error) {
 	return errs
 }
 
-// payload returns what is to be sent, and which of the fields it is.
+// payload returns the message, and the name of its field.
 func (m *Message) payload() (payload []byte, kind string, err error) {
 	given := 0
 	for _, field := range []struct {
@@ -169,7 +170,7 @@ func (a *API) registerSend(api huma.API) {
 	}, a.send)
 }
 
-// send sends a message, and notes who did, and what became of it.
+// send sends a message, and logs the result.
 func (a *API) send(ctx context.Context, in *sendInput) (sentMessage, error) {
 	sent, err := a.trySend(ctx, in)
 	result, problem := a.sendProblem(in, err)
@@ -195,7 +196,8 @@ func (a *API) trySend(ctx context.Context, in *sendInput) (Sent, error) {
 	return a.config.Sender.Send(ctx, in.ID, in.payload, in.kind != "text")
 }
 
-// sendProblem says what became of a message, and what the client is told if it was not written.
+// sendProblem returns the result of a message, and the problem to answer with if it was not
+// written.
 func (a *API) sendProblem(in *sendInput, err error) (sendResult, error) {
 	later := func() error {
 		return huma.ErrorWithHeaders(huma.Error429TooManyRequests(explained(err)), http.Header{"Retry-After": {"1"}})
@@ -213,17 +215,17 @@ func (a *API) sendProblem(in *sendInput, err error) (sendResult, error) {
 		return sendTooLong, huma.NewError(http.StatusRequestEntityTooLarge, explained(err))
 	case errors.Is(err, ErrTooMany), errors.Is(err, errTooFast):
 		return sendTooMany, later()
-	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case nobody is told
+	case errors.Is(err, errLate), errors.Is(err, context.Canceled): // in the second case the client is gone
 		return sendLate, huma.Error504GatewayTimeout(explained(err))
 	}
 	a.config.Logger.Error("cannot send a message", "device", in.ID, "error", err)
 	return sendFailed, huma.Error503ServiceUnavailable("the message could not be sent; the server's log says why")
 }
 
-// explained is what a client is told of an error.
+// explained returns the text of an error for a client.
 func explained(err error) string { return strings.TrimPrefix(err.Error(), "httpapi: ") }
 
-// absentError is a problem: a device is not connected where a message could be sent to it.
+// absentError is the problem that a device is not connected, or cannot be sent messages.
 type absentError struct {
 	huma.ErrorModel
 
@@ -233,7 +235,7 @@ type absentError struct {
 	LastSeen  time.Time `json:"last_seen,omitzero" doc:"Time of its last heartbeat."`
 }
 
-// absent says where a device was last.
+// absent returns the problem with the source where the device was last heard.
 func (a *API) absent(id, why string) error {
 	v, err := a.registry.Device(id)
 	if err != nil {

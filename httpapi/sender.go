@@ -7,16 +7,17 @@ import (
 
 // Sender writes messages to connected devices.
 type Sender interface {
-	// Send writes payload to a device: as a text of the device's protocol, or, if raw is set, as it is. It returns when it is written, or
-	// when ctx is done. Its error wraps ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany or the cause why ctx is done,
-	// and its text is told to the client. It is called concurrently.
+	// Send writes payload to a device, as a text of the device's protocol or, if raw is set,
+	// unchanged. It returns when the payload is written or ctx is done. Its error wraps
+	// ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrTooMany or the cause of ctx,
+	// and its text is shown to the client. It is called concurrently.
 	Send(ctx context.Context, device string, payload []byte, raw bool) (Sent, error)
 }
 
-// Sent says what was written.
+// Sent is the result of a message.
 type Sent struct {
-	Protocol string // the name of the one that the device speaks
-	Bytes    int    // that were written: the payload, and what the protocol puts around it
+	Protocol string // name of the device's protocol
+	Bytes    int    // written bytes: the payload, and what the protocol adds to it
 }
 
 // Errors of a [Sender].

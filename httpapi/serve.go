@@ -22,14 +22,16 @@ const (
 	shutdownTimeout   = 5 * time.Second
 )
 
-// Serve serves the API on a listener until ctx is done, and listens to heartbeats meanwhile. Then it accepts nothing more, ends the
-// streams with a comment, waits at most 5 s for what is under way, cuts off what is left, and returns nil. It closes the listener in any
-// case. An error means that the listener failed, or that nothing could be listened to. With [Config.TLS] it speaks HTTPS. It speaks
-// HTTP/1.1 only: there a connection is a request at a time, which is what the limits count. Call it once.
+// Serve serves the API on a listener and listens to heartbeats until ctx is done. Then it accepts
+// no more connections, ends the streams with a comment, waits at most 5 s for running requests,
+// closes the remaining connections and returns nil. It always closes the listener. An error means
+// that the listener failed, or that the clock of the heartbeats could not run. With [Config.TLS] it
+// speaks HTTPS. It speaks only HTTP/1.1, where a connection is one request at a time, which is what
+// the limits count. Call it once.
 func (a *API) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	heard := make(chan error, 1) // room for the one error; closed after it
+	heard := make(chan error, 1) // capacity 1 for the error, then closed
 	go func() {
 		defer close(heard)
 		if err := a.Listen(ctx); err != nil {
@@ -50,7 +52,7 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("httpapi: %w", err), listener.Close())
 	}
-	failed := make(chan error, 1) // room for the one error; closed after it
+	failed := make(chan error, 1) // capacity 1 for the error, then closed
 	go func() {
 		defer close(failed)
 		if server.TLSConfig != nil {
@@ -70,15 +72,16 @@ func (a *API) serve(ctx context.Context, listener net.Listener) error {
 		a.config.Logger.Warn("open connections closed at shutdown", "after", shutdownTimeout)
 		_ = server.Close()
 	}
-	for range failed { // it ended when its listener was closed
+	for range failed { // the error of a closed listener
 	}
 	return nil
 }
 
-// stopKey is the key of the context of Serve in that of a request, which outlives it: what is under way is finished.
+// stopKey is the key of the context of Serve in the context of a request, which outlives it.
 type stopKey struct{}
 
-// untilStop ends the context of a request when the server stops: of one that has no end of its own, or a late one.
+// untilStop ends the context of a request when the server stops, for requests that have no end of
+// their own, or a late one.
 func untilStop(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if stop, ok := r.Context().Value(stopKey{}).(context.Context); ok {
@@ -116,7 +119,7 @@ func (a *API) server(ctx context.Context) *http.Server {
 
 type connKey struct{}
 
-// withConn lets a request find its connection.
+// withConn puts the connection into the context of its requests.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, plain(c))
 }
@@ -129,7 +132,7 @@ func plain(c net.Conn) net.Conn {
 	return c
 }
 
-// noteIdle notes that the answer to a request is written, and the next one is waited for.
+// noteIdle records that a request was answered and the next one is awaited.
 func noteIdle(c net.Conn, state http.ConnState) {
 	if tracked, ok := plain(c).(*sockets.Conn); ok && state == http.StateIdle {
 		tracked.End()
@@ -142,8 +145,8 @@ func connOf(ctx context.Context) *sockets.Conn {
 	return c
 }
 
-// hush says that nothing is expected on the connection of a request any more, and nobody reads from it.
-func hush(ctx context.Context) {
+// expectNoInput records that no more input is expected on the connection of a request.
+func expectNoInput(ctx context.Context) {
 	if c := connOf(ctx); c != nil {
 		c.Hush()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// Events is where the API reads what happened. All methods are called concurrently.
+// Events is the log of events. All methods are called concurrently.
 type Events interface {
 	// Bounds returns the offsets of the oldest event that is kept and of the latest, latest+1 and latest if there are none.
 	Bounds() (oldest, latest uint64)
@@ -17,12 +17,12 @@ type Events interface {
 	Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
 	// Wait is like Read, but waits until there is an event or ctx is done.
 	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
-	// DeviceEvents returns at most limit of the kept events of a device whose Seq is greater than after, in order. Those of a device
-	// that was forgotten are among them, also if it is back.
+	// DeviceEvents returns at most limit of the kept events of a device whose Seq is greater than
+	// after, in order. Events from before the device was deleted are among them.
 	DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error)
 }
 
-// LogEvents makes a log in memory [Events]. The log must not be nil.
+// LogEvents adapts a log in memory to [Events]. The log must not be nil.
 type LogEvents struct{ *eventlog.Log }
 
 // Read implements [Events].
@@ -30,7 +30,7 @@ func (l LogEvents) Read(_ context.Context, buffer []liveness.Event, after uint64
 	return l.Log.Read(buffer, after, limit)
 }
 
-// DeviceEvents implements [Events]. It looks through the whole log.
+// DeviceEvents implements [Events]. It reads the whole log.
 func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, limit int) ([]liveness.Event, error) {
 	var found, buffer []liveness.Event
 	oldest, latest := l.Bounds()
@@ -61,7 +61,7 @@ func (l LogEvents) DeviceEvents(ctx context.Context, id string, after uint64, li
 	return found[from:min(from+limit, len(found))], nil
 }
 
-// skip returns the place before the oldest event, and the latest.
+// skip returns the offset before the oldest event, and that of the latest.
 func (l LogEvents) skip() (at, latest uint64) {
 	oldest, latest := l.Bounds()
 	return oldest - 1, latest

@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Source is a picture of a source of heartbeats.
+// Source is a snapshot of a source of heartbeats.
 type Source struct {
 	Name     string  `json:"name"`
 	Listened float64 `json:"listened_ms" doc:"Reading of its listening clock."`
@@ -96,7 +96,7 @@ func (a *API) retireSource(ctx context.Context, in *sourceInput) error {
 	return nil
 }
 
-// checkpoint writes down what no event tells.
+// checkpoint stores what no event stores.
 func (a *API) checkpoint(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWithin)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 
 const (
 	streamPath = "/v1/events/stream"
-	// streamBatch is how many events are read at a time, and written under one deadline.
+	// streamBatch is the number of events read at a time, and written under one deadline.
 	streamBatch = 100
 )
 
@@ -52,10 +52,10 @@ func (a *API) registerStream(mux routes, api huma.API) {
 	})
 }
 
-// place is where a stream is in the log.
+// place is the position of a stream in the log.
 type place struct {
 	after uint64
-	// fromOldest says that the reader wants what is there, and has not missed what came before.
+	// fromOldest: the reader wants all kept events, and has not missed earlier ones.
 	fromOldest bool
 }
 
@@ -73,11 +73,11 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // else nginx holds events back
+	w.Header().Set("X-Accel-Buffering", "no") // else nginx buffers events
 	if r.Method == http.MethodHead {
 		return
 	}
-	hush(r.Context())
+	expectNoInput(r.Context())
 	s := &streamWriter{control: http.NewResponseController(w), out: w, eventOf: a.eventOf, filter: filter, checked: time.Now()}
 	s.allowed = func() bool { return a.stillAllowed(r) }
 	err = a.follow(r.Context(), s, at)
@@ -90,7 +90,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startOf says where a request wants to begin, and what it wants to read.
+// startOf returns the position and the filter that a request asks for.
 func (a *API) startOf(r *http.Request) (place, eventFilter, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -119,10 +119,10 @@ func (a *API) startOf(r *http.Request) (place, eventFilter, error) {
 	return place{after: offset, fromOldest: offset == 0 && header == ""}, filter, nil
 }
 
-// errUnreadable is wrapped by what ends a stream if events cannot be read.
+// errUnreadable is wrapped by the error of a stream whose events cannot be read.
 var errUnreadable = errors.New("httpapi: events cannot be read")
 
-// follow writes events until ctx is done, which is no error, or a write fails.
+// follow writes events until ctx is done, which is not an error, or a write fails.
 func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	if err := s.hello(at); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 			err = s.missed(oldest)
 		case err == nil:
 			at = place{after: events[len(events)-1].Offset}
-			if err = s.events(events); err == nil && time.Since(s.wrote) >= heartbeatEvery { // the filter lets nothing through
+			if err = s.events(events); err == nil && time.Since(s.wrote) >= heartbeatEvery { // the filter matched nothing
 				err = s.heartbeat(at)
 			}
 		case ctx.Err() != nil:
@@ -161,10 +161,13 @@ func (a *API) follow(ctx context.Context, s *streamWriter, at place) error {
 	return s.comment("the server stops, come back later")
 }
 
-// stillAllowed reports whether the token that a stream began with is still good. While that cannot be told, it is; but one that is wrong is
-// wrong, however many others from its address are.
+// stillAllowed reports whether the token of a stream is still valid. It counts as valid while it
+// cannot be checked.
 func (a *API) stillAllowed(r *http.Request) bool {
-	if a.tokens == nil || !a.config.Auth.Required() {
+	if a.tokens == nil {
+		return true
+	}
+	if required, err := a.config.Auth.Required(); err != nil || !required {
 		return true
 	}
 	who, err := a.tokens.lookup(r.Context(), bearer(r), addressOf(r), a.now())
@@ -181,13 +184,14 @@ type streamWriter struct {
 	eventOf func(*liveness.Event) Event
 	filter  eventFilter
 	allowed func() bool
-	checked time.Time // when allowed was asked last
+	checked time.Time // time of the last call of allowed
 	buffer  []byte
-	wrote   time.Time // when something was written last
-	told    uint64    // the place that the reader knows of
+	wrote   time.Time // time of the last write
+	told    uint64    // the offset that the reader was told last
 }
 
-// hello names the place at which the stream begins, so that a reader who comes back before the first event misses none.
+// hello sends the offset at which the stream starts, so that a reader that reconnects before the
+// first event misses none.
 func (s *streamWriter) hello(at place) error {
 	s.buffer = append(s.buffer[:0], "retry: 2000\n"...)
 	if !at.fromOldest {
@@ -198,7 +202,7 @@ func (s *streamWriter) hello(at place) error {
 	return s.flush()
 }
 
-// events writes those that pass the filter, if any.
+// events writes the events that match the filter, if any.
 func (s *streamWriter) events(events []liveness.Event) error {
 	s.buffer = s.buffer[:0]
 	for i := range events {
@@ -219,14 +223,14 @@ func (s *streamWriter) events(events []liveness.Event) error {
 	return s.flush()
 }
 
-// missed moves the reader's place to before the oldest event.
+// missed tells the reader that events were missed, and moves its offset to before the oldest event.
 func (s *streamWriter) missed(oldest uint64) error {
 	s.told = oldest - 1
 	s.buffer = fmt.Appendf(s.buffer[:0], "id: %d\nevent: missed\ndata: {\"oldest\":%d}\n\n", oldest-1, oldest)
 	return s.flush()
 }
 
-// recheck says, now and then, whether the reader may not read any more.
+// recheck checks the token from time to time. It reports whether the reader may not read any more.
 func (s *streamWriter) recheck() bool {
 	now := time.Now()
 	if now.Sub(s.checked) < heartbeatEvery {
@@ -236,7 +240,7 @@ func (s *streamWriter) recheck() bool {
 	return !s.allowed()
 }
 
-// heartbeat says that the stream is still there, and where, if the reader does not know.
+// heartbeat writes a comment, with the current offset if the reader was told another.
 func (s *streamWriter) heartbeat(at place) error {
 	s.buffer = append(s.buffer[:0], ": still here\n"...)
 	if at.after != s.told {

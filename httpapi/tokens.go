@@ -11,11 +11,12 @@ import (
 )
 
 const (
-	// tokenFresh is how long a token is taken for good without asking again.
+	// tokenFresh is how long a token is valid without another lookup.
 	tokenFresh = 5 * time.Second
-	// tokenStale is how long it is while nobody can be asked: a device whose heartbeats were refused would be judged for it.
+	// tokenStale is how long a token stays valid while lookups fail. A device whose heartbeats were
+	// refused would be judged for it.
 	tokenStale = 15 * time.Minute
-	// maxTokens bounds what is remembered.
+	// maxTokens bounds the remembered tokens.
 	maxTokens     = 1024
 	lookupTimeout = 5 * time.Second
 	// An address is told that a token is wrong every guessEvery, and a few times more at once; beyond that, to come later.
@@ -29,24 +30,24 @@ var (
 	errCrowded    = errors.New("httpapi: too many tokens wait to be looked up")
 )
 
-// tokens remembers the tokens that were good of late.
+// tokens caches the tokens that were recently valid.
 type tokens struct {
 	auth    Auth
 	wrong   *addresses
-	lane    chan struct{}             // holds a token while one from where wrong ones come is looked up; never closed
+	lane    chan struct{}             // semaphore for lookups from addresses that sent wrong tokens; never closed
 	guessed atomic.Uint64             // answers errGuessing
-	failed  atomic.Pointer[time.Time] // when that of a heartbeat could not be checked last, with the monotonic clock; nil: never
+	failed  atomic.Pointer[time.Time] // when the token of a heartbeat last could not be checked, by the monotonic clock; nil: never
 
 	mu   sync.Mutex // guards good
 	good map[[sha256.Size]byte]bearerOf
 }
 
-// bearerOf is what is known of a token.
+// bearerOf is the cached result of a lookup.
 type bearerOf struct {
 	role Role
 	name string
-	told time.Time // when it was found good
-	ask  time.Time // when to ask again
+	told time.Time // time of the lookup
+	ask  time.Time // time of the next lookup
 }
 
 func newTokens(auth Auth) *tokens {
@@ -56,9 +57,11 @@ func newTokens(auth Auth) *tokens {
 	}
 }
 
-// lookup returns whose a secret is. Errors: errWrongToken; errGuessing, for a wrong one after too many of them; errCrowded; what Auth says.
-// A right one is let in whatever came before it from its address: nobody guesses one of 256 random bits, and to look it up costs little.
-// Those from where wrong ones come are looked up one after the other, so that they leave the database to others.
+// lookup returns the token with a secret. Errors: errWrongToken; errGuessing for a wrong one after
+// too many others from its address; errCrowded; and those of Auth. A correct token is accepted
+// whatever came before it from its address, because 256 random bits cannot be guessed and a lookup
+// costs little. Lookups from addresses that sent wrong tokens run one after the other, so that they
+// leave the database to others.
 func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, now time.Time) (bearerOf, error) {
 	key := sha256.Sum256([]byte(secret))
 	known, ok := t.remembered(key, now)
@@ -93,7 +96,8 @@ func (t *tokens) lookup(ctx context.Context, secret string, from netip.Prefix, n
 	return known, nil
 }
 
-// remembered returns what is known of a token. If it is time to ask again, only the first caller is told so for a while.
+// remembered returns the cached result for a token. When another lookup is due, only the first
+// caller is told so for a while.
 func (t *tokens) remembered(key [sha256.Size]byte, now time.Time) (bearerOf, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,11 +128,11 @@ func (t *tokens) forget(key [sha256.Size]byte) {
 	delete(t.good, key)
 }
 
-// noteFailure notes that the token of a heartbeat cannot be checked.
+// noteFailure records that the token of a heartbeat cannot be checked.
 func (t *tokens) noteFailure(now time.Time) { t.failed.Store(&now) }
 
-// failing reports whether the token of a heartbeat could not be checked within a while before now. It does not matter to it whether somebody
-// has set the wall clock meanwhile.
+// failing reports whether the token of a heartbeat could not be checked within a while before now.
+// It does not depend on the wall clock.
 func (t *tokens) failing(now time.Time, within time.Duration) bool {
 	failed := t.failed.Load()
 	return failed != nil && now.Sub(*failed) < within

@@ -7,20 +7,22 @@ import (
 )
 
 const (
-	// turnsPerThread is how many requests are worked at for each thread that runs Go.
+	// turnsPerThread is the number of requests in progress for each thread that runs Go.
 	turnsPerThread = 2
-	// turnLength is how long a request keeps its turn at most: one that waits for a database, or for its client, is no work.
+	// turnLength is the longest turn of a request. One that waits for a database or for its client
+	// does no work.
 	turnLength = 250 * time.Millisecond
 )
 
-// turns bounds how many requests with much work are worked at. The scheduler lets each goroutine that has work run for up to 10 ms, one after
-// the other, so a thousand of them would hold up all else in the process for seconds, the listening clocks of other sources, too. Who waits
-// for a turn gets one in the order of coming. A heartbeat by itself is too short to need one.
+// turns bounds the number of expensive requests in progress. The Go scheduler runs each runnable
+// goroutine for up to 10 ms in turn, so that a thousand of them would delay everything else in the
+// process for seconds, including the listening clocks of other sources. Requests get their turns in
+// the order of their arrival. A single heartbeat is too short to need one.
 type turns chan struct{}
 
 func newTurns() turns { return make(turns, turnsPerThread*runtime.GOMAXPROCS(0)) }
 
-// take waits for a turn, and returns what ends it.
+// take waits for a turn. It returns a function that ends it.
 func (t turns) take() (end func()) {
 	t <- struct{}{}
 	free := func() { <-t }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// SetPolicy gives a device a policy of its own, above all others, field by field; the zero Policy takes it back. Errors:
-// ErrUnknownDevice, ErrBusy, a bad policy.
+// SetPolicy gives a device a policy of its own, which overrides all others, field by field; the
+// zero Policy takes it back. Errors: ErrUnknownDevice, ErrBusy, a bad policy.
 func (r *Registry) SetPolicy(id string, p Policy) error {
 	if err := errors.Join(p.validate(), p.atLeast(r.least)); err != nil {
 		return fmt.Errorf("liveness: policy of device %q: %w", id, err)
@@ -19,14 +19,14 @@ func (r *Registry) SetPolicy(id string, p Policy) error {
 		}
 		sh.setOwnLocked(d.id, p)
 		d.rule = r.resolveLocked(sh, id, d.rule.Value().announced)
-		if f, known := d.factsLocked(); known && d.source != nil { // else the verdict that is on its way goes by the new policy
+		if f, known := d.conditionLocked(); known && d.source != nil { // otherwise the verdict whose timer has expired reads the new policy
 			r.setLocked(sh, d, f, now)
 		}
 		r.emitLocked(sh, d, DeviceChanged, "", now)
 	})
 }
 
-// setOwnLocked notes a device's own policy. id is kept.
+// setOwnLocked stores a device's own policy. It keeps id.
 func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 	if p == (Policy{}) {
 		delete(sh.own, id)
@@ -38,26 +38,17 @@ func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 	sh.own[id] = p
 }
 
-// SetMaintenance says whether a device is in maintenance: it is judged as ever, but its events say that nobody is to be alarmed, and its
-// silence is no outage of its group. Maintenance windows are beside it: neither ends the other, see [Registry.Cover]. Errors: ErrUnknownDevice, ErrBusy.
+// SetMaintenance turns a device's maintenance on or off. A device in maintenance is judged as any
+// other, but its events are marked as not to raise an alarm, and its silence is no outage of its
+// group. Maintenance windows are independent: neither ends the other, see [Registry.Cover]. Errors:
+// ErrUnknownDevice, ErrBusy.
 func (r *Registry) SetMaintenance(id string, on bool) error {
-	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
-		if on == (d.marks&byOperator != 0) {
-			return
-		}
-		was := d.standing()
-		d.marks ^= byOperator
-		r.regroupLocked(d, was, d.since)
-		kind := DeviceMaintenanceStopped
-		if on {
-			kind = DeviceMaintenanceStarted
-		}
-		r.emitLocked(sh, d, kind, "", now)
-	})
+	return r.admin(id, func(sh *deviceShard, d *device, _ time.Duration) { r.toggleLocked(sh, d, byOperator, on, "") })
 }
 
-// Disconnect ends the session of a device, whose far end is told by [Peer.Dismissed]. The device is offline, for the reason [Admin],
-// unless it is back within the policy's CloseGrace. It reports whether there was a session. Errors: ErrUnknownDevice.
+// Disconnect ends the session of a device; [Peer.Dismissed] is called. The device is offline, for
+// the reason [Admin], unless it is back within the policy's CloseGrace. Disconnect reports whether
+// there was a session. Errors: ErrUnknownDevice.
 func (r *Registry) Disconnect(id string) (bool, error) {
 	sh, d, err := r.find(id)
 	if err != nil {
@@ -68,17 +59,18 @@ func (r *Registry) Disconnect(id string) (bool, error) {
 		return false, nil
 	}
 	s := d.source
-	d.cutLocked(Peer.Dismissed)
+	d.endSessionLocked(Peer.Dismissed)
 	now := s.Time(r.clock.time())
 	return true, s.applyLocked(sh, d, signal{Signal: Signal{Kind: Disconnected, At: now, Reason: Admin}})
 }
 
-// Forget removes a device. Its session, if it has one, is ended. A configured device comes back when the process starts
-// again. The device's last event is [DeviceForgotten]; when it is heard later, it is a new device whose events' numbers go on. Errors: ErrUnknownDevice, ErrBusy.
+// Forget removes a device, and ends its session if it has one. A configured device comes back when
+// the process starts again. The device's last event is [DeviceForgotten]. If it is heard later, it
+// is a new device whose events' numbers go on. Errors: ErrUnknownDevice, ErrBusy.
 func (r *Registry) Forget(id string) error {
 	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
 		if d.session != nil {
-			d.cutLocked(Peer.Dismissed)
+			d.endSessionLocked(Peer.Dismissed)
 		}
 		r.stopLocked(d)
 		d.countLocked(-1)
@@ -90,8 +82,9 @@ func (r *Registry) Forget(id string) error {
 	})
 }
 
-// endLocked notes the number of a device's last event, so that no other event ever has it. There are no more such notes than there may be
-// devices: when a shard has its share of them, the greatest number stands for all.
+// endLocked keeps the number of a forgotten device's last event, so that no other event ever has
+// it. It keeps no more of them than there may be devices: when a shard has its share, the greatest
+// number stands for all.
 func (r *Registry) endLocked(sh *deviceShard, id string, seq uint64) {
 	if int64(len(sh.ended)) > r.capacity/shardCount {
 		for _, n := range sh.ended {
@@ -105,7 +98,8 @@ func (r *Registry) endLocked(sh *deviceShard, id string, seq uint64) {
 	sh.ended[id] = seq
 }
 
-// endedLocked returns the number of the last event that a device had which was forgotten, or a greater one; 0 if there was none.
+// endedLocked returns the number of the last event of a forgotten device, or a greater one; 0 if
+// there was none.
 func (r *Registry) endedLocked(sh *deviceShard, id string) uint64 {
 	seq, known := sh.ended[id]
 	if !known {
@@ -123,16 +117,17 @@ func (r *Registry) raiseFloor(seq uint64) {
 	}
 }
 
-// removeLocked takes a device out of the registry. Its memory stays until all devices of its chunk are gone.
+// removeLocked removes a device from the registry. Its memory stays until all devices of its chunk
+// are removed.
 func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	sh.index.remove(r.hash(d.id), d.handle, func(h uint32) uint64 { return r.hash(sh.at(h).id) })
 	sh.counts[d.shownLocked()]--
 	r.endLocked(sh, strings.Clone(d.id), d.seq)
 	delete(sh.own, d.id)
-	delete(sh.excuses, d.id)
+	delete(sh.suppressions, d.id)
 	r.flaps.set(d.handle, false)
 	num := d.num
-	r.outbox.after(func(bool) { r.nums.give(num) }) // until then a crash would give it back to this device
+	r.outbox.after(func(bool) { r.numbers.release(num) }) // until the commit a crash would restore this device with it
 	r.devices.Add(-1)
 	at := d.handle / shardCount / chunkLen
 	if c := sh.chunks[at]; c != nil {
@@ -142,7 +137,7 @@ func (r *Registry) removeLocked(sh *deviceShard, d *device) {
 	}
 }
 
-// admin does something to a device that causes an event, at the present of its source.
+// admin makes a change to a device that causes an event, at the present of its source.
 func (r *Registry) admin(id string, do func(sh *deviceShard, d *device, now time.Duration)) error {
 	sh, d, err := r.find(id)
 	if err != nil {
@@ -152,10 +147,14 @@ func (r *Registry) admin(id string, do func(sh *deviceShard, d *device, now time
 	if r.outbox.busy() {
 		return ErrBusy
 	}
-	var now time.Duration
-	if d.source != nil {
-		now = max(d.source.Now(), d.lastLocked())
-	}
-	do(sh, d, now)
+	do(sh, d, d.nowLocked())
 	return nil
+}
+
+// nowLocked returns the present of the device's source, 0 if it has none.
+func (d *device) nowLocked() time.Duration {
+	if d.source == nil {
+		return 0
+	}
+	return max(d.source.Now(), d.lastLocked())
 }

@@ -80,8 +80,9 @@ func (f *fleet) openIn(b *testing.B, order []int) {
 	}
 }
 
-// BenchmarkBeat beats on sessions that lie beside each other, as the next one is that of the socket that was just read, while their
-// timers lie anywhere; and on sessions that lie anywhere themselves, as if nothing of the connection had been touched before.
+// BenchmarkBeat beats on sessions that lie beside each other, as the next one is that of the socket
+// that was just read, while their timers lie anywhere; and on sessions that lie anywhere
+// themselves, as if nothing of the connection had been touched before.
 func BenchmarkBeat(b *testing.B) {
 	for _, sessions := range []string{"next", "anywhere"} {
 		b.Run("session="+sessions, func(b *testing.B) {
@@ -113,7 +114,8 @@ func BenchmarkBeat(b *testing.B) {
 	}
 }
 
-// BenchmarkLookup looks devices up by ids that were just read, as an edge does: the id is in the cache, the device is not.
+// BenchmarkLookup looks devices up by ids that were just read, as an edge does: the id is in the
+// cache, the device is not.
 func BenchmarkLookup(b *testing.B) {
 	f := startFleet(b)
 	f.open(b)
@@ -136,7 +138,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkReopen is a fleet that comes back: each device is known, and opens a new session in place of the one that it had.
+// BenchmarkReopen is a fleet that comes back: each device is known, and opens a new session in
+// place of the one that it had.
 func BenchmarkReopen(b *testing.B) {
 	f := startFleet(b)
 	f.open(b)

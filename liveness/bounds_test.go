@@ -11,8 +11,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Two sources, of which one may be configured no more, are stalled, cut off, restarted and retired in any order. Whatever happens: nobody is
-// judged before its timeout of heard silence, and everybody who falls silent is judged within what gaps may cost.
+// Two sources, of which one may be configured no more, are stalled, cut off, restarted and retired
+// in any order. Whatever happens: nobody is judged before its timeout of heard silence, and
+// everybody who falls silent is judged within what gaps may cost.
 
 const (
 	boundsTimeout  = 20 * unit

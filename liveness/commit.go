@@ -6,16 +6,17 @@ import (
 	"math"
 )
 
-// errUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what had happened.
+// errUncommitted is returned by [Registry.Commit] when the registry ended before the sink took what
+// had happened.
 var errUncommitted = errors.New("liveness: the registry ended before this was committed")
 
-// AfterCommit calls done once the sink has taken all that happened before the call; with false if the registry's Run ends before. Where
-// nothing waits for the sink it calls it at once, otherwise later from the goroutine of Run: done must return at once, and not wait for
-// anything of the registry.
+// AfterCommit calls done once the sink has taken all events from before the call, with false if the
+// registry's Run ends earlier. If no event waits for the sink, it calls done at once, otherwise
+// later from the goroutine of Run: done must return at once, and must not wait for the registry.
 func (r *Registry) AfterCommit(done func(committed bool)) { r.outbox.after(done) }
 
-// Commit waits until the sink has taken all that happened before the call. Whoever is told that a change was made should be told
-// afterwards. Errors: [errUncommitted], that of ctx.
+// Commit waits until the sink has taken all events from before the call. An answer that confirms a
+// change should wait for it. It fails if the registry ends before, and with the error of ctx.
 func (r *Registry) Commit(ctx context.Context) error {
 	done := make(chan bool, 1)
 	ticket := r.outbox.after(func(committed bool) { done <- committed })
@@ -26,12 +27,12 @@ func (r *Registry) Commit(ctx context.Context) error {
 		}
 		return nil
 	case <-ctx.Done():
-		r.outbox.withdraw(ticket) // nothing piles up while the sink takes nothing
+		r.outbox.withdraw(ticket) // waiters do not pile up while the sink fails
 		return context.Cause(ctx)
 	}
 }
 
-// committed notes that the sink has taken events.
+// committed records that the sink has taken events.
 func (r *Registry) committed(events []Event) {
 	for i := range events {
 		if events[i].Record != nil {
@@ -40,20 +41,20 @@ func (r *Registry) committed(events []Event) {
 	}
 }
 
-// committedOne notes that the sink has taken an event of a device. If it is the device's latest, its state is one that can be shown, and its
-// session is told.
+// committedOne records that the sink has taken an event of a device. If it is the device's latest,
+// the device's state can be shown, and its session's peer is told.
 func (r *Registry) committedOne(e *Event) {
 	sh, d := r.lock(e.handle)
 	defer sh.mu.Unlock()
 	if d == nil || d.gone {
 		return
 	}
-	if d.untold = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.untold != 0 {
+	if d.uncommitted = uint8(min(d.seq-e.Seq, math.MaxUint8)); d.uncommitted != 0 {
 		return
 	}
-	if d.marks&uncommitted != 0 {
+	if d.marks&statePending != 0 {
 		sh.counts[d.shownLocked()]--
-		d.marks &^= uncommitted
+		d.marks &^= statePending
 		sh.counts[d.shownLocked()]++
 	}
 	s := d.session

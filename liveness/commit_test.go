@@ -93,7 +93,7 @@ func TestPending(t *testing.T) {
 	})
 }
 
-// A heartbeat says whether something of its device waits to be committed.
+// A heartbeat reports whether something of its device waits to be committed.
 func TestWelcomePending(t *testing.T) {
 	var open atomic.Bool
 	k := &sink{append: func([]liveness.Event) error {
@@ -171,21 +171,15 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// A device's number is that of its latest event that the sink has taken, also where its state did not change.
+// A device's number is that of its latest event that the sink has taken, also where its state did
+// not change.
 func TestShownNumberIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
 		close(sink.open)
-		r, err := liveness.New(sink, liveness.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, sink, liveness.Config{})
+		defer start(t, r)()
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		if _, err := source.Apply("d", liveness.Signal{}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,10 +4,11 @@ import (
 	"fmt"
 )
 
-// Apply applies a signal of the device with an id, which it makes if it is new. A device that has a session open at
-// another source is judged by that source's clock, and what is heard of it here counts there. Errors: ErrInvalidID,
-// ErrFull, a bad policy, ErrStaleEpoch for an Epoch that is not the device's latest; then nothing has changed. ErrBusy;
-// then the device counts as heard, if the signal came from it. Apply takes a lock.
+// Apply applies a signal of the device with an id, which it makes if it is new. What is heard here
+// of a device that has a session open at another source counts there. Errors: ErrInvalidID,
+// ErrFull, a bad policy, ErrStaleEpoch for an Epoch less than the device's; then nothing has
+// changed. ErrBusy; then the device counts as heard if the signal came from it, no more. Apply
+// takes a lock.
 func (s *Source) Apply(id string, sig Signal) (Welcome, error) {
 	sh, d, err := s.deviceOf(id, sig)
 	if err != nil {
@@ -22,12 +23,13 @@ func (s *Source) Apply(id string, sig Signal) (Welcome, error) {
 	return d.welcomeLocked(), nil
 }
 
-// deviceOf returns the device that a signal is of, and locks its shard unless it fails. A goodbye makes no device.
+// deviceOf returns the device of a signal, and locks its shard unless it fails. A goodbye makes no
+// device.
 func (s *Source) deviceOf(id string, sig Signal) (*deviceShard, *device, error) {
 	if sig.Kind == Goodbye {
 		return s.registry.find(id)
 	}
-	return s.registry.meet(id, sig.Announced)
+	return s.registry.findOrAdd(id, sig.Announced)
 }
 
 // ignoresLocked reports whether a kind of signal changes nothing about a device.
@@ -45,10 +47,10 @@ func (s *Source) ignoresLocked(d *device, kind Kind) bool {
 	return false
 }
 
-// signLocked applies a signal. One of a device that has a session at another source counts there.
+// signLocked applies a signal, at the source where the device has a session if that is another.
 func (s *Source) signLocked(sh *deviceShard, d *device, said Signal) error {
 	if d.session != nil {
-		said.Epoch = 0 // its sessions are numbered by another
+		said.Epoch = 0 // where the session is open, its epochs are numbered
 	}
 	if said.Epoch != 0 && said.Epoch < d.epoch {
 		return fmt.Errorf("%w: %d, the device has %d", ErrStaleEpoch, said.Epoch, d.epoch)

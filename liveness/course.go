@@ -2,12 +2,12 @@ package liveness
 
 import "time"
 
-// course is the way of a source's listening time through wall time: where it goes on after each gap. In between both go on alike.
+// course maps a source's listening time to wall time. Between two turns both advance alike.
 type course struct {
 	turns []turn // oldest first
 }
 
-// turn is where listening time goes on.
+// turn is an instant at which listening time goes on after a gap.
 type turn struct {
 	listened time.Duration
 	wall     time.Time
@@ -16,13 +16,14 @@ type turn struct {
 const (
 	// turnsKept is how many turns are remembered.
 	turnsKept = 2 * deafKept
-	// driftTolerance is by how much the wall clock may leave a course before that takes a turn. Within it, what was read of the clock once
-	// holds, so that one listening time is one instant.
+	// driftTolerance is by how much the wall clock may leave a course before that takes a turn.
+	// Within it the first reading of the wall clock holds, so that one listening time is one
+	// instant.
 	driftTolerance = 50 * time.Millisecond
 )
 
-// turn makes listening time go on from an instant. One that lies before what was expected shows that the wall clock was set back: then
-// what was before is made earlier, too.
+// turn makes listening time go on from an instant. An instant before the expected one shows that
+// the wall clock was set back; then all earlier turns move back with it.
 func (c *course) turn(listened time.Duration, wall time.Time) {
 	if len(c.turns) > 0 {
 		if back := wall.Sub(c.at(listened)); back < 0 {
@@ -62,7 +63,7 @@ func (c *course) restore(deaf []DeafInterval, listened time.Duration, at time.Ti
 	}
 }
 
-// at returns the instant of a listening time, zero if there is no course yet.
+// at returns the instant of a listening time, zero if the course has no turn yet.
 func (c *course) at(listened time.Duration) time.Time {
 	if len(c.turns) == 0 {
 		return time.Time{}

@@ -12,7 +12,8 @@ type DeafInterval struct {
 // deafKept is how many deaf intervals a source remembers one by one.
 const deafKept = 64
 
-// beginLocked is the first pulse. All that passed since the source listened last, before a restart, was deaf.
+// beginLocked handles the first pulse. All that passed since the source listened last, before a
+// restart, was deaf.
 func (s *Source) beginLocked(now time.Time) time.Duration {
 	listened, wall := s.restarted(), now.Round(0)
 	if from := s.past; !from.IsZero() {
@@ -26,14 +27,14 @@ func (s *Source) beginLocked(now time.Time) time.Duration {
 	}
 	s.keepCourseLocked()
 	s.latest.Store(&pulse{at: now, wall: wall, listened: listened})
-	for _, g := range s.registry.groups { // devices are restored before any source listens
+	for _, g := range s.registry.groups { // all devices are restored before any source listens
 		g.complete(s.registry.clock.steady(), s.registry.outbox)
 	}
 	return listened
 }
 
-// endLocked reports the deaf interval before a restart's first pulse. Events take turns: after an odd number of them it was told that the
-// source is deaf.
+// endLocked reports the deaf interval before a restart's first pulse. The events of a source
+// alternate: an odd number of them means that the last one was SourceDeaf.
 func (s *Source) endLocked(d DeafInterval) {
 	if s.seq%2 == 1 {
 		s.heardLocked(d)
@@ -42,7 +43,7 @@ func (s *Source) endLocked(d DeafInterval) {
 	s.deafLocked(d)
 }
 
-// deafLocked reports a deaf interval that has come to its end.
+// deafLocked reports a deaf interval that is over.
 func (s *Source) deafLocked(d DeafInterval) {
 	s.emitLocked(SourceDeaf, d.From, d.To.Sub(d.From))
 	s.heardLocked(d)
@@ -66,10 +67,12 @@ func (s *Source) emitLocked(t Type, at time.Time, deaf time.Duration) {
 	})
 }
 
-// Deafen says that nothing can be heard any more since an instant, the last at which anything was; for instance because the broker is
-// lost: a cut, as connections have to be made anew. The source is deaf from there, or up to two ticks of the timers later, to the next pulse: SourceDeaf is sent now, SourceHeard then, and the devices
-// that it heard last are unknown until they are heard again. No heartbeat may have been stamped later than at. On a source that is deaf or
-// never listened it does nothing.
+// Deafen makes the source deaf from an instant on, the last at which anything was heard; for
+// instance because the connection to a broker was lost. It is a cut: devices have to reconnect. The
+// source is deaf from then, or up to two ticks of the timers later, to the next pulse. SourceDeaf
+// is emitted now, SourceHeard then, and the devices that the source heard last are unknown until
+// they are heard again. No heartbeat may have been stamped later than at. Deafen does nothing on a
+// source that is deaf or never listened.
 func (s *Source) Deafen(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,15 +82,15 @@ func (s *Source) Deafen(at time.Time) {
 	}
 	listened := last.listened + min(at.Sub(last.at), s.config.Load().MaxGap)
 	listened = max(listened, s.clock.Now())
-	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, which are rounded up
+	listened += 2*heardTick - listened%heardTick // beyond all heartbeats, whose instants are rounded up
 	on := listened - last.listened
 	next := &pulse{at: last.at.Add(on), wall: last.wall.Add(on), listened: listened, deaf: true}
 	s.latest.Store(next)
 	s.emitLocked(SourceDeaf, next.wall, 0)
 }
 
-// hearLocked is the first pulse after the source was deaf.
-func (s *Source) hearLocked(last *pulse, now time.Time) {
+// resumeLocked handles the first pulse after the source was deaf.
+func (s *Source) resumeLocked(last *pulse, now time.Time) {
 	to := last.wallAt(now)
 	deaf := max(now.Sub(last.at), to.Sub(last.wall))
 	s.gaps.addCut(last.listened)
@@ -99,7 +102,8 @@ func (s *Source) hearLocked(last *pulse, now time.Time) {
 // restarted returns the listening time at which the source goes on after a restart, 0 if it is new.
 func (s *Source) restarted() time.Duration { return max(time.Duration(s.gaps.cut.Load()), 0) }
 
-// wallLocked returns the instant at which the source's listening time was listened, or will be if it listens on; zero if it never
-// listened. It is the same for each call, unless the wall clock is set back in between. Of two listening times that are converted under
-// one lock, the instants are at least as far apart as they are.
+// wallLocked returns the instant of a listening time, past or, if the source listens on, future;
+// zero if it never listened. Two calls return the same, unless the wall clock is set back in
+// between. Two listening times that are converted under one lock give instants at least as far
+// apart.
 func (s *Source) wallLocked(listened time.Duration) time.Time { return s.course.at(listened) }

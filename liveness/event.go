@@ -11,7 +11,8 @@ import (
 type Type uint8
 
 const (
-	// DeviceOnline: the device was heard, for the first time or after it was late, asleep or offline.
+	// DeviceOnline: the device was heard, for the first time or after it was late, asleep or
+	// offline.
 	DeviceOnline Type = iota
 	// DeviceLate: its heard silence passed LateAfter.
 	DeviceLate
@@ -21,21 +22,23 @@ const (
 	DeviceSleeping
 	// DeviceFailed: it reported a failure of its own, in Message. It is alive.
 	DeviceFailed
-	// DeviceSessionReplaced: it came back on a new session while an older one was open.
+	// DeviceSessionReplaced: it opened a new session while an older one was open.
 	DeviceSessionReplaced
-	// DeviceFlappingStarted and DeviceFlappingStopped: it keeps going offline and online.
+	// DeviceFlappingStarted: it keeps going offline and online.
 	DeviceFlappingStarted
 	// DeviceFlappingStopped ends what DeviceFlappingStarted began.
 	DeviceFlappingStopped
 	// DeviceChanged: its policy, its source or its session changed, and its state did not.
 	DeviceChanged
-	// DeviceMaintenanceStarted and DeviceMaintenanceStopped: somebody said that its verdicts are not to alarm anybody, or, if there is a
-	// Message, a maintenance window began to cover it. It is in maintenance until neither is so any more.
+	// DeviceMaintenanceStarted: its events are not to raise an alarm from now on, because an
+	// operator said so or, if there is a Message, because a maintenance window began to cover it.
+	// It is in maintenance until neither holds.
 	DeviceMaintenanceStarted
 	// DeviceMaintenanceStopped ends what DeviceMaintenanceStarted began.
 	DeviceMaintenanceStopped
-	// DeviceForgotten is a device's last event: it was removed. A device with the same id that is heard later is another one. Its events'
-	// numbers go on all the same, so that no two events have one id.
+	// DeviceForgotten is a device's last event: it was removed. A device with the same id that is
+	// heard later is another one. Its events' numbers go on all the same, so that no two events
+	// have one id.
 	DeviceForgotten
 	// SourceDeaf: a source stopped listening.
 	SourceDeaf
@@ -85,11 +88,13 @@ func (t Type) String() string {
 	return "invalid"
 }
 
-// Event is something that happened to a device, a source or a group, its Subject. Events of one subject and kind of subject are
-// numbered without gaps, in Seq, from 1 on unless a device was forgotten very long ago, see [Registry.RestoreForgotten]; a consumer needs one rule: apply an event if its Seq is greater than the last.
-// Fields that mean nothing for a type are zero.
+// Event is something that happened to a device, a source or a group, its Subject. Seq numbers the
+// events of one subject and kind of subject without gaps, from 1 on; only those of a device that
+// was forgotten long ago may begin later, see [Registry.RestoreForgotten]. A consumer needs one
+// rule: apply an event if its Seq is greater than the last. Fields that mean nothing for a type are
+// zero.
 type Event struct {
-	Offset  uint64 // the place in a log, given by the sink
+	Offset  uint64 // the position in a log, given by the sink
 	Type    Type
 	Reason  Reason
 	Subject string
@@ -100,32 +105,35 @@ type Event struct {
 	Group   string
 	Policy  string // the rule that the timeout is from
 
-	// By the wall clock as it was set at the event, the verdict's Time is not before its Deadline, and the Deadline of a silence not before
-	// Timeout has passed since LastSeen.
+	// By the wall clock as it was set at the event, Time of a verdict is not before its Deadline,
+	// and the Deadline of a silence not before Timeout has passed since LastSeen.
 	LastSeen     time.Time     // the device's last sign of life
-	Deadline     time.Time     // of the verdict, had nothing happened
-	HeardSilence time.Duration // of the source, from then to the event
+	Deadline     time.Time     // of the verdict, if nothing is heard
+	HeardSilence time.Duration // listening time of the source from LastSeen to the event
 	Timeout      time.Duration
 
-	Message     string        // of DeviceFailed; of DeviceMaintenanceStarted and DeviceMaintenanceStopped the maintenance window, empty if it is none's
+	Message     string        // of DeviceFailed; of the maintenance events the window's name, empty if an operator made the change
 	Flapping    bool          // the device is flapping
-	Outage      bool          // the event belongs to an outage of the device's group: the group's event stands for it
-	Maintenance bool          // the device is in maintenance, for whatever reason
+	Outage      bool          // the event belongs to an outage of the device's group, whose event replaces it in alarms
+	Maintenance bool          // the device is in maintenance
 	Deaf        time.Duration // of SourceDeaf and SourceHeard
-	Members     int           // of the group; of SourceDeaf and SourceHeard the devices that are to be heard there
+	Members     int           // of the group; of SourceDeaf and SourceHeard the devices whose heartbeats are waited for there
 	Silent      int           // of them, offline without having said goodbye
-	Before      int           // of those, the ones that are not of the outage: they were offline before
+	Before      int           // of those, the ones that were offline before the outage
 
-	// Record is what to keep of the device, for a sink that keeps; nil for other subjects, and in what readers of package eventlog get. Not to be changed.
+	// Record is what a sink that persists must keep of the device; nil for other subjects, and in
+	// what readers of package eventlog get. It must not be changed.
 	Record *Record
-	// From is what to keep of a group's outage beside: who fell silent since then, by the clock of [Record].Since, belongs to it.
+	// From belongs to an outage of a group and must be kept with it: devices that fell silent since
+	// then, in the steady time of [Record].Since, belong to the outage.
 	From time.Time
 
 	handle uint32 // of the device, if there is a Record
 }
 
-// ID returns the event's identifier, unique and the same for all time: SUBJECT:SEQ, with the kind of subject and a slash before it
-// unless that is a device. Only a device whose id begins like that has its kind before it, too.
+// ID returns the event's identifier, which is unique for all time: SUBJECT:SEQ for a device,
+// otherwise with the kind of subject and a slash before it. A device whose id itself begins like
+// that has its kind before it, too.
 func (e *Event) ID() string {
 	switch e.Type {
 	case SourceDeaf, SourceHeard:
@@ -142,10 +150,11 @@ func (e *Event) ID() string {
 	}
 }
 
-// Sink takes the events of a registry, one batch after the other, each subject's in order. Append returns once they are safe; until
-// then nobody else is told of them. A batch has at most 8,192 events. If Append fails, the registry offers the same batch again, until
-// its context ends. It may block; the registry goes on meanwhile, and holds what happens up to a bound, see [Config.Outbox]. The slice
-// is the registry's again when it returns.
+// Sink takes the events of a registry, one batch after the other, each subject's in order. Append
+// returns once they are safe; until then nothing else reports them. A batch has at most 8,192
+// events. If Append fails, the registry offers the same batch again, until its context ends. Append
+// may block; the registry goes on meanwhile, and holds further events up to a bound, see
+// [Config.Outbox]. The slice belongs to the registry again when Append returns.
 type Sink interface {
 	Append(ctx context.Context, events []Event) error
 }

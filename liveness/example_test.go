@@ -31,7 +31,8 @@ func Example() {
 	done := make(chan error)
 	go func() { done <- registry.Run(ctx) }()
 
-	// The source listens: say so again and again, and say when all that came before is processed. Here time is made up.
+	// The source listens: say so again and again, and say when all that came before is processed.
+	// Here time is made up.
 	now := time.Now()
 	listen := func(d time.Duration) {
 		for range d / time.Second {

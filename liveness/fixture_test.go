@@ -17,12 +17,14 @@ import (
 )
 
 const (
-	// unit is a second or so. All spans of the tests are multiples of it or of step, so that the timers round nothing.
+	// unit is a second or so. All spans of the tests are multiples of it or of step, so that the
+	// timers round nothing.
 	unit = 8192 * timer.Resolution
 	step = unit / 4
 )
 
-// rig is a registry at work, in a synctest bubble, with a log and one source that listens when it is told to.
+// rig is a registry at work, in a synctest bubble, with a log and one source that listens when it
+// is told to.
 type rig struct {
 	*testing.T
 
@@ -43,7 +45,8 @@ func newLog(t *testing.T, keep int) *eventlog.Log {
 	return log
 }
 
-// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and a ReconnectGrace of ten, unless cfg says otherwise.
+// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and a ReconnectGrace
+// of ten, unless cfg says otherwise.
 func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,10 +55,7 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 			fleet.Policy.Timeout = 30 * unit
 		}
 		r := &rig{T: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
-		var err error
-		if r.registry, err = liveness.New(log, fleet); err != nil {
-			t.Fatal(err)
-		}
+		r.registry = newRegistry(t, log, fleet)
 		stop := start(t, r.registry)
 		defer stop()
 		if cfg.Name == "" {
@@ -64,6 +64,25 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 		r.source = r.addSource(cfg)
 		f(r)
 	})
+}
+
+// newRegistry returns a registry that is not run yet.
+func newRegistry(t *testing.T, sink liveness.Sink, cfg liveness.Config) *liveness.Registry {
+	t.Helper()
+	r, err := liveness.New(sink, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func addSource(t *testing.T, r *liveness.Registry, cfg liveness.SourceConfig) *liveness.Source {
+	t.Helper()
+	s, err := r.AddSource(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // start runs a registry and returns what ends it.
@@ -88,10 +107,7 @@ func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
 	if cfg.ReconnectGrace == 0 {
 		cfg.ReconnectGrace = 10 * unit
 	}
-	s, err := r.registry.AddSource(cfg)
-	if err != nil {
-		r.Fatal(err)
-	}
+	s := addSource(r.T, r.registry, cfg)
 	s.Pulse(time.Now())
 	return s
 }
@@ -117,7 +133,8 @@ func (r *rig) cut(d time.Duration) {
 	r.pulse()
 }
 
-// deafen lets time pass in which the source is stalled; MaxGap more passes of which the source has listened.
+// deafen lets time pass in which the source is stalled; MaxGap more passes of which the source has
+// listened.
 func (r *rig) deafen(d time.Duration) {
 	time.Sleep(unit + d)
 	r.pulse()
@@ -162,7 +179,8 @@ func (r *rig) wantState(id string, want liveness.State) {
 // units returns an instant as the units since the beginning.
 func (r *rig) units(at time.Time) float64 { return inUnits(at.Sub(r.start)) }
 
-// inUnits returns a span in units, to a thousandth: the clock of a source that was restored is a nanosecond ahead.
+// inUnits returns a span in units, to a thousandth: the clock of a source that was restored is a
+// nanosecond ahead.
 func inUnits(d time.Duration) float64 { return math.Round(float64(d)/float64(unit)*1000)/1000 + 0 }
 
 // events returns what the log has received since the last call.
@@ -179,7 +197,8 @@ func (r *rig) events() []liveness.Event {
 	return events
 }
 
-// line writes an event so that it can be compared: id, type, reason, when, and what it says of the device; times in units.
+// line writes an event so that it can be compared: id, type, reason, when, and what it says of the
+// device; times in units.
 func (r *rig) line(e *liveness.Event) string {
 	s := fmt.Sprintf("%s %v", e.ID(), e.Type)
 	if e.Reason != liveness.NoReason {
@@ -208,8 +227,9 @@ func (r *rig) want(lines ...string) {
 	}
 }
 
-// jump returns an instant as a clock would read it whose wall reading was set, and whose monotonic reading was not. The time package offers
-// no way to make one: the first word of a Time has the seconds of the wall reading above its 30 bits of nanoseconds.
+// jump returns an instant as a clock would read it whose wall reading was set, and whose monotonic
+// reading was not. The time package offers no way to make one: the first word of a Time has the
+// seconds of the wall reading above its 30 bits of nanoseconds.
 func jump(at time.Time, d time.Duration) time.Time {
 	const nanos = 1<<30 - 1
 	word := (*uint64)(unsafe.Pointer(&at))

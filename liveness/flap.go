@@ -1,14 +1,15 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"time"
 )
 
-// FlappingConfig says when a device counts as flapping: when it went offline or came back Threshold times within Window. It stops when
-// there were no more than half as many.
+// FlappingConfig defines when a device is flapping: when it went offline or came back Threshold
+// times within Window. It stops when there were no more than half as many.
 type FlappingConfig struct {
 	Threshold int           // default: 5, at most 64
 	Window    time.Duration // default: 10 min
@@ -17,12 +18,8 @@ type FlappingConfig struct {
 const maxThreshold = 64
 
 func (c FlappingConfig) withDefaults() FlappingConfig {
-	if c.Threshold == 0 {
-		c.Threshold = 5
-	}
-	if c.Window == 0 {
-		c.Window = 10 * time.Minute
-	}
+	c.Threshold = cmp.Or(c.Threshold, 5)
+	c.Window = cmp.Or(c.Window, 10*time.Minute)
 	return c
 }
 
@@ -33,13 +30,13 @@ func (c FlappingConfig) validate() error {
 	return nil
 }
 
-// changes remembers when a device changed, by the registry's steady clock, the latest of them.
+// changes are the latest instants at which a device went offline or came back, in steady time.
 type changes struct {
 	at       []int64 // oldest first; at most Threshold
 	flapping bool
 }
 
-// add notes a change.
+// add records a change.
 func (c *changes) add(at int64, keep int) {
 	if len(c.at) == keep {
 		c.at = append(c.at[:0], c.at[1:]...)
@@ -87,15 +84,7 @@ func (f *flappers) all() []uint32 {
 	return handles
 }
 
-// crossedLocked notes that a device went offline or came back.
-func (d *device) crossedLocked(now int64, keep int) {
-	if d.changes == nil {
-		d.changes = &changes{}
-	}
-	d.changes.add(now, keep)
-}
-
-// flapLocked reports that a device flaps, if it does from now on.
+// flapLocked reports that a device begins to flap.
 func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
 	at := r.clock.steady()
 	if !d.changes.flapping && d.changes.since(at-int64(r.flapping.Window)) >= r.flapping.Threshold {
@@ -105,7 +94,8 @@ func (r *Registry) flapLocked(sh *deviceShard, d *device, now time.Duration) {
 	}
 }
 
-// watchFlapping ends, each second, the flapping of the devices that have calmed down, until ctx is done.
+// watchFlapping ends, each second, the flapping of the devices that have calmed down, until ctx is
+// done.
 func (r *Registry) watchFlapping(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -113,7 +103,7 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 		select {
 		case <-tick.C:
 			for _, handle := range r.flaps.all() {
-				r.settle(handle)
+				r.endFlapping(handle)
 			}
 		case <-ctx.Done():
 			return
@@ -121,15 +111,15 @@ func (r *Registry) watchFlapping(ctx context.Context) {
 	}
 }
 
-// settle ends the flapping of a device that changed seldom enough of late.
-func (r *Registry) settle(handle uint32) {
+// endFlapping ends the flapping of a device that changed seldom enough of late.
+func (r *Registry) endFlapping(handle uint32) {
 	sh, d := r.lock(handle)
 	defer sh.mu.Unlock()
 	if d == nil || d.gone || r.outbox.busy() {
 		return
 	}
-	if _, known := d.factsLocked(); !known {
-		return // until the next time: the event is to say when the device was heard last
+	if _, known := d.conditionLocked(); !known {
+		return // the next second will do: the event must say when the device was heard last
 	}
 	if d.changes.since(r.clock.steady()-int64(r.flapping.Window)) > r.flapping.Threshold/2 {
 		return

@@ -46,7 +46,8 @@ func TestFlapping(t *testing.T) {
 				r.Fatal("flaps for ever")
 			}
 		}
-		// Changes at 0, 5, 5, 10, 20, 40. When four have left the window, two are left: no more than half of five.
+		// Changes at 0, 5, 5, 10, 20, 40. When four have left the window, two are left: no more
+		// than half of five.
 		events = r.events()
 		if len(events) != 1 || events[0].Type != liveness.DeviceFlappingStopped || events[0].Seq != 9 || events[0].Flapping {
 			r.Fatalf("events = %+v", events)

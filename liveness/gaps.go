@@ -5,18 +5,21 @@ import (
 	"time"
 )
 
-// maxGraces bounds what all gaps since a device's last heartbeat put its verdict off, in reconnect graces.
+// maxGraces bounds, in reconnect graces, by how much all gaps since a device's last heartbeat put
+// its verdict off.
 const maxGraces = 3
 
-// gaps are the times in which a source was deaf, as far as they put verdicts off. What a gap costs a device depends on what it broke:
+// gaps are the times in which a source was deaf, as far as they put verdicts off. What a gap costs
+// a device depends on what it broke:
 //
-//   - A stall stopped the process, its machine or its input; connections stood, and what was sent meanwhile waits in them. It puts a
-//     verdict off by its own length at most.
-//   - A cut ended the connections: a restart, a lost broker. It gives each device its reconnect grace, to make a new one.
-//   - A blank is a cut after which it is not known what was heard last before it. It counts as a heartbeat of every device.
+//   - A stall stopped the process, its machine or its input. Connections stood, and what was sent meanwhile waits
+//     in them. It puts a verdict off by its own length at most.
+//   - A cut ended the connections: a restart, a lost broker. It gives each device its reconnect grace to connect
+//     again.
+//   - A blank is a cut before which it is not known what was heard last. It counts as a heartbeat of every device.
 //
-// All of them together never put a verdict off by more than maxGraces times the reconnect grace, so that no sequence of gaps keeps a dead
-// device from being judged.
+// All of them together never put a verdict off by more than maxGraces times the reconnect grace, so
+// that no sequence of gaps keeps a dead device from being judged.
 type gaps struct {
 	cut    atomic.Int64            // listening time at the latest cut; -1 if there was none
 	blank  atomic.Int64            // at the latest blank; -1 if there was none
@@ -35,11 +38,11 @@ func (g *gaps) init() {
 	g.stalls.Store(new([]stall))
 }
 
-// stallsKept bounds how many stalls are looked through; they matter for no longer than they took.
+// stallsKept is how many stalls are kept. A stall matters for no longer than it lasted.
 const stallsKept = 64
 
-// addStall notes a stall while the clock reads now. One that a later and longer one outlasts matters no more, nor does one whose length has
-// passed since. Calls must not overlap.
+// addStall records a stall while the clock reads now. It drops stalls that this one outlasts, and
+// those whose length has passed since. Calls must not overlap.
 func (g *gaps) addStall(at, length, now time.Duration) {
 	var kept []stall
 	for _, st := range *g.stalls.Load() {
@@ -51,19 +54,20 @@ func (g *gaps) addStall(at, length, now time.Duration) {
 	g.stalls.Store(&kept)
 }
 
-// addCut notes a cut.
+// addCut records a cut.
 func (g *gaps) addCut(at time.Duration) {
 	g.cut.Store(int64(at))
 	g.stalls.Store(new([]stall))
 }
 
-// addBlank notes a cut before which it is not known what was heard.
+// addBlank records a cut before which it is not known what was heard.
 func (g *gaps) addBlank(at time.Duration) {
 	g.blank.Store(int64(at))
 	g.addCut(at)
 }
 
-// notBefore returns the listening time before which a device that was heard last is not to be judged, 0 if there is none.
+// notBefore returns the listening time before which a device that was heard at last is not judged,
+// 0 if there is none.
 func (g *gaps) notBefore(last, timeout, grace time.Duration) (at time.Duration) {
 	if cut := time.Duration(g.cut.Load()); last < cut {
 		at = cut + grace
@@ -79,13 +83,13 @@ func (g *gaps) notBefore(last, timeout, grace time.Duration) (at time.Duration) 
 	return at
 }
 
-// grace is how long a device has to be heard after a cut.
+// grace returns the reconnect grace: how long a device has to be heard after a cut.
 func (p Policy) grace(cfg *SourceConfig) time.Duration {
 	return min(p.Interval+cfg.ReconnectGrace, cfg.ReconnectGraceMax)
 }
 
-// notBefore returns the listening time before which a device is not to be judged because the source was deaf, 0 if there is none. The
-// device was heard last at an instant, and its silence counts from another.
+// notBefore returns the listening time before which a device is not judged because the source was
+// deaf, 0 if there is none. The device was heard at last, and its silence counts from from.
 func (s *Source) notBefore(last, from time.Duration, p Policy) time.Duration {
 	grace := p.grace(s.config.Load())
 	at := min(s.gaps.notBefore(last, p.Timeout, grace), from+p.Timeout+maxGraces*grace)
@@ -95,7 +99,8 @@ func (s *Source) notBefore(last, from time.Duration, p Policy) time.Duration {
 	return at
 }
 
-// unheard reports whether the source is deaf, or has lost its connections since a device was heard last.
+// unheard reports whether the source is deaf, or has lost its connections since a device was heard
+// last.
 func (s *Source) unheard(last time.Duration) bool {
 	p := s.latest.Load()
 	return p != nil && p.deaf || last < time.Duration(s.gaps.cut.Load())

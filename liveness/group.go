@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -14,11 +15,13 @@ type GroupConfig struct {
 	Outage OutageConfig
 }
 
-// OutageConfig says when a group has an outage: when Share of its members, and at least MinDevices, went offline within Window without
-// having said goodbye, and did not come back since. It ends when no more than half that share of them, and of those that follow, is
-// offline; devices that were offline before do not matter, whether they come back or not. A device in maintenance counts as one that is there.
+// OutageConfig defines when a group has an outage: when Share of its members, and at least
+// MinDevices, went offline within Window without a goodbye, and have not come back since. It ends
+// when no more than half that share is offline, counting those and the ones that follow; devices
+// that were offline before do not count, whether they come back or not. A device in maintenance
+// counts as online.
 type OutageConfig struct {
-	Share      float64       // 0 to 1; default 0: outages of the group are not looked for
+	Share      float64       // 0 to 1; default 0: no outages are reported
 	Window     time.Duration // default: 60 s
 	MinDevices int           // default: 10
 }
@@ -40,22 +43,22 @@ func (g GroupConfig) validate() error {
 	return errors.Join(append(errs, g.Policy.validate())...)
 }
 
-// outageSlots is how finely an outage's window is divided.
+// outageSlots is into how many slots an outage's window is divided.
 const outageSlots = 12
 
-// group is a group at work. All instants are those of the registry's steady clock.
+// group holds the counts of a group. All instants are steady time.
 type group struct {
 	GroupConfig
 
 	mu      sync.Mutex // guards the fields below; taken after a device shard's and a source's, before the outbox's
-	whole   bool       // all that was kept is restored: before that the counts are those of a part of the group
+	whole   bool       // all devices are restored; before that the counts are those of a part of the group
 	seq     uint64
 	members int // devices that were seen
 	silent  int // of them, offline without a goodbye, and not in maintenance
 	outage  bool
-	from    int64            // of the outage: who fell silent since then belongs to it
-	fallen  int              // of the silent, those that belong to it
-	recent  [outageSlots]int // how many of the silent fell silent of late, by slot of time
+	from    int64            // of the outage: devices that fell silent since then belong to it
+	fallen  int              // how many of the silent belong to the outage
+	recent  [outageSlots]int // how many of the silent fell silent lately, by slot of time
 	slot    int64            // the latest slot of recent
 }
 
@@ -68,12 +71,8 @@ func (d *device) standing() standing {
 }
 
 func newGroup(c GroupConfig) *group {
-	if c.Outage.Window == 0 {
-		c.Outage.Window = time.Minute
-	}
-	if c.Outage.MinDevices == 0 {
-		c.Outage.MinDevices = 10
-	}
+	c.Outage.Window = cmp.Or(c.Outage.Window, time.Minute)
+	c.Outage.MinDevices = cmp.Or(c.Outage.MinDevices, 10)
 	return &group{GroupConfig: c}
 }
 
@@ -83,7 +82,7 @@ func (g *group) inOutage() bool {
 	return g.outage
 }
 
-// countLocked counts n devices of a standing in, or out, whose state is from an instant.
+// countLocked adds n devices, or removes them if n is negative, of a standing that began at since.
 func (g *group) countLocked(n int, st standing, since int64) {
 	if !st.member {
 		return
@@ -101,8 +100,8 @@ func (g *group) countLocked(n int, st standing, since int64) {
 	}
 }
 
-// change counts a device that has one standing since an instant, and had another since an earlier one. It reports an outage that begins or
-// ends with it.
+// change counts a device whose standing changed from was, since wasSince, to is, since since. It
+// reports an outage that begins or ends with it.
 func (g *group) change(was standing, wasSince int64, is standing, since, now int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,8 +111,9 @@ func (g *group) change(was standing, wasSince int64, is standing, since, now int
 	g.weighLocked(out)
 }
 
-// complete marks the group as wholly restored. From then on its counts are weighed. An outage whose end, or
-// beginning, no earlier process reported before it was killed is reported at once.
+// complete marks the group as wholly restored. From then on its counts are weighed. An outage that
+// began or ended, and that an earlier process could not report before it was killed, is reported at
+// once.
 func (g *group) complete(now int64, out *outbox) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -161,7 +161,7 @@ func (g *group) startOf(slot int64) int64 { return slot * g.slotLength() }
 
 func mod(slot int64) int { return int(slot % outageSlots) }
 
-// turnLocked empties the slots that time has come round to.
+// turnLocked moves to the slot of now and empties the slots in between.
 func (g *group) turnLocked(now int64) {
 	slot := g.slotOf(now)
 	for range min(max(slot-g.slot, 0), outageSlots) {
@@ -179,7 +179,7 @@ func (g *group) reportLocked(t Type, out *outbox) {
 	})
 }
 
-// regroupLocked tells the device's group of what has changed. The device had a standing since an instant.
+// regroupLocked tells the device's group that its standing has changed. was had begun at since.
 func (r *Registry) regroupLocked(d *device, was standing, since int64) {
 	if g := d.rule.Value().group; g != nil && was != d.standing() {
 		g.change(was, since, d.standing(), d.since, r.clock.steady(), r.outbox)
@@ -191,12 +191,12 @@ type GroupView struct {
 	Name    string
 	Match   string
 	Members int // devices that were seen
-	Silent  int // of them, offline without a goodbye, and not in maintenance
+	Silent  int // of them, offline without a goodbye and not in maintenance
 	Outage  bool
-	Policy  Policy // as configured: a zero field leaves the matter to the next rule
+	Policy  Policy // as configured: a zero field is left to the next rule
 }
 
-// Groups returns a picture of the groups, in the order in which they are looked through.
+// Groups returns a picture of the groups, in the order in which they are matched.
 func (r *Registry) Groups() []GroupView {
 	views := make([]GroupView, 0, len(r.groups))
 	for _, g := range r.groups {

@@ -8,8 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGroupRecount lets devices of a group fall silent, come back, say goodbye, go into maintenance and be forgotten. After each step, what the
-// group has counted is what a new process would count from the devices' records and the outage's.
+// TestGroupRecount lets devices of a group fall silent, come back, say goodbye, go into maintenance
+// and be forgotten. After each step, what the group has counted is what a new process would count
+// from the devices' records and the outage's.
 func TestGroupRecount(t *testing.T) {
 	type member struct {
 		standing
@@ -61,7 +62,8 @@ func TestGroupRecount(t *testing.T) {
 	})
 }
 
-// The steady clock goes on from what was kept, and tells of it by the wall clock as that is set now.
+// The steady clock goes on from what was kept, and tells of it by the wall clock as that is set
+// now.
 func TestSteady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newClock()

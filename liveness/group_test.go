@@ -109,7 +109,8 @@ func TestOutageWindow(t *testing.T) {
 	})
 }
 
-// Devices that fall silent again and again are no outage of the group: each counts once, and not when it is back.
+// Devices that fall silent again and again are no outage of the group: each counts once, and not
+// when it is back.
 func TestOutageCountsMembersOnce(t *testing.T) {
 	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 10)
@@ -200,7 +201,8 @@ func TestOutageShareIsExact(t *testing.T) {
 	})
 }
 
-// Devices that were dead before an outage do not end it by coming back, and it goes on, and ends, after a restart.
+// Devices that were dead before an outage do not end it by coming back, and it goes on, and ends,
+// after a restart.
 func TestOutageSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -253,7 +255,8 @@ func TestOutageSides(t *testing.T) {
 	})
 }
 
-// The death of a process between the last word of a device and that of its group does not leave an outage behind.
+// The death of a process between the last word of a device and that of its group does not leave an
+// outage behind.
 func TestOutageWithNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newShelf(t)
@@ -268,8 +271,8 @@ func TestOutageWithNobody(t *testing.T) {
 	})
 }
 
-// An outage outlasts a restart whose devices are restored one by one, although one of them is about to come online
-// and a second passes in between. It ends when enough of all its devices are back.
+// An outage outlasts a restart whose devices are restored one by one, although one of them is about
+// to come online and a second passes in between. It ends when enough of all its devices are back.
 func TestOutageWhileRestoring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := begin(t, newShelf(t), outageConfig(0.3, 4), time.Now(), false)

@@ -13,7 +13,8 @@ const MaxID = 128
 // ErrInvalidID is wrapped by what [ValidateID] returns.
 var ErrInvalidID = errors.New("liveness: invalid device id")
 
-// ValidateID says whether an id is one: 1 to [MaxID] bytes of valid UTF-8 without control characters.
+// ValidateID returns an error that wraps [ErrInvalidID] unless id is 1 to [MaxID] bytes of valid
+// UTF-8 without control characters.
 func ValidateID(id string) error {
 	switch {
 	case len(id) == 0:

@@ -1,8 +1,9 @@
 package liveness
 
-// index finds a device's handle by the hash of its id. It is an open-addressing table with linear probing (Knuth, The Art of
-// Computer Programming 3, section 6.4, algorithms L and R); an entry holds the upper half of the hash and the handle, so that few
-// wrong devices are looked at. Not safe for concurrent use.
+// index finds a device's handle by the hash of its id. It is an open-addressing table with linear
+// probing (Knuth, The Art of Computer Programming 3, section 6.4, algorithms L and R). An entry
+// holds the upper half of the hash and the handle, so that few wrong devices are read. Not safe for
+// concurrent use.
 type index struct {
 	entries []uint64 // hash tag << 32 | handle + 1; 0 is free; the length is a power of two
 	used    int
@@ -25,7 +26,7 @@ func (x *index) find(hash uint64, same func(handle uint32) bool) (uint32, bool) 
 	}
 }
 
-// insert adds a handle. rehash returns the hash of one that is in the table already.
+// insert adds a handle. rehash returns the hash of one that is in the table.
 func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
 	if x.used >= len(x.entries)/5*4 {
 		old := x.entries
@@ -40,7 +41,8 @@ func (x *index) insert(hash uint64, handle uint32, rehash func(handle uint32) ui
 	x.used++
 }
 
-// remove takes a handle out that is in the table (algorithm R). rehash returns the hash of one that stays.
+// remove removes a handle that is in the table (algorithm R). rehash returns the hash of one that
+// stays.
 func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) uint64) {
 	mask := uint64(len(x.entries) - 1)
 	i := hash & mask
@@ -53,7 +55,7 @@ func (x *index) remove(hash uint64, handle uint32, rehash func(handle uint32) ui
 		if e == 0 {
 			break
 		}
-		if home := rehash(uint32(e)-1) & mask; (j-home)&mask >= (j-i)&mask { // it may stand at i
+		if home := rehash(uint32(e)-1) & mask; (j-home)&mask >= (j-i)&mask { // it can be found from i
 			x.entries[i] = e
 			i = j
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// flight is a registry with one device whose timer has expired, after heartbeats that only the timer knew of, and whose verdict waits.
+// flight is a registry with one device whose timer has expired, after heartbeats that only the
+// timer knew of, and whose verdict waits.
 type flight struct {
 	*testing.T
 
@@ -30,9 +31,10 @@ func (k *sinkSlice) Append(_ context.Context, events []Event) error {
 	return nil
 }
 
-// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when its connection ends. At 48 s its
-// timer has expired for the timeout of 30 s, or at 44 s for lateAfter, if that is given, and f is called. inFlight returns what became
-// of the device and its events.
+// inFlight opens a device at 10 s and lets it be heard at 17 s; it is to come back within 5 s when
+// its connection ends. At 48 s its timer has expired for the timeout of 30 s, or at 44 s for
+// lateAfter, if that is given, and f is called. inFlight returns what became of the device and its
+// events.
 func inFlight(t *testing.T, lateAfter time.Duration, f func(*flight)) (v View, lines []string) {
 	t.Helper()
 	at := 48 * s
@@ -206,9 +208,9 @@ func TestInFlight(t *testing.T) {
 			"end of flapping", 0, func(f *flight) {
 				f.session.device.changes = &changes{flapping: true}
 				f.registry.flaps.set(f.session.device.handle, true)
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 				f.land()
-				f.registry.settle(f.session.device.handle)
+				f.registry.endFlapping(f.session.device.handle)
 			},
 			[]string{"2 device.offline at 48s seen 17s silence", "3 device.flapping.stopped at 48s seen 17s silence"},
 		},

@@ -10,14 +10,16 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Memory is memory that outlives the process. What a registry keeps in it, [Recall] finds again after the process was killed.
+// Memory is memory that outlives the process. After the process was killed [Recall] finds in it
+// what a registry has written.
 type Memory interface {
-	// Block returns size bytes, zeroed and aligned to eight, that are the caller's for as long as the process lives. Recall is to be
-	// given them with the same kind and owner. It returns nil where there is no room. May be called concurrently.
+	// Block returns size bytes, zeroed and aligned to eight, that are the caller's for as long as
+	// the process lives. Recall must get them with the same kind and owner. Block returns nil if
+	// there is no room. It may be called concurrently.
 	Block(kind, owner uint32, size int) []byte
 }
 
-// The kinds of blocks, and what owner is.
+// The kinds of blocks, and what their owner is.
 const (
 	blockState  uint32 = iota + 1 // one word: not 0 if there was no room for some block
 	blockSource                   // index of the source: see sourceWords, its name
@@ -27,15 +29,18 @@ const (
 
 const (
 	heardPerBlock = 1 << 13
-	// sourceWords is how many words a source has: its clock's reading, the wall time then, the length of its name, and the latest turns of its
-	// course: how many there are, 0 while they are written, and their listening and wall times.
+	// sourceWords is how many words a source has: its clock's reading, the wall time then, the
+	// length of its name, and the latest turns of its course: how many there are, 0 while they are
+	// written, and their listening and wall times.
 	sourceWords = 4 + 2*turnsInMemory
-	// turnsInMemory is more than there are between two checkpoints, but for very bad days.
+	// turnsInMemory is how many turns are written. There are hardly ever more between two
+	// checkpoints.
 	turnsInMemory = 16
 )
 
-// UseMemory makes the registry keep its listening clocks, and when each device was heard last, in memory that outlives the process. Call
-// it before sources listen and before devices are restored. A heartbeat costs no more than without: its one update is in that memory.
+// UseMemory makes the registry write its listening clocks, and when each device was heard last, to
+// memory that outlives the process. Call it before sources listen and before devices are restored.
+// A heartbeat costs no more than without: its one atomic update is in that memory.
 func (r *Registry) UseMemory(m Memory) {
 	state := wordsOf(m.Block(blockState, 0, 8))
 	if state == nil {
@@ -47,7 +52,7 @@ func (r *Registry) UseMemory(m Memory) {
 	}
 }
 
-// memory is a Memory at work.
+// memory is a Memory in use.
 type memory struct {
 	Memory
 
@@ -57,7 +62,8 @@ type memory struct {
 	heard atomic.Pointer[[][]atomic.Uint64]
 }
 
-// block returns a block, or nil, which is noted: what is in the memory is not all then.
+// block returns a block. If there is no room it returns nil, and records that the memory is
+// incomplete.
 func (m *memory) block(kind, owner uint32, size int) []byte {
 	b := m.Memory.Block(kind, owner, size)
 	if b == nil {
@@ -66,7 +72,7 @@ func (m *memory) block(kind, owner uint32, size int) []byte {
 	return b
 }
 
-// keepSource makes a source's clock one that is kept.
+// keepSource gives a source a block for its clock.
 func (r *Registry) keepSource(s *Source) {
 	m := r.memory.Load()
 	if m == nil {
@@ -82,7 +88,7 @@ func (r *Registry) keepSource(s *Source) {
 	s.kept.Store(&words)
 }
 
-// keepLocked notes what the clock reads. Call it with mu held.
+// keepLocked writes what the clock reads.
 func (s *Source) keepLocked(listened time.Duration) {
 	words := s.kept.Load()
 	if words == nil {
@@ -94,8 +100,8 @@ func (s *Source) keepLocked(listened time.Duration) {
 	}
 }
 
-// keepCourseLocked notes the latest turns of the course, if there is a new one: the listening time after it is another wall time. Call it with
-// mu held, before a heartbeat is stamped with that.
+// keepCourseLocked writes the latest turns of the course if there is a new one. It must come before
+// a heartbeat is stamped with a listening time after that turn, which is another wall time.
 func (s *Source) keepCourseLocked() {
 	words, turns := s.kept.Load(), s.course.turns
 	if words == nil || len(turns) == 0 || turns[len(turns)-1] == s.keptTurn {
@@ -126,11 +132,12 @@ func (t timerMemory) Chunk(size int) []byte {
 	return m.block(blockTimers, t.source, size)
 }
 
-// timerData is what a device's timer carries.
+// timerData returns what a device's timer carries.
 func (d *device) timerData() uint64 { return uint64(d.num)<<32 | uint64(d.handle) }
 
-// keepHeard notes when the device was heard last, for when no timer knows. Call it with the device's lock held.
-func (r *Registry) keepHeard(d *device, last time.Duration) {
+// storeHeard writes when the device was heard last, for when no timer knows. The device's shard
+// must be locked.
+func (r *Registry) storeHeard(d *device, last time.Duration) {
 	m := r.memory.Load()
 	if m == nil || d.num == 0 || d.source == nil {
 		return
@@ -140,7 +147,7 @@ func (r *Registry) keepHeard(d *device, last time.Duration) {
 	}
 }
 
-// heardOf returns a block of last signs of life, nil if there is no room for it.
+// heardOf returns a block of last heartbeats, nil if there is no room for it.
 func (m *memory) heardOf(block uint32) []atomic.Uint64 {
 	if all := m.heard.Load(); all != nil && int(block) < len(*all) {
 		return (*all)[block]
@@ -172,10 +179,10 @@ type Block struct {
 	Data        []byte
 }
 
-// Recollection is what the memory of a process tells of it that was killed.
+// Recollection is what was read from the memory of a process that was killed.
 type Recollection struct {
 	clocks  map[string]recalledClock
-	indexes map[string]int // that the sources had then
+	indexes map[string]int // the sources' indexes in that process
 	heard   map[recalledKey]Heard
 	latest  map[uint16]Heard // by index of the source
 }
@@ -191,7 +198,8 @@ type recalledKey struct {
 	source uint16
 }
 
-// Recall reads what a process has left in its [Memory]. It returns false if that is not all of it. It copes with any content.
+// Recall reads what a process has left in its [Memory]. It returns false if that is incomplete. It
+// accepts any content.
 func Recall(blocks []Block) (*Recollection, bool) {
 	c := &Recollection{
 		clocks: make(map[string]recalledClock), indexes: make(map[string]int), heard: make(map[recalledKey]Heard), latest: make(map[uint16]Heard),
@@ -236,7 +244,7 @@ func (c *Recollection) addSource(b Block) {
 	}
 }
 
-// add notes a sign of life, unless a later one at the same source is known.
+// add adds a heartbeat, unless a later one at the same source is known.
 func (c *Recollection) add(num uint32, h Heard) {
 	if num == 0 || num > maxNum || h == 0 {
 		return
@@ -246,10 +254,12 @@ func (c *Recollection) add(num uint32, h Heard) {
 	c.latest[key.source] = max(c.latest[key.source], h)
 }
 
-// stampAhead bounds how far heartbeats were stamped ahead of what is known of a clock. What is beyond is no heartbeat.
+// stampAhead bounds by how much heartbeats may be stamped ahead of what is known of a clock. What
+// is beyond is no heartbeat.
 const stampAhead = time.Minute
 
-// Source adds to a source's record what is known of it since. It does nothing if that is no more.
+// Source adds to a source's record what is known of it since. It does nothing if the record is
+// newer.
 func (c *Recollection) Source(rec *SourceRecord) {
 	s, ok := c.clocks[rec.Name]
 	if !ok || s.listened < rec.Listened {
@@ -273,7 +283,7 @@ func (c *Recollection) Source(rec *SourceRecord) {
 		way.keepUp(s.listened, s.at)
 	}
 	if latest := c.latest[uint16(c.indexes[rec.Name])].Last(); latest >= reached && latest <= reached+stampAhead {
-		reached = latest + heardTick // it was answered: the clock had come so far, though that is not noted
+		reached = latest + heardTick // that heartbeat was answered, so the clock had come so far
 	}
 	rec.Listened, rec.At = reached, way.at(reached)
 }

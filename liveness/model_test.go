@@ -19,7 +19,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// The model holds what the documentation says of a few devices, as plainly as it can: all instants are counted in steps.
+// The model holds what the documentation says of a few devices, as plainly as it can: all instants
+// are counted in steps.
 
 const (
 	modelDevices = 3
@@ -251,7 +252,8 @@ func (m *model) next(d *modelDevice) int {
 	return at
 }
 
-// restart is the end of a process, after a checkpoint, and the start of another: no session is left, and what passes is deaf.
+// restart is the end of a process, after a checkpoint, and the start of another: no session is
+// left, and what passes is deaf.
 func (m *model) restart(clock int) {
 	for i := range m.devices {
 		d := &m.devices[i]
@@ -270,7 +272,8 @@ func (m *model) restart(clock int) {
 	m.at[m.listened] = clock
 }
 
-// unheard reports whether there was a restart since the device was heard. What was heard just before one was heard before it.
+// unheard reports whether there was a restart since the device was heard. What was heard just
+// before one was heard before it.
 func (m *model) unheard(d *modelDevice) bool {
 	return d.last < m.cut || d.last == m.cut && d.restored
 }
@@ -499,7 +502,8 @@ func (r *modelRun) line(e *liveness.Event) string {
 		in(e.LastSeen.Sub(r.start)), in(e.Deadline.Sub(r.start)), in(e.HeardSilence), e.Epoch)
 }
 
-// drive applies operations to the registry and to the model. Time passes in steps; stamps are multiples of them.
+// drive applies operations to the registry and to the model. Time passes in steps; stamps are
+// multiples of them.
 func drive(m *model, r *modelRun, ops []modelOp) error {
 	clock := 0
 	pulse := func(n int) {
@@ -552,7 +556,8 @@ func drive(m *model, r *modelRun, ops []modelOp) error {
 
 // begin starts a registry on what was kept.
 func (r *modelRun) begin() error {
-	// A window so short that nothing flaps, and shares so high that no group has an outage: they are tested by themselves.
+	// A window so short that nothing flaps, and shares so high that no group has an outage: they
+	// are tested by themselves.
 	var err error
 	r.registry, err = liveness.New(r.shelf, liveness.Config{Flapping: liveness.FlappingConfig{Window: 1, Threshold: 64}})
 	if err != nil {

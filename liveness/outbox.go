@@ -12,27 +12,28 @@ import (
 const (
 	// handover is how many events the sink gets at a time.
 	handover = 8192
-	// stalledAfter is how long a full outbox waits for the sink before the sources' clocks stand still.
+	// stalledAfter is how long a full outbox waits for the sink until the sources' clocks stand
+	// still.
 	stalledAfter = 5 * time.Second
 )
 
-// outbox holds the events that wait for the sink, in the order in which they happened. Nobody waits to put one in: who can wait does so
-// before, see wait and busy.
+// outbox holds the events that wait for the sink, in the order in which they happened. Adding one
+// never blocks: callers that can wait do so before, see wait and busy.
 type outbox struct {
 	limit  int
 	clock  *clock
-	queued atomic.Int64 // events that the sink has not taken
+	queued atomic.Int64 // how many events the sink has not taken
 	moved  atomic.Int64 // when it took some, or there was none: clock.elapsed, ns
 
 	mu      sync.Mutex // guards the fields below; the last lock to be taken
 	room    sync.Cond  // signalled when the sink has taken events, or the outbox was closed
 	events  []Event
-	came    uint64   // events that were put in, ever
-	took    uint64   // of them, those that the sink has taken
-	waiting []waiter // for the sink to take what was put in before them, oldest first
-	tickets uint64   // that were given to them, ever
-	closed  bool     // nobody waits for room
-	ended   bool     // nothing is handed over any more
+	came    uint64   // how many events were ever put in
+	took    uint64   // how many of them the sink has taken
+	waiting []waiter // callbacks of after, oldest first
+	tickets uint64   // how many tickets were ever given out
+	closed  bool     // no caller waits for room any more
+	ended   bool     // no event is handed over any more
 	waits   uint64
 	fails   uint64
 	lost    uint64
@@ -46,14 +47,16 @@ func newOutbox(limit int, c *clock) *outbox {
 	return o
 }
 
-// waiter is called when the sink has taken the first so many events; false if it never will.
+// waiter is a callback for when the sink has taken the first so many events; false if it never
+// will.
 type waiter struct {
 	came   uint64
 	ticket uint64
 	done   func(committed bool)
 }
 
-// after calls done once the sink has taken all events that were put in, at once if it has. It returns what to give to withdraw.
+// after calls done once the sink has taken all events that were put in, at once if it has. It
+// returns the ticket for withdraw.
 func (o *outbox) after(done func(committed bool)) (ticket uint64) {
 	o.mu.Lock()
 	if o.took < o.came && !o.ended {
@@ -69,7 +72,7 @@ func (o *outbox) after(done func(committed bool)) (ticket uint64) {
 	return 0
 }
 
-// withdraw forgets one who waits, if he still does.
+// withdraw removes a waiter that still waits.
 func (o *outbox) withdraw(ticket uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +102,7 @@ func (o *outbox) put(events ...Event) {
 	}
 }
 
-// wait waits while the outbox is full, and says whether it did. Call it without any lock.
+// wait waits while the outbox is full, and reports whether it did. Call it without any lock.
 func (o *outbox) wait() bool {
 	if o.queued.Load() < int64(o.limit) {
 		return false
@@ -116,10 +119,11 @@ func (o *outbox) wait() bool {
 	return true
 }
 
-// busy says whether no more events are to be caused but by verdicts, which wait.
+// busy reports whether only verdicts, which wait, may cause further events.
 func (o *outbox) busy() bool { return o.queued.Load() >= 2*int64(o.limit) }
 
-// stalled returns for how long the outbox has been full without the sink taking anything, 0 if the sink is at work.
+// stalled returns for how long the outbox has been full without the sink taking anything, 0 if the
+// sink works.
 func (o *outbox) stalled() time.Duration {
 	if o.queued.Load() < int64(o.limit) {
 		return 0
@@ -130,7 +134,7 @@ func (o *outbox) stalled() time.Duration {
 	return 0
 }
 
-// take returns all events, and gives buffer in exchange.
+// take returns all events, and leaves buffer for the next ones.
 func (o *outbox) take(buffer []Event) []Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -139,7 +143,7 @@ func (o *outbox) take(buffer []Event) []Event {
 	return events
 }
 
-// taken notes that the sink has taken n events.
+// taken records that the sink has taken n events.
 func (o *outbox) taken(n int) {
 	o.mu.Lock()
 	o.moved.Store(int64(o.clock.elapsed()))
@@ -158,8 +162,8 @@ func (o *outbox) taken(n int) {
 	}
 }
 
-// desert tells those who still wait that they do so in vain.
-func (o *outbox) desert() {
+// abandon tells all waiters that the sink will not take what they wait for.
+func (o *outbox) abandon() {
 	o.mu.Lock()
 	waiting := o.waiting
 	o.waiting = nil
@@ -180,7 +184,7 @@ func (o *outbox) end() []Event {
 	return events
 }
 
-// close lets everybody who waits for room go on, beyond the limit.
+// close lets all callers that wait for room go on, beyond the limit.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -188,10 +192,11 @@ func (o *outbox) close() {
 	o.room.Broadcast()
 }
 
-// drain appends what comes to a sink until ctx is done and then what is left. It calls committed with what the sink has taken. It fails if
-// the sink refuses what is left; then whatever comes after what was refused is dropped, so that the sink has no gap but the end.
+// drain appends what comes to a sink until ctx is done, and then what is left. It calls committed
+// with what the sink has taken. It fails if the sink refuses what is left; then all that follows is
+// dropped, so that what the sink has is without gaps.
 func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) error {
-	defer o.desert()
+	defer o.abandon()
 	var buffer []Event
 	for {
 		select {
@@ -209,7 +214,8 @@ func (o *outbox) drain(ctx context.Context, sink Sink, committed func([]Event)) 
 	}
 }
 
-// append offers events to the sink, some at a time, until it takes them; once ctx is done it does so a last time.
+// append offers events to the sink, in batches, until it takes them. Once ctx is done it offers
+// each once more.
 func (o *outbox) append(ctx context.Context, sink Sink, events []Event, committed func([]Event)) error {
 	for len(events) > 0 {
 		batch := events[:min(handover, len(events))]
@@ -255,7 +261,7 @@ func (o *outbox) lose(n int) {
 	o.queued.Add(-int64(n))
 }
 
-// stats fills in what is known of the outbox.
+// stats fills in the outbox's figures.
 func (o *outbox) stats(st *Stats) {
 	st.StalledFor = o.stalled()
 	o.mu.Lock()

@@ -1,8 +1,8 @@
 package liveness
 
-// Peer returns the far end of the session that a device has open; false if it has none, or one that was opened without a Peer. The session
-// may end, or be replaced, as soon as Peer has returned: who does something with the far end asks again where nothing can come between. It
-// takes a lock.
+// Peer returns the far end of the session that a device has open; false if it has none, or one that
+// was opened without a Peer. The session may end, or be replaced, as soon as Peer has returned; a
+// caller that acts on the peer must check again under a lock of its own. Peer takes a lock.
 func (r *Registry) Peer(id string) (Peer, bool) {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()

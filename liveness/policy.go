@@ -9,23 +9,28 @@ import (
 	"unique"
 )
 
-// Policy says how long a device may be silent. In a rule, a zero field leaves the matter to the next rule.
+// Policy defines how long a device may be silent. In a rule, a zero field is left to the next rule.
 type Policy struct {
-	// Interval is how often the device means to be heard. Default: a third of Timeout, 30 s if that is [Never].
+	// Interval is how often the device intends to send a heartbeat. Default: a third of Timeout, 30
+	// s if that is [Never].
 	Interval time.Duration
-	// Timeout is the heard silence after which the device is offline; of a device with [Never], silence means nothing. Default: 90 s.
+	// Timeout is the heard silence after which the device is offline; with [Never] silence means
+	// nothing. Default: 90 s.
 	Timeout time.Duration
-	// LateAfter is the heard silence after which the device is late; off if it is not less than Timeout. Default: off.
+	// LateAfter is the heard silence after which the device is late; off if it is not less than
+	// Timeout. Default: off.
 	LateAfter time.Duration
-	// CloseGrace is how long a device whose connection ended has to come back. Default: half of Timeout, at most 10 s.
+	// CloseGrace is how long a device whose connection ended has to come back. Default: half of
+	// Timeout, at most 10 s.
 	CloseGrace time.Duration
 	// SleepLimit is the longest sleep that a device may announce. Default: 24 h.
 	SleepLimit time.Duration
-	// Probes is how often a device that has a session open is asked for a sign of life before it is judged for its silence; it is [Suspect]
-	// then. ProbeWait is the time from one question to the next, and from the last one to the verdict, which does not wait for them: the
-	// first is put after a silence of Timeout less Probes × ProbeWait. Where that is not before Timeout, which no rule may ask for by
-	// itself, there are only as many as fit. Whether the device is late by then does not matter; it can become late while it is asked.
-	// Default: no probes, 5 s.
+	// Probes is how often a device that has a session open is asked for a sign of life before it is
+	// judged for its silence; it is [Suspect] then. ProbeWait is the time from one probe to the
+	// next, and from the last probe to the verdict, which does not wait for them: the first probe
+	// comes after a silence of Timeout less Probes × ProbeWait. Where that is not after 0, which
+	// validation refuses in a single rule, there are only as many as fit. A device may become late
+	// while it is probed. Default: no probes, 5 s.
 	Probes    int
 	ProbeWait time.Duration
 }
@@ -38,11 +43,11 @@ const (
 	maxSpan = 366 * 24 * time.Hour
 )
 
-// Never is the longest Timeout there is, and means none: a broker vouches for the device, and says when its connection ended. It is a year
-// of listening; whoever is still waiting then gets a verdict.
+// Never is the longest Timeout there is, and means none: a broker tracks the device, and tells when
+// its connection ended. It is a year of listening, after which the device is judged all the same.
 const Never time.Duration = maxSpan
 
-// validate reports the fields that no rule may have.
+// validate returns the errors of fields that no rule may have.
 func (p Policy) validate() error {
 	var errs []error
 	check := func(name string, d time.Duration) {
@@ -68,7 +73,7 @@ func (p Policy) validate() error {
 	return errors.Join(errs...)
 }
 
-// atLeast reports a Timeout that is less than what a policy may have.
+// atLeast fails if Timeout is set and less than least.
 func (p Policy) atLeast(least time.Duration) error {
 	if p.Timeout != 0 && p.Timeout < least {
 		return fmt.Errorf("%s is %v, want %v or more", "Timeout", p.Timeout, least)
@@ -113,7 +118,8 @@ func (p Policy) filled() Policy {
 	})
 }
 
-// rule is the policy that holds for a device, and where its timeout is from. Rules are interned: a fleet has few.
+// rule is the policy that holds for a device, and where its timeout comes from. Rules are interned:
+// a fleet has few.
 type rule struct {
 	Policy
 
@@ -126,8 +132,9 @@ type rule struct {
 // Policy returns the fleet's default, complete.
 func (r *Registry) Policy() Policy { return r.fleet.filled() }
 
-// resolveLocked finds the rule for a device: its own, then that of the first group whose pattern matches, then what its protocol
-// announced, then the fleet's default; field by field. A policy that was set at run time stands above the configured one.
+// resolveLocked returns the rule for a device: its own, then that of the first group whose pattern
+// matches, then what its protocol announced, then the fleet's default; field by field. A policy
+// that was set at run time overrides the configured one.
 func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) unique.Handle[rule] {
 	set, isSet := sh.own[id]
 	own := set.or(r.own[id])
@@ -154,9 +161,10 @@ func (r *Registry) resolveLocked(sh *deviceShard, id string, announced Policy) u
 	return unique.Make(out)
 }
 
-// Announced returns what a device's protocol announced last, and the policy that holds for the device; both are zero for one that was never
-// seen. free says that the protocol decides of Interval and Timeout: no configured policy, of the device or its group, has one of them. It takes
-// a lock.
+// Announced returns what a device's protocol announced last, and the policy that holds for the
+// device; both are zero for a device that was never seen. free reports whether the protocol decides
+// on Interval and Timeout: no configured policy of the device or its group sets one of them.
+// Announced takes a lock.
 func (r *Registry) Announced(id string) (announced, holds Policy, free bool) {
 	sh, d, err := r.find(id)
 	if err != nil {
@@ -180,8 +188,9 @@ func (r *Registry) groupOf(id string) *group {
 	return nil
 }
 
-// Match says whether a pattern matches the whole of an id. In a pattern, * stands for any run of characters, also an empty one, and
-// ? for one character. It takes O(len(pattern) × len(id)) in the worst case.
+// Match reports whether a pattern matches the whole of an id. In a pattern, * stands for any run of
+// characters, also an empty one, and ? for one character. It takes O(len(pattern) × len(id)) in the
+// worst case.
 func Match(pattern, id string) bool {
 	star, mark := -1, 0
 	p, i := 0, 0

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ import (
 var (
 	// ErrUnknownDevice is returned for an id that was never seen.
 	ErrUnknownDevice = errors.New("liveness: unknown device")
-	// ErrStaleEpoch is wrapped by what Open returns when a session's epoch is lower than one that the device already had.
+	// ErrStaleEpoch is wrapped by what Open and Apply return when a session's epoch is less than
+	// one that the device already had.
 	ErrStaleEpoch = errors.New("liveness: stale epoch")
-	// ErrFull is returned by Open for a new device when the registry holds Config.MaxDevices.
+	// ErrFull is returned for a new device when the registry holds Config.MaxDevices.
 	ErrFull = errors.New("liveness: registry is full")
-	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the sink. A device that is known, and whose word it was,
-	// counts as heard; nothing else has changed. Try later.
+	// ErrBusy is returned for what would cause an event while twice Config.Outbox wait for the
+	// sink. A known device that sent the signal counts as heard; nothing else has changed. Try
+	// later.
 	ErrBusy = errors.New("liveness: too many events wait for the sink")
 	// ErrReplaced is returned for a session that is not its device's any more.
 	ErrReplaced = errors.New("liveness: the session was replaced or has ended")
@@ -34,23 +37,25 @@ var (
 type Config struct {
 	// Policy is the fleet's default.
 	Policy Policy
-	// MinTimeout is the least Timeout that holds for a device. A policy that is set may not have less; what a protocol announces, or was set
-	// before, is raised to it. Default: 1 s.
+	// MinTimeout is the least Timeout that holds for a device. A policy that is set may not have
+	// less; what a protocol announces, or was set before, is raised to it. Default: 1 s.
 	MinTimeout time.Duration
-	// Groups are looked through in order; a device belongs to the first whose pattern matches its id.
+	// Groups are matched in order; a device belongs to the first whose pattern matches its id.
 	Groups []GroupConfig
-	// Devices are the policies of single devices, by id. They are known, as NeverSeen, from the start.
+	// Devices are the policies of single devices, by id. They are known, as NeverSeen, from the
+	// start.
 	Devices map[string]Policy
-	// Flapping says when a device counts as flapping.
+	// Flapping defines when a device counts as flapping.
 	Flapping FlappingConfig
-	// MaxDevices is the most devices that are held. Default: 2,000,000.
+	// MaxDevices is the most devices that the registry holds. Default: 2,000,000.
 	MaxDevices int
-	// RetireAfter is for how long the process listens, anywhere, until it retires a source that was restored and is not added any more,
-	// see [Registry.Retire]. Default: 10 min.
+	// RetireAfter is for how long any source listens until a source that was restored and not added
+	// is retired, see [Registry.Retire]. Default: 10 min.
 	RetireAfter time.Duration
-	// Outbox is how many events wait for the sink before verdicts wait, too; while as many do and the sink takes nothing for 5 s, the
-	// sources' clocks stand still. At twice as many, what would cause an event is refused with [ErrBusy], and a heartbeat of a device that
-	// is not online counts, but brings it online only once there is room. Default: 65,536, some 30 MB.
+	// Outbox is how many events wait for the sink before verdicts wait, too. While as many wait and
+	// the sink takes none for 5 s, the sources' clocks stand still. At twice as many, what would
+	// cause an event is refused with [ErrBusy]; a heartbeat of a device that is not online counts,
+	// but brings it online only once there is room. Default: 65,536, some 30 MB.
 	Outbox int
 }
 
@@ -60,8 +65,8 @@ const (
 	shortID    = 16
 )
 
-// Registry holds the devices of a fleet and judges them. Make one with [New], and keep [Registry.Run] running: without it no event
-// reaches the sink.
+// Registry holds the devices of a fleet and judges them. Make one with [New], and keep
+// [Registry.Run] running: without it no event reaches the sink.
 type Registry struct {
 	fleet    Policy
 	own      map[string]Policy
@@ -76,13 +81,13 @@ type Registry struct {
 	seed    maphash.Seed
 	shards  [shardCount]deviceShard
 	devices atomic.Int64
-	nums    nums
+	numbers numberAllocator
 	memory  atomic.Pointer[memory] // nil if there is none that outlives the process
 	due     atomic.Int64           // restored devices that are due at once
 	lag     lag
 	flaps   flappers
 	clock   *clock
-	floor   atomic.Uint64 // no event of a device that was forgotten, and is not in ended, has a greater number
+	floor   atomic.Uint64 // no event of a forgotten device that is not in ended has a greater number
 
 	mu      sync.Mutex // guards the fields below; never held together with another lock
 	sources []*Source
@@ -91,66 +96,59 @@ type Registry struct {
 
 // deviceShard is a share of the devices. A device's shard follows from the hash of its id.
 type deviceShard struct {
-	mu      sync.Mutex // guards the fields below and all that is in the devices, but for Session.timer; taken before any other
-	index   index
-	chunks  []*chunk
-	len     int               // with those that are gone
-	own     map[string]Policy // set at run time; nil if there are none
-	excuses map[string]excuse // of devices that maintenance windows excuse; nil if there are none
-	ended   map[string]uint64 // of devices that were forgotten: the number of their last event; nil if there are none
-	counts  [states]int
+	mu           sync.Mutex // guards the fields below and the devices, except Session.timer; taken before any other
+	index        index
+	chunks       []*chunk
+	len          int                    // with those that are gone
+	own          map[string]Policy      // set at run time; nil if there are none
+	suppressions map[string]suppression // by id, see Window.Suppress; nil if there are none
+	ended        map[string]uint64      // by id of a forgotten device: the number of its last event; nil if there are none
+	counts       [states]int
 
 	_ [24]byte // two shards do not share a cache line
 }
 
-// chunk holds devices. It is let go when all of them are gone.
+// chunk holds devices. It is freed when all of them are gone.
 type chunk struct {
 	devices [chunkLen]device
 	gone    int
 }
 
-// device is all that is held of one, two cache lines. Its memory stays where it is.
+// device is all that is held of a device, two cache lines. Its memory does not move.
 type device struct {
 	id      string
-	short   [shortID]byte // the bytes of an id that is not longer: a look-up then finds them in the device's first cache line
+	short   [shortID]byte // the bytes of an id that fits: a look-up then reads one cache line
 	source  *Source       // where it was heard last; nil if it was never seen
 	session *Session      // nil while it has no connection
 	rule    unique.Handle[rule]
-	timer   timer.ID // 0 if there is nothing to come
+	timer   timer.ID // 0 if there is no next step
 	last    time.Duration
 	handle  uint32
 	num     uint32 // 0 before the first event
 
-	state   State
-	reason  Reason
-	touched bool // heartbeats move the timer alone: it knows the last one, and last does not
-	marks   marks
-	gone    bool // forgotten
-	askable bool // as of the last arming: it has a session open
-	asked   uint8
-	untold  uint8 // its latest events that wait for the sink; as many as that or more
+	state       State
+	reason      Reason
+	touched     bool // heartbeats touch only the timer, which knows the last one; the field last does not
+	marks       marks
+	gone        bool // forgotten
+	probeable   bool // as of the last arming: it has a session open
+	asked       uint8
+	uncommitted uint8 // how many of its latest events wait for the sink; the greatest value stands for more, too
 
 	until   time.Duration
 	seq     uint64
 	epoch   uint64
-	since   int64    // by the registry's steady clock: when the state changed last
+	since   int64    // steady time: when the state changed last
 	changes *changes // nil for a device that never went offline
 }
 
-// New returns a registry of no devices but the configured ones. It starts nothing.
+// New returns a registry of no devices but the configured ones. It starts nothing. It fails with a
+// bad config.
 func New(sink Sink, cfg Config) (*Registry, error) {
-	if cfg.MaxDevices == 0 {
-		cfg.MaxDevices = 2_000_000
-	}
-	if cfg.Outbox == 0 {
-		cfg.Outbox = 65_536
-	}
-	if cfg.MinTimeout == 0 {
-		cfg.MinTimeout = time.Second
-	}
-	if cfg.RetireAfter == 0 {
-		cfg.RetireAfter = 10 * time.Minute
-	}
+	cfg.MaxDevices = cmp.Or(cfg.MaxDevices, 2_000_000)
+	cfg.Outbox = cmp.Or(cfg.Outbox, 65_536)
+	cfg.MinTimeout = cmp.Or(cfg.MinTimeout, time.Second)
+	cfg.RetireAfter = cmp.Or(cfg.RetireAfter, 10*time.Minute)
 	cfg.Flapping = cfg.Flapping.withDefaults()
 	c := newClock()
 	r := &Registry{
@@ -212,8 +210,9 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Run hands events to the sink and looks after flapping devices, until ctx is done. Then it ends the sources' timers, hands over
-// what is left, and returns the error of the last append, if any. Call it once; sources should have fallen silent before it ends.
+// Run hands events to the sink, ends flapping and retires sources until ctx is done. Then it ends
+// the sources' timers, hands over what is left, and returns the error of the last append, if any.
+// Call it once; the sources should have stopped before it ends.
 func (r *Registry) Run(ctx context.Context) error {
 	var housekeeping sync.WaitGroup
 	housekeeping.Go(func() { r.watchFlapping(ctx) })
@@ -284,7 +283,7 @@ func (sh *deviceShard) findLocked(id string, hash uint64) *device {
 	return sh.at(handle)
 }
 
-// at returns the device with a handle; nil if it is gone for good.
+// at returns the device with a handle; nil if its chunk was freed.
 func (sh *deviceShard) at(handle uint32) *device {
 	i := handle / shardCount
 	c := sh.chunks[i/chunkLen]
@@ -294,10 +293,10 @@ func (sh *deviceShard) at(handle uint32) *device {
 	return &c.devices[i%chunkLen]
 }
 
-// handleOf returns the handle of a shard's device by its place.
+// handleOf returns the handle of a shard's device by its position.
 func handleOf(at, shard int) uint32 { return uint32(at)*shardCount + uint32(shard) }
 
-// name gives the device a copy of an id. The device stays where it is, so a short id may lie within.
+// name gives the device a copy of an id. A device does not move, so a short id may lie within it.
 func (d *device) name(id string) {
 	if len(id) > len(d.short) {
 		d.id = strings.Clone(id)
@@ -329,7 +328,7 @@ func (r *Registry) addLocked(sh *deviceShard, id string, hash uint64) (*device, 
 	return d, nil
 }
 
-// lock finds a device by its handle, nil if it is gone, and locks its shard.
+// lock returns a device by its handle, nil if it is gone, and locks its shard.
 func (r *Registry) lock(handle uint32) (*deviceShard, *device) {
 	sh := &r.shards[handle%shardCount]
 	sh.mu.Lock()

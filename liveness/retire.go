@@ -18,14 +18,17 @@ var (
 const (
 	// followEvery is how often the clocks of retired sources are moved.
 	followEvery = 500 * time.Millisecond
-	// followGap is the MaxGap of a retired source: nothing is heard by it, so its clock may be coarse.
+	// followGap is the MaxGap of a retired source. It hears nothing itself, so its clock may be
+	// coarse.
 	followGap = 5 * time.Second
 )
 
-// Retire says that a source that was restored will not be added again. Its devices keep their silence, and are judged by the clock of the
-// sources of its kind, or of all if there is none of its kind; the kind is what stands before the first colon or slash of a source's name.
-// Devices that nobody but the source vouched for (see [Never]) get the fleet's timeout. The registry does so by itself after
-// Config.RetireAfter. Adding a source of that name ends it. Errors: ErrUnknownSource, ErrSourceInUse.
+// Retire declares that a source that was restored will not be added again. Its devices keep their
+// silence, and are judged by the clock of the sources of its kind, or of all sources if none is of
+// its kind; the kind is what stands before the first colon or slash of a source's name. Devices
+// that only the source tracked (see [Never]) get the fleet's timeout. The registry retires a source
+// by itself after Config.RetireAfter. Adding a source of that name ends it. Errors:
+// ErrUnknownSource, ErrSourceInUse.
 func (r *Registry) Retire(name string) error {
 	s := r.source(name)
 	switch {
@@ -50,7 +53,7 @@ func (r *Registry) retire(s *Source) {
 	if again {
 		return
 	}
-	for shard := range r.shards { // those with Never have a timeout now
+	for shard := range r.shards { // devices with Never have a timeout now
 		r.eachLocked(shard, func(sh *deviceShard, d *device) {
 			if d.source == s && d.rule.Value().Timeout == Never {
 				r.rearmLocked(sh, d)
@@ -59,7 +62,7 @@ func (r *Registry) retire(s *Source) {
 	}
 }
 
-// fleetTimeout is the timeout of devices that nobody vouches for any more.
+// fleetTimeout returns the timeout of devices whose broker does not track them any more.
 func (r *Registry) fleetTimeout() time.Duration {
 	if p := r.fleet.filled(); p.Timeout != Never {
 		return p.Timeout
@@ -67,7 +70,8 @@ func (r *Registry) fleetTimeout() time.Duration {
 	return defaultTimeout
 }
 
-// watchAbsent looks after the sources that were restored and not added, until ctx is done.
+// watchAbsent retires the sources that were restored and not added for long, and moves their
+// clocks, until ctx is done.
 func (r *Registry) watchAbsent(ctx context.Context) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -85,18 +89,19 @@ func (r *Registry) watchAbsent(ctx context.Context) {
 // follower moves the clocks of retired sources after those of others.
 type follower struct {
 	registry *Registry
-	last     time.Time                 // of the step at which one of them had gone on
-	read     map[*Source]time.Duration // the clocks of the sources that are there, then
-	sent     map[*Source]*mark         // of retired sources: what waits for others to come so far
+	last     time.Time                 // when one of the clocks in read had advanced
+	read     map[*Source]time.Duration // the clocks of the sources that were added, at last
+	sent     map[*Source]*mark         // by retired source: its mark that waits for others
 }
 
-// mark is a listening time of a retired source, and what the others have to have read until then.
+// mark is a listening time of a retired source, and how far the other sources' clocks have to be
+// for it.
 type mark struct {
 	listened time.Duration
 	others   map[*Source]time.Duration
 }
 
-// step looks at the clocks once.
+// step reads all clocks once.
 func (f *follower) step(now time.Time) {
 	var present, absent, heard []*Source
 	for _, s := range f.registry.Sources() {
@@ -123,12 +128,12 @@ func (f *follower) step(now time.Time) {
 			}
 			f.registry.retire(s)
 		}
-		f.follow(s, now, kin(s, present), heard)
+		f.follow(s, now, sameKind(s, present), heard)
 	}
 }
 
-// kin returns those of the sources that are of the same kind as s, or all if none is.
-func kin(s *Source, sources []*Source) []*Source {
+// sameKind returns those of the sources that are of the same kind as s, or all if none is.
+func sameKind(s *Source, sources []*Source) []*Source {
 	var same []*Source
 	for _, other := range sources {
 		if other.kind() == s.kind() {
@@ -148,8 +153,9 @@ func (s *Source) kind() string {
 	return s.name
 }
 
-// follow lets a retired source listen while one of the others does. Its clock passes an instant when all that reached those by then is
-// processed: one of its devices may be among it.
+// follow lets a retired source listen while one of the others does. Its clock passes an instant
+// once the others have processed all that reached them by then, since one of its devices may be
+// among that.
 func (f *follower) follow(s *Source, now time.Time, others, heard []*Source) {
 	listening := false
 	for _, other := range others {

@@ -27,7 +27,8 @@ func orphans(r *rig, name string, silence time.Duration, policies ...liveness.Po
 	}
 }
 
-// The devices of a source that is configured no more are judged by the clock of others, after their grace, with the silence that they had.
+// The devices of a source that is configured no more are judged by the clock of others, after their
+// grace, with the silence that they had.
 func TestRetire(t *testing.T) {
 	for _, tt := range []struct {
 		name, source string
@@ -79,7 +80,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// A source that comes back after it was retired goes on with its own clock, and its devices have their grace.
+// A source that comes back after it was retired goes on with its own clock, and its devices have
+// their grace.
 func TestRetiredComesBack(t *testing.T) {
 	inRig(t, liveness.Config{RetireAfter: time.Second}, liveness.SourceConfig{}, func(r *rig) {
 		orphans(r, "old", 0, liveness.Policy{Timeout: 60 * time.Second, Interval: time.Second})

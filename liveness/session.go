@@ -8,28 +8,33 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Peer is the far end of a session, at the edge that opened it. Its methods are called with a lock of the registry held: they must
-// return at once, and call nothing of the registry.
+// Peer is the far end of a session, at the edge that opened it. Its methods are called with a lock
+// of the registry held: they must return at once, and call nothing of the registry.
 type Peer interface {
-	// Replaced is called when the device came back on another session.
+	// Replaced is called when the device opened another session.
 	Replaced()
-	// Dismissed is called when an operator ended the session, see [Registry.Disconnect] and [Registry.Forget].
+	// Dismissed is called when an operator ended the session, see [Registry.Disconnect] and
+	// [Registry.Forget].
 	Dismissed()
-	// Judged is called when the device was judged offline while the session was open, and that is committed. It may be called again.
+	// Judged is called when the device was judged offline while the session was open, and that is
+	// committed. It may be called again.
 	Judged()
-	// Committed is called when what [Session.Pending] told of is committed, and the device is not offline.
+	// Committed is called when the events that [Session.Pending] reported are committed, and the
+	// device is not offline.
 	Committed()
-	// Probe is called when the device is to be asked for a sign of life, see [Policy.Probes]. It returns false if it cannot be; then the
-	// device does not become [Suspect].
+	// Probe is called to ask the device for a sign of life, see [Policy.Probes]. It returns false
+	// if the device cannot be asked; then the device does not become [Suspect].
 	Probe() bool
 }
 
-// Session is a device's connection to a source. Beat may be called concurrently with everything but its first opening and one at
-// another source; the other methods, and opening the same Session again, by one goroutine at a time. The zero Session is ready to be
-// opened. One that is open for a device can be opened for that device only; once closed or replaced, for any.
+// Session is a device's connection to a source. Beat may be called concurrently with everything but
+// the first opening and an opening at another source; the other methods, and opening the same
+// Session again, by one goroutine at a time. The zero Session is ready to be opened. A session that
+// is open for a device can be opened again for that device only; one that was closed or replaced,
+// for any.
 type Session struct {
-	timer   atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they have to take the long way
-	source  *Source       // next to it: a heartbeat reads these two
+	timer   atomic.Uint64 // the timer.ID that heartbeats touch, 0 while they need the device's lock
+	source  *Source       // beside timer: a heartbeat reads these two
 	device  *device
 	peer    Peer
 	epoch   uint64
@@ -38,11 +43,12 @@ type Session struct {
 
 // Hello is what a device says of itself when it opens a session.
 type Hello struct {
-	// Epoch numbers the device's sessions, if it does so itself; it must not fall, and is kept. 0: the registry numbers them. A number that
-	// it gave and no event tells of may be given again after a restart.
+	// Epoch numbers the device's sessions, if the device does so itself. It must not fall, and is
+	// kept. 0: the registry numbers them; after a restart it may give a number again that no event
+	// reported.
 	Epoch uint64
-	// Announced is the policy that the protocol carries, for instance a keep alive. It yields to configured ones, and is raised to
-	// Config.MinTimeout.
+	// Announced is the policy that the protocol carries, for instance a keep alive. Configured
+	// policies override it, and its Timeout is raised to Config.MinTimeout.
 	Announced Policy
 }
 
@@ -51,22 +57,26 @@ type Welcome struct {
 	Epoch  uint64
 	Policy Policy // complete
 	From   string // the rule that Policy.Timeout is from
-	// Granted is for how long a sleeping device may be silent, from when it was heard last; 0 of others.
+	// Granted is for how long a sleeping device may be silent, from when it was heard last; 0 of
+	// others.
 	Granted time.Duration
-	// Pending: an event of the device is not committed yet, or the device was heard and is not online yet because too
-	// many events wait. An answer that confirms its state is to wait for [Registry.Commit].
+	// Pending: an event of the device is not committed yet, or the device was heard and is not
+	// online yet because too many events wait. An answer that confirms the device's state should
+	// wait for [Registry.Commit].
 	Pending bool
 }
 
-// Open opens a session of the device with an id, at an instant of the source's listening time, and counts as a sign of life. Another
-// session that the device has is replaced. peer may be nil. id may be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, a bad
-// announced policy, a session that is open for another device; then nothing has changed; ErrBusy: then the device counts as heard, no more.
+// Open opens a session of the device with an id, at an instant of the source's listening time, and
+// counts as a heartbeat. It replaces another session that the device has. peer may be nil. id may
+// be changed afterwards. Errors: ErrInvalidID, ErrStaleEpoch, ErrFull, a bad announced policy, a
+// session that is open for another device; then nothing has changed. ErrBusy; then the device
+// counts as heard, no more.
 func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.Duration) (Welcome, error) {
 	if session.device != nil && session.device.id != id && session.open() {
 		return Welcome{}, fmt.Errorf("liveness: the session is open for device %q", session.device.id)
 	}
 	r := s.registry
-	sh, d, err := r.meet(id, h.Announced)
+	sh, d, err := r.findOrAdd(id, h.Announced)
 	if err != nil {
 		return Welcome{}, err
 	}
@@ -82,9 +92,9 @@ func (s *Source) Open(session *Session, id string, h Hello, peer Peer, now time.
 	return d.welcomeLocked(), nil
 }
 
-// meet finds the device with an id, or makes it, and locks its shard unless it fails. For one that was never seen it has asked whether there is
-// room for an event.
-func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, error) {
+// findOrAdd returns the device with an id, which it makes if it is new, and locks its shard unless
+// it fails. For a device that was never seen it checks that there is room for an event.
+func (r *Registry) findOrAdd(id string, announced Policy) (*deviceShard, *device, error) {
 	if err := ValidateID(id); err != nil {
 		return nil, nil, err
 	}
@@ -113,15 +123,15 @@ func (r *Registry) meet(id string, announced Policy) (*deviceShard, *device, err
 
 func (d *device) welcomeLocked() Welcome {
 	rule := d.rule.Value()
-	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.untold != 0 || d.state != Online}
+	w := Welcome{Epoch: d.epoch, Policy: rule.Policy, From: rule.from, Pending: d.uncommitted != 0 || d.state != Online}
 	if d.state == Sleeping {
 		w.Granted = d.until - d.last
 	}
 	return w
 }
 
-// cutLocked ends the device's session, and tells the far end.
-func (d *device) cutLocked(tell func(Peer)) {
+// endSessionLocked ends the device's session, and tells its peer.
+func (d *device) endSessionLocked(tell func(Peer)) {
 	d.session.timer.Store(0)
 	if d.session.peer != nil {
 		tell(d.session.peer)
@@ -135,9 +145,9 @@ func (s *Session) ID() string { return s.device.id }
 // Epoch returns the session's epoch.
 func (s *Session) Epoch() uint64 { return s.epoch }
 
-// Beat records a heartbeat at an instant of the source's listening time. On a device that is online it is one atomic
-// update; otherwise it brings the device online. It returns false on a session that was replaced or has ended, of which
-// it changes nothing.
+// Beat records a heartbeat at an instant of the source's listening time. On a device that is online
+// it is one atomic update; otherwise it brings the device online. It returns false, and changes
+// nothing, on a session that was replaced or has ended.
 func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
@@ -146,25 +156,26 @@ func (s *Session) Beat(now time.Duration) bool {
 	return err == nil
 }
 
-// Pending reports whether something about the device waits to be committed by the sink. [Peer.Committed] tells when it
-// no longer does. Pending takes no lock.
+// Pending reports whether something about the device waits to be committed by the sink.
+// [Peer.Committed] is called once that is done. Pending takes no lock.
 func (s *Session) Pending() bool { return s.pending.Load() }
 
-// Sleep announces that the device will be silent for a while, see [Sleep]. It returns the time that was granted. Errors:
-// ErrReplaced, ErrBusy.
+// Sleep announces that the device will be silent for a while, see the kind [Sleep]. It returns the
+// time that was granted. Errors: ErrReplaced, ErrBusy.
 func (s *Session) Sleep(now, length time.Duration) (granted time.Duration, err error) {
 	w, err := s.apply(signal{Signal: Signal{Kind: Sleep, At: now, Length: length}})
 	return w.Granted, err
 }
 
-// Fail reports a failure that the device told of itself, see [Failure]. Errors: ErrReplaced, ErrBusy.
+// Fail reports a failure that the device told of itself, see [Failure]. Errors: ErrReplaced,
+// ErrBusy.
 func (s *Session) Fail(now time.Duration, message string) error {
 	_, err := s.apply(signal{Signal: Signal{Kind: Failure, At: now, Message: message}})
 	return err
 }
 
-// Bye ends the session: the device said goodbye and is offline at once. A device that was offline already comes online
-// first. Bye returns false if the session was replaced or has ended.
+// Bye ends the session: the device said goodbye and is offline at once. A device that was offline
+// already comes online first. Bye returns false if the session was replaced or has ended.
 func (s *Session) Bye(now time.Duration) bool {
 	if s.Judged() {
 		s.Beat(now)
@@ -173,16 +184,16 @@ func (s *Session) Bye(now time.Duration) bool {
 	return err == nil
 }
 
-// Close ends the session without a goodbye. The device is offline, for the reason why (Closed, Protocol or Will), unless
-// it is back within the policy's CloseGrace. On a session that was replaced or has ended Close does nothing, and returns
-// false.
+// Close ends the session without a goodbye. The device is offline, for the reason why (Closed,
+// Protocol or Will), unless it is back within the policy's CloseGrace. On a session that was
+// replaced or has ended Close does nothing, and returns false.
 func (s *Session) Close(now time.Duration, why Reason) bool {
 	_, err := s.apply(signal{Signal: Signal{Kind: Disconnected, At: now, Reason: why}, end: true})
 	return err == nil
 }
 
-// UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that holds from now on. It is
-// a sign of life. Errors: ErrReplaced, ErrBusy, a bad policy.
+// UpdatePolicy announces a new policy for the device, as [Hello] does, and returns the one that
+// holds from now on. It counts as a heartbeat. Errors: ErrReplaced, ErrBusy, a bad policy.
 func (s *Session) UpdatePolicy(now time.Duration, announced Policy) (Policy, error) {
 	if err := announced.validate(); err != nil {
 		return Policy{}, fmt.Errorf("liveness: announced policy: %w", err)
@@ -210,8 +221,8 @@ func (s *Session) open() bool {
 	return open
 }
 
-// lock locks the shard of the session's device, and reports whether the session is the device's. It returns nil, and
-// locks nothing, if the session was never opened.
+// lock locks the shard of the session's device, and reports whether the session is the device's. It
+// returns nil, and locks nothing, if the session was never opened.
 func (s *Session) lock() (sh *deviceShard, open bool) {
 	if s.device == nil {
 		return nil, false

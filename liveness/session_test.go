@@ -99,7 +99,8 @@ func TestBye(t *testing.T) {
 	})
 }
 
-// A device that was judged and then says goodbye was back: its events say so, and its state agrees with the last one.
+// A device that was judged and then says goodbye was back: its events say so, and its state agrees
+// with the last one.
 func TestByeAfterVerdict(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
@@ -182,7 +183,8 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-// A device sleeps on while its source is cut off, and has its grace when it should have woken up meanwhile.
+// A device sleeps on while its source is cut off, and has its grace when it should have woken up
+// meanwhile.
 func TestSleepAndDeaf(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a").Sleep(r.now(), 5*unit)

@@ -38,14 +38,8 @@ func withSink(t *testing.T, k *sink, outbox int, f func(r *liveness.Registry, s 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		k.gate = make(chan struct{})
-		r, err := liveness.New(k, liveness.Config{Outbox: outbox})
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, k, liveness.Config{Outbox: outbox})
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		source.Pulse(time.Now())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -111,7 +105,8 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// When the sink still fails at the end, Run says so, and what comes after what it refused is not handed over.
+// When the sink still fails at the end, Run says so, and what comes after what it refused is not
+// handed over.
 func TestSinkFailsAtTheEnd(t *testing.T) {
 	offers := 0
 	k := &sink{append: func(events []liveness.Event) error {
@@ -137,7 +132,8 @@ func TestSinkFailsAtTheEnd(t *testing.T) {
 	}
 }
 
-// A sink that blocks holds nobody: what would cause an event is refused once the outbox is full, and heartbeats go on.
+// A sink that blocks holds nobody: what would cause an event is refused once the outbox is full,
+// and heartbeats go on.
 func TestSinkBlocks(t *testing.T) {
 	k := &sink{}
 	k.append = func([]liveness.Event) error { <-k.gate; return nil }
@@ -183,7 +179,8 @@ func TestSinkBlocks(t *testing.T) {
 	}
 }
 
-// A device that was judged and says goodbye while nobody can be told that it came back stays what was told of it.
+// A device that was judged and says goodbye while nobody can be told that it came back stays what
+// was told of it.
 func TestByeWhileBusy(t *testing.T) {
 	k := &sink{append: func([]liveness.Event) error { return nil }}
 	withSink(t, k, 4, func(r *liveness.Registry, s *liveness.Source, stop func() error) {
@@ -217,8 +214,8 @@ func TestByeWhileBusy(t *testing.T) {
 	})
 }
 
-// While the outbox is full, verdicts wait; a heartbeat that comes meanwhile still counts. When the sink has taken nothing for a while, the
-// clock stands still.
+// While the outbox is full, verdicts wait; a heartbeat that comes meanwhile still counts. When the
+// sink has taken nothing for a while, the clock stands still.
 func TestSinkHoldsVerdicts(t *testing.T) {
 	const devices, dead = 5000, 4500 // more than what the workers have in hand
 	k := &sink{}
@@ -344,7 +341,8 @@ func TestRunEndsWithVerdicts(t *testing.T) {
 	}
 }
 
-// A sink that takes ten seconds for a batch delays no heartbeat and loses nothing; verdicts wait for room.
+// A sink that takes ten seconds for a batch delays no heartbeat and loses nothing; verdicts wait
+// for room.
 func TestSlowSink(t *testing.T) {
 	const devices, pulses = 40, 1200
 	k := &sink{append: func([]liveness.Event) error { time.Sleep(10 * time.Second); return nil }}

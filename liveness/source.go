@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,26 +17,31 @@ import (
 type SourceConfig struct {
 	// Name identifies the source in events and views, as [ValidateID] allows. Required.
 	Name string
-	// Note says for people what kind of source it is, and what its watermark rests on; see also [Source.SetNote].
+	// Note describes for people what kind of source it is, and what its watermark rests on; see
+	// also [Source.SetNote].
 	Note string
-	// Parts is the number of independent inputs that the source's watermark is the least of, for instance event loops. Default: 1.
+	// Parts is the number of independent inputs of the source, for instance event loops. The
+	// source's watermark is the least of theirs. Default: 1.
 	Parts int
-	// MaxGap is the longest time between two pulses that counts as listening; what exceeds it is deaf time. Default: 1 s.
+	// MaxGap is the longest time between two pulses that counts as listening; what exceeds it is
+	// deaf time. Default: 1 s.
 	MaxGap time.Duration
-	// ReconnectGrace is what a device is given, beside its own interval, to be heard once the source listens again after its
-	// connections had to be made anew. Default: 10 s.
+	// ReconnectGrace is how much time a device has, beside its own interval, to be heard once the
+	// source listens again after its connections were lost. Default: 10 s.
 	ReconnectGrace time.Duration
 	// ReconnectGraceMax bounds the sum of both. Default: 5 min.
 	ReconnectGraceMax time.Duration
 }
 
-// Source is where heartbeats come from. Its listening clock counts the time for which it was listening.
+// Source is where heartbeats come from. Its listening clock counts the time for which it was
+// listening.
 //
-// Whoever runs the input calls [Source.Pulse] again and again, much more often than MaxGap, and passes the listening time that it
-// returns through each part of the input, behind all that has arrived; when it comes out, that part calls [Source.Watermark].
-// No deadline passes before all parts have.
+// The owner of the input calls [Source.Pulse] much more often than MaxGap, and passes the listening
+// time that it returns through each part of the input, behind all that has arrived. When it comes
+// out, that part calls [Source.Watermark]. No deadline passes before all parts have done so.
 //
-// A source that is fallen behind is not deaf: its pulses go on, and its clock follows when the input does.
+// A source that is behind with its input is not deaf: its pulses go on, and its clock follows when
+// the input does.
 type Source struct {
 	registry *Registry
 	index    int // among the registry's
@@ -47,17 +53,17 @@ type Source struct {
 
 	latest atomic.Pointer[pulse]
 	gaps   gaps
-	alive  atomic.Int64                    // devices that it heard last and that are to be heard
-	kept   atomic.Pointer[[]atomic.Uint64] // where the clock's reading is kept; nil if it is not
+	alive  atomic.Int64                    // devices that it heard last and whose heartbeats are waited for
+	kept   atomic.Pointer[[]atomic.Uint64] // where the clock's reading outlives the process; nil if it does not
 
 	mu        sync.Mutex // guards the fields below; taken after a device shard's
 	marks     []time.Duration
 	deaf      []DeafInterval // the latest, oldest first
 	deafTotal time.Duration
 	course    course
-	keptTurn  turn // the latest of the course that is kept
+	keptTurn  turn // the latest of the course that is in kept
 	seq       uint64
-	past      time.Time // of one that was restored: until when it listened
+	past      time.Time // of a restored source: until when it listened
 
 	absent  atomic.Bool  // restored, but not added; changed under the registry's mu
 	retired atomic.Bool  // absent for so long that its clock follows others, see [Registry.Retire]
@@ -74,9 +80,10 @@ type pulse struct {
 
 // wallAt returns what the wall clock shows at an instant.
 //
-// [time.Now] reads the wall clock first and the monotonic clock then; who is held up in between has a wall reading that is too old for
-// its monotonic one, on a busy machine by a tenth of a second. The pulse before, carried on by the monotonic clock, shows that. It hides a
-// clock that was set back, too, for as long as one pulse.
+// [time.Now] reads the wall clock first and the monotonic clock second. A goroutine that is held up
+// in between gets a wall reading that is too old for its monotonic one, on a busy machine by a
+// tenth of a second. The pulse before, carried on by the monotonic clock, corrects that. It also
+// hides a clock that was set back, for as long as one pulse.
 func (p *pulse) wallAt(now time.Time) time.Time {
 	wall, carried := now.Round(0), p.at.Round(0).Add(now.Sub(p.at))
 	if carried.After(wall) {
@@ -85,7 +92,8 @@ func (p *pulse) wallAt(now time.Time) time.Time {
 	return wall
 }
 
-// AddSource adds a source, which begins to listen with its first pulse. Errors: a bad config, a name that is taken, [ErrClosed].
+// AddSource adds a source, which begins to listen with its first pulse. It fails with a bad config,
+// a name that is taken, or once Run has ended.
 func (r *Registry) AddSource(cfg SourceConfig) (*Source, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -136,18 +144,10 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 }
 
 func (c SourceConfig) withDefaults() (SourceConfig, error) {
-	if c.Parts == 0 {
-		c.Parts = 1
-	}
-	if c.MaxGap == 0 {
-		c.MaxGap = time.Second
-	}
-	if c.ReconnectGrace == 0 {
-		c.ReconnectGrace = 10 * time.Second
-	}
-	if c.ReconnectGraceMax == 0 {
-		c.ReconnectGraceMax = 5 * time.Minute
-	}
+	c.Parts = cmp.Or(c.Parts, 1)
+	c.MaxGap = cmp.Or(c.MaxGap, time.Second)
+	c.ReconnectGrace = cmp.Or(c.ReconnectGrace, 10*time.Second)
+	c.ReconnectGraceMax = cmp.Or(c.ReconnectGraceMax, 5*time.Minute)
 	var errs []error
 	if err := ValidateID(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("liveness: source name: %w", err))
@@ -178,14 +178,16 @@ func (s *Source) SetNote(note string) {
 // Name returns the source's name.
 func (s *Source) Name() string { return s.name }
 
-// Pulse says that the source is listening, and returns the listening time of the instant now. What lies between this pulse and the
-// one before beyond MaxGap was deaf time: it does not count, and is reported with a pair of events. Pulses go forward; one that
-// does not is ignored.
+// Pulse declares that the source is listening, and returns the listening time of the instant now.
+// What lies between this pulse and the one before beyond MaxGap was deaf time: it does not count,
+// and is reported with a pair of events. A pulse that is not later than the one before is ignored.
 //
-// While the sink is stalled, see [Config.Outbox], pulses are ignored: the clock stands still, and that is deaf time, too.
+// While the sink is stalled, see [Config.Outbox], pulses are ignored: the clock stands still, and
+// that is deaf time, too.
 //
-// Pass what [time.Now] returns. Its monotonic reading keeps a clock that is set back from stopping the source; its wall reading
-// shows the sleep of a machine, for which the monotonic clock stands still. A clock that is set forward looks the same.
+// Pass what [time.Now] returns. Its monotonic reading protects the source from a clock that is set
+// back; its wall reading shows the sleep of a machine, during which the monotonic clock stands
+// still. A clock that is set forward looks the same.
 func (s *Source) Pulse(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +200,7 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 		return last.listened
 	}
 	if last.deaf {
-		s.hearLocked(last, now)
+		s.resumeLocked(last, now)
 		return last.listened
 	}
 	maxGap := s.config.Load().MaxGap
@@ -215,9 +217,9 @@ func (s *Source) Pulse(now time.Time) time.Duration {
 	return next.listened
 }
 
-// Watermark says that all that had reached a part of the source (0 to Parts-1) before the instant of a pulse is processed; the pulse
-// is named by the listening time that it returned. It moves the listening clock when all parts have come so far, and wakes what is
-// due; it does not wait for it.
+// Watermark declares that all that had reached a part of the source (0 to Parts-1) before the
+// instant of a pulse is processed; listened is what that pulse returned. It moves the listening
+// clock once all parts have come so far, and starts what is due without waiting for it.
 func (s *Source) Watermark(part int, listened time.Duration) {
 	s.mu.Lock()
 	s.marks[part] = max(s.marks[part], listened)
@@ -230,8 +232,8 @@ func (s *Source) Watermark(part int, listened time.Duration) {
 	s.clock.Set(least)
 }
 
-// Time returns the listening time of an instant close to the last pulse: what to stamp heartbeats with. It takes no lock; one call
-// serves a batch of heartbeats.
+// Time returns the listening time of an instant close to the last pulse, with which to stamp
+// heartbeats. It takes no lock; one call serves a batch of heartbeats.
 func (s *Source) Time(now time.Time) time.Duration {
 	p := s.latest.Load()
 	if p == nil {
@@ -243,10 +245,12 @@ func (s *Source) Time(now time.Time) time.Duration {
 	return p.listened + min(max(now.Sub(p.at), 0), s.config.Load().MaxGap)
 }
 
-// Now reads the listening clock: the time up to which everything that reached the source is processed.
+// Now reads the listening clock: the time up to which everything that reached the source is
+// processed.
 func (s *Source) Now() time.Duration { return s.clock.Now() }
 
-// Next returns the listening time of the next deadline, and whether there is one. A source need not pulse before that, but for MaxGap.
+// Next returns the listening time of the next deadline, and whether there is one. A source need not
+// pulse before that, except for MaxGap.
 func (s *Source) Next() (time.Duration, bool) { return s.clock.Next() }
 
 // Sooner returns a channel that receives when Next has become an earlier instant.
@@ -260,13 +264,13 @@ type SourceView struct {
 	Behind    time.Duration  // how far the clock is behind the last pulse: unread input
 	Held      bool           // the clock stands still because the sink is stalled
 	DeafSince time.Time      // when the source stopped listening; zero while it listens
-	Absent    bool           // the source was kept from before a restart and was not added since
-	Retired   bool           // it has been absent for so long that its devices are judged by the clock of others
-	Missed    time.Duration  // of an absent one: for how long the process has listened without it
+	Absent    bool           // the source was restored after a restart and not added since
+	Retired   bool           // it is absent, and its devices are judged by the clock of others, see [Registry.Retire]
+	Missed    time.Duration  // of an absent source: for how long the process has listened without it
 	Deaf      []DeafInterval // the latest, oldest first
 	DeafTotal time.Duration
 	Timers    timer.Stats
-	Devices   int // that it heard last and that are to be heard
+	Devices   int // that it heard last and whose heartbeats are waited for
 }
 
 // View returns a picture of the source.

@@ -216,7 +216,8 @@ func TestDeafAndLateOff(t *testing.T) {
 	})
 }
 
-// Timers round: a device is not judged before its time for it, nor said to have been seen before it was, or much later.
+// Timers round: a device is not judged before its time for it, nor said to have been seen before it
+// was, or much later.
 func TestRounding(t *testing.T) {
 	for _, tt := range []struct{ opened, timeout time.Duration }{
 		{1, 1},
@@ -262,7 +263,8 @@ func TestTouchAfterStall(t *testing.T) {
 	})
 }
 
-// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are remembered.
+// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are
+// remembered.
 func TestDeafAgainAndAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -330,17 +332,12 @@ func TestMaxGap(t *testing.T) {
 	})
 }
 
-// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set back changes nothing.
+// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set
+// back changes nothing.
 func TestClockSteps(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
-	source, err := registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 2 * s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := addSource(t, registry, liveness.SourceConfig{Name: "edge", MaxGap: 2 * s})
 	begin := time.Now() // with a monotonic reading, which the time of a bubble has not
 	source.Pulse(begin)
 	if _, err := source.Open(new(liveness.Session), "a", liveness.Hello{}, nil, 0); err != nil {
@@ -417,15 +414,9 @@ func TestTime(t *testing.T) {
 }
 
 func TestTimeBeforePulse(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
-	s, err := registry.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := addSource(t, registry, liveness.SourceConfig{Name: "edge"})
 	if got := s.Time(time.Now()); got != 0 {
 		t.Errorf("Time = %v, want 0", got)
 	}
@@ -502,10 +493,7 @@ func TestWallClock(t *testing.T) {
 }
 
 func TestAddSource(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	stop := start(t, registry)
 	add := func(cfg liveness.SourceConfig) error {
 		_, err := registry.AddSource(cfg)

@@ -1,26 +1,29 @@
 package liveness
 
-// State is what the registry holds a device for.
+// State is the state of a device.
 type State uint8
 
 const (
 	// NeverSeen is a device that is configured and was not heard yet.
 	NeverSeen State = iota
-	// Online is a device that is heard in time, or whose connection ended a moment ago and which may still come back.
+	// Online is a device that is heard in time, or whose connection ended a moment ago and that may
+	// still come back.
 	Online
 	// Late is a device whose heard silence passed the policy's LateAfter.
 	Late
-	// Sleeping is a device that said how long it would be silent.
+	// Sleeping is a device that announced how long it would be silent.
 	Sleeping
 	// Offline is a device with a verdict.
 	Offline
-	// Unknown is a device that was alive when it was heard last, and whose source is deaf or has lost its connections since. It is never
-	// stored: a device leaves it by being heard or judged.
+	// Unknown is a device that was alive when it was heard last, and whose source is deaf or has
+	// lost its connections since. It is never stored: a device leaves it by being heard or judged.
 	Unknown
-	// Suspect is a device that is online or late, and was asked for a sign of life before its verdict, see [Policy.Probes]. It is never
-	// stored, and there is no event of it: a device leaves it by being heard or judged, or by losing its connection.
+	// Suspect is a device that is online or late, and was probed before its verdict, see
+	// [Policy.Probes]. It is never stored, and has no event: a device leaves it by being heard or
+	// judged, or by losing its connection.
 	Suspect
-	// Pending is a device whose state was decided, but is not committed by the sink yet. It is never stored.
+	// Pending is a device whose state was decided and is not committed by the sink yet. It is never
+	// stored.
 	Pending
 
 	states = int(Pending) + 1
@@ -58,14 +61,16 @@ const (
 	Silence
 	// Bye: the device said goodbye.
 	Bye
-	// Closed: the connection ended, and the device did not come back within the policy's CloseGrace.
+	// Closed: the connection ended, and the device did not come back within the policy's
+	// CloseGrace.
 	Closed
 	// Protocol: the device broke its protocol and was cut off.
 	Protocol
-	// Will: a broker published the device's last will, so its connection ended, and the device did not come back within the policy's
-	// CloseGrace.
+	// Will: a broker published the device's last will, so its connection ended, and the device did
+	// not come back within the policy's CloseGrace.
 	Will
-	// Admin: an operator ended the device's session, and it did not come back within the policy's CloseGrace.
+	// Admin: an operator ended the device's session, and it did not come back within the policy's
+	// CloseGrace.
 	Admin
 
 	reasons = int(Admin) + 1

@@ -9,19 +9,21 @@ import (
 type View struct {
 	ID        string
 	State     State
-	Decided   State  // of a Pending device: what it is once that is committed
+	Decided   State  // of a Pending device: its state once that is committed
 	Reason    Reason // of an offline device
-	Closing   Reason // why it goes offline unless it comes back: its connection ended. NoReason otherwise
+	Closing   Reason // why it goes offline unless it comes back, if its connection ended; otherwise NoReason
 	Connected bool
 	Seq       uint64 // of its latest event that the sink has taken
 	Epoch     uint64
-	// Since is when the state changed last. It is kept by a clock that is not set, and told by the wall clock as it is set now.
+	// Since is when the state changed last. It is kept in steady time, and shown by the wall clock
+	// as it is set now.
 	Since    time.Time
 	Policy   Policy
 	From     string // the rule that Policy.Timeout is from
 	Group    string
 	Flapping bool
-	// Maintenance: its verdicts are not to alarm anybody. Window: a maintenance window covers it. Own: it has a policy that was set at run time.
+	// Maintenance: its verdicts are not to raise an alarm. Window: a maintenance window covers it.
+	// Own: it has a policy that was set at run time.
 	Maintenance, Window, Own bool
 
 	// The fields below are zero for a device that was never seen.
@@ -29,21 +31,23 @@ type View struct {
 	Source   string
 	LastSeen time.Time // the last heartbeat
 	Deadline time.Time // of the verdict, if nothing is heard and the source goes on listening; zero if there is none to come
-	// Last and Now are the source's listening time at the last heartbeat and now; HeardSilence is what lies between.
+	// Last and Now are the source's listening time at the last heartbeat and now; HeardSilence is
+	// the difference.
 	Last, Now    time.Duration
 	HeardSilence time.Duration
-	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not count.
+	// Deaf are the intervals after the last heartbeat for which the source was deaf; they do not
+	// count.
 	Deaf []DeafInterval
-	// NotBefore is the listening time before which the device is not judged, because its source was deaf, or a maintenance window
-	// excuses its silence; 0 if neither is so.
+	// NotBefore is the listening time before which the device is not judged, because its source was
+	// deaf, or a maintenance window suppresses its silence; 0 if neither is so.
 	NotBefore time.Duration
-	// Excused: that is, or may be, because of a maintenance window.
-	Excused bool
-	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its verdict off by GraceMax at most, of which
-	// GraceUsed has passed.
+	// Suppressed: NotBefore may follow from a maintenance window.
+	Suppressed bool
+	// Grace is the device's reconnect grace. All gaps since its last heartbeat together put its
+	// verdict off by GraceMax at most, of which GraceUsed has passed.
 	Grace, GraceMax, GraceUsed time.Duration
 	Sleep                      time.Time // when its sleep ends, if it sleeps
-	// Asked is how often the device was asked for a sign of life since it was heard last, AskedAt when last.
+	// Asked is how often the device was probed since it was heard last, AskedAt when last.
 	Asked   int
 	AskedAt time.Time
 }
@@ -60,7 +64,7 @@ func (r *Registry) Device(id string) (View, error) {
 	return r.viewLocked(d), nil
 }
 
-// Known says whether a device was seen or configured. It is O(1).
+// Known reports whether a device was seen or configured. It is O(1).
 func (r *Registry) Known(id string) bool {
 	sh, hash := r.shardOf(id)
 	sh.mu.Lock()
@@ -69,11 +73,11 @@ func (r *Registry) Known(id string) bool {
 }
 
 func (r *Registry) viewLocked(d *device) View {
-	f, _ := d.factsLocked()
+	f, _ := d.conditionLocked()
 	f.last = d.lastLocked()
 	rule := d.rule.Value()
 	v := View{
-		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.untold), Epoch: d.epoch,
+		ID: d.id, State: d.stateLocked(), Connected: d.session != nil, Seq: d.seq - uint64(d.uncommitted), Epoch: d.epoch,
 		Since: r.clock.wall(d.since), Policy: rule.Policy, From: rule.from,
 		Flapping: d.changes != nil && d.changes.flapping, Maintenance: d.maintained(), Window: d.marks&byWindow != 0, Own: rule.own,
 	}
@@ -90,7 +94,7 @@ func (r *Registry) viewLocked(d *device) View {
 }
 
 // timesLocked fills in what follows from the source's clock.
-func (d *device) timesLocked(v *View, f facts, p Policy) {
+func (d *device) timesLocked(v *View, f condition, p Policy) {
 	s := d.source
 	v.Source, v.Last = s.name, f.last
 	v.Now = max(s.Now(), f.last)
@@ -113,7 +117,7 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	v.Closing = f.reason
 	if f.awaited(p) {
 		v.NotBefore = d.notBeforeLocked(f, p)
-		v.Excused = d.marks&excused != 0
+		v.Suppressed = d.marks&suppressed != 0
 		v.Grace = p.grace(s.config.Load())
 		v.GraceMax = maxGraces * v.Grace
 		v.GraceUsed = min(max(v.Now-f.from()-p.Timeout, 0), v.GraceMax)
@@ -122,7 +126,7 @@ func (d *device) timesLocked(v *View, f facts, p Policy) {
 	}
 }
 
-// deafSinceLocked returns the deaf intervals after an instant of listening time.
+// deafSinceLocked returns the deaf intervals after a listening time.
 func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 	for i := range s.deaf {
 		if s.deaf[i].Listened > listened {
@@ -132,29 +136,47 @@ func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 	return nil
 }
 
-// Cursor is a place in the list of devices. The zero Cursor is its beginning.
+// Cursor is a position in the list of devices. The zero Cursor is its beginning.
 type Cursor uint64
 
-// List appends pictures of at most limit devices to buffer, from a place on, in no particular but a stable order, and returns the
-// place to go on from, 0 at the end. A device that is added meanwhile may or may not be among them; none is left out or comes twice.
+// List appends pictures of at most limit devices to buffer, from a position on, in a stable order,
+// and returns the position to go on from, 0 at the end. A device that is added meanwhile may or may
+// not be among them; none is left out or listed twice.
 func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) {
+	next := r.walk(from, func(_ *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
+		}
+		buffer = append(buffer, r.viewLocked(d))
+		limit--
+		return true
+	})
+	return buffer, next
+}
+
+// walk calls do for each device from a position on, with its shard locked, until do returns false.
+// It returns the position of that device, 0 at the end.
+func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor {
 	shard, i := int(from>>32), int(uint32(from))
 	for ; shard < shardCount; shard, i = shard+1, 0 {
-		sh := &r.shards[shard]
-		sh.mu.Lock()
-		for ; i < sh.len && limit > 0; i++ {
-			if d := sh.at(handleOf(i, shard)); d != nil && !d.gone {
-				buffer = append(buffer, r.viewLocked(d))
-				limit--
-			}
-		}
-		more := i < sh.len
-		sh.mu.Unlock()
-		if more {
-			return buffer, Cursor(shard)<<32 | Cursor(i)
+		if at, more := r.walkShard(shard, i, do); more {
+			return Cursor(shard)<<32 | Cursor(at)
 		}
 	}
-	return buffer, 0
+	return 0
+}
+
+// walkShard is walk for the devices of one shard.
+func (r *Registry) walkShard(shard, from int, do func(*deviceShard, *device) bool) (at int, more bool) {
+	sh := &r.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for i := from; i < sh.len; i++ {
+		if d := sh.at(handleOf(i, shard)); d != nil && !d.gone && !do(sh, d) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Stats is a picture of a registry.
@@ -166,19 +188,20 @@ type Stats struct {
 	Fails   uint64 // times that the sink failed
 	Lost    uint64 // events that the sink refused when Run ended, or that came afterwards
 	Flaps   int    // devices that are flapping
-	// StalledFor is how long the outbox has been full without the sink taking anything: the sources' clocks stand still. 0 if it works.
+	// StalledFor is for how long the outbox has been full without the sink taking anything, while
+	// the sources' clocks stand still; otherwise 0.
 	StalledFor time.Duration
-	// Verdicts counts those of deadlines that passed. Lag[i] counts those of them that came within LagBounds[i] of
-	// listening time after their deadline, beyond the bound before; the last of Lag, which has no bound, those beyond
-	// all. LagSum is the total lag.
+	// Verdicts counts those of deadlines that passed. Lag[i] counts those of them that came within
+	// LagBounds[i] of listening time after their deadline, beyond the bound before; the last of
+	// Lag, which has no bound, those beyond all. LagSum is the total lag.
 	Verdicts  uint64
 	Lag       []uint64
 	LagBounds []time.Duration
 	LagSum    time.Duration
 }
 
-// Stats returns a picture of the registry. It takes each shard's lock for a moment, again and again; once a source has been cut off it
-// costs a cache line or two per device.
+// Stats returns a picture of the registry. It takes each shard's lock for a moment, repeatedly;
+// once a source has had a cut it costs a cache line or two per device.
 func (r *Registry) Stats() Stats {
 	st := Stats{Devices: int(r.devices.Load()), States: make(map[State]int), Flaps: len(r.flaps.all())}
 	cut := r.anyCut()
@@ -199,7 +222,7 @@ func (r *Registry) Stats() Stats {
 	return st
 }
 
-// anyCut reports whether there may be devices that are unknown.
+// anyCut reports whether any device may be unknown.
 func (r *Registry) anyCut() bool {
 	for _, s := range r.Sources() {
 		if s.unheard(-1) {
@@ -209,7 +232,7 @@ func (r *Registry) anyCut() bool {
 	return false
 }
 
-// stateLocked is the state as it is shown.
+// stateLocked returns the state to show.
 func (d *device) stateLocked() State {
 	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.lastLocked()) {
 		return shown
@@ -217,8 +240,8 @@ func (d *device) stateLocked() State {
 	return Unknown
 }
 
-// eachLocked calls do for each device of a shard, and lets go of its lock from time to time. Devices that are made meanwhile may be left
-// out.
+// eachLocked calls do for each device of a shard, and releases its lock from time to time. Devices
+// that are made meanwhile may be left out.
 func (r *Registry) eachLocked(shard int, do func(*deviceShard, *device)) {
 	sh := &r.shards[shard]
 	for from, more := 0, true; more; from += snapshotStride {

@@ -13,32 +13,35 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
-// Config says what is run, and how. Zero fields have the defaults that are named.
+// Config describes a run. Zero fields have the defaults that are named.
 type Config struct {
 	// Plan is what the fleet is to do. It must not be changed while Run runs.
 	Plan *plan.Plan
-	// Workers is how many share the fleet; default: as many as the limit on open files asks for, and one for each core while there are
-	// heartbeats enough for it.
+	// Workers is how many share the fleet; default: as many as the limit on open files asks for,
+	// and one for each core while there are heartbeats enough for it.
 	Workers int
-	// Command starts a worker: a program and its arguments, which calls [Work] with its standard input and output. Without it all workers
-	// live in this process and share its limit on open files, as a small fleet does anyway unless Workers is set.
+	// Command starts a worker: a program and its arguments, which calls [Work] with its standard
+	// input and output. Without it all workers live in this process and share its limit on open
+	// files, as a small fleet does anyway unless Workers is set.
 	Command []string
 	// Pipeline is how many heartbeats a device sends together; default 1.
 	Pipeline int
 
-	// Followers read the verdicts; without any, nobody does and nothing is scored. Limits says which mistakes are allowed.
+	// Followers read the verdicts. Without any, nothing is scored. Limits says which mistakes are
+	// allowed.
 	Followers []Follower
 	Limits    score.Limits
-	// FollowTimeout is how long the verdicts of all followers may take to be there at first; default 10 s.
+	// FollowTimeout is how long the followers may take to begin; default 10 s.
 	FollowTimeout time.Duration
 
-	// View shows how it goes; it is called once, before anything else is done. Default: nobody looks. Run closes what it returns.
+	// View is called once, before anything else is done, and returns what shows the progress. Run
+	// closes it. Default: nothing is shown.
 	View func(report.Run) report.View
-	// OnSignal is called for each signal of the plan, one after the other in a goroutine of its own, and may block; ctx ends with the run.
-	// An error is noted. Default: signals are noted.
+	// OnSignal is called for each signal of the plan, one after the other in a goroutine of its
+	// own, and may block; ctx ends with the run. An error is noted. Default: signals are noted.
 	OnSignal func(ctx context.Context, step plan.Step) error
-	// Patience is how long a ramp may go without progress; default 12 s, longer than a connection may take. A ramp in which everything
-	// fails at once has half of that.
+	// Patience is how long a ramp may go without progress; default 12 s, longer than a connection
+	// may take. It is halved if every connection fails at once.
 	Patience time.Duration
 
 	// Tool and CommandLine are for the report, without secrets.
@@ -50,9 +53,10 @@ type Follower struct {
 	score.Follower
 
 	URL string
-	// Knows reports whether a device is held to be online now, and was heard since an instant of the server's clock. It is asked at the end for
-	// devices of which nothing was said, which is right where the same devices were there a moment before the run; default: that is taken to
-	// be a mistake. It is called concurrently.
+	// Knows reports whether the server holds a device to be online now, and heard it since an
+	// instant of the server's clock. It is called at the end, concurrently, for devices without any
+	// event: a server that knew the same devices a moment before the run has no reason to send one.
+	// Default: a device without an event is a mistake.
 	Knows func(ctx context.Context, device string, since time.Time) (bool, error)
 }
 
@@ -61,7 +65,7 @@ const (
 	StatusFailed      = 1   // something that was checked did not hold, or workers died
 	StatusUsage       = 2   // the configuration is wrong
 	StatusNotRun      = 3   // the fleet could not be connected, or not be followed
-	StatusInterrupted = 130 // somebody broke it off
+	StatusInterrupted = 130 // interrupted by a signal
 )
 
 // Error is why a run did not pass.
@@ -103,14 +107,16 @@ const (
 	mostWorkers = 1000
 	// spareFiles are descriptors that a worker needs beside its connections.
 	spareFiles = 200
-	// worthAWorker is how many heartbeats a second make it worth to have another worker, as long as there are cores: half of what one can do.
+	// worthAWorker is how many heartbeats a second justify another worker, as long as there are
+	// cores: half of what one worker can send.
 	worthAWorker = 50_000
-	// So few devices with so few heartbeats a second need no process of their own. More are sent too late while this process counts.
+	// A fleet up to this size needs no process of its own. The heartbeats of a larger one would be
+	// delayed by the work of this process.
 	fewDevices    = 2000
 	fewHeartbeats = 5000
 )
 
-// parts is how many workers there are to be, and whether they are processes.
+// parts returns the number of workers, and whether they are processes.
 func (c *Config) parts(limit int) (n int, processes bool) {
 	p := c.Plan
 	connections := p.Devices + seconds(p)
@@ -129,7 +135,8 @@ func (c *Config) parts(limit int) (n int, processes bool) {
 	return min(max(needed, worth), mostWorkers, p.Devices), true
 }
 
-// seconds is how many connections the plan's duplicates and movers have at most beside those of the devices.
+// seconds returns how many connections, at most, devices that move, are duplicated or are leaving
+// have beside their own.
 func seconds(p *plan.Plan) int {
 	most := 0
 	for _, ph := range p.Phases {

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// evidence is what shows which limit was hit.
+// evidence holds the figures that show which limit was hit.
 type evidence struct {
 	errors map[string]uint64 // by cause, as drive has them
 	kernel map[string]uint64 // how much the kernel's counters have grown
@@ -28,7 +28,8 @@ type evidence struct {
 	moment     time.Duration
 }
 
-// diagnose names the limits that were hit, what explains most of it first.
+// diagnose names the limits that were hit, the most likely cause first. Counters of the whole
+// machine come last: other programs move them, too.
 func diagnose(e evidence) []report.Hit {
 	var hits []report.Hit
 	for _, look := range []func(evidence) (report.Hit, bool){
@@ -179,7 +180,7 @@ func droppedBefore(e evidence) (report.Hit, bool) {
 	}, n > 0
 }
 
-// lateEnough is how late heartbeats may be sent before that is worth a word.
+// lateEnough is the lateness of heartbeats from which on it is reported.
 const lateEnough = 100 * time.Millisecond
 
 func slowGenerator(e evidence) (report.Hit, bool) {
@@ -191,7 +192,7 @@ func slowGenerator(e evidence) (report.Hit, bool) {
 	}, e.lateness.Count > 0 && e.lateness.P99 > lateEnough
 }
 
-// ofTarget says that a hit is about what the target does, and not about this machine.
+// ofTarget reports whether a hit is about the target's behaviour, and not about this machine.
 func ofTarget(h report.Hit) bool {
 	return slices.Contains([]string{theyRefuse, theyHangUp, theyReject}, h.Limit)
 }

@@ -17,17 +17,17 @@ import (
 
 // fleet is the workers of a run. One goroutine uses it.
 type fleet struct {
-	inbox   chan tiding // closed by nobody; a worker waits until it is heard
+	inbox   chan workerMessage // unbuffered and never closed: a worker waits until its message is taken
 	members []*member
 	wg      sync.WaitGroup
 	waiting int // members that have not ended
 
-	fresh, all histograms // of this second, and of the whole run
+	fresh, all histograms // since the last sample, and of the whole run
 }
 
-// muster starts the workers, a process each if there is a command.
-func muster(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
-	f := &fleet{inbox: make(chan tiding), fresh: newHistograms(), all: newHistograms()}
+// startWorkers starts the workers, a process each if there is a command.
+func startWorkers(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
+	f := &fleet{inbox: make(chan workerMessage), fresh: newHistograms(), all: newHistograms()}
 	ranges := p.Split(parts)
 	for i, r := range ranges {
 		m, err := f.start(ctx, command)
@@ -48,8 +48,9 @@ func muster(ctx context.Context, p *plan.Plan, parts int, command []string, pipe
 // easyRamp is how many connections a second one worker can be asked to begin.
 const easyRamp = 20_000
 
-// turn says when worker i ramps up, and how fast. As many workers as the plan's ramp needs are at it at once, and then the next:
-// many processes that each do a little cost more CPU time than one after the other.
+// turn returns when worker i ramps up, and how fast. Workers ramp up in groups, each as large as
+// the plan's ramp needs: many processes that each connect a few devices cost more CPU time than one
+// after the other.
 func turn(p *plan.Plan, ranges []plan.Range, i int) (wait time.Duration, rate float64) {
 	abreast := min(int(math.Ceil(p.Ramp/easyRamp)), len(ranges))
 	first := i / abreast * abreast
@@ -72,10 +73,10 @@ func (f *fleet) start(ctx context.Context, command []string) (*member, error) {
 	return m, nil
 }
 
-// tell gives an order. That it does not arrive shows when the member ends.
+// tell sends an order. An error is ignored here: it shows when the member ends.
 func (f *fleet) tell(m *member, o order) {
 	if !m.gone {
-		_ = m.speak.say(o)
+		_ = m.encoder.Encode(o)
 	}
 }
 
@@ -92,23 +93,23 @@ func (f *fleet) kill() {
 	}
 }
 
-// drain waits until all workers have ended, and does not listen to them.
+// drain waits until all workers have ended, and ignores their messages.
 func (f *fleet) drain() {
 	for f.waiting > 0 {
-		if t := <-f.inbox; t.news == nil {
+		if t := <-f.inbox; t.update == nil {
 			f.waiting--
-		} else if t.news.Done {
+		} else if t.update.Done {
 			_ = t.member.orders.Close()
 		}
 	}
 	f.wg.Wait()
 }
 
-// take notes what a member told. It returns an error if the member has ended and should not have.
-func (f *fleet) take(t tiding, stopped bool) error {
+// take handles a worker's message. It returns an error if the worker ended too early.
+func (f *fleet) take(t workerMessage, stopped bool) error {
 	m := t.member
-	if t.news != nil {
-		return f.hear(m, t.news, stopped)
+	if t.update != nil {
+		return f.hear(m, t.update, stopped)
 	}
 	f.waiting--
 	m.gone = true
@@ -126,7 +127,7 @@ func (f *fleet) take(t tiding, stopped bool) error {
 	return fmt.Errorf("%s died: %w", m, reason)
 }
 
-func (f *fleet) hear(m *member, n *news, stopped bool) error {
+func (f *fleet) hear(m *member, n *update, stopped bool) error {
 	if n.Done {
 		m.done, m.fault = true, n.Fault
 		_ = m.orders.Close() // so that it ends
@@ -141,7 +142,7 @@ func (f *fleet) hear(m *member, n *news, stopped bool) error {
 		*h = nil
 	}
 	switch {
-	case n.Done && stopped: // it has closed all connections: what it had a moment ago is what counts
+	case n.Done && stopped: // all its connections are closed, so the gauges of a moment ago count
 		counters := stats
 		stats = m.stats
 		stats.Connects, stats.Welcomes, stats.Failed, stats.Lost = counters.Connects, counters.Welcomes, counters.Failed, counters.Lost
@@ -153,7 +154,7 @@ func (f *fleet) hear(m *member, n *news, stopped bool) error {
 	return nil
 }
 
-// String names a member for people.
+// String describes a member in messages.
 func (m *member) String() string {
 	where := "in this process"
 	if m.process != 0 {
@@ -162,7 +163,7 @@ func (m *member) String() string {
 	return fmt.Sprintf("worker %d (%s, devices %d to %d)", m.index, where, m.From, m.To-1)
 }
 
-// sum adds up how it goes. Members that have died count for what they did, not for what they have.
+// sum adds up the figures of all members. Those that died contribute their counters, and no gauges.
 func (f *fleet) sum() total {
 	var s total
 	s.Errors = map[string]uint64{}
@@ -196,7 +197,7 @@ func (f *fleet) sum() total {
 	return s
 }
 
-// until is up to when all members have told what they did.
+// until returns the instant up to which all members have reported.
 func (f *fleet) until() time.Time {
 	var first time.Time
 	for _, m := range f.members {
@@ -229,7 +230,7 @@ func (s *total) counters(one *drive.Stats) {
 	}
 }
 
-// histograms are merged, in the order of histogramsOf; microseconds.
+// histograms are in the order of histogramsOf, in microseconds.
 type histograms [4]*hdrhistogram.Histogram
 
 func newHistograms() histograms {
@@ -252,7 +253,7 @@ func (h *histograms) reset() {
 	}
 }
 
-// newErrors returns which errors are new since before, by cause.
+// newErrors returns how much the counts by cause have grown since before.
 func newErrors(now, before map[string]uint64) map[string]uint64 {
 	fresh := maps.Clone(now)
 	for cause, n := range before {

@@ -14,7 +14,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
-// judge follows verdicts and holds them against the truth. One goroutine uses it; the score is used by the followers, too.
+// judge follows verdicts and checks them against the truth. One goroutine uses it; the followers
+// use the score, too.
 type judge struct {
 	plan    *plan.Plan
 	limits  score.Limits
@@ -24,37 +25,37 @@ type judge struct {
 	close   context.CancelFunc
 	wg      sync.WaitGroup
 	settled time.Time // when the score was settled last
-	lastDue time.Time // when the last verdict is due that is known to be
+	lastDue time.Time // when the last known verdict is due
 
-	ended atomic.Bool // what is said from now on does not count
+	ended atomic.Bool // later verdicts are ignored
 
 	mu     sync.Mutex // guards the fields below
 	there  []bool     // by follower: its stream is there
 	broken []string   // by follower: why it is not, as it said last
 	failed bool       // one of them has given up
-	// used says that one of the servers had events already, perhaps of the same devices in a run before: heard are those that it said
-	// something of in this one, and begun is when the phases began.
+	// used reports whether a server had events already, perhaps of the same devices in an earlier
+	// run; heard marks the devices with an event in this run; begun is when the phases began.
 	used  bool
 	heard []bool // by number
 	begun time.Time
 	began time.Time // when the following did
 }
 
-// restartTakes is how long what was stopped may take to listen again, beyond what a plan says.
+// restartTakes is how long a stopped server may take to listen again, beyond the plan's downtime.
 const restartTakes = 30 * time.Second
 
-// unknownBefore is how much of the time before it was stopped a server may have forgotten.
+// unknownBefore is how much of the time before its stop a server may have forgotten.
 const unknownBefore = 10 * time.Second
 
-// stopped takes that the servers are stopped between two instants.
+// stopped notes that the servers are stopped between two instants.
 func (j *judge) stopped(from, to time.Time) {
 	if j != nil {
 		j.scored.Stopped(from.Add(-unknownBefore), to.Add(restartTakes))
 	}
 }
 
-// DefaultLimits allow no mistake, and a gateway to be deaf only where the plan has signals, which stop or restart something: for as long as
-// that is to be away, and half a minute more each time. Deaf at the end it must not be.
+// DefaultLimits allow no mistake. They allow a gateway to be deaf only for the plan's signals,
+// which stop or restart it: for the planned downtime and half a minute each, and not at the end.
 func DefaultLimits(p *plan.Plan) score.Limits {
 	var l score.Limits
 	for _, s := range p.Signals() {
@@ -63,8 +64,8 @@ func DefaultLimits(p *plan.Plan) score.Limits {
 	return l
 }
 
-// follow begins to follow the verdicts, and returns when nothing of what is said from then on can be missed. It is nil if there is nobody to
-// be followed.
+// follow starts all followers, and returns once no later verdict can be missed; nil if there are no
+// followers.
 func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	if len(cfg.Followers) == 0 {
 		return nil, nil
@@ -79,7 +80,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 	}
 	following, cancel := context.WithCancel(context.WithoutCancel(ctx)) // until the end, which may be in order
 	j.close = cancel
-	news := make(chan struct{}, 1) // a sign that something has changed; one that waits is enough
+	changed := make(chan struct{}, 1) // a sign that something has changed; one that waits is enough
 	for _, f := range cfg.Followers {
 		j.from = append(j.from, f.URL)
 		if f.Knows != nil {
@@ -87,7 +88,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 		}
 	}
 	for i, f := range cfg.Followers {
-		j.wg.Go(func() { j.run(following, i, f, news) })
+		j.wg.Go(func() { j.run(following, i, f, changed) })
 	}
 	timeout := time.NewTimer(cfg.FollowTimeout)
 	defer timeout.Stop()
@@ -102,7 +103,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 			return nil, fmt.Errorf("the verdicts cannot be read: %s; is it the address of the API of a running holter?", why)
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-timeout.C:
 			late = true
 		case <-ctx.Done():
@@ -111,7 +112,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 }
 
 // run follows one follower.
-func (j *judge) run(ctx context.Context, i int, f Follower, news chan<- struct{}) {
+func (j *judge) run(ctx context.Context, i int, f Follower, changed chan<- struct{}) {
 	err := f.Follow(ctx, score.FromNow, func(v score.Verdict) {
 		switch v.Kind { //nolint:exhaustive // the others are for the score alone
 		case score.Following, score.Broken:
@@ -119,7 +120,7 @@ func (j *judge) run(ctx context.Context, i int, f Follower, news chan<- struct{}
 			j.there[i], j.broken[i] = v.Kind == score.Following, v.Reason
 			j.used = j.used || v.Offset > 0 && j.begun.IsZero()
 			j.mu.Unlock()
-			wake(news)
+			wake(changed)
 		}
 		if !j.ended.Load() && !j.leftOver(&v) {
 			j.scored.Verdict(v)
@@ -131,7 +132,7 @@ func (j *judge) run(ctx context.Context, i int, f Follower, news chan<- struct{}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.there[i], j.broken[i], j.failed = false, err.Error(), true
-	wake(news)
+	wake(changed)
 }
 
 func wake(c chan<- struct{}) {
@@ -141,7 +142,8 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// standing says whether all streams are there, whether a follower has given up, and what is wrong with the first whose stream is not there.
+// standing reports whether all streams are connected, whether a follower has given up, and why the
+// first missing stream is missing.
 func (j *judge) standing() (all, failed bool, why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -152,15 +154,15 @@ func (j *judge) standing() (all, failed bool, why string) {
 	return false, j.failed, cmp.Or(j.broken[i], j.from[i]+" does not answer")
 }
 
-// begin says when the phases begin.
+// begin notes when the phases begin.
 func (j *judge) begin(at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.begun = at
 }
 
-// leftOver says that a verdict is about a device as it was in a run before: it was decided while the fleet was on its way here, and nothing
-// says that the device had come already.
+// leftOver reports whether a verdict is on a device of an earlier run: it was decided before this
+// fleet was connected, and the device has had no other event since.
 func (j *judge) leftOver(v *score.Verdict) bool {
 	n, ok := j.plan.Number(v.Device)
 	if !ok || v.Kind >= score.SourceDeaf {
@@ -176,11 +178,11 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 	return j.used && !j.heard[n] && before
 }
 
-// onItsWay is how long what a gateway said may take to be here.
+// onItsWay is how long an event may take to arrive.
 const onItsWay = 2 * time.Second
 
-// told takes what a worker did.
-func (j *judge) told(n *news) {
+// told adds what a worker reports to the score.
+func (j *judge) told(n *update) {
 	for i := range n.Truths {
 		t := n.Truths[i].unpack()
 		j.scored.Add(t)
@@ -197,13 +199,13 @@ func (j *judge) told(n *news) {
 	}
 }
 
-// said is what a member had answers to by an instant.
+// said is how many answers a member had by an instant.
 type said struct {
 	at       time.Time
 	answered uint64
 }
 
-// answered takes that a member's devices were answered since it told last.
+// answered notes that the gateway has answered a member's devices since its last report.
 func (j *judge) answered(m *member) {
 	before, now := m.said, said{m.stats.At, m.stats.Answered + m.stats.Welcomes}
 	if now.at.IsZero() || !now.at.After(before.at) {
@@ -215,7 +217,7 @@ func (j *judge) answered(m *member) {
 	}
 }
 
-// expect notes when a verdict is due.
+// expect notes when the verdict on an absence is due.
 func (j *judge) expect(kind plan.Kind, at, last time.Time) {
 	due := at
 	switch kind {
@@ -230,16 +232,16 @@ func (j *judge) expect(kind plan.Kind, at, last time.Time) {
 	}
 }
 
-// Times of a judge.
+// How long verdicts are waited for.
 const (
 	settleEvery = 5 * time.Second
-	// comes is how long after its deadline a verdict is here at the latest, if all is well.
+	// comes is how long after its deadline a verdict arrives at the latest, if all is well.
 	comes = 3 * time.Second
-	// lateness is how much longer those are waited for that have not come.
+	// comesLate is how long missing ones are waited for.
 	comesLate = 12 * time.Second
 )
 
-// settle judges what can be judged: all workers have told what they did before until.
+// settle judges what is complete: all workers have reported what they did before until.
 func (j *judge) settle(until time.Time) {
 	if until.Sub(j.settled) >= settleEvery {
 		j.settled = until
@@ -247,8 +249,8 @@ func (j *judge) settle(until time.Time) {
 	}
 }
 
-// waits says whether there are verdicts to be waited for, or what was done is still to be told: until is up to when it is, and the phases ended
-// at an instant.
+// waits reports whether verdicts, or reports of workers, are still missing: until is the instant up
+// to which workers have reported, ended that at which the phases end.
 func (j *judge) waits(now, until, ended time.Time) bool {
 	if until.Before(ended) || now.Before(j.lastDue.Add(comes)) {
 		return true
@@ -276,10 +278,11 @@ func (j *judge) stop() {
 	j.wg.Wait()
 }
 
-// finish is the score at an instant up to which all is told, and what does not hold.
+// finish returns the score at an instant up to which all workers have reported, and which checks
+// failed.
 func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verdicts, failures []string, err error) {
 	unheard := j.scored.Unheard(j.used)
-	if j.used { // a server says nothing of whoever is back before it has noticed that he was gone
+	if j.used { // a device that was back before it was missed causes no event
 		failures = j.ask(ctx, unheard)
 	}
 	r := j.scored.Finish(at)
@@ -308,7 +311,7 @@ const (
 	askWithin = 2 * time.Minute // all of them
 )
 
-// ask asks the servers for devices of which they said nothing. It returns what went wrong with that.
+// ask asks the servers about devices without any event. It returns what failed.
 func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -345,7 +348,8 @@ func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	return []string{fmt.Sprintf("of %d devices nothing was said, and they could not be asked for: %v", failed, first)}
 }
 
-// known reports whether one of the servers holds a device to be online, and has heard it in this run.
+// known reports whether one of the servers holds a device to be online, and has heard it in this
+// run.
 func (j *judge) known(ctx context.Context, device string, clocks []score.Clocked) (known bool, err error) {
 	for i, knows := range j.knows {
 		since := j.began.Add(-onItsWay)
@@ -358,7 +362,7 @@ func (j *judge) known(ctx context.Context, device string, clocks []score.Clocked
 	return known, err
 }
 
-// clocksOf says what is known of the servers' clocks.
+// clocksOf describes the servers' clocks.
 func clocksOf(r *score.Report) []report.Clock {
 	var all []report.Clock
 	for _, c := range r.Clocks {
@@ -369,7 +373,7 @@ func clocksOf(r *score.Report) []report.Clock {
 	return all
 }
 
-// notChecked says what could not be checked, and why.
+// notChecked lists what could not be checked, and why.
 func notChecked(r *score.Report) []string {
 	var all []string
 	for _, url := range r.Unnumbered {

@@ -13,7 +13,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// kernel reads what the kernel knows, below a directory with proc in it. Elsewhere than on Linux it finds nothing.
+// kernel reads the kernel's figures below a directory with proc in it. On other systems than Linux
+// there are none.
 type kernel struct{ root string }
 
 func (k kernel) text(name string) string {
@@ -43,7 +44,8 @@ func (k kernel) number(name string) uint64 {
 	return 0
 }
 
-// counters are those of /proc/net/netstat and /proc/net/snmp, by name, and the packets dropped before they reached TCP.
+// counters are those of /proc/net/netstat and /proc/net/snmp, by name, and the packets dropped
+// before they reached TCP.
 func (k kernel) counters() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, name := range []string{"proc/net/netstat", "proc/net/snmp"} {

@@ -17,33 +17,33 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// member is a worker as the one that started it sees it. All but the goroutine in listen belongs to the fleet.
+// member is a worker, seen from the process that started it. The fleet's goroutine owns all fields.
 type member struct {
 	plan.Range
 
 	index   int
 	process int // 0 if it lives in this one
 	orders  io.WriteCloser
-	speak   speaker
+	encoder *gob.Encoder
 	end     func() // at once
 
-	stats drive.Stats // the last that it told, without histograms
-	said  said        // what was made of them last
-	done  bool        // it has said that it is
-	fault string      // that it told, with done
-	gone  bool        // it is not there any more
-	died  bool        // and it should be
+	stats drive.Stats // the latest, without histograms
+	said  said        // the answers in an earlier one
+	done  bool        // it has announced its end
+	fault string      // why it ended, if it said so
+	gone  bool        // it has ended
+	died  bool        // too early
 }
 
-// tiding is what comes from a member.
-type tiding struct {
+// workerMessage is what a worker sends, or its end.
+type workerMessage struct {
 	member *member
-	news   *news
-	err    error // with no news: how the member ended
+	update *update
+	err    error // with no update: how the member ended
 }
 
 // startProcess starts a worker as a process; kill ends ctx, and it.
-func startProcess(ctx context.Context, kill func(), command []string, inbox chan<- tiding, wg *sync.WaitGroup) (*member, error) {
+func startProcess(ctx context.Context, kill func(), command []string, inbox chan<- workerMessage, wg *sync.WaitGroup) (*member, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // a worker is one loop; more threads only get into each other's way
 	// A Ctrl-C on the terminal is for the process that was started there.
@@ -62,7 +62,7 @@ func startProcess(ctx context.Context, kill func(), command []string, inbox chan
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	m := &member{orders: in, speak: newSpeaker(in), end: kill, process: cmd.Process.Pid}
+	m := &member{orders: in, encoder: gob.NewEncoder(in), end: kill, process: cmd.Process.Pid}
 	wg.Go(func() {
 		defer kill()
 		err := m.listen(out, inbox)
@@ -72,16 +72,16 @@ func startProcess(ctx context.Context, kill func(), command []string, inbox chan
 		if err != nil && said.String() != "" {
 			err = fmt.Errorf("%w: %s", err, said)
 		}
-		inbox <- tiding{member: m, err: err}
+		inbox <- workerMessage{member: m, err: err}
 	})
 	return m, nil
 }
 
 // startHere starts a worker in this process; kill ends ctx, and it.
-func startHere(ctx context.Context, kill func(), inbox chan<- tiding, wg *sync.WaitGroup) *member {
+func startHere(ctx context.Context, kill func(), inbox chan<- workerMessage, wg *sync.WaitGroup) *member {
 	ordersOut, ordersIn := io.Pipe()
 	newsOut, newsIn := io.Pipe()
-	m := &member{orders: ordersIn, speak: newSpeaker(ordersIn), end: kill}
+	m := &member{orders: ordersIn, encoder: gob.NewEncoder(ordersIn), end: kill}
 	ended := make(chan error, 1) // one send
 	wg.Go(func() {
 		err := Work(ctx, ordersOut, newsIn)
@@ -95,17 +95,17 @@ func startHere(ctx context.Context, kill func(), inbox chan<- tiding, wg *sync.W
 		_ = newsOut.Close()
 		_ = ordersIn.Close()
 		err = errors.Join(err, <-ended)
-		inbox <- tiding{member: m, err: err}
+		inbox <- workerMessage{member: m, err: err}
 	})
 	return m
 }
 
-// listen passes on what the member tells, until it ends. An end that it has announced is no error.
-func (m *member) listen(from io.Reader, inbox chan<- tiding) error {
+// listen passes on the member's messages until it ends. An end that was announced is no error.
+func (m *member) listen(from io.Reader, inbox chan<- workerMessage) error {
 	decoder := gob.NewDecoder(from)
 	announced := false
 	for {
-		n := new(news)
+		n := new(update)
 		err := decoder.Decode(n)
 		switch {
 		case errors.Is(err, io.EOF) && announced:
@@ -116,11 +116,11 @@ func (m *member) listen(from io.Reader, inbox chan<- tiding) error {
 			return fmt.Errorf("what it tells cannot be read: %w", err)
 		}
 		announced = n.Done
-		inbox <- tiding{member: m, news: n}
+		inbox <- workerMessage{member: m, update: n}
 	}
 }
 
-// head keeps the beginning of what a process says.
+// head keeps the beginning of a process's error output.
 type head struct {
 	mu   sync.Mutex // guards text
 	text []byte

@@ -5,7 +5,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
-// kindOfMistake is one that is looked for.
+// kindOfMistake is a kind of mistake that is looked for.
 type kindOfMistake struct {
 	name, meaning string
 	figure        *score.Figure
@@ -14,7 +14,7 @@ type kindOfMistake struct {
 	unchecked     bool
 }
 
-// anyNumber is for what is told and is no mistake by itself.
+// anyNumber marks a kind that is reported and never fails a run.
 const anyNumber = -1
 
 // mistakes are all kinds that are looked for.
@@ -30,7 +30,7 @@ func (j *judge) mistakes(r *score.Report) []report.Mistake {
 	return all
 }
 
-// ofVerdicts are mistakes about who is there.
+// ofVerdicts are mistakes about the state of devices.
 func (j *judge) ofVerdicts(r *score.Report) []kindOfMistake {
 	l := &j.limits
 	const falseOffline = "false offline"
@@ -52,7 +52,7 @@ func (j *judge) ofVerdicts(r *score.Report) []kindOfMistake {
 	}
 }
 
-// ofEvents are mistakes about what is told, and in which order.
+// ofEvents are mistakes in the content and order of events.
 func (j *judge) ofEvents(r *score.Report) []kindOfMistake {
 	l := &j.limits
 	numbers := j.lack(r.Unnumbered)
@@ -71,5 +71,5 @@ func (j *judge) ofEvents(r *score.Report) []kindOfMistake {
 	}
 }
 
-// lack reports whether what is said lacks something everywhere.
+// lack reports whether every server's events lack something.
 func (j *judge) lack(where []string) bool { return len(where) > 0 && len(where) >= len(j.from) }

@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// Places in histograms.
+// Indices of histograms.
 const (
 	rtt = iota
 	rttPlanned
@@ -16,10 +16,10 @@ const (
 	connect
 )
 
-// mostSamples are kept; of longer runs each then stands for more than a second.
+// mostSamples are kept. In longer runs each stands for more than a second.
 const mostSamples = 7200
 
-// sample notes how it goes, and shows it.
+// sample takes a sample and shows it.
 func (r *run) sample(now time.Time) {
 	r.total = r.fleet.sum()
 	t := &r.total
@@ -49,7 +49,7 @@ func (r *run) sample(now time.Time) {
 		r.final.Samples = report.Thin(r.final.Samples, mostSamples)
 	}
 	if r.view != nil {
-		_ = r.view.Show(&s) // that nobody can look is no reason to end
+		_ = r.view.Show(&s) // a failing view does not end the run
 	}
 }
 
@@ -71,7 +71,7 @@ const (
 	stoppingName = "end"
 )
 
-// phase names what goes on, and says which share of it is over.
+// phase returns the name of the current phase, and which share of it is over.
 func (r *run) phase(now time.Time) (name string, done float64) {
 	switch r.stage {
 	case ramping:

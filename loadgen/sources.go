@@ -10,12 +10,14 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mostPerSource is how many connections to one target a source address gets by default, if the range of ports is so large: of the range it
-// gets half, for beyond that the kernel takes a hundred times as long to find a free port.
+// mostPerSource is how many connections to one target a source address has by default, but at most
+// half of the range of ports: beyond that the kernel takes a hundred times as long to find a free
+// port.
 const mostPerSource = 20_000
 
-// FillSources gives a plan without source addresses those that its fleet needs: 127.0.0.2, 127.0.0.3 … to targets on this machine, and its
-// own addresses to others. It leaves the choice to the kernel where one address has enough ports.
+// FillSources gives a plan without source addresses those that its fleet needs: 127.0.0.2,
+// 127.0.0.3 … to targets on this machine, and its own addresses to others. It leaves the choice to
+// the kernel where one address has enough ports.
 func FillSources(p *plan.Plan) {
 	if len(p.Sources) > 0 || len(p.Targets) == 0 {
 		return
@@ -47,7 +49,7 @@ func moves(p *plan.Plan) bool {
 	})
 }
 
-// isLoopback says that a target is on this machine and has an IPv4 address.
+// isLoopback reports whether a target is on this machine and has an IPv4 address.
 func isLoopback(target string) bool {
 	host, _, err := net.SplitHostPort(target)
 	if err != nil {
@@ -72,12 +74,12 @@ func ownAddresses() []netip.Addr {
 	return all
 }
 
-// way is how many connections the plan's addresses and ports allow.
+// way counts the addresses and ports, whose product limits the connections.
 type way struct{ sources, targets, ports int }
 
 func (w way) connections() int { return max(w.sources, 1) * w.targets * w.ports }
 
-// wayOf looks the targets up. Its error says which of them cannot be.
+// wayOf looks the targets up.
 func wayOf(ctx context.Context, p *plan.Plan) (way, error) {
 	first, last := kernel{"/"}.ports()
 	w := way{sources: len(p.Sources), ports: last - first + 1}
@@ -99,7 +101,7 @@ func wayOf(ctx context.Context, p *plan.Plan) (way, error) {
 	return w, nil
 }
 
-// check says that there are too few ports for so many connections.
+// check returns an error if there are too few ports for so many connections.
 func (w way) check(connections int) error {
 	if connections <= w.connections() {
 		return nil

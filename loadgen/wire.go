@@ -1,10 +1,8 @@
 package loadgen
 
 import (
-	"encoding/gob"
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -13,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// order is what a worker is told. The first has a job.
+// order is a message to a worker. The first has a job.
 type order struct {
 	Job *job
 	// Begin is when the first phase begins, in nanoseconds of Unix time; 0: not yet.
@@ -21,7 +19,7 @@ type order struct {
 	Stop  bool
 }
 
-// job is what a worker is to play.
+// job is the part of the plan that a worker plays.
 type job struct {
 	Plan     plan.Plan
 	From, To int
@@ -31,12 +29,12 @@ type job struct {
 	Pipeline int
 }
 
-// news is what a worker tells.
-type news struct {
+// update is a worker's report.
+type update struct {
 	Stats  figures
 	Truths []truth
 	Losts  []lost
-	// Fault is why the worker cannot go on; the last news, which has Done, may have one.
+	// Fault says why the worker cannot go on. Only the last report, which has Done, may have one.
 	Fault string
 	Done  bool
 }
@@ -47,20 +45,21 @@ type figures struct {
 	Histograms [4][]byte
 }
 
-// truth is [plan.Truth] in small; instants are nanoseconds of Unix time, 0 if there is none.
+// truth is [plan.Truth] without times, which are large and slow to encode: instants are nanoseconds
+// of Unix time, 0 if there is none.
 type truth struct {
 	Device, At, Last, Back, Heard int64
 	Kind                          plan.Kind
 	Connected                     bool
 }
 
-// lost is [plan.Lost] in small.
+// lost is [plan.Lost], likewise.
 type lost struct {
 	Device, At, Last, Back, Heard int64
 	Cause                         string
 }
 
-// histogramsOf returns the places of the histograms in stats, always in the same order.
+// histogramsOf returns pointers to the histograms of stats, always in the same order.
 func histogramsOf(s *drive.Stats) [4]**hdrhistogram.Histogram {
 	return [...]**hdrhistogram.Histogram{&s.RTT, &s.RTTPlanned, &s.Lateness, &s.Connect}
 }
@@ -150,10 +149,3 @@ func instant(nanos int64) time.Time {
 	}
 	return time.Unix(0, nanos)
 }
-
-// speaker writes orders or news.
-type speaker struct{ encoder *gob.Encoder }
-
-func newSpeaker(w io.Writer) speaker { return speaker{gob.NewEncoder(w)} }
-
-func (s speaker) say(message any) error { return s.encoder.Encode(message) }

@@ -11,19 +11,19 @@ import (
 	"github.com/holter-iot/holter/loadgen/drive"
 )
 
-// tellEvery is how often a worker tells how it goes; besides it tells when the last of its devices has been welcomed for the first time, which
-// it looks for looksPerTell times as often.
+// A worker reports each tellEvery, and once more when the last of its devices has been welcomed for
+// the first time, for which it looks looksPerTell times as often.
 const (
 	tellEvery    = time.Second
 	looksPerTell = 4
 )
 
-// Work is a worker: it plays the devices that it is told to on in, and tells on out how it goes, until it is told to stop, in ends, or ctx
-// does. Whoever calls [Run] gives it a command that does nothing but this, with standard input and output. It returns only after in has
-// ended, which the other side sees to.
+// Work is a worker: it reads orders from in, plays the devices of its job, and writes reports to
+// out, until it is told to stop, in ends, or ctx is done. The command of [Config] calls it with
+// standard input and output. It returns only after in has ended, which the other side closes.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	orders := gob.NewDecoder(in)
-	w := worker{tell: newSpeaker(out)}
+	w := worker{encoder: gob.NewEncoder(out)}
 	var first order
 	if err := orders.Decode(&first); err != nil {
 		return fmt.Errorf("loadgen: a worker reads its first order: %w; workers are started by holter loadgen, not by hand", err)
@@ -43,22 +43,22 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err == nil {
 		err = w.play(ctx)
 	}
-	last := news{Done: true}
+	last := update{Done: true}
 	if err != nil {
 		last.Fault = err.Error()
 	}
 	if w.drive != nil {
 		err = errors.Join(err, w.fill(&last, w.stats()))
 	}
-	err = errors.Join(err, w.tell.say(last))
+	err = errors.Join(err, w.encoder.Encode(last))
 	<-ended
 	return err
 }
 
 type worker struct {
-	tell  speaker
-	drive *drive.Drive
-	held  histograms // not told yet; nil if there is nothing
+	encoder *gob.Encoder
+	drive   *drive.Drive
+	held    histograms // not reported yet; nil where empty
 }
 
 func (w *worker) take(j *job) error {
@@ -67,7 +67,7 @@ func (w *worker) take(j *job) error {
 	return err
 }
 
-// obey follows orders until there are no more. Its errors all mean that nobody gives any.
+// obey follows orders until its input ends or fails.
 func (w *worker) obey(orders *gob.Decoder, stop func()) {
 	for {
 		var o order
@@ -83,10 +83,10 @@ func (w *worker) obey(orders *gob.Decoder, stop func()) {
 	}
 }
 
-// play plays until ctx ends, and tells how it goes.
+// play plays until ctx ends, and sends reports.
 func (w *worker) play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1) // nobody may be waiting
+	done := make(chan error, 1) // room for one, so that it can end alone
 	go func() { done <- w.drive.Run(ctx) }()
 	tick := time.NewTicker(tellEvery / looksPerTell)
 	defer tick.Stop()
@@ -109,12 +109,12 @@ func (w *worker) play(ctx context.Context) error {
 				w.hold(&s)
 				continue
 			}
-			var n news
+			var n update
 			err := w.fill(&n, s)
 			if err == nil {
-				err = w.tell.say(n)
+				err = w.encoder.Encode(n)
 			}
-			if err != nil { // nobody listens
+			if err != nil { // the other side is gone
 				cancel()
 				return errors.Join(err, <-done)
 			}
@@ -122,7 +122,7 @@ func (w *worker) play(ctx context.Context) error {
 	}
 }
 
-// stats says how it goes since it was told last.
+// stats returns the figures since the last report.
 func (w *worker) stats() drive.Stats {
 	s := w.drive.Stats()
 	for i, h := range histogramsOf(&s) {
@@ -134,15 +134,15 @@ func (w *worker) stats() drive.Stats {
 	return s
 }
 
-// hold keeps what is not told, for the next time.
+// hold keeps histograms that are not reported yet.
 func (w *worker) hold(s *drive.Stats) {
 	for i, h := range histogramsOf(s) {
 		w.held[i] = *h
 	}
 }
 
-// fill makes news of figures, and of what was done: until the figures' instant at least.
-func (w *worker) fill(n *news, s drive.Stats) error {
+// fill completes a report with figures, and with what was done up to their instant at least.
+func (w *worker) fill(n *update, s drive.Stats) error {
 	var err error
 	n.Stats, err = pack(s)
 	n.Truths, n.Losts = packTruths(w.drive.Truths()), packLosts(w.drive.Losts())

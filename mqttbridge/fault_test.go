@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -124,7 +125,11 @@ func TestRestart(t *testing.T) {
 			url := "sqlite:" + filepath.Join(t.TempDir(), "holter.db")
 			var end func(*post)
 			begin := func(p *post) {
-				kept, err := store.New(store.Config{URL: url})
+				db, err := sqldb.New(sqldb.Config{URL: url})
+				if err != nil {
+					t.Fatal(err)
+				}
+				kept, err := store.New(db, store.Config{})
 				if err != nil {
 					t.Fatal(err)
 				}

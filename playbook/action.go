@@ -17,35 +17,36 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Action is what a step does: a [Probe], [Deliver], [Wait], [Condition], [Command] or [Note].
+// Action is the action of a step: a [Probe], [Deliver], [Wait], [Condition], [Command] or [Note].
 type Action interface {
-	// Kind is its name in a configuration.
+	// Kind returns the action's name in the configuration.
 	Kind() string
-	// check says what is wrong with it.
+	// check returns an error for invalid settings.
 	check() error
-	// do does it for a run, once. before is what is known of the step from before.
+	// do performs one attempt for a run. before is the stored state of the step.
 	do(ctx context.Context, r *run, s *Step, before store.RunStep) outcome
 }
 
-// outcome is what came of an action. It is done unless again is set.
+// outcome is the result of an attempt. The step is done unless again is set.
 type outcome struct {
-	again  time.Time // it waits until then
-	asked  int       // questions that were put
+	again  time.Time // the step waits until then
+	asked  int       // probes sent
 	holds  bool
 	output string
 	err    error
 }
 
-// permanent is an error that another attempt would not mend.
+// permanent is an error that a retry would not change.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Probe asks the device for a sign of life, and waits for it. It is done when the device was heard, was asked often enough, or cannot be asked
-// because it is not connected. An answer is a heartbeat: the device is online then, and the run recovered.
+// Probe sends probes to the device and waits for an answer. It is done when the device was heard,
+// when all probes were sent, or when it cannot be probed because it is not connected. An answer is
+// a heartbeat: it takes the device online, and thereby recovers the run.
 type Probe struct {
-	Times int           // how often it is asked at most; default 2
-	Wait  time.Duration // from one question to the next, and to the end; default 5 s
+	Times int           // number of probes at most; default 2
+	Wait  time.Duration // from one probe to the next, and after the last; default 5 s
 }
 
 const defaultProbeWait = 5 * time.Second
@@ -93,9 +94,9 @@ func (p Probe) do(_ context.Context, r *run, _ *Step, before store.RunStep) outc
 	return outcome{again: r.engine.config.Now().Add(wait), asked: asked + 1, output: fmt.Sprintf("asked %d times", asked+1)}
 }
 
-// Wait lets time pass. It takes no goroutine but while other steps of the run are at work.
+// Wait lets time pass. It needs a goroutine only while other steps of the run are running.
 type Wait struct {
-	For time.Duration // from the first time that it is its turn; a restart does not begin it anew
+	For time.Duration // from the step's first attempt; a restart does not start it again
 }
 
 // Kind implements Action.
@@ -119,10 +120,11 @@ func (w Wait) do(_ context.Context, r *run, _ *Step, before store.RunStep) outco
 	return outcome{}
 }
 
-// Condition looks at the device, once. Other steps of the run ask what was found; that is stored, so all of them get the same answer.
+// Condition evaluates the state of the device once. The result is stored, so that all steps that
+// refer to it see the same.
 type Condition struct {
-	// Is are names of states of a device, or connected, flapping or maintenance; of a group: outage; of a source: deaf. The condition holds
-	// if one of them is so.
+	// Is holds names of states. Of a device: its states, connected, flapping or maintenance; of a
+	// group: outage; of a source: deaf. The condition holds if one of them applies.
 	Is []string
 }
 
@@ -154,7 +156,7 @@ func (c Condition) do(_ context.Context, r *run, _ *Step, _ store.RunStep) outco
 	return o
 }
 
-// look returns what can be said of the subject of a run just now.
+// look returns the state of a run's subject.
 func (e *Engine) look(r *run) []string {
 	var is []string
 	add := func(holds bool, name string) {
@@ -177,7 +179,7 @@ func (e *Engine) look(r *run) []string {
 			return nil
 		}
 		state := view.State
-		if state == liveness.Pending { // a moment later it is stored
+		if state == liveness.Pending { // the state is about to be stored
 			state = view.Decided
 		}
 		is = append(is, state.String())
@@ -188,16 +190,16 @@ func (e *Engine) look(r *run) []string {
 	return is
 }
 
-// Deliver makes a job that tells somebody: it is done when the job is safe, which is before it was delivered. How it is tried again is for
-// its queue to say.
+// Deliver creates a job that sends a notification. It is done when the job is stored, which is
+// before it is delivered. The job's queue decides on retries.
 type Deliver struct {
-	// As is what the endpoint has to be: webhook, mqtt or another kind. Empty: any.
+	// As is the required kind of the endpoint: webhook, mqtt or another. Empty: any.
 	As       string
-	Endpoint string // either this
-	URL      string // or this, for a webhook without a signature
-	Queue    string // default: the one that is always there
-	// Body is what is delivered: JSON, in whose texts ${device} and other names stand for what is known of the run. Default: an object with
-	// all of that, and the event.
+	Endpoint string // Endpoint or URL is required
+	URL      string // URL of a webhook without a signature
+	Queue    string // default: the default queue
+	// Body is the JSON to deliver. In its texts, ${device} and other names stand for data of the
+	// run. Default: an object with all of that data and the event.
 	Body json.RawMessage
 }
 
@@ -245,7 +247,7 @@ func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outco
 	return outcome{output: fmt.Sprintf("job %d", id)}
 }
 
-// checkKind reports whether the endpoint is what it has to be.
+// checkKind returns an error unless the endpoint has the required kind.
 func (d Deliver) checkKind(out *delivery.Engine) error {
 	if d.As == "" || d.Endpoint == "" {
 		return nil
@@ -257,8 +259,8 @@ func (d Deliver) checkKind(out *delivery.Engine) error {
 	return err
 }
 
-// key returns the ordering key of what is told about a subject. All URLs share a lane, and what one of them does not take is not to keep the
-// others from hearing.
+// key returns the ordering key for messages about a subject. All URLs share a lane, so a URL that
+// does not accept messages must not delay the others.
 func (d Deliver) key(subject string) string {
 	if d.URL == "" {
 		return subject
@@ -267,12 +269,12 @@ func (d Deliver) key(subject string) string {
 	return fmt.Sprintf("%s %x", subject, sum[:8])
 }
 
-// Command runs a program: it is done when that ends with exit code 0. It gets what Deliver would deliver as its input, and HOLTER_DEVICE and
-// other names in its environment.
+// Command runs a program. It is done when the program ends with exit code 0. Its input is the body
+// that Deliver would send, and its environment has HOLTER_DEVICE and other names.
 type Command struct {
-	Argv  []string // no shell looks at it; or
-	Shell string   // a line for /bin/sh
-	Dir   string   // to run in; default: that of this process
+	Argv  []string // program and arguments, without a shell; or
+	Shell string   // a command line for /bin/sh
+	Dir   string   // working directory; default: that of this process
 }
 
 const keptOutput = 4096
@@ -313,9 +315,9 @@ func (c Command) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outco
 	return outcome{output: result.Output, err: err}
 }
 
-// Note writes a text into the log and to the run, for who reads them later.
+// Note writes a text into the log and into the run.
 type Note struct {
-	Text string // in which ${device} and other names stand for what is known of the run
+	Text string // ${device} and other names stand for data of the run
 }
 
 // Kind implements Action.
@@ -334,7 +336,7 @@ func (n Note) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome 
 	return outcome{output: text}
 }
 
-// Describe says in a few words what an action does.
+// Describe returns a short description of an action.
 func Describe(a Action) string {
 	switch a := a.(type) {
 	case Probe:

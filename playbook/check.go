@@ -13,11 +13,11 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Error says what is wrong with a playbook, and where.
+// Error is a mistake in a playbook, with its place.
 type Error struct {
 	Playbook string
-	Step     string // empty: not with one of the steps
-	Key      string // which of its settings; empty: all of it
+	Step     string // empty: the mistake is in no step
+	Key      string // name of the setting; empty: the whole step or playbook
 	Err      error
 }
 
@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// book is a playbook at work.
+// book is a compiled playbook.
 type book struct {
 	Playbook
 
@@ -42,7 +42,7 @@ type book struct {
 	recovered *dag.Graph[run] // nil without Divert
 }
 
-// compile makes a book of a playbook. The error joins an [Error] for each mistake.
+// compile compiles a playbook. The error joins an [Error] for each mistake.
 func compile(p Playbook) (*book, error) {
 	c := checker{book: p.Name, seen: make(map[string]bool)}
 	c.name("", p.Name)
@@ -62,7 +62,7 @@ func compile(p Playbook) (*book, error) {
 	return b, errors.Join(c.errs...)
 }
 
-// Check says what is wrong with playbooks: it joins an [Error] for each mistake.
+// Check checks playbooks. The error joins an [Error] for each mistake.
 func Check(playbooks []Playbook) error {
 	_, err := compileAll(playbooks)
 	return err
@@ -82,7 +82,7 @@ func compileAll(playbooks []Playbook) (map[string]*book, error) {
 	return books, errors.Join(errs...)
 }
 
-// checker collects what is wrong with a playbook.
+// checker collects the mistakes of a playbook.
 type checker struct {
 	book string
 	seen map[string]bool // names of steps
@@ -95,17 +95,17 @@ func (c *checker) fail(step, key string, err error) {
 	}
 }
 
-// name checks a name, which has to be that of an endpoint with another word before it.
+// name checks a name, which becomes part of an endpoint's name.
 func (c *checker) name(step, name string) {
 	switch {
 	case store.ValidateName(name) != nil:
 		c.fail(step, "name", store.ValidateName(name))
-	case len(prefix)+len(name) > store.MaxName:
-		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(prefix)))
+	case len(EndpointPrefix)+len(name) > store.MaxName:
+		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(EndpointPrefix)))
 	}
 }
 
-// graph makes the graph of some steps, nil if they are wrong.
+// graph returns the graph of some steps, or nil if they are invalid.
 func (c *checker) graph(steps []Step) *dag.Graph[run] {
 	g, err := dag.New(dag.Config[run]{})
 	c.fail("", "", err)
@@ -124,7 +124,7 @@ func (c *checker) graph(steps []Step) *dag.Graph[run] {
 	for i := range steps {
 		s := &steps[i]
 		c.fail(s.Name, "if", s.checkIf(steps, after))
-		if err := g.Add(s.node(after[s.Name])); len(c.errs) == 0 { // else it is about a name that was found to be bad
+		if err := g.Add(s.node(after[s.Name])); len(c.errs) == 0 { // other errors are about names that were reported already
 			c.fail(s.Name, "", err)
 		}
 	}
@@ -132,7 +132,7 @@ func (c *checker) graph(steps []Step) *dag.Graph[run] {
 	return g
 }
 
-// step checks what can be said of a step alone.
+// step checks a step on its own.
 func (c *checker) step(s *Step) {
 	if s.Do == nil {
 		c.fail(s.Name, "", errors.New("it does nothing"))
@@ -150,7 +150,7 @@ func (c *checker) step(s *Step) {
 	}
 }
 
-// checkIf says what is wrong with the condition that a step asks for.
+// checkIf checks the condition that a step refers to.
 func (s *Step) checkIf(steps []Step, after map[string][]string) error {
 	if s.If == "" {
 		return nil
@@ -177,7 +177,7 @@ func (s *Step) checkIf(steps []Step, after map[string][]string) error {
 	return nil
 }
 
-// order reports what dag says of the order.
+// order reports the errors that dag finds in the order of the steps.
 func (c *checker) order(err error) {
 	var path *dag.PathError
 	if !errors.As(err, &path) {
@@ -191,7 +191,7 @@ func (c *checker) order(err error) {
 	c.fail(step, "after", fmt.Errorf("the steps come after each other in a circle: %s", strings.Join(path.Path, " → ")))
 }
 
-// node makes a node of a step.
+// node returns the graph node of a step.
 func (s *Step) node(after []string) dag.Node[run] {
 	n := dag.Node[run]{Name: s.Name, After: after, Run: s.run}
 	if s.If != "" {
@@ -200,7 +200,8 @@ func (s *Step) node(after []string) dag.Node[run] {
 	return n
 }
 
-// pause returns how long to wait after the n-th failed attempt, from 1: full jitter, as retries of package delivery have it.
+// pause returns the pause after the n-th failed attempt, counted from 1, with full jitter as for
+// the retries of package delivery.
 func (s *Step) pause(n int, random float64) time.Duration {
 	bound := maxPause
 	if first := cmp.Or(s.Pause, defaultPause); first < maxPause>>(n-1) {

@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/internal/crashtest"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -59,7 +60,11 @@ type crashRig struct {
 
 func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*crashRig, error) {
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: "sqlite:" + filepath.Join(folder, "holter.db"), Outbox: router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(folder, "holter.db")})
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.New(db, store.Config{Outbox: router.Route})
 	if err != nil {
 		return nil, err
 	}

@@ -20,17 +20,17 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// EndpointKind is the kind of the endpoints that begin runs; their target is the name of a playbook. Give it to delivery.Config.Kinds, with
-// [Engine.Kind].
+// EndpointKind is the kind of the endpoints that start runs. Their target is the name of a
+// playbook. Register it in delivery.Config.Kinds with [Engine.Kind].
 const EndpointKind = "playbook"
 
-// prefix begins the names of the endpoints and routes of playbooks.
-const prefix = "playbook-"
+// EndpointPrefix begins the names of the endpoints and routes of playbooks. Nobody else may set these.
+const EndpointPrefix = "playbook-"
 
 // Queue is the name of the queue of the runs.
 const Queue = "playbooks"
 
-// Fleet is what playbooks ask about devices: a *liveness.Registry.
+// Fleet gives access to the devices. *liveness.Registry implements it.
 type Fleet interface {
 	Device(id string) (liveness.View, error)
 	Peer(id string) (liveness.Peer, bool)
@@ -42,16 +42,16 @@ type Fleet interface {
 type Config struct {
 	Store *store.Store // required
 	Fleet Fleet        // required
-	// Playbooks are all that there are.
+	// Playbooks are all playbooks.
 	Playbooks []Playbook
-	// Logger gets notes and the ends of runs. Default: nothing is logged.
+	// Logger receives notes and the ends of runs. Default: nothing is logged.
 	Logger *slog.Logger
 	// Now reads the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Engine runs playbooks. Make one with New, give [Engine.Kind] to a delivery.Engine, and that to Attach; then call Load and Run. All methods may be called
-// concurrently.
+// Engine runs playbooks. Make one with [New], give [Engine.Kind] to a delivery.Engine, pass that to
+// [Engine.Attach], and call [Engine.Load] and [Engine.Run]. All methods may be called concurrently.
 type Engine struct {
 	config Config
 	books  map[string]*book
@@ -64,21 +64,22 @@ type Engine struct {
 	ended  map[Ended]uint64
 }
 
-// Ended is how runs of a playbook ended.
+// Ended counts the ended runs of a playbook by result.
 type Ended struct {
 	Playbook string
 	State    store.RunState
 }
 
-// Stats returns how many runs of which playbooks ended how since the process started, but for those that somebody canceled, and how many are
-// worked on just now.
+// Stats returns the runs that ended since the process started, without canceled ones, and the
+// number of runs in progress.
 func (e *Engine) Stats() (ended map[Ended]uint64, active int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.ended), len(e.active)
 }
 
-// New returns an engine that does nothing yet. The error joins an [Error] for each mistake in a playbook.
+// New returns an engine and starts nothing. The error joins an [Error] for each mistake in a
+// playbook.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Store == nil || cfg.Fleet == nil {
 		return nil, errors.New("playbook: New needs a store and a fleet")
@@ -110,16 +111,17 @@ func (e *Engine) Playbook(name string) (Playbook, error) {
 	return Playbook{}, errkind.Errorf(store.ErrUnknown, "there is no playbook %.80q in the configuration", name)
 }
 
-// Runs returns what is stored of runs: to list and show them.
+// Runs returns the stored runs.
 func (e *Engine) Runs() *store.Runs { return e.runs }
 
-// Paused reports whether events begin no runs of a playbook because its route is paused, or its endpoint disabled.
+// Paused reports whether events start no runs of a playbook, because its route is paused or its
+// endpoint is disabled.
 func (e *Engine) Paused(name string) bool {
-	r, err := e.outbox.Route(prefix + name)
+	r, err := e.outbox.Route(EndpointPrefix + name)
 	if err == nil && r.Paused {
 		return true
 	}
-	p, err := e.outbox.Endpoint(prefix + name)
+	p, err := e.outbox.Endpoint(EndpointPrefix + name)
 	return err == nil && p.Disabled
 }
 
@@ -133,11 +135,13 @@ func (e *Engine) Mermaid(name string) (string, error) {
 	return b.steps.Mermaid(), nil
 }
 
-// Attach says whose jobs the runs are: those of an engine that has [Engine.Kind]. Call it before anything else.
+// Attach sets the delivery engine whose jobs the runs are. It must have [Engine.Kind]. Call it
+// first.
 func (e *Engine) Attach(outbox *delivery.Engine) { e.outbox = outbox }
 
-// Load sees to it that events begin runs: it makes the queue, endpoints and routes that the playbooks need, and deletes the routes of those
-// that are gone. Call it after the delivery engine's Load and before its Run.
+// Load creates the queue, endpoints and routes of the playbooks, and deletes the routes of
+// playbooks that do not exist any more. Call it after the delivery engine's Load and before its
+// Run.
 func (e *Engine) Load(ctx context.Context) error {
 	outbox := e.outbox
 	if _, err := outbox.Queue(Queue); errors.Is(err, store.ErrUnknown) && len(e.books) > 0 {
@@ -163,7 +167,8 @@ func (e *Engine) Load(ctx context.Context) error {
 	return nil
 }
 
-// warn tells of steps that would fail, as what they tell is not there. It may be made while the process runs.
+// warn logs steps that would fail because their endpoint does not exist. It may be created while
+// the process runs.
 func (e *Engine) warn(ctx context.Context, p *Playbook) {
 	for _, s := range slices.Concat(p.Steps, p.Recovered) {
 		d, ok := s.Do.(Deliver)
@@ -181,15 +186,15 @@ func (e *Engine) warn(ctx context.Context, p *Playbook) {
 }
 
 func cut(name string) (playbook string, ours bool) {
-	if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-		return name[len(prefix):], true
+	if len(name) > len(EndpointPrefix) && name[:len(EndpointPrefix)] == EndpointPrefix {
+		return name[len(EndpointPrefix):], true
 	}
 	return "", false
 }
 
-// install makes the endpoint and the route of a playbook.
+// install creates the endpoint and the route of a playbook.
 func (e *Engine) install(ctx context.Context, p *Playbook) error {
-	name := prefix + p.Name
+	name := EndpointPrefix + p.Name
 	if old, err := e.outbox.Endpoint(name); err != nil || old.Kind != EndpointKind || old.Target != p.Name {
 		if err := e.outbox.PutEndpoint(ctx, store.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
 			return err
@@ -210,12 +215,13 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, All: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
 	}
 	if old, err := e.outbox.Route(name); err == nil {
-		r.Paused = old.Paused // somebody may have paused it
+		r.Paused = old.Paused // it may have been paused
 	}
 	return e.outbox.PutRoute(ctx, r)
 }
 
-// Start begins a run of a playbook for a device, whatever happened, and returns its number: that of its job. Errors: store.ErrUnknown.
+// Start starts a run of a playbook for a device without an event. It returns the number of the run,
+// which is that of its job. Errors: store.ErrUnknown.
 func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error) {
 	if _, err := e.Playbook(name); err != nil {
 		return 0, err
@@ -223,7 +229,7 @@ func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error)
 	if _, err := e.config.Fleet.Device(device); err != nil {
 		return 0, errkind.Errorf(store.ErrUnknown, "there is no device %.80q", device)
 	}
-	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: prefix + name, Key: device, Body: []byte("{}")})
+	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: EndpointPrefix + name, Key: device, Body: []byte("{}")})
 }
 
 func (e *Engine) activeRun(id uint64) *run {
@@ -232,8 +238,8 @@ func (e *Engine) activeRun(id uint64) *run {
 	return e.active[id]
 }
 
-// Run wakes the runs that wait when what they are about is over, and forgets old ones, until ctx is done. It returns nil then. A database that
-// fails is waited for.
+// Run wakes waiting runs whose subject has recovered, and deletes old runs, until ctx is done. Then
+// it returns nil. It retries when the database fails.
 func (e *Engine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return e.watch(ctx) })
@@ -242,14 +248,15 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 const (
-	// maxTogether is how many changes of runs a transaction has at most, and patience how long one may take.
+	// maxTogether is the largest number of changes in a transaction, and patience the longest time
+	// that one may take.
 	maxTogether = 500
 	patience    = 30 * time.Second
 )
 
 const (
 	sweepEvery = time.Minute
-	// keep is how many runs are kept that have ended, the latest, and keepFor how long.
+	// keep is the number of ended runs that are kept, and keepFor the time for which they are.
 	keep    = 100_000
 	keepFor = 30 * 24 * time.Hour
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -154,7 +155,9 @@ func (r *rig) check(err error) {
 func (r *rig) start() {
 	r.t.Helper()
 	router := &delivery.Router{}
-	s, err := store.New(store.Config{URL: r.url, Outbox: router.Route})
+	db, err := sqldb.New(sqldb.Config{URL: r.url})
+	r.check(err)
+	s, err := store.New(db, store.Config{Outbox: router.Route})
 	r.check(err)
 	r.check(s.Open(r.t.Context()))
 	registry, err := liveness.New(s, liveness.Config{})

@@ -8,58 +8,61 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Playbook says what is to be done about an event.
+// Playbook defines the actions that follow an event.
 type Playbook struct {
-	Name string // as that of an endpoint, but no longer than 55 bytes
-	// On says which events begin a run. Nil: none; it is run when somebody asks.
+	Name string // a valid endpoint name of at most 55 bytes
+	// On chooses the events that start a run. Nil: none; runs are started by hand.
 	On *Trigger
-	// Recovery says what becomes of a run when what it is about is over. Default: it ends.
+	// Recovery is applied when the run's subject recovers. Default: the run is canceled.
 	Recovery Recovery
-	// Steps are what is to be done.
+	// Steps are the steps of a run.
 	Steps []Step
-	// Recovered are what is to be done after a recovery instead of the steps that have not begun; with Divert only.
+	// Recovered are the steps that, after a recovery, replace the steps that have not started. Only
+	// with Divert.
 	Recovered []Step
 }
 
-// Trigger chooses events. An event has to pass all that is given. The zero Trigger chooses all.
+// Trigger chooses events, which must match all its fields. The zero Trigger chooses all events.
 type Trigger struct {
 	Types   []string // types of events, or patterns such as device.*; empty: all
 	Reasons []string // empty: all
 	Group   string   // pattern; empty: all
 	Device  string   // pattern; empty: all subjects
-	All     bool     // also events that nobody is to be alarmed by: in maintenance, and those that an outage of their group stands for
+	All     bool     // also suppressed events: of devices in maintenance, and of members of a group that has an outage
 }
 
-// Recovery says what becomes of a run when what it is about is over.
+// Recovery says what happens to a run when its subject recovers.
 type Recovery uint8
 
 const (
-	// Cancel ends the run; steps that were not begun are not done.
+	// Cancel ends the run. Steps that have not started are skipped.
 	Cancel Recovery = iota
-	// Ignore lets it go on.
+	// Ignore lets the run continue.
 	Ignore
-	// Divert lets it go on with other steps.
+	// Divert continues the run with the steps of Recovered.
 	Divert
 )
 
 func (r Recovery) String() string { return [...]string{"cancel", "ignore", "divert"}[r] }
 
-// Step is one thing to do.
+// Step is one action of a playbook.
 type Step struct {
-	Name string // as that of a playbook; once in it
+	Name string // a valid playbook name, unique in the playbook
 	// After names the steps that come before it. Nil: the one before it in the list. Empty: none.
 	After []string
-	// If is the name of a condition that must hold, which is a step before it; with Not: that must not hold. Otherwise the step is skipped,
-	// and so is what comes after skipped steps only. Default: none.
+	// If is the name of a condition that must hold or, with Not, must not hold. The condition is an
+	// earlier step. Otherwise the step is skipped, and so are steps that come after skipped steps
+	// only. Default: no condition.
 	If  string
 	Not bool
-	// Attempts is how often it is tried until it is done. Default: 3. A run in which a step fails ends.
+	// Attempts is the largest number of attempts. Default: 3. A run fails when a step fails.
 	Attempts int
-	// Pause bounds the random pause before the second attempt; the bound doubles with each, up to 5 min. Default: 1 s.
+	// Pause is the upper bound of the random pause before the second attempt. It doubles with each
+	// attempt, up to 5 min. Default: 1 s.
 	Pause time.Duration
 	// Timeout bounds one attempt. Default: 10 s.
 	Timeout time.Duration
-	// Do is what it does.
+	// Do is the action.
 	Do Action
 }
 
@@ -71,7 +74,7 @@ const (
 	maxTimeout      = 5 * time.Minute
 )
 
-// Before returns the names of the steps that come before the i-th of some.
+// Before returns the names of the steps that come before the i-th step.
 func Before(steps []Step, i int) []string {
 	if steps[i].After == nil && i > 0 {
 		return []string{steps[i-1].Name}
@@ -79,7 +82,8 @@ func Before(steps []Step, i int) []string {
 	return steps[i].After
 }
 
-// Skipped returns the names of the steps that are skipped in a run of which so much is known: it follows from what conditions were found to be.
+// Skipped returns the names of the steps that are skipped in a run, given what is known of its
+// steps. It follows from the results of the conditions.
 func Skipped(steps []Step, known func(step string) store.RunStep) map[string]bool {
 	skipped := make(map[string]bool)
 	for more := true; more; {
@@ -97,7 +101,8 @@ func Skipped(steps []Step, known func(step string) store.RunStep) map[string]boo
 	return skipped
 }
 
-// recoveryOf returns the type of event after which what an event tells of is over; ok reports whether there is one.
+// recoveryOf returns the type of the event that ends the condition that an event reports. ok
+// reports whether there is one.
 func recoveryOf(t liveness.Type) (over liveness.Type, ok bool) {
 	switch t {
 	case liveness.DeviceLate, liveness.DeviceOffline, liveness.DeviceSleeping:
@@ -115,7 +120,7 @@ func recoveryOf(t liveness.Type) (over liveness.Type, ok bool) {
 	}
 }
 
-// endsRuns reports whether what some run is about may be over after an event of a type.
+// endsRuns reports whether an event of a type may be the recovery of a run's subject.
 func endsRuns(t liveness.Type) bool {
 	return slices.Contains([]liveness.Type{
 		liveness.DeviceOnline, liveness.DeviceFlappingStopped, liveness.DeviceMaintenanceStopped, liveness.DeviceForgotten, liveness.SourceHeard,

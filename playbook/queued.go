@@ -9,10 +9,11 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// turn is why a run has not begun.
+// turn says why a run has not started.
 const turn = "it waits for its turn: runs of a playbook about one device come one after the other"
 
-// Show returns a run and its steps. One that nobody has worked on yet waits, and has no start. Errors: store.ErrUnknown.
+// Show returns a run and its steps. A run that has not started is shown as waiting. Errors:
+// store.ErrUnknown.
 func (e *Engine) Show(ctx context.Context, id uint64) (store.Run, []store.RunStep, error) {
 	run, steps, err := e.runs.Get(ctx, id)
 	if !errors.Is(err, store.ErrUnknown) {
@@ -26,7 +27,7 @@ func (e *Engine) Show(ctx context.Context, id uint64) (store.Run, []store.RunSte
 	return run, nil, nil
 }
 
-// queued returns what is known of a run of which there is only the job.
+// queued returns a run of which only the job exists.
 func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bool, err error) {
 	jobs, err := e.outbox.Jobs().List(ctx, store.JobFilter{IDs: []uint64{id}}, 1, e.config.Now())
 	if err != nil || len(jobs) == 0 {
@@ -52,7 +53,8 @@ func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bo
 	return run, true, err
 }
 
-// Cancel ends an open run. A step that is being worked on may end nevertheless. Errors: store.ErrUnknown, store.ErrInUse if it has ended.
+// Cancel ends an open run. A step in progress may still complete. Errors: store.ErrUnknown,
+// store.ErrInUse if the run has ended.
 func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
 	err := e.cancel(ctx, id, why)
 	if !errors.Is(err, store.ErrUnknown) {

@@ -16,29 +16,29 @@ import (
 )
 
 var (
-	// errOver ends the steps of a run: what it is about is over.
-	errOver = errors.New("what it is about is over")
+	// errOver cancels the steps of a run whose subject has recovered.
+	errOver = errors.New("its subject has recovered")
 	// errNotStored is wrapped by the error of a step whose outcome could not be stored.
-	errNotStored = errors.New("what came of a step could not be stored")
+	errNotStored = errors.New("cannot store the result of a step")
 )
 
-// run is a run that is worked on. It is the state of its graphs.
+// run is a run in progress. It is the state of its graphs.
 type run struct {
 	store.Run
 
 	engine *Engine
 	book   *book
-	event  *liveness.Event // that began it; nil if none did
-	begun  time.Time       // when it was last taken up
-	over   atomic.Bool     // a recovery came meanwhile
-	ended  atomic.Bool     // somebody canceled it
-	spent  atomic.Bool     // others have their turn before its next step
+	event  *liveness.Event // the event that started it; nil if it was started by hand
+	begun  time.Time       // start of the current segment
+	over   atomic.Bool     // the subject recovered meanwhile
+	ended  atomic.Bool     // the run was canceled
+	spent  atomic.Bool     // the segment's time is used up
 
 	mu    sync.Mutex                // guards the field below
-	steps map[string]*store.RunStep // that have begun
+	steps map[string]*store.RunStep // steps that have started
 }
 
-// known returns what is known of a step.
+// known returns the stored state of a step.
 func (r *run) known(name string) store.RunStep {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,13 +48,13 @@ func (r *run) known(name string) store.RunStep {
 	return store.RunStep{Step: name}
 }
 
-// holds reports whether a condition was found to be so. One that was skipped is neither.
+// holds reports whether a condition holds. A skipped condition neither holds nor fails.
 func (r *run) holds(condition string, want bool) bool {
 	s := r.known(condition)
 	return s.State == store.StepDone && s.Holds == want
 }
 
-// outputs returns what the steps that are done have said.
+// outputs returns the outputs of the steps that are done.
 func (r *run) outputs() map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *run) outputs() map[string]string {
 	return out
 }
 
-// keep stores what is known of a step now.
+// keep stores the state of a step.
 func (r *run) keep(ctx context.Context, s store.RunStep) error {
 	r.mu.Lock()
 	r.steps[s.Step] = &s
@@ -78,8 +78,9 @@ func (r *run) keep(ctx context.Context, s store.RunStep) error {
 	return nil
 }
 
-// run does a step unless it is done, and stores what came of it. It is the dag.Func of a step. A step that waits is gone on with in time while
-// others are at work; when all that is left to do is to wait, the run does.
+// run performs a step unless it is done, and stores the result. It is the dag.Func of a step. A
+// waiting step continues in time while other steps are running; when all remaining steps wait, the
+// run does.
 func (s *Step) run(ctx context.Context, r *run) error {
 	for {
 		err := s.try(ctx, r)
@@ -92,7 +93,7 @@ func (s *Step) run(ctx context.Context, r *run) error {
 	}
 }
 
-// try does a step if it is its time.
+// try performs a step if it is due.
 func (s *Step) try(ctx context.Context, r *run) error {
 	before, timeout := r.known(s.Name), cmp.Or(s.Timeout, defaultTimeout)
 	switch now := r.engine.config.Now(); {
@@ -104,7 +105,7 @@ func (s *Step) try(ctx context.Context, r *run) error {
 		return errOver
 	case before.State == store.StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
 		return dag.ErrWaiting
-	case now.Sub(r.begun)+timeout > stretch: // it would be killed at the end of it, and begun again
+	case now.Sub(r.begun)+timeout > stretch: // the segment would end during the attempt, and it would start again
 		r.spent.Store(true)
 		return dag.ErrWaiting
 	case before.Started.IsZero() || before.Started.After(now): // the clock was ahead
@@ -123,7 +124,7 @@ func (s *Step) try(ctx context.Context, r *run) error {
 	return err
 }
 
-// after says how far a step is after an attempt, and what that means for the graph.
+// after returns the state of a step after an attempt, and the result for the graph.
 func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunStep, error) {
 	after := before
 	after.Error, after.Wake, after.Output, after.Holds = "", time.Time{}, o.output, o.holds
@@ -146,7 +147,8 @@ func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunS
 	return after, dag.ErrWaiting
 }
 
-// tooFar reports whether an instant is further ahead than the step would wait: the clock that it comes from was ahead.
+// tooFar reports whether an instant is further ahead than the step may wait, because it was
+// computed with a clock that was ahead.
 func (s *Step) tooFar(wake, now time.Time) bool {
 	longest := maxPause
 	switch do := s.Do.(type) {
@@ -158,7 +160,7 @@ func (s *Step) tooFar(wake, now time.Time) bool {
 	return wake.Sub(now) > longest
 }
 
-// advance does what can be done of a run now, and stores how far it is then.
+// advance performs the steps that can be performed now, and stores the state of the run.
 func (r *run) advance(ctx context.Context) error {
 	for {
 		if err := r.divert(ctx); err != nil || r.State.Final() {
@@ -191,7 +193,7 @@ func (r *run) advance(ctx context.Context) error {
 	}
 }
 
-// divert ends a run, or lets it go on with other steps, if what it is about is over.
+// divert cancels or diverts a run whose subject has recovered.
 func (r *run) divert(ctx context.Context) error {
 	if !r.engine.mayRecover(&r.Run) {
 		return nil
@@ -221,7 +223,7 @@ func (r *run) finish(ctx context.Context, state store.RunState, why string) erro
 	return r.store(ctx)
 }
 
-// wait stores that the run waits, until the first of its steps does not, or for its turn.
+// wait stores that the run waits, until its first step is due or for its next segment.
 func (r *run) wait(ctx context.Context) error {
 	steps := r.book.Steps
 	if r.Diverted {

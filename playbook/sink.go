@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// Kind makes the sink of the endpoints that begin runs, see [EndpointKind]. It is a [sink.Kind].
+// Kind returns the sink of the endpoints that start runs, see [EndpointKind]. It is a [sink.Kind].
 func (e *Engine) Kind(target string, settings json.RawMessage) (sink.Sink, error) {
 	b := e.books[target]
 	if b == nil {
@@ -22,16 +22,16 @@ func (e *Engine) Kind(target string, settings json.RawMessage) (sink.Sink, error
 	return w, sink.Decode(settings, w)
 }
 
-// stretch is how long a run is worked on before others have their turn: no step begins that might take longer. What the last one came to is
-// stored after that.
+// stretch is the length of a segment, after which other runs are served. No step starts that might
+// take longer. The last result is stored after it.
 const stretch = 2*maxTimeout - patience
 
-// segment are the settings of an endpoint, by which a run is given up that does not come to an end.
+// segment are the settings of an endpoint, by which a run that does not end is given up.
 func segment() json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"timeout_ms":%d}`, (stretch + patience).Milliseconds()))
 }
 
-// worker is the sink that works on the runs of a playbook.
+// worker is the sink that advances the runs of a playbook.
 type worker struct {
 	sink.Settings
 
@@ -51,10 +51,10 @@ func (w *worker) Deliver(ctx context.Context, messages []sink.Message) []sink.Re
 	return results
 }
 
-// retryAfter is how long a run waits whose state could not be read or stored.
+// retryAfter is the pause of a run whose state could not be read or stored.
 const retryAfter = time.Second
 
-// work does what can be done of a run now.
+// work advances a run.
 func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 	r, err := w.open(ctx, m)
 	if err == nil && !r.State.Final() {
@@ -72,13 +72,13 @@ func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 		return sink.Result{}
 	}
 	again := r.Wake
-	if again.IsZero() { // none of its steps waits any more: the playbook was changed
+	if again.IsZero() { // none of its steps waits any more, because the playbook was changed
 		again = w.engine.config.Now().Add(retryAfter)
 	}
 	return sink.Result{Again: again}
 }
 
-// open returns a run with what was stored of it.
+// open returns a run with its stored state.
 func (w *worker) open(ctx context.Context, m *sink.Message) (*run, error) {
 	r := &run{engine: w.engine, book: w.book, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*store.RunStep)}
 	stored, steps, err := w.engine.runs.Get(ctx, m.Job)
@@ -117,10 +117,10 @@ func (e *Engine) leave(r *run) {
 	}
 }
 
-// maxAfter bounds how many later events of a device are looked at for one that ends a run.
+// maxAfter bounds the later events of a device that are searched for a recovery.
 const maxAfter = 10_000
 
-// isOver reports whether what a run is about is over, if that means anything to it.
+// isOver reports whether the subject of a run has recovered, if the playbook reacts to that.
 func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
 	if r.event == nil || r.book.Recovery == Ignore {
 		return false, nil
@@ -137,7 +137,7 @@ func (e *Engine) isOver(ctx context.Context, r *run) (bool, error) {
 		return false, err
 	}
 	for i := range events {
-		goesOn := ends == liveness.DeviceMaintenanceStopped && events[i].Maintenance // a window ended, or the operator's, and not the other one
+		goesOn := ends == liveness.DeviceMaintenanceStopped && events[i].Maintenance // one kind of maintenance ended, and the other continues
 		if events[i].Type == ends && !goesOn || events[i].Type == liveness.DeviceForgotten {
 			return true, nil
 		}

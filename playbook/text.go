@@ -15,7 +15,7 @@ import (
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-// names returns what texts can say of a run and one of its steps.
+// names returns the values of the names in texts.
 func (r *run) names(s *Step) map[string]string {
 	names := map[string]string{
 		"playbook": r.Playbook, "run": strconv.FormatUint(r.ID, 10), "step": s.Name, "device": r.Subject,
@@ -33,10 +33,10 @@ func (r *run) names(s *Step) map[string]string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// knownNames are the names that there are.
+// knownNames returns all names.
 func knownNames() []string { return slices.Sorted(maps.Keys((&run{}).names(&Step{}))) }
 
-// expand puts values in the place of ${name}. What is no known name stays as it is; checkText lets none of them in.
+// expand replaces ${name} by values. Unknown names stay as they are; checkText rejects them.
 func expand(text string, names map[string]string) string {
 	var out strings.Builder
 	for {
@@ -57,7 +57,7 @@ func expand(text string, names map[string]string) string {
 	}
 }
 
-// checkText says which name of a text there is not.
+// checkText returns an error for an unknown name in a text.
 func checkText(text string) error {
 	for {
 		_, rest, found := strings.Cut(text, "${")
@@ -107,7 +107,7 @@ func checkBody(body json.RawMessage) error {
 	return errors.Join(errs...)
 }
 
-// eachText returns a JSON value with its texts changed, but for the keys.
+// eachText returns a JSON value with its texts changed, but not its keys.
 func eachText(value any, change func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -124,7 +124,7 @@ func eachText(value any, change func(string) string) any {
 	return value
 }
 
-// body returns what a step tells: what was asked for, or all that is known.
+// body returns the body that a step sends: the configured one, or all data of the run.
 func (r *run) body(s *Step, asked json.RawMessage) (json.RawMessage, error) {
 	names := r.names(s)
 	if len(asked) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// watch wakes runs when what they are about is over, until ctx is done.
+// watch wakes runs whose subject has recovered, until ctx is done.
 func (e *Engine) watch(ctx context.Context) error {
 	w := watcher{engine: e, claimed: make(map[uint64]bool), behind: true}
 	for ctx.Err() == nil {
@@ -34,17 +34,17 @@ func (e *Engine) watch(ctx context.Context) error {
 // watcher follows the events.
 type watcher struct {
 	engine  *Engine
-	after   uint64          // offset up to which they were looked at
-	behind  bool            // events were missed, or the clock was set back: all open runs are to be looked at
-	claimed map[uint64]bool // runs to be woken, which are worked on just now
+	after   uint64          // offset of the last event that was read
+	behind  bool            // events were missed or the clock was set back: all open runs must be checked
+	claimed map[uint64]bool // runs to wake that are in progress
 	buffer  []liveness.Event
 	failing bool
-	seen    time.Time // what the clock last showed
+	seen    time.Time // last reading of the clock
 }
 
-// step waits for events, for a while, and wakes the runs that they end.
+// step waits a while for events, and wakes the runs that they affect.
 func (w *watcher) step(ctx context.Context) error {
-	now := w.engine.config.Now().Round(0) // as set by people, not as it runs
+	now := w.engine.config.Now().Round(0) // wall time, not monotonic time
 	if w.seen.Sub(now) > time.Second {
 		w.behind = true // it was set back
 	}
@@ -80,10 +80,10 @@ func (w *watcher) step(ctx context.Context) error {
 	return nil
 }
 
-// openAtOnce is how many events, or runs, are looked at together.
+// openAtOnce is the number of events or runs read at a time.
 const openAtOnce = 1000
 
-// retried returns the runs that were worked on when they were to be woken.
+// retried returns the runs that were in progress when they were to be woken.
 func (w *watcher) retried() []uint64 {
 	ids := make([]uint64, 0, len(w.claimed))
 	for id := range w.claimed {
@@ -93,7 +93,7 @@ func (w *watcher) retried() []uint64 {
 	return ids
 }
 
-// recovered wakes the runs that events may end.
+// recovered wakes the runs whose subject events may have recovered.
 func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error {
 	subjects := make(map[string]bool)
 	for i := range events {
@@ -121,13 +121,13 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 	return w.wake(ctx, ids)
 }
 
-// mayRecover reports whether a recovery means anything to a run.
+// mayRecover reports whether the playbook of a run reacts to a recovery.
 func (e *Engine) mayRecover(r *store.Run) bool {
 	b := e.books[r.Playbook]
 	return b != nil && b.Recovery != Ignore && !r.Diverted
 }
 
-// wake lets runs look whether they are over.
+// wake makes runs check whether their subject has recovered.
 func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 	if len(ids) == 0 {
 		return nil
@@ -154,7 +154,8 @@ func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 	return nil
 }
 
-// all looks at all open runs whose devices have changed since they began, or that wait until too far an instant.
+// all wakes the open runs whose devices have changed since they started, and those that wait until
+// an instant too far ahead.
 func (w *watcher) all(ctx context.Context) error {
 	for after := uint64(0); ; {
 		runs, err := w.engine.runs.AllOpen(ctx, after, openAtOnce)
@@ -181,7 +182,7 @@ func (w *watcher) all(ctx context.Context) error {
 	}
 }
 
-// tooFar returns which runs have steps that wait longer than they would by the clock as it is now.
+// tooFar returns the runs with a step that waits longer than it may.
 func (e *Engine) tooFar(ctx context.Context, runs []store.Run) ([]uint64, error) {
 	now := e.config.Now()
 	var may []uint64

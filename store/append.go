@@ -7,11 +7,13 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // attempt is a batch whose transaction failed, maybe after it had been committed.
@@ -50,7 +52,7 @@ var errCommitted = errors.New("store: committed before")
 // Append implements liveness.Sink: it writes the events and what they report in one transaction, and only then shows them to readers. It
 // sets each event's Offset, and may change a Message that is no text. After an error the same events may be offered again; should the
 // transaction have been committed in spite of the error, that is noticed. It waits for checkpoints and prunings to get out of the way, not
-// for readers. Errors: ErrNotOpen, ErrFenced, and those of the database.
+// for readers. Errors: sqldb.ErrNotOpen, sqldb.ErrFenced, and those of the database.
 func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -61,20 +63,13 @@ func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
 	s.record.appending(begin)
 	err := s.appendLocked(ctx, events)
 	s.record.appending(time.Time{})
-	if err != nil {
-		err = s.wrap("append", err)
-	}
 	s.record.append(len(events), time.Since(begin), err)
 	return err
 }
 
 func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error {
-	d, err := s.writable()
-	if err != nil {
-		return err
-	}
 	if !s.loaded {
-		return fmt.Errorf("%w: Load comes before Append", ErrNotOpen)
+		return errNotLoaded
 	}
 	done := 0
 	if s.part.is(events) {
@@ -84,7 +79,7 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 		}
 	}
 	for done < len(events) {
-		n, err := s.writeLocked(ctx, d, events[done:])
+		n, err := s.writeLocked(ctx, events[done:])
 		if done += n; err != nil {
 			if done > 0 {
 				s.part = newAttempt(events[:done])
@@ -98,18 +93,18 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 }
 
 // writeLocked writes events in one transaction, or finds that the first n of them were written before.
-func (s *Store) writeLocked(ctx context.Context, d *database, events []liveness.Event) (n int, err error) {
+func (s *Store) writeLocked(ctx context.Context, events []liveness.Event) (n int, err error) {
 	b := s.stageLocked(events)
 	b.jobs = s.outbox(events)
-	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error { return s.writeBatchLocked(ctx, d, tx, b, events) })
+	err = s.db.WriteLate(ctx, "append", func(ctx context.Context, tx sqldb.Tx) error { return s.writeBatchLocked(ctx, tx, b, events) })
 	switch {
 	case errors.Is(err, errCommitted):
 		n = s.attempt.events
 		s.attempt = attempt{}
 		s.commitLocked(s.stageLocked(events[:n]))
 		_ = s.log.Append(ctx, events[:n]) // never fails
-		if err := s.jobs.recommitted(ctx, d); err != nil {
-			s.record.outcome(s.wrap("count jobs", err))
+		if err := s.jobs.recommitted(ctx); err != nil {
+			s.record.outcome(err)
 		}
 		return n, nil
 	case err != nil:
@@ -126,7 +121,7 @@ func (s *Store) writeLocked(ctx context.Context, d *database, events []liveness.
 }
 
 // writeBatchLocked writes a batch within a transaction.
-func (s *Store) writeBatchLocked(ctx context.Context, d *database, tx bun.Tx, b *batch, events []liveness.Event) error {
+func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) error {
 	if err := s.advanceLocked(ctx, tx, b, events); err != nil {
 		return err
 	}
@@ -141,42 +136,28 @@ func (s *Store) writeBatchLocked(ctx context.Context, d *database, tx bun.Tx, b 
 	if err := forget(ctx, tx, b); err != nil {
 		return err
 	}
-	if len(b.fresh) > 0 {
-		if err := d.insertDevices(ctx, tx.Tx, b.fresh); err != nil {
-			return err
-		}
-	}
-	if len(b.states) > 0 {
-		if err := d.putStates(ctx, tx.Tx, b.states); err != nil {
-			return err
-		}
-	}
-	if err := insertEvents(ctx, d, tx, b.events); err != nil {
+	if err := putDevices(ctx, tx, b.fresh, b.states); err != nil {
 		return err
 	}
-	if err := insertOutbox(ctx, d, tx, b.jobs, b.events); err != nil {
+	if err := insertEvents(ctx, tx, b.events); err != nil {
 		return err
 	}
-	return s.putSeqs(ctx, d, tx, b)
+	if err := insertOutbox(ctx, tx, b.jobs, b.events); err != nil {
+		return err
+	}
+	return s.putSeqs(ctx, tx, b)
 }
 
 // advanceLocked moves the last offset on, which only the writer with our fence can do, and only once.
-func (s *Store) advanceLocked(ctx context.Context, tx bun.Tx, b *batch, events []liveness.Event) error {
+func (s *Store) advanceLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) error {
 	before := b.first - 1
-	res, err := tx.NewRaw("UPDATE meta SET last_offset = ? WHERE id = 1 AND fence = ? AND last_offset = ?",
-		before+uint64(len(events)), s.fence, before).Exec(ctx)
+	held, err := tx.FenceIf(ctx, "last_offset = ?", "last_offset = ?", before+uint64(len(events)), before)
+	if err != nil || held {
+		return err
+	}
+	meta, err := readMeta(ctx, tx)
 	if err != nil {
 		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n == 1 {
-		return err
-	}
-	var meta metaRow
-	if err := tx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
-		return err
-	}
-	if meta.Fence != s.fence {
-		return s.checkFence(0)
 	}
 	if s.attempt.is(events) && meta.LastOffset == before+uint64(s.attempt.events) {
 		return errCommitted
@@ -195,7 +176,7 @@ type forgottenRow struct {
 }
 
 // followForgotten looks for the events that devices had which were forgotten and are back.
-func followForgotten(ctx context.Context, tx bun.Tx, b *batch) error {
+func followForgotten(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.returned)), 1000) {
 		var rows []forgottenRow
 		if err := tx.NewSelect().Model(&rows).Where("id IN (?)", bun.List(ids)).Scan(ctx); err != nil {
@@ -209,7 +190,7 @@ func followForgotten(ctx context.Context, tx bun.Tx, b *batch) error {
 }
 
 // forget removes the devices of a batch that are gone, and notes where their events are.
-func forget(ctx context.Context, tx bun.Tx, b *batch) error {
+func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for nums := range slices.Chunk(slices.Sorted(maps.Keys(b.gone)), 1000) {
 		for _, table := range []string{"devices", "device_states"} {
 			if _, err := tx.NewRaw("DELETE FROM ? WHERE num IN (?)", bun.Ident(table), bun.List(nums)).Exec(ctx); err != nil {
@@ -232,7 +213,7 @@ func forget(ctx context.Context, tx bun.Tx, b *batch) error {
 	return nil
 }
 
-func insertEvents(ctx context.Context, d *database, tx bun.Tx, rows []eventRow) error {
+func insertEvents(ctx context.Context, tx sqldb.Tx, rows []eventRow) error {
 	devices := rows
 	if slices.ContainsFunc(rows, func(r eventRow) bool { return rare(r.event.Type) }) {
 		devices = nil
@@ -244,28 +225,28 @@ func insertEvents(ctx context.Context, d *database, tx bun.Tx, rows []eventRow) 
 			}
 		}
 	}
-	if len(devices) == 0 {
-		return nil
-	}
-	return d.insertEvents(ctx, tx.Tx, devices)
+	return tx.Insert(ctx, eventTable(), len(devices), func(args []any, i int) []any {
+		ints := devices[i].ints()
+		return append(appendInts(args, ints[:]), devices[i].event.Subject, devices[i].event.Message)
+	})
 }
 
 // insertRare inserts an event of a source or a group.
-func insertRare(ctx context.Context, tx bun.Tx, r *eventRow) error {
+func insertRare(ctx context.Context, tx sqldb.Tx, r *eventRow) error {
 	ints := r.ints()
 	ev := r.event
 	args := append(appendInts(nil, ints[:]), ev.Subject, ev.Message, int64(ev.Deaf), ev.Members, ev.Silent, ev.Before)
-	_, err := tx.NewRaw("INSERT INTO events ("+eventColumns+", "+rareColumns+") VALUES ("+marks(len(args))+")", args...).Exec(ctx)
+	_, err := tx.NewRaw("INSERT INTO events ("+eventTable().Columns()+", "+rareColumns+") VALUES (?"+strings.Repeat(", ?", len(args)-1)+")", args...).Exec(ctx)
 	return err
 }
 
 // putSeqs writes down the numbers of the latest events of sources and groups, and makes rows for new sources.
-func (s *Store) putSeqs(ctx context.Context, d *database, tx bun.Tx, b *batch) error {
+func (s *Store) putSeqs(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for _, name := range slices.Sorted(maps.Keys(b.sources)) {
 		seq := b.sources[name]
-		end := d.upsert("name", "seq")
+		end := tx.Upsert("name", "seq")
 		if seq == 0 { // nothing to change if the row is there
-			end = d.upsert("name", "name")
+			end = tx.Upsert("name", "name")
 		}
 		_, err := tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total) VALUES (?, ?, 0, 0, '', 0)"+end, name, seq).Exec(ctx)
 		if err != nil {
@@ -276,7 +257,7 @@ func (s *Store) putSeqs(ctx context.Context, d *database, tx bun.Tx, b *batch) e
 		ev := b.outages[name]
 		outage := flag(ev.Type == liveness.GroupOutageStarted, 1)
 		_, err := tx.NewRaw("INSERT INTO outages (name, seq, outage, began) VALUES (?, ?, ?, ?)"+
-			d.upsert("name", "seq", "outage", "began"), name, ev.Seq, outage, nanos(ev.From)).Exec(ctx)
+			tx.Upsert("name", "seq", "outage", "began"), name, ev.Seq, outage, sqldb.Nanos(ev.From)).Exec(ctx)
 		if err != nil {
 			return err
 		}

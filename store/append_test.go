@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -48,7 +49,7 @@ func TestAppendAndRead(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, loaded := open(t, store.Config{URL: url})
+			s, loaded := open(t, config{URL: url})
 			if loaded.Devices != 0 || !loaded.Checkpoint.IsZero() || len(loaded.Corrupt) != 0 {
 				t.Errorf("Load of an empty database = %+v", loaded)
 			}
@@ -88,7 +89,7 @@ func TestReadErrors(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url, Keep: 10, Cache: 4})
+			s, _ := open(t, config{URL: url, Keep: 10, Cache: 4})
 			for i := range uint64(25) {
 				appendAll(t, s, device(1, "dev-1", i+1, liveness.DeviceOnline))
 			}
@@ -129,7 +130,7 @@ func TestWait(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url, Cache: 2})
+			s, _ := open(t, config{URL: url, Cache: 2})
 			type answer struct {
 				events []liveness.Event
 				err    error
@@ -161,7 +162,7 @@ func TestRowsAreLastRecords(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			maintained := device(1, "dev-1", 3, liveness.DeviceMaintenanceStarted)
 			maintained.Record.Maintenance = true
 			maintained.Record.Flapping = true
@@ -212,7 +213,7 @@ func TestForgetAndReuse(t *testing.T) {
 			for _, db := range databases {
 				t.Run("db="+db.name, func(t *testing.T) {
 					url := db.url(t)
-					s, _ := open(t, store.Config{URL: url})
+					s, _ := open(t, config{URL: url})
 					n := 0
 					for _, batch := range c.batches {
 						for i := range batch { // each database gets its own
@@ -253,7 +254,7 @@ func TestDeviceEvents(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url, Keep: 3000})
+			s, _ := open(t, config{URL: url, Keep: 3000})
 			const n = 1300 // more than one query follows
 			var events []liveness.Event
 			for seq := range uint64(n) {
@@ -318,7 +319,7 @@ func TestAmbiguousCommit(t *testing.T) {
 			for _, db := range databases {
 				t.Run("db="+db.name, func(t *testing.T) {
 					url := db.url(t)
-					s, _ := open(t, store.Config{URL: url})
+					s, _ := open(t, config{URL: url})
 					appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 					batch := []liveness.Event{
 						device(1, "dev-1", 2, liveness.DeviceForgotten), device(1, "dev-2", 1, liveness.DeviceOnline),
@@ -356,7 +357,7 @@ func TestAmbiguousCommit(t *testing.T) {
 func TestAmbiguousCommitInParts(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
-			s, _ := open(t, store.Config{URL: db.url(t)})
+			s, _ := open(t, config{URL: db.url(t)})
 			batch := []liveness.Event{
 				device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline), device(3, "dev-3", 1, liveness.DeviceOnline),
 			}
@@ -391,7 +392,7 @@ func TestAmbiguousCommitInParts(t *testing.T) {
 func TestAmbiguousNames(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
-			s, _ := open(t, store.Config{URL: db.url(t)})
+			s, _ := open(t, config{URL: db.url(t)})
 			batch := make([]liveness.Event, 20)
 			for i := range batch {
 				batch[i] = device(uint32(i+1), name(i), 1, liveness.DeviceOnline)
@@ -408,7 +409,7 @@ func TestAmbiguousNames(t *testing.T) {
 			appendAll(t, s, batch...)
 			wrong := 0
 			const query = "SELECT COUNT(*) FROM devices d JOIN device_states s ON s.num = d.num JOIN names n ON n.id = s.source WHERE n.name <> CONCAT('source-', d.id)"
-			if err := s.QueryRow(t.Context(), query).Scan(&wrong); err != nil || wrong != 0 {
+			if err := s.Scan(t.Context(), query, &wrong); err != nil || wrong != 0 {
 				t.Errorf("%d of %d devices have the source of another one, %v", wrong, len(batch), err)
 			}
 		})
@@ -419,13 +420,13 @@ func TestChangedBehindOurBack(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 			if err := s.Exec(t.Context(), "UPDATE meta SET last_offset = 9"); err != nil {
 				t.Fatal(err)
 			}
 			err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 2, liveness.DeviceOnline)})
-			if err == nil || errors.Is(err, store.ErrFenced) || !strings.Contains(err.Error(), "behind our back") {
+			if err == nil || errors.Is(err, sqldb.ErrFenced) || !strings.Contains(err.Error(), "behind our back") {
 				t.Errorf("Append: %v", err)
 			}
 		})
@@ -436,7 +437,7 @@ func TestStrangeText(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			ids := []string{"a", "A", "a ", "ä", "a\u0308", "%", "'; DROP TABLE events; --", `\`, `\'`, "☃", "𝄞", strings.Repeat("x", liveness.MaxID), "?"}
 			var events []liveness.Event
 			for i, id := range ids {
@@ -470,7 +471,7 @@ func TestLargeBatches(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			const n = 8192
 			batch := make([]liveness.Event, n)
 			for round := range uint64(3) {
@@ -497,7 +498,7 @@ func TestViews(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			appendAll(t, s, sample()...)
 			for typ := range store.Types() {
 				if !strings.HasPrefix(typ.String(), "device.") || typ == liveness.DeviceForgotten {
@@ -505,12 +506,12 @@ func TestViews(t *testing.T) {
 				}
 				appendAll(t, s, device(9, "dev-9", uint64(typ)+1, typ))
 				var text string
-				if err := s.QueryRow(t.Context(), "SELECT type FROM event_list ORDER BY pos DESC LIMIT 1").Scan(&text); err != nil || text != typ.String() {
+				if err := s.Scan(t.Context(), "SELECT type FROM event_list ORDER BY pos DESC LIMIT 1", &text); err != nil || text != typ.String() {
 					t.Errorf("event_list says %q, %v, want %q", text, err, typ)
 				}
 			}
 			var id, state, reason, at string
-			err := s.QueryRow(t.Context(), "SELECT id, state, reason, since FROM device_list WHERE num = 1").Scan(&id, &state, &reason, &at)
+			err := s.Scan(t.Context(), "SELECT id, state, reason, since FROM device_list WHERE num = 1", &id, &state, &reason, &at)
 			if err != nil || id != "dev-1" || state != "offline" || reason != "silence" || !strings.HasPrefix(at, base.UTC().Format(time.DateOnly)) {
 				t.Errorf("device_list says %q, %q, %q, %q, %v", id, state, reason, at, err)
 			}

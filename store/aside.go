@@ -15,13 +15,14 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // A row of a device that cannot be read does not keep the others from being watched: it goes into the table set_aside as it was, and the
 // device counts as never seen until it is heard. Its events go on from the number that it had, and its row is one that can be read.
 
-// rowColumns are the columns that a loader reads of a device, for JSON.
-const rowColumns = stateColumns + ", id"
+// rowColumns returns the columns that a loader reads of a device, for JSON.
+func rowColumns() []string { return append(strings.Split(stateTable().Columns(), ", "), "id") }
 
 // asideRow is a row of set_aside to be, and what is left of the device.
 type asideRow struct {
@@ -40,12 +41,12 @@ type asideRow struct {
 
 // newAside takes what can be had of the current row of a query for rowColumns.
 func newAside(rows *sql.Rows, why error) (*asideRow, error) {
-	columns := strings.Split(rowColumns, ", ")
+	columns := rowColumns()
 	values, err := scanAny(rows, len(columns))
 	if err != nil {
 		return nil, err
 	}
-	row := &asideRow{At: nanos(time.Now()), Why: cleanText(why.Error())}
+	row := &asideRow{At: sqldb.Nanos(time.Now()), Why: sqldb.Text(why.Error(), maxMessage)}
 	raw := make(map[string]any, len(columns))
 	for i, v := range values {
 		raw[columns[i]] = v
@@ -139,15 +140,15 @@ const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.he
 	s.announced, s.own, s.changes, d.id FROM `
 
 // findStrays returns those.
-func findStrays(ctx context.Context, d *database) (found []*asideRow, err error) {
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+func (s *Store) findStrays(ctx context.Context) (found []*asideRow, err error) {
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		found = nil
 		for from, why := range map[string]error{
 			"devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num < 0 OR d.num > ?":  errors.New("its number cannot be"),
 			"device_states s LEFT JOIN devices d ON d.num = s.num WHERE d.num IS NULL AND ? = ?": errors.New("it has no row in devices"),
 		} {
 			args := []any{maxNumber, maxNumber}
-			err := each(ctx, db, func(rows *sql.Rows) error {
+			err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				row, err := newAside(rows, why)
 				found = append(found, row)
 				return err
@@ -162,7 +163,7 @@ func findStrays(ctx context.Context, d *database) (found []*asideRow, err error)
 }
 
 // setAside writes rows that cannot be read away, gives the registry what is left of their devices, and adds to heads where their events are.
-func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry, rows []*asideRow, heads []uint64) ([]uint64, error) {
+func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asideRow, heads []uint64) ([]uint64, error) {
 	if len(rows) == 0 {
 		return heads, nil
 	}
@@ -171,7 +172,7 @@ func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry,
 			row.head = 0
 		}
 	}
-	if err := findEvents(ctx, d, rows); err != nil {
+	if err := s.findEvents(ctx, rows); err != nil {
 		return nil, err
 	}
 	was := make([]int64, len(rows))
@@ -193,23 +194,13 @@ func (s *Store) setAside(ctx context.Context, d *database, r *liveness.Registry,
 		}
 		heads[row.Num], row.back = uint64(row.head), true
 	}
-	fence, _, _ := s.identity()
-	return heads, d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE meta SET fence = fence WHERE id = 1 AND fence = ?", fence).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err != nil {
-			return err
-		} else if err := s.checkFence(n); err != nil {
-			return err
-		}
-		return writeAside(ctx, d, tx, rows, was)
+	return heads, s.db.Write(ctx, loading, func(ctx context.Context, tx sqldb.Tx) error {
+		return writeAside(ctx, tx, rows, was)
 	})
 }
 
 // writeAside writes the rows to set_aside, and in the place of those that were had by these numbers such that can be read.
-func writeAside(ctx context.Context, d *database, tx bun.Tx, rows []*asideRow, was []int64) error {
+func writeAside(ctx context.Context, tx sqldb.Tx, rows []*asideRow, was []int64) error {
 	var last int64
 	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(n), 0) FROM set_aside").Scan(&last); err != nil {
 		return err
@@ -234,17 +225,11 @@ func writeAside(ctx context.Context, d *database, tx bun.Tx, rows []*asideRow, w
 			return err
 		}
 	}
-	if len(back) == 0 {
-		return nil
-	}
-	if err := d.insertDevices(ctx, tx.Tx, back); err != nil {
-		return err
-	}
-	return d.putStates(ctx, tx.Tx, back)
+	return putDevices(ctx, tx, back, back)
 }
 
 // findEvents looks for the latest events of devices where their rows do not say where they are.
-func findEvents(ctx context.Context, d *database, rows []*asideRow) error {
+func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 	missed := make(map[string]*asideRow)
 	var ids []string
 	for _, row := range rows {
@@ -254,8 +239,8 @@ func findEvents(ctx context.Context, d *database, rows []*asideRow) error {
 		}
 	}
 	for chunk := range slices.Chunk(ids, 500) {
-		err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-			return each(ctx, db, func(rows *sql.Rows) error {
+		err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+			return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				var id string
 				var seq, pos int64
 				if err := rows.Scan(&id, &seq, &pos); err != nil {
@@ -275,26 +260,17 @@ func findEvents(ctx context.Context, d *database, rows []*asideRow) error {
 	return nil
 }
 
-// countAside returns how many rows are set aside.
-func (d *database) countAside(ctx context.Context) (n int, err error) {
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM set_aside").Scan(&n)
+// CountSetAside returns how many rows of devices are set aside, see [Loaded].
+func CountSetAside(ctx context.Context, db *sqldb.DB) (n int, err error) {
+	err = db.Read(ctx, "count what is set aside", func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM set_aside").Scan(&n)
 	})
 	return n, err
 }
 
-// SetAside returns how many rows of devices are set aside, see [Loaded].
-func (t *TokenStore) SetAside(ctx context.Context) (int, error) {
-	n, err := t.database.countAside(ctx)
-	if err != nil {
-		return 0, wrap(t.database.backend, "count what is set aside", err)
-	}
-	return n, nil
-}
-
 // lookAside counts what is set aside, for Stats.
-func (s *Store) lookAside(ctx context.Context, d *database) error {
-	n, err := d.countAside(ctx)
+func (s *Store) lookAside(ctx context.Context) error {
+	n, err := CountSetAside(ctx, s.db)
 	if err == nil {
 		s.aside.Store(int64(n))
 	}

@@ -57,7 +57,7 @@ func TestDamagedDevice(t *testing.T) {
 				continue
 			}
 			t.Run("db="+db.name+"/"+c.name, func(t *testing.T) {
-				cfg := store.Config{URL: db.url(t)}
+				cfg := config{URL: db.url(t)}
 				first := begin(t, cfg, base)
 				first.pulse()
 				first.beat(1, 4)
@@ -116,13 +116,13 @@ func TestDamagedDevice(t *testing.T) {
 					t.Errorf("Load = %+v, %d set aside; want 10 devices, and the row where it is", l, third.store.Stats().SetAside)
 				}
 				third.end()
-				tokens, err := store.OpenTokens(t.Context(), cfg)
+				beside, err := cfg.shared(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer func() { _ = tokens.Close() }()
-				if n, err := tokens.SetAside(t.Context()); n != 1 || err != nil {
-					t.Errorf("SetAside = %d, %v", n, err)
+				defer func() { _ = beside.Close() }()
+				if n, err := store.CountSetAside(t.Context(), beside); n != 1 || err != nil {
+					t.Errorf("CountSetAside = %d, %v", n, err)
 				}
 			})
 		}
@@ -132,7 +132,7 @@ func TestDamagedDevice(t *testing.T) {
 // numOf returns the number of a device.
 func (l *life) numOf(i int) (num int64) {
 	l.Helper()
-	if err := l.store.QueryRow(l.Context(), "SELECT num FROM devices WHERE id = '"+name(i)+"'").Scan(&num); err != nil {
+	if err := l.store.Scan(l.Context(), "SELECT num FROM devices WHERE id = '"+name(i)+"'", &num); err != nil {
 		l.Fatal(err)
 	}
 	return num
@@ -145,7 +145,7 @@ func TestDamagedSource(t *testing.T) {
 			"deaf": "UPDATE sources SET deaf = 'no JSON'", "numbers": "UPDATE sources SET seq = -1, listened = -1, at = -1",
 		} {
 			t.Run("db="+db.name+"/"+what, func(t *testing.T) {
-				cfg := store.Config{URL: db.url(t)}
+				cfg := config{URL: db.url(t)}
 				for life := range 3 {
 					l := begin(t, cfg, base.Add(time.Duration(life)*time.Hour))
 					if got := len(l.loaded.Corrupt); got != life/2 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // batch is what a batch of events comes to: rows to be written, and what is to be remembered once they are.
@@ -40,7 +41,7 @@ func (s *Store) stageLocked(events []liveness.Event) *batch {
 	last := make(map[uint32]*liveness.Record, len(events)) // nil for one that is forgotten
 	for i := range events {
 		ev := &events[i]
-		ev.Message = cleanText(ev.Message)
+		ev.Message = sqldb.Text(ev.Message, maxMessage)
 		row := &b.events[i]
 		*row = eventRow{
 			event: ev, pos: b.first + uint64(i),

@@ -51,7 +51,7 @@ func BenchmarkAppend(b *testing.B) {
 	const devices = 500_000
 	for _, db := range durable() {
 		b.Run("db="+db.name, func(b *testing.B) {
-			s, _ := open(b, store.Config{URL: db.url(b)})
+			s, _ := open(b, config{URL: db.url(b)})
 			fill(b, s, devices)
 			seq := make([]uint64, devices+1)
 			batch := make([]liveness.Event, batchLen)
@@ -80,7 +80,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	for _, n := range []int{1e6} {
 		b.Run(fmt.Sprintf("n=%.0e", float64(n)), func(b *testing.B) {
-			cfg := store.Config{URL: "sqlite:" + b.TempDir() + "/holter.db"}
+			cfg := config{URL: "sqlite:" + b.TempDir() + "/holter.db"}
 			s := newStore(b, cfg)
 			reopen(b, s)
 			fill(b, s, n)
@@ -100,7 +100,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkCheckpoint(b *testing.B) {
 	for _, n := range []int{500_000} {
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
-			s := newStore(b, store.Config{URL: "sqlite:" + b.TempDir() + "/holter.db"})
+			s := newStore(b, config{URL: "sqlite:" + b.TempDir() + "/holter.db"})
 			reopen(b, s)
 			fill(b, s, n)
 			r, err := liveness.New(s, liveness.Config{})

@@ -10,9 +10,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // checkpointer knows what the last checkpoint wrote.
@@ -46,9 +45,6 @@ func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
 	st, err := s.checkpointLocked(ctx, r)
-	if err != nil {
-		err = s.wrap("write a checkpoint", err)
-	}
 	if err == nil || ctx.Err() == nil {
 		s.record.checkpoint(st, err)
 	}
@@ -56,13 +52,8 @@ func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
 }
 
 func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (CheckpointStats, error) {
-	d, err := s.writable()
-	if err != nil {
-		return CheckpointStats{}, err
-	}
-	fence, storeID, loaded := s.identity()
-	if !loaded {
-		return CheckpointStats{}, fmt.Errorf("%w: Load comes before Checkpoint", ErrNotOpen)
+	if !s.isLoaded() {
+		return CheckpointStats{}, errNotLoaded
 	}
 	runtime.LockOSThread() // so that its CPU time can be told
 	defer runtime.UnlockOSThread()
@@ -70,26 +61,18 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	c := &s.checkpoint
 	sources, heard := r.Snapshot(c.heard)
 	c.heard = heard
-	rows := c.pack(storeID, sources, heard)
-	steady, _ := s.steadyNow()
-	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		if err := putPages(ctx, d, tx, c.number+1, rows); err != nil {
+	rows := c.pack(s.db.ID(), sources, heard)
+	err := s.db.WriteLate(ctx, "write a checkpoint", func(ctx context.Context, tx sqldb.Tx) error {
+		if err := putPages(ctx, tx, c.number+1, rows); err != nil {
 			return err
 		}
 		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
-		res, err := tx.NewRaw("UPDATE meta SET checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ? WHERE id = 1 AND fence = ?",
-			c.number+1, nanos(begin), nanos(steady), c.memory, fence).Exec(ctx)
+		err := tx.Fence(ctx, "checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ?",
+			c.number+1, sqldb.Nanos(begin), sqldb.Nanos(s.db.Steady()), c.memory)
 		if err != nil {
 			return err
 		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if err := s.checkFence(n); err != nil {
-			return err
-		}
-		return putClocks(ctx, d, tx, sources)
+		return putClocks(ctx, tx, sources)
 	})
 	if err != nil {
 		return CheckpointStats{}, err
@@ -102,12 +85,6 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	}
 	st.At, st.Duration, st.CPU = time.Now(), time.Since(begin), threadTime()-cpu
 	return st, nil
-}
-
-func (s *Store) identity() (fence int64, storeID string, loaded bool) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	return s.fence, s.storeID, s.loaded
 }
 
 // pack returns the pages that have changed.
@@ -145,10 +122,9 @@ func storeBytes(storeID string) (id [16]byte) {
 	return id
 }
 
-func putPages(ctx context.Context, d *database, tx bun.Tx, number uint64, rows []pageRow) error {
-	query := fmt.Sprintf("INSERT INTO pages (page, slot, number, data) VALUES (%s, %s, %s, %s)", d.bindVar(1), d.bindVar(2), d.bindVar(3), d.bindVar(4)) +
-		d.upsert("page, slot", "number", "data")
-	return eachRow(ctx, tx.Tx, query, len(rows), func(args []any, i int) []any {
+func putPages(ctx context.Context, tx sqldb.Tx, number uint64, rows []pageRow) error {
+	query := "INSERT INTO pages (page, slot, number, data) VALUES (?, ?, ?, ?)" + tx.Upsert("page, slot", "number", "data")
+	return tx.Repeat(ctx, query, len(rows), func(args []any, i int) []any {
 		return append(args, rows[i].page, rows[i].slot, int64(number), rows[i].data)
 	})
 }
@@ -157,22 +133,22 @@ func putPages(ctx context.Context, d *database, tx bun.Tx, number uint64, rows [
 type deafEntry [3]int64
 
 // putClocks writes down where the sources' clocks are. The numbers of their events are not its business.
-func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.SourceRecord) error {
+func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord) error {
 	for _, src := range sources {
 		if src.At.IsZero() {
 			continue
 		}
 		entries := make([]deafEntry, len(src.Deaf))
 		for i, f := range src.Deaf {
-			entries[i] = deafEntry{nanos(f.From), nanos(f.To), int64(f.Listened)}
+			entries[i] = deafEntry{sqldb.Nanos(f.From), sqldb.Nanos(f.To), int64(f.Listened)}
 		}
 		deaf, err := json.Marshal(entries)
 		if err != nil {
 			return err
 		}
 		_, err = tx.NewRaw("INSERT INTO sources (name, seq, listened, at, deaf, deaf_total, missed) VALUES (?, 0, ?, ?, ?, ?, ?)"+
-			d.upsert("name", "listened", "at", "deaf", "deaf_total", "missed"),
-			src.Name, int64(src.Listened), nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed)).Exec(ctx)
+			tx.Upsert("name", "listened", "at", "deaf", "deaf_total", "missed"),
+			src.Name, int64(src.Listened), sqldb.Nanos(src.At), string(deaf), int64(src.DeafTotal), int64(src.Missed)).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -184,7 +160,7 @@ func putClocks(ctx context.Context, d *database, tx bun.Tx, sources []liveness.S
 func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 	rec.Name, _ = row[0].(string)
 	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))
-	rec.At, rec.DeafTotal = timeOf(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
+	rec.At, rec.DeafTotal = sqldb.Time(numberOf(row[3], &err)), time.Duration(numberOf(row[5], &err))
 	rec.Missed = time.Duration(numberOf(row[6], &err))
 	text, _ := row[4].(string)
 	var entries []deafEntry
@@ -194,7 +170,7 @@ func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 		}
 	}
 	for _, e := range entries {
-		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: timeOf(e[0]), To: timeOf(e[1]), Listened: time.Duration(e[2])})
+		rec.Deaf = append(rec.Deaf, liveness.DeafInterval{From: sqldb.Time(e[0]), To: sqldb.Time(e[1]), Listened: time.Duration(e[2])})
 	}
 	if err != nil {
 		err = fmt.Errorf("the row of source %q: %w", rec.Name, err)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -132,30 +131,6 @@ func flag(set bool, bit int64) int64 {
 	return 0
 }
 
-// maxSeconds bounds the Unix times whose nanoseconds are an int64: from 1677 to 2262.
-const maxSeconds = math.MaxInt64 / int64(time.Second)
-
-// nanos returns a time as it is kept: 0 for the zero time. An instant that is too far away is kept
-// as the last one that can be, or the first, never as another one.
-func nanos(t time.Time) int64 {
-	switch seconds := t.Unix(); {
-	case t.IsZero():
-		return 0
-	case seconds >= maxSeconds:
-		return math.MaxInt64
-	case seconds <= -maxSeconds:
-		return math.MinInt64
-	}
-	return t.UnixNano()
-}
-
-func timeOf(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns)
-}
-
 // policyText returns a policy as text, such as "interval=30s timeout=1m30s"; empty for the zero policy.
 func policyText(p liveness.Policy) string {
 	if p == (liveness.Policy{}) {
@@ -257,15 +232,3 @@ func unpackChanges(b []byte) ([]int64, error) {
 
 // maxMessage is how many bytes of a device's message are kept.
 const maxMessage = 4096
-
-// cleanText returns text as every database takes it: valid UTF-8 without NUL, of bounded length.
-func cleanText(text string) string {
-	if len(text) > maxMessage {
-		text = text[:maxMessage]
-	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) > maxMessage+3 { // bytes that were no UTF-8 have become longer
-		text = strings.ToValidUTF8(text[:maxMessage], "")
-	}
-	return strings.ReplaceAll(text, "\x00", "\uFFFD")
-}

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // childURL is the environment variable that makes the test binary a program which appends to a database until it is killed.
@@ -27,7 +26,7 @@ func appendForEver(url string) {
 			panic(err)
 		}
 	}
-	s, err := store.New(store.Config{URL: url})
+	s, err := config{URL: url}.store()
 	fail(err)
 	fail(s.Open(ctx))
 	r, err := liveness.New(s, liveness.Config{})
@@ -80,7 +79,7 @@ func TestKilled(t *testing.T) {
 					t.Fatalf("the child ended by itself: %v", err)
 				}
 			}
-			s, loaded := open(t, store.Config{URL: url})
+			s, loaded := open(t, config{URL: url})
 			_, latest := s.Bounds()
 			if latest < committed || latest > committed+perBatch || latest%perBatch != 0 {
 				t.Errorf("the latest event is %d, want %d or a batch more", latest, committed)

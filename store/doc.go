@@ -8,7 +8,7 @@
 // checkpoints, so that no other life's is taken for it. After a restart [Store.Load] gives a registry all of it back.
 //
 // Exactly one Store writes to a database. A lock keeps a second one out; should the lock fail, each transaction checks a fence number
-// which the next Store raises, so that a writer that was overtaken can change nothing, even if it has not noticed yet ([ErrFenced]).
+// which the next Store raises, so that a writer that was overtaken can change nothing, even if it has not noticed yet ([sqldb.ErrFenced]).
 //
 // A database in a file is watched ([ErrFile]): what goes into a file that is not at its path any more does not count as written, and a file
 // that is gone is written anew from what is still open. One that is missing at the start is missed ([ErrLost]), and a row of a device that

@@ -2,28 +2,27 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
-	"time"
+
+	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/sqldb"
 )
 
-// SetPatience sets how long the database may take for a transaction.
-func (s *Store) SetPatience(d time.Duration) { s.db().patience = d }
-
-// Exec runs a statement on the writer's connection, behind the store's back.
+// Exec runs a statement behind the store's back.
 func (s *Store) Exec(ctx context.Context, query string, args ...any) error {
-	_, err := s.db().write.DB.ExecContext(ctx, query, args...)
-	return err
+	return s.db.WriteShared(ctx, "test", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.Tx.Tx.ExecContext(ctx, query, args...)
+		return err
+	})
 }
 
-// QueryRow runs a query.
-func (s *Store) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return s.db().read.DB.QueryRowContext(ctx, query, args...)
+// Scan scans the first row of a query.
+func (s *Store) Scan(ctx context.Context, query string, dest ...any) error {
+	return s.db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.DB.QueryRowContext(ctx, query).Scan(dest...) })
 }
 
 // Ambiguous makes the next Append fail after its transaction was committed, as if the answer had been lost.
@@ -58,9 +57,6 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.attempt = newAttempt(events)
 	return nil
 }
-
-// SetWall sets what reads the wall clock.
-func (s *Store) SetWall(wall func() time.Time) { s.wall = wall }
 
 // Prune removes what is too old or too much.
 func (s *Store) Prune(ctx context.Context) error { return s.prune(ctx) }
@@ -120,64 +116,8 @@ func ChangesRoundTrip(changes []int64) ([]int64, error) { return unpackChanges(p
 // UnpackChanges unpacks a flapping history.
 func UnpackChanges(b []byte) ([]int64, error) { return unpackChanges(b) }
 
-// CleanText makes text that any database takes.
-func CleanText(text string) string { return cleanText(text) }
-
 // Seal appends the checksum to a page.
 func Seal(b []byte) []byte {
 	b = append([]byte(nil), b...)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-// CheckLock makes sure that the lock is held.
-func (s *Store) CheckLock(ctx context.Context) error { return s.lock.check(ctx) }
-
-// Mount opens the database once more, as an Open does that has taken it over, and closes it.
-func (s *Store) Mount(ctx context.Context) error {
-	d, err := openDatabase(s.backend, patience)
-	if err != nil {
-		return err
-	}
-	fence, _, _ := s.identity()
-	return errors.Join(d.mount(ctx, fence), d.close())
-}
-
-// ReleaseLock lets go of the lock, as if it had been lost, and Close had nothing to do with it.
-func (s *Store) ReleaseLock() error {
-	s.state.Lock()
-	defer s.state.Unlock()
-	l := s.lock
-	s.lock = noLock{}
-	return l.release()
-}
-
-type noLock struct{}
-
-func (noLock) check(context.Context) error { return nil }
-
-func (noLock) release() error { return nil }
-
-// Begin runs a statement in a transaction, which done commits.
-func (s *Store) Begin(ctx context.Context, query string) (done func() error, err error) {
-	tx, err := s.db().write.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	_, err = tx.ExecContext(ctx, query)
-	return tx.Commit, err
-}
-
-// SteadyClock is the clock that tells how old things are.
-type SteadyClock struct{ clock steadyClock }
-
-// NewSteadyClock returns one that goes on from an instant.
-func NewSteadyClock(at, wall, now time.Time) *SteadyClock {
-	c := &SteadyClock{}
-	c.clock.begin(at, wall, now)
-	return c
-}
-
-// Look moves it.
-func (c *SteadyClock) Look(wall, now time.Time) (shown, old time.Time) {
-	return c.clock.look(wall.Round(0), now)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -32,7 +32,7 @@ func offer(t *testing.T, s *store.Store, events []liveness.Event) (failures int)
 		if err == nil {
 			return failures
 		}
-		if errors.Is(err, store.ErrFenced) || ctx.Err() != nil {
+		if errors.Is(err, sqldb.ErrFenced) || ctx.Err() != nil {
 			t.Fatalf("Append: %v", err)
 		}
 		failures++
@@ -48,7 +48,7 @@ func TestServerIsKilled(t *testing.T) {
 	for name, server := range servers {
 		t.Run("db="+name, func(t *testing.T) {
 			srv := server(t, true)
-			s, _ := open(t, store.Config{URL: srv.Database(t), Cache: 10})
+			s, _ := open(t, config{URL: srv.Database(t), Cache: 10})
 			stop := make(chan struct{})
 			var appender sync.WaitGroup
 			var batches uint64
@@ -107,13 +107,12 @@ func TestServerHangs(t *testing.T) {
 	for name, server := range servers {
 		t.Run("db="+name, func(t *testing.T) {
 			srv := server(t, false)
-			s, _ := open(t, store.Config{URL: srv.Database(t)})
+			s, _ := open(t, config{URL: srv.Database(t), Patience: 2 * time.Second})
 			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
-			s.SetPatience(300 * time.Millisecond)
 			srv.Pause(t)
 			for range 2 { // on the connection that there was, and on a new one
 				err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 2, liveness.DeviceOffline)})
-				if err == nil || !strings.Contains(store.Explain(err), "no answer in time") {
+				if err == nil || !strings.Contains(sqldb.Explain(err), "no answer in time") {
 					t.Errorf("Append: %v", err)
 				}
 			}
@@ -124,7 +123,6 @@ func TestServerHangs(t *testing.T) {
 				t.Errorf("Health: %v", err)
 			}
 			srv.Continue(t)
-			s.SetPatience(30 * time.Second)
 			offer(t, s, []liveness.Event{device(1, "dev-1", 2, liveness.DeviceOffline)})
 			if got := summary(readAll(t, s)); len(got) != 2 {
 				t.Errorf("events: %v", got)
@@ -145,17 +143,17 @@ func TestServerRefuses(t *testing.T) {
 				{"wrong password", testdb.URLWithPassword(url, "wrongpass"), "authentication failed"},
 				{"no such database", strings.Replace(url, "/test1", "/nosuch", 1), "no such database"},
 			} {
-				err := newStore(t, store.Config{URL: c.url}).Open(t.Context())
-				if err == nil || !strings.Contains(store.Explain(err), c.want) || strings.Contains(err.Error(), "wrongpass") {
+				err := newStore(t, config{URL: c.url}).Open(t.Context())
+				if err == nil || !strings.Contains(sqldb.Explain(err), c.want) || strings.Contains(err.Error(), "wrongpass") {
 					t.Errorf("%s: %v", c.name, err)
 				}
-				if _, err := store.OpenTokens(t.Context(), store.Config{URL: c.url}); err == nil || !strings.Contains(store.Explain(err), c.want) {
-					t.Errorf("%s, for tokens: %v", c.name, err)
+				if _, err := (config{URL: c.url}).shared(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), c.want) {
+					t.Errorf("%s, shared: %v", c.name, err)
 				}
 			}
 			srv.Kill()
-			s := newStore(t, store.Config{URL: url})
-			if err := s.Open(t.Context()); err == nil || !strings.Contains(store.Explain(err), "connection refused") {
+			s := newStore(t, config{URL: url})
+			if err := s.Open(t.Context()); err == nil || !strings.Contains(sqldb.Explain(err), "connection refused") {
 				t.Errorf("no server: %v", err)
 			}
 			srv.Start(t)
@@ -181,7 +179,7 @@ func diskOf(t *testing.T, size string) string {
 
 func TestDiskFull(t *testing.T) {
 	dir := diskOf(t, "6m")
-	s, _ := open(t, store.Config{URL: "sqlite:" + dir + "/holter.db"})
+	s, _ := open(t, config{URL: "sqlite:" + dir + "/holter.db"})
 	batch := func(seq uint64) []liveness.Event {
 		events := make([]liveness.Event, 1000)
 		for i := range events {
@@ -200,8 +198,8 @@ func TestDiskFull(t *testing.T) {
 	}
 	for range 3 {
 		err := s.Append(t.Context(), batch(full))
-		if err == nil || !strings.Contains(store.Explain(err), "disk full: free space on the file system of "+dir) {
-			t.Fatalf("Append: %v\n%s", err, store.Explain(err))
+		if err == nil || !strings.Contains(sqldb.Explain(err), "disk full: free space on the file system of "+dir) {
+			t.Fatalf("Append: %v\n%s", err, sqldb.Explain(err))
 		}
 	}
 	if err := s.Checkpoint(t.Context(), registry(t, s)); err == nil {
@@ -225,7 +223,7 @@ func TestDiskFull(t *testing.T) {
 
 // TestDatabaseFull is TestDiskFull where nothing can be mounted.
 func TestDatabaseFull(t *testing.T) {
-	s, _ := open(t, store.Config{URL: "sqlite:" + filepath.Join(t.TempDir(), "holter.db")})
+	s, _ := open(t, config{URL: "sqlite:" + filepath.Join(t.TempDir(), "holter.db")})
 	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 	if err := s.Exec(t.Context(), "PRAGMA max_page_count = 1"); err != nil { // of this connection, which is given up after the error
 		t.Fatal(err)
@@ -234,7 +232,7 @@ func TestDatabaseFull(t *testing.T) {
 	for i := range events {
 		events[i] = device(uint32(i+2), fmt.Sprintf("dev-%d", i+2), 1, liveness.DeviceOnline)
 	}
-	if err := s.Append(t.Context(), events); err == nil || !strings.Contains(store.Explain(err), "disk full") {
+	if err := s.Append(t.Context(), events); err == nil || !strings.Contains(sqldb.Explain(err), "disk full") {
 		t.Errorf("Append: %v", err)
 	}
 	appendAll(t, s, events...)
@@ -243,7 +241,7 @@ func TestDatabaseFull(t *testing.T) {
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := diskOf(t, "6m")
 	url := "sqlite:" + dir + "/data/holter.db"
-	s, _ := open(t, store.Config{URL: url})
+	s, _ := open(t, config{URL: url})
 	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -252,7 +250,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		t.Skip(err)
 	}
 	err := s.Open(t.Context())
-	if err == nil || !errors.Is(err, syscall.EROFS) || !strings.Contains(store.Explain(err), "read-only file system: mount "+dir) {
+	if err == nil || !errors.Is(err, syscall.EROFS) || !strings.Contains(sqldb.Explain(err), "read-only file system: mount "+dir) {
 		t.Errorf("Open: %v", err)
 	}
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, ""); err != nil {
@@ -278,35 +276,14 @@ func TestNoDatabase(t *testing.T) {
 			if err := c.prepare(path); err != nil {
 				t.Fatal(err)
 			}
-			err := newStore(t, store.Config{URL: "sqlite:" + path}).Open(t.Context())
-			if err == nil || !strings.Contains(store.Explain(err), c.want) {
+			err := newStore(t, config{URL: "sqlite:" + path}).Open(t.Context())
+			if err == nil || !strings.Contains(sqldb.Explain(err), c.want) {
 				t.Errorf("Open: %v", err)
 			}
-			var place *store.Error
+			var place *sqldb.Error
 			if !errors.As(err, &place) || place.Op != "open" || place.Place != path {
 				t.Errorf("the error does not say where: %v", err)
 			}
 		})
-	}
-}
-
-func TestExplain(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
-	}{
-		{nil, ""},
-		{errors.New("what?"), "what?"},
-		{store.ErrFenced, store.ErrFenced.Error()},
-		{fmt.Errorf("x: %w", syscall.ENOSPC), "disk full: free space on the file system of the data directory"},
-		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.EROFS}, "read-only file system"},
-		{&fs.PathError{Op: "open", Path: "/x", Err: syscall.EACCES}, "permission denied"},
-		{syscall.ECONNREFUSED, "connection refused"},
-		{context.DeadlineExceeded, "no answer in time"},
-		{syscall.ECONNRESET, "the connection to the server was lost"},
-	} {
-		if got := store.Explain(c.err); !strings.HasPrefix(got, c.want) {
-			t.Errorf("Explain(%v) = %q, want %q", c.err, got, c.want)
-		}
 	}
 }

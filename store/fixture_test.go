@@ -10,6 +10,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -29,10 +30,53 @@ var databases = []struct {
 // base is an instant that the tests' events are after, without a monotonic reading.
 var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())
 
+// config is that of a database and of the store in it.
+type config struct {
+	URL, Dir   string
+	AcceptLoss bool
+	Patience   time.Duration
+	Wall       func() time.Time
+
+	Memory     string
+	Checkpoint time.Duration
+	Keep       int
+	MaxAge     time.Duration
+	Cache      int
+	Outbox     store.Outbox
+}
+
+func (c config) database() sqldb.Config {
+	return sqldb.Config{URL: c.URL, Dir: c.Dir, AcceptLoss: c.AcceptLoss, Patience: c.Patience, Wall: c.Wall}
+}
+
+// shared opens the database beside a store.
+func (c config) shared(ctx context.Context) (*sqldb.DB, error) {
+	return sqldb.OpenShared(ctx, c.database())
+}
+
+// missing looks whether the database is there.
+func (c config) missing() error {
+	db, err := sqldb.New(c.database())
+	if err != nil {
+		return err
+	}
+	return db.Missing()
+}
+
+func (c config) store() (*store.Store, error) {
+	db, err := sqldb.New(c.database())
+	if err != nil {
+		return nil, err
+	}
+	return store.New(db, store.Config{
+		Memory: c.Memory, Checkpoint: c.Checkpoint, Keep: c.Keep, MaxAge: c.MaxAge, Cache: c.Cache, Outbox: c.Outbox,
+	})
+}
+
 // newStore returns a store that is not open.
-func newStore(tb testing.TB, cfg store.Config) *store.Store {
+func newStore(tb testing.TB, cfg config) *store.Store {
 	tb.Helper()
-	s, err := store.New(cfg)
+	s, err := cfg.store()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +89,7 @@ func newStore(tb testing.TB, cfg store.Config) *store.Store {
 }
 
 // open opens a store and loads it into a registry that is not used.
-func open(tb testing.TB, cfg store.Config) (*store.Store, store.Loaded) {
+func open(tb testing.TB, cfg config) (*store.Store, store.Loaded) {
 	tb.Helper()
 	s := newStore(tb, cfg)
 	return s, reopen(tb, s)
@@ -158,9 +202,9 @@ type row struct {
 func rowOf(tb testing.TB, s *store.Store, num uint32) row {
 	tb.Helper()
 	var r row
-	err := s.QueryRow(tb.Context(), fmt.Sprintf(
-		"SELECT d.id, s.state, s.seq, s.flags, s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.num = %d", num)).
-		Scan(&r.id, &r.state, &r.seq, &r.flags, &r.head)
+	err := s.Scan(tb.Context(), fmt.Sprintf(
+		"SELECT d.id, s.state, s.seq, s.flags, s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.num = %d", num),
+		&r.id, &r.state, &r.seq, &r.flags, &r.head)
 	if errors.Is(err, errNoRows) {
 		return row{}
 	}

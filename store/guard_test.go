@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // copyInto writes a file over another, as cp does.
@@ -38,7 +38,7 @@ func copyInto(t *testing.T, from, to string) {
 func another(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "other.db")
-	s, _ := open(t, store.Config{URL: "sqlite:" + path})
+	s, _ := open(t, config{URL: "sqlite:" + path})
 	for seq := range uint64(200) {
 		appendAll(t, s, device(7, "other", seq+1, liveness.DeviceOnline))
 	}
@@ -99,7 +99,7 @@ func TestFileMended(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			url := databases[0].url(t)
 			path := strings.TrimPrefix(url, "sqlite:")
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			r := registry(t, s)
 			running(t, s, r)
 			for seq := range uint64(20) {
@@ -120,7 +120,7 @@ func TestFileMended(t *testing.T) {
 			if err := s.Checkpoint(t.Context(), r); err != nil {
 				t.Error(err)
 			}
-			if err := newStore(t, store.Config{URL: url}).Open(t.Context()); !errors.Is(err, store.ErrLocked) {
+			if err := newStore(t, config{URL: url}).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
 				t.Errorf("Open of what is open: %v, want ErrLocked", err)
 			}
 			until(t, time.Minute, "the notes", func() bool {
@@ -133,7 +133,7 @@ func TestFileMended(t *testing.T) {
 
 // TestFileMendedOpensAgain is apart since the store must be closed before.
 func TestFileMendedOpensAgain(t *testing.T) {
-	cfg := store.Config{URL: databases[0].url(t)}
+	cfg := config{URL: databases[0].url(t)}
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
 	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
@@ -153,7 +153,7 @@ func TestFileMendedOpensAgain(t *testing.T) {
 
 // TestFileReplaced: the file that somebody put there is left alone, nothing counts as written, and what was in ours is kept beside it.
 func TestFileReplaced(t *testing.T) {
-	cfg := store.Config{URL: databases[0].url(t)}
+	cfg := config{URL: databases[0].url(t)}
 	path := strings.TrimPrefix(cfg.URL, "sqlite:")
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
@@ -170,7 +170,7 @@ func TestFileReplaced(t *testing.T) {
 	replace(another(t), path+".ours")
 	healthy(t, s, time.Minute, "all of ours is kept in ")
 	event := []liveness.Event{device(1, "dev-1", 21, liveness.DeviceOffline)}
-	if err := s.Append(t.Context(), event); !errors.Is(err, store.ErrFile) {
+	if err := s.Append(t.Context(), event); !errors.Is(err, sqldb.ErrFile) {
 		t.Errorf("Append: %v, want ErrFile", err)
 	}
 	copies, _ := filepath.Glob(path + ".kept-*")
@@ -186,7 +186,7 @@ func TestFileReplaced(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if err := s.Open(t.Context()); !errors.Is(err, store.ErrLost) {
+	if err := s.Open(t.Context()); !errors.Is(err, sqldb.ErrLost) {
 		t.Errorf("Open of another fleet's file: %v, want ErrLost", err)
 	}
 	if got := kept(t, path); got != 200 {
@@ -196,7 +196,7 @@ func TestFileReplaced(t *testing.T) {
 
 // TestDirectoryReplaced: in the directory that is there now nothing is changed.
 func TestDirectoryReplaced(t *testing.T) {
-	cfg := store.Config{URL: databases[0].url(t)}
+	cfg := config{URL: databases[0].url(t)}
 	path := strings.TrimPrefix(cfg.URL, "sqlite:")
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
@@ -256,7 +256,7 @@ func TestFileOverwritten(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := store.Config{URL: databases[0].url(t)}
+			cfg := config{URL: databases[0].url(t)}
 			path := strings.TrimPrefix(cfg.URL, "sqlite:")
 			lives(t, cfg)
 			copyInto(t, path, path+".backup")
@@ -266,7 +266,7 @@ func TestFileOverwritten(t *testing.T) {
 				appendAll(t, s, device(1, "dev-1", seq+2, liveness.DeviceOnline))
 			}
 			c.do(t, path)
-			if err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 22, liveness.DeviceOffline)}); !errors.Is(err, store.ErrFile) {
+			if err := s.Append(t.Context(), []liveness.Event{device(1, "dev-1", 22, liveness.DeviceOffline)}); !errors.Is(err, sqldb.ErrFile) {
 				t.Errorf("Append: %v, want ErrFile", err)
 			}
 			healthy(t, s, time.Minute, "stop holter")
@@ -290,7 +290,7 @@ func TestFileOverwritten(t *testing.T) {
 
 // TestFileShrinks: another program may make the file smaller without harm.
 func TestFileShrinks(t *testing.T) {
-	cfg := store.Config{URL: databases[0].url(t)}
+	cfg := config{URL: databases[0].url(t)}
 	s, _ := open(t, cfg)
 	running(t, s, registry(t, s))
 	for n := range uint64(50) {

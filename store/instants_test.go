@@ -25,7 +25,7 @@ func isFar(t, like time.Time) bool {
 
 // What is due in a year that cannot be kept is due as late as can be, or at once; never at another time.
 func TestFarJobs(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		views := func() map[uint64]store.JobView {
@@ -94,7 +94,7 @@ func TestFarJobs(t *testing.T) {
 
 // Events, rows of devices and runs keep instants as near to what they were as can be.
 func TestFarEvents(t *testing.T) {
-	eachDatabase(t, store.Config{Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		for i, at := range []time.Time{longAgo, farAhead, {}} {
 			ev := device(uint32(i+1), name(i), 1, liveness.DeviceOnline)
@@ -112,7 +112,7 @@ func TestFarEvents(t *testing.T) {
 			t.Errorf("of no time: at %v, last seen %v, deadline %v", ev.Time, ev.LastSeen, ev.Deadline)
 		}
 		var since int64
-		if err := s.QueryRow(t.Context(), "SELECT since FROM device_states WHERE num = 2").Scan(&since); err != nil || since != math.MaxInt64 {
+		if err := s.Scan(t.Context(), "SELECT since FROM device_states WHERE num = 2", &since); err != nil || since != math.MaxInt64 {
 			t.Errorf("since %d, %v, want %d", since, err, math.MaxInt64)
 		}
 		run := store.Run{ID: 7, Playbook: "p", Subject: "a", State: store.RunWaiting, Started: longAgo, Wake: farAhead}
@@ -127,42 +127,9 @@ func TestFarEvents(t *testing.T) {
 	})
 }
 
-// A schedule whose instants cannot be kept never is due, and one that is due in 1500 is due now.
-func TestFarSchedules(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, st *store.Store) {
-		t.Helper()
-		s := st.Schedules()
-		sc := daily("far")
-		sc.Began, sc.Last, sc.Due = longAgo, longAgo, longAgo
-		sc = putSchedule(t, s, sc)
-		if !isFar(sc.Began, longAgo) || !isFar(sc.Last, longAgo) || !isFar(sc.Due, longAgo) {
-			t.Errorf("schedule %+v", sc)
-		}
-		agenda, err := s.Agenda(t.Context(), base, 10, kinds)
-		if err != nil || len(agenda.Due) != 1 {
-			t.Fatalf("agenda %+v, %v", agenda, err)
-		}
-		fired, err := s.Fire(t.Context(), []store.Firing{{
-			Schedule: sc, Last: base, Due: farAhead, Admits: func(int, int) bool { return true },
-			Runs: []store.FiringRun{{Scheduled: longAgo, Ready: longAgo}},
-		}}, base)
-		if err != nil || len(fired[0].Runs) != 1 || !isFar(fired[0].Runs[0].Scheduled, longAgo) {
-			t.Fatalf("fired %+v, %v", fired, err)
-		}
-		if agenda, err = s.Agenda(t.Context(), base, 10, kinds); err != nil || len(agenda.Due) != 0 || !agenda.Ready[0] || !agenda.Next.IsZero() {
-			t.Errorf("then the agenda is %+v, %v", agenda, err)
-		}
-		for _, now := range []time.Time{farAhead, longAgo, {}} { // nobody's clock shows that, and nothing comes of it
-			if _, err := s.Agenda(t.Context(), now, 10, kinds); err != nil {
-				t.Errorf("agenda of %v: %v", now, err)
-			}
-		}
-	})
-}
-
 // Numbers that no database has are asked for in vain.
 func TestFarNumbers(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.add("a")
@@ -179,9 +146,6 @@ func TestFarNumbers(t *testing.T) {
 		}
 		if list, err := s.Runs().List(ctx, store.RunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
 			t.Errorf("runs: %v, %v", list, err)
-		}
-		if list, err := s.Schedules().History(ctx, store.ScheduleRunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
-			t.Errorf("history: %v, %v", list, err)
 		}
 		if list, err := s.EventsAt(ctx, []uint64{0, math.MaxUint64}); err != nil || len(list) != 0 {
 			t.Errorf("events: %v, %v", list, err)

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,7 +13,9 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Lane is where jobs stand in line: a queue and an endpoint, by their numbers. Endpoint 0 is that of jobs with a URL of their own.
@@ -73,14 +74,15 @@ type Job struct {
 }
 
 // Jobs are the jobs in a [Store]. All methods may be called concurrently; writers take turns with [Store.Append], and hold it up for the
-// time of a transaction of bounded size. A writer that was overtaken by another process changes nothing, as everywhere ([ErrFenced]).
+// time of a transaction of bounded size. A writer that was overtaken by another process changes nothing, as everywhere ([sqldb.ErrFenced]).
 type Jobs struct {
 	store *Store
+	db    *sqldb.DB
 	watch atomic.Pointer[func([]Lane)]
 
 	describe atomic.Pointer[func(Lane, *liveness.Event) (JobBody, error)]
 
-	turns sync.Mutex // held by one writer of jobs at a time, so that no more than one of them waits before an Append
+	turns sync.Mutex // held by a writer of jobs until it has added to the depths
 
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64
@@ -119,7 +121,7 @@ func (j *Jobs) Depths() map[Lane]int64 {
 const behind = math.MaxInt64
 
 // dueOf returns the due time of a job that is not behind another one: 0 for one that is due at once.
-func dueOf(t time.Time) int64 { return min(max(nanos(t), 0), behind-1) }
+func dueOf(t time.Time) int64 { return min(max(sqldb.Nanos(t), 0), behind-1) }
 
 // jobRow is a row of jobs that nobody has looked at yet.
 type jobRow struct {
@@ -129,18 +131,24 @@ type jobRow struct {
 
 func (r *jobRow) ints() [4]int64 { return [4]int64{int64(r.id), r.lane, int64(r.event), r.okey} }
 
-const jobColumns = "id, lane, event, okey"
+func insertJobs(ctx context.Context, tx sqldb.Tx, rows []jobRow) error {
+	t := &sqldb.Table{Name: "jobs", Ints: []string{"id", "lane", "event", "okey"}}
+	return tx.Insert(ctx, t, len(rows), func(args []any, i int) []any {
+		ints := rows[i].ints()
+		return appendInts(args, ints[:])
+	})
+}
 
 // takeNumbers returns the first of n new numbers of jobs. Its lock keeps others from taking some until the transaction ends, so jobs are
 // committed in the order of their numbers.
-func takeNumbers(ctx context.Context, tx bun.Tx, n int) (first uint64, err error) {
+func takeNumbers(ctx context.Context, tx sqldb.Tx, n int) (first uint64, err error) {
 	first, _, err = takeNumbersOf(ctx, tx, n, nil)
 	return first, err
 }
 
 // takeNumbersOf is takeNumbers that returns the lanes, too, in which the latest jobs of some routes
 // are, as far as they had any.
-func takeNumbersOf(ctx context.Context, tx bun.Tx, n int, routes []uint32) (first uint64, lanes map[uint32]Lane, err error) {
+func takeNumbersOf(ctx context.Context, tx sqldb.Tx, n int, routes []uint32) (first uint64, lanes map[uint32]Lane, err error) {
 	if _, err := tx.NewRaw("UPDATE job_numbers SET last = last + ? WHERE id = 1", n).Exec(ctx); err != nil {
 		return 0, nil, err
 	}
@@ -149,7 +157,7 @@ func takeNumbersOf(ctx context.Context, tx bun.Tx, n int, routes []uint32) (firs
 		query, args = query+" UNION ALL SELECT route, lane FROM route_lanes WHERE route IN (?)", append(args, bun.List(routes))
 	}
 	lanes = make(map[uint32]Lane, len(routes))
-	err = eachOf(ctx, tx, func(rows *sql.Rows) error {
+	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var route uint32
 		var value int64
 		if err := rows.Scan(&route, &value); err != nil {
@@ -166,7 +174,7 @@ func takeNumbersOf(ctx context.Context, tx bun.Tx, n int, routes []uint32) (firs
 }
 
 // insertOutbox writes the jobs of a batch of events.
-func insertOutbox(ctx context.Context, d *database, tx bun.Tx, jobs []EventJob, events []eventRow) error {
+func insertOutbox(ctx context.Context, tx sqldb.Tx, jobs []EventJob, events []eventRow) error {
 	if len(jobs) == 0 {
 		return nil
 	}
@@ -188,7 +196,7 @@ func insertOutbox(ctx context.Context, d *database, tx bun.Tx, jobs []EventJob, 
 		ev := &events[job.Event]
 		rows[i] = jobRow{id: first + uint64(i), event: ev.pos, lane: job.Lane.code(), okey: orderOf(job.Lane, ev.event.Subject)}
 	}
-	return d.insertJobs(ctx, tx.Tx, rows)
+	return insertJobs(ctx, tx, rows)
 }
 
 // outbox makes the jobs of a batch.
@@ -228,30 +236,43 @@ func (j *Jobs) count(counts map[Lane]int64) {
 // releaseAll lets go of the jobs that a writer before held. It is done where the fence is raised:
 // done later, by a process that was stopped in between, it would free the jobs that its successor
 // holds.
-func releaseAll(ctx context.Context, tx bun.Tx) error {
+func releaseAll(ctx context.Context, tx sqldb.Tx) error {
 	_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END WHERE due IS NOT NULL AND claim <> 0").Exec(ctx)
 	return err
 }
 
-// begin counts what there is. Open calls it.
-func (j *Jobs) begin(ctx context.Context, d *database) error {
+// takeOver lets go of the jobs that the writer before held, and counts what there is.
+func (j *Jobs) takeOver(ctx context.Context, tx sqldb.Tx) error {
+	if err := releaseAll(ctx, tx); err != nil {
+		return err
+	}
+	depths, err := countJobs(ctx, tx)
+	if err != nil {
+		return err
+	}
 	j.mu.Lock()
-	j.cursors, j.claims = make(map[Lane]uint64), 0
-	j.mu.Unlock()
-	return j.recount(ctx, d)
+	defer j.mu.Unlock()
+	j.cursors, j.claims, j.depths = make(map[Lane]uint64), 0, depths
+	return nil
 }
 
-// recount counts the jobs of each lane. Nobody may write any meanwhile.
-func (j *Jobs) recount(ctx context.Context, d *database) error {
+// countJobs counts the jobs of each lane.
+func countJobs(ctx context.Context, q sqldb.Querier) (map[Lane]int64, error) {
+	depths := make(map[Lane]int64)
+	return depths, sqldb.Each(ctx, q, func(rows *sql.Rows) error {
+		var lane, n int64
+		err := rows.Scan(&lane, &n)
+		depths[laneOf(lane)] = n
+		return err
+	}, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
+}
+
+// recount counts the jobs anew. Nobody may write any meanwhile.
+func (j *Jobs) recount(ctx context.Context) error {
 	var depths map[Lane]int64
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		depths = make(map[Lane]int64)
-		return each(ctx, db, func(rows *sql.Rows) error {
-			var lane, n int64
-			err := rows.Scan(&lane, &n)
-			depths[laneOf(lane)] = n
-			return err
-		}, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
+	err := j.db.Read(ctx, "count jobs", func(ctx context.Context, q *bun.DB) (err error) {
+		depths, err = countJobs(ctx, q)
+		return err
 	})
 	if err != nil {
 		return err
@@ -262,12 +283,8 @@ func (j *Jobs) recount(ctx context.Context, d *database) error {
 	return nil
 }
 
-// recheck counts the jobs of each lane anew if the depths are in doubt.
+// recheck counts the jobs anew if the depths are in doubt.
 func (j *Jobs) recheck(ctx context.Context) error {
-	d, err := j.store.writable()
-	if err != nil {
-		return err
-	}
 	j.mu.Lock()
 	doubt := j.doubt
 	j.mu.Unlock()
@@ -278,8 +295,8 @@ func (j *Jobs) recheck(ctx context.Context) error {
 	defer j.turns.Unlock()
 	j.store.writing.Lock() // nor events with jobs
 	defer j.store.writing.Unlock()
-	if err := j.recount(ctx, d); err != nil {
-		return j.store.wrap("count jobs", err)
+	if err := j.recount(ctx); err != nil {
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -294,63 +311,29 @@ func (j *Jobs) doubted() {
 	j.doubt = true
 }
 
-// read reads from the database; do may be called again.
-func (j *Jobs) read(ctx context.Context, what string, do func(ctx context.Context, db *bun.DB) error) error {
-	d, err := j.store.opened()
-	if err != nil {
-		return err
-	}
-	if err := d.reading(ctx, do); err != nil {
-		return j.store.wrap(what, err)
-	}
-	return nil
-}
-
 // write is change for what leaves the number of jobs as it is.
-func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) error) error {
-	return j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (map[Lane]int64, error) { return nil, do(ctx, d, tx) })
+func (j *Jobs) write(ctx context.Context, what string, do func(ctx context.Context, tx sqldb.Tx) error) error {
+	return j.change(ctx, what, func(ctx context.Context, tx sqldb.Tx) (map[Lane]int64, error) { return nil, do(ctx, tx) })
 }
 
-// change runs a transaction that changes jobs, if the fence is ours, and adds what it returns to the depths.
+// change runs a transaction that changes jobs, and adds what it returns to the depths.
 func (j *Jobs) change(
-	ctx context.Context, what string, do func(ctx context.Context, d *database, tx bun.Tx) (map[Lane]int64, error),
+	ctx context.Context, what string, do func(ctx context.Context, tx sqldb.Tx) (map[Lane]int64, error),
 ) error {
-	d, err := j.store.writable()
-	if err != nil {
-		return err
-	}
 	j.turns.Lock()
 	defer j.turns.Unlock()
-	fence, _, _ := j.store.identity()
 	var counts map[Lane]int64
-	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE meta SET fence = fence WHERE id = 1 AND fence = ?", fence).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if err := j.store.checkFence(n); err != nil {
-			return err
-		}
-		counts, err = do(ctx, d, tx)
+	err := j.db.Write(ctx, what, func(ctx context.Context, tx sqldb.Tx) (err error) {
+		counts, err = do(ctx, tx)
 		return err
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		j.count(counts)
+	case !errkind.Is(err):
+		j.doubted()
 	}
-	if isAnswer(err) {
-		return err
-	}
-	j.doubted()
-	return j.store.wrap(what, err)
-}
-
-// isAnswer says whether an error says something of what was asked for, not of the database.
-func isAnswer(err error) bool {
-	return err == nil || slices.ContainsFunc([]error{ErrUnknown, ErrInUse}, func(known error) bool { return errors.Is(err, known) })
+	return err
 }
 
 // Enqueue makes jobs, all or none, and returns the number of each. After an error that is not about the jobs they may have been made
@@ -361,8 +344,8 @@ func (j *Jobs) Enqueue(ctx context.Context, jobs []NewJob) ([]uint64, error) {
 	}
 	numbers := make([]uint64, len(jobs))
 	var counts map[Lane]int64
-	err := j.change(ctx, "enqueue", func(ctx context.Context, d *database, tx bun.Tx) (_ map[Lane]int64, err error) {
-		counts, err = enqueue(ctx, d, tx, jobs, numbers)
+	err := j.change(ctx, "enqueue", func(ctx context.Context, tx sqldb.Tx) (_ map[Lane]int64, err error) {
+		counts, err = enqueue(ctx, tx, jobs, numbers)
 		return counts, err
 	})
 	if err != nil {
@@ -401,7 +384,7 @@ type bodyRow struct {
 
 func bodyRowOf(id uint64, b *JobBody) bodyRow {
 	row := bodyRow{
-		ID: id, Message: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data, Created: nanos(b.Created), Deadline: nanos(b.Deadline),
+		ID: id, Message: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data, Created: sqldb.Nanos(b.Created), Deadline: sqldb.Nanos(b.Deadline),
 	}
 	if row.Message == "" {
 		row.Message = fmt.Sprintf("job:%d", id)
@@ -414,12 +397,12 @@ func bodyRowOf(id uint64, b *JobBody) bodyRow {
 
 func (r *bodyRow) body() *JobBody {
 	return &JobBody{
-		Message: r.Message, Key: r.Key, URL: r.URL, ContentType: r.ContentType, Data: r.Data, Created: timeOf(r.Created), Deadline: timeOf(r.Deadline),
+		Message: r.Message, Key: r.Key, URL: r.URL, ContentType: r.ContentType, Data: r.Data, Created: sqldb.Time(r.Created), Deadline: sqldb.Time(r.Deadline),
 	}
 }
 
 // enqueue writes jobs within a transaction, and says how many are new.
-func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers []uint64) (map[Lane]int64, error) {
+func enqueue(ctx context.Context, tx sqldb.Tx, jobs []NewJob, numbers []uint64) (map[Lane]int64, error) {
 	first, err := takeNumbers(ctx, tx, len(jobs))
 	if err != nil {
 		return nil, err
@@ -443,7 +426,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 				continue
 			}
 			seen[job.Unique] = id
-			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: nanos(job.Created)})
+			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: sqldb.Nanos(job.Created)})
 		}
 		numbers[i] = id
 		rows = append(rows, jobRow{id: id, lane: job.Lane.code(), okey: orderOf(job.Lane, job.Key)})
@@ -456,7 +439,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 	if len(rows) == 0 {
 		return counts, nil
 	}
-	if err := d.insertJobs(ctx, tx.Tx, rows); err != nil {
+	if err := insertJobs(ctx, tx, rows); err != nil {
 		return nil, err
 	}
 	for id, due := range later {
@@ -476,7 +459,7 @@ func enqueue(ctx context.Context, d *database, tx bun.Tx, jobs []NewJob, numbers
 }
 
 // knownKey returns the number of the job that an idempotency key was used for, 0 if there is none.
-func knownKey(ctx context.Context, tx bun.Tx, key string, seen map[string]uint64) (uint64, error) {
+func knownKey(ctx context.Context, tx sqldb.Tx, key string, seen map[string]uint64) (uint64, error) {
 	if id, ok := seen[key]; ok {
 		return id, nil
 	}
@@ -489,12 +472,12 @@ func knownKey(ctx context.Context, tx bun.Tx, key string, seen map[string]uint64
 }
 
 // recommitted counts the jobs anew after a transaction turned out to have been committed, and tells of them.
-func (j *Jobs) recommitted(ctx context.Context, d *database) error {
+func (j *Jobs) recommitted(ctx context.Context) error {
 	if j.store.config.Outbox == nil {
 		return nil
 	}
 	j.doubted() // who settles meanwhile is counted twice, or not at all
-	if err := j.recount(ctx, d); err != nil {
+	if err := j.recount(ctx); err != nil {
 		return err
 	}
 	j.added(slices.Collect(maps.Keys(j.Depths())))

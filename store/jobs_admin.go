@@ -12,6 +12,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 var (
@@ -144,9 +145,9 @@ func (j *Jobs) Settings(ctx context.Context) (Settings, error) {
 	var queues []queueRow
 	var endpoints []endpointRow
 	var routes []routeRow
-	err := j.read(ctx, "read queues, endpoints and routes", func(ctx context.Context, db *bun.DB) error {
+	err := j.db.Read(ctx, "read queues, endpoints and routes", func(ctx context.Context, q *bun.DB) error {
 		queues, endpoints, routes = nil, nil, nil
-		return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+		return q.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 			if err := tx.NewSelect().Model(&queues).Order("num").Scan(ctx); err != nil {
 				return err
 			}
@@ -192,7 +193,7 @@ func (j *Jobs) PutQueue(ctx context.Context, q Queue) (uint32, error) {
 		return 0, err
 	}
 	row := queueRow{
-		Name: q.Name, Paused: int(flag(q.Paused, 1)), Concurrency: q.Concurrency, Rate: q.Rate, Attempts: q.Attempts,
+		Name: q.Name, Paused: sqldb.Bool(q.Paused), Concurrency: q.Concurrency, Rate: q.Rate, Attempts: q.Attempts,
 		Backoff: int64(q.Backoff), MaxBackoff: int64(q.MaxBackoff), MaxAge: int64(q.MaxAge), MaxJobs: q.MaxJobs,
 	}
 	return put(ctx, j, "queues", q.Name, func(num uint32) any { row.Num = num; return &row }, nil)
@@ -207,7 +208,7 @@ func (j *Jobs) PutEndpoint(ctx context.Context, e Endpoint) (uint32, error) {
 		e.Settings = json.RawMessage("{}")
 	}
 	row := endpointRow{
-		Name: e.Name, Kind: e.Kind, Target: e.Target, Settings: string(e.Settings), Disabled: int(flag(e.Disabled, 1)), Note: shortText(e.Note, maxJobError),
+		Name: e.Name, Kind: e.Kind, Target: e.Target, Settings: string(e.Settings), Disabled: sqldb.Bool(e.Disabled), Note: sqldb.Text(e.Note, maxJobError),
 	}
 	return put(ctx, j, "endpoints", e.Name, func(num uint32) any { row.Num = num; return &row }, nil)
 }
@@ -220,9 +221,9 @@ func (j *Jobs) PutRoute(ctx context.Context, r Route) (uint32, error) {
 	}
 	row := routeRow{
 		Name: r.Name, Types: strings.Join(r.Types, ","), Reasons: strings.Join(r.Reasons, ","), Group: r.Group, Device: r.Device,
-		All: int(flag(r.All, 1)), Queue: r.Queue, Endpoint: r.Endpoint, Paused: int(flag(r.Paused, 1)),
+		All: sqldb.Bool(r.All), Queue: r.Queue, Endpoint: r.Endpoint, Paused: sqldb.Bool(r.Paused),
 	}
-	return put(ctx, j, "routes", r.Name, func(num uint32) any { row.Num = num; return &row }, func(ctx context.Context, tx bun.Tx) error {
+	return put(ctx, j, "routes", r.Name, func(num uint32) any { row.Num = num; return &row }, func(ctx context.Context, tx sqldb.Tx) error {
 		for table, num := range map[string]uint32{"queues": r.Queue, "endpoints": r.Endpoint} {
 			n := 0
 			if err := tx.NewRaw("SELECT COUNT(*) FROM ? WHERE num = ?", bun.Ident(table), num).Scan(ctx, &n); err != nil {
@@ -237,8 +238,8 @@ func (j *Jobs) PutRoute(ctx context.Context, r Route) (uint32, error) {
 }
 
 // put inserts a row under a new number, or updates the one with its name.
-func put(ctx context.Context, j *Jobs, table, name string, row func(num uint32) any, check func(context.Context, bun.Tx) error) (num uint32, err error) {
-	err = j.write(ctx, "change the "+table, func(ctx context.Context, _ *database, tx bun.Tx) error {
+func put(ctx context.Context, j *Jobs, table, name string, row func(num uint32) any, check func(context.Context, sqldb.Tx) error) (num uint32, err error) {
+	err = j.write(ctx, "change the "+table, func(ctx context.Context, tx sqldb.Tx) error {
 		if check != nil {
 			if err := check(ctx, tx); err != nil {
 				return err
@@ -281,9 +282,9 @@ func (j *Jobs) DeleteRoute(ctx context.Context, name string) error {
 
 // drop deletes a row of a table if no route has it in a column, and no job has a lane that fits.
 func (j *Jobs) drop(ctx context.Context, table, column, name, lanes string, args func(num uint32) []any) error {
-	return j.write(ctx, "change the "+table, func(ctx context.Context, _ *database, tx bun.Tx) error {
+	return j.write(ctx, "change the "+table, func(ctx context.Context, tx sqldb.Tx) error {
 		var nums []uint32
-		if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), cleanText(name)).Scan(ctx, &nums); err != nil {
+		if err := tx.NewRaw("SELECT num FROM ? WHERE name = ?", bun.Ident(table), sqldb.Text(name, maxMessage)).Scan(ctx, &nums); err != nil {
 			return err
 		}
 		if len(nums) == 0 {
@@ -304,7 +305,7 @@ func (j *Jobs) drop(ctx context.Context, table, column, name, lanes string, args
 	})
 }
 
-func inUse(ctx context.Context, tx bun.Tx, column, name string, num uint32, lanes string, args []any) error {
+func inUse(ctx context.Context, tx sqldb.Tx, column, name string, num uint32, lanes string, args []any) error {
 	var routes []string
 	if err := tx.NewRaw("SELECT name FROM routes WHERE ? = ? ORDER BY name LIMIT 1", bun.Ident(column), num).Scan(ctx, &routes); err != nil {
 		return err

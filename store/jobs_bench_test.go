@@ -14,7 +14,7 @@ func BenchmarkJobs(b *testing.B) {
 	for _, n := range []int{500, 2000} {
 		for _, db := range durable() {
 			b.Run(fmt.Sprintf("db=%s/n=%d", db.name, n), func(b *testing.B) {
-				s, _ := open(b, store.Config{URL: db.url(b), Outbox: everything})
+				s, _ := open(b, config{URL: db.url(b), Outbox: everything})
 				left, round := 0, uint64(0)
 				done := 0
 				b.ReportAllocs()

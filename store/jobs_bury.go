@@ -10,6 +10,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Describe sets the function that returns what the job of an event delivers. With it, a job whose
@@ -32,14 +33,14 @@ var (
 // bury makes dead letters of the jobs whose events come before an offset. Those that are claimed
 // are among them: whoever has one may deliver it nevertheless. It returns an offset before which no
 // event is needed any more.
-func (j *Jobs) bury(ctx context.Context, d *database, before uint64) (needed uint64, err error) {
+func (j *Jobs) bury(ctx context.Context, before uint64) (needed uint64, err error) {
 	describe := j.describe.Load()
 	if describe == nil {
 		return before, nil
 	}
 	for after, more := uint64(0), true; more; {
 		var jobs []Job
-		if jobs, more, err = doomed(ctx, d, after, before); err != nil {
+		if jobs, more, err = j.doomed(ctx, after, before); err != nil {
 			return 0, err
 		}
 		if len(jobs) == 0 {
@@ -59,15 +60,15 @@ func (j *Jobs) bury(ctx context.Context, d *database, before uint64) (needed uin
 			}
 		}
 	}
-	return oldestNeeded(ctx, d) // some may have been claimed under other numbers meanwhile
+	return j.oldestNeeded(ctx) // some may have been claimed under other numbers meanwhile
 }
 
 // doomed returns the next jobs of events before an offset, and whether there may be more. Jobs are
 // in the order of their events.
-func doomed(ctx context.Context, d *database, after, before uint64) (jobs []Job, more bool, err error) {
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+func (j *Jobs) doomed(ctx context.Context, after, before uint64) (jobs []Job, more bool, err error) {
+	err = j.db.Read(ctx, pruning, func(ctx context.Context, q *bun.DB) error {
 		jobs, more = nil, false
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var job Job
 			var lane int64
 			if err := rows.Scan(&job.ID, &lane, &job.Event, &job.Key, &job.Claim, &job.Attempts); err != nil {
@@ -114,11 +115,11 @@ func (j *Jobs) lastWords(
 
 // oldestNeeded returns the offset of the oldest event that a job needs, beyond all if none does. Jobs are in the order of their events,
 // and those that come meanwhile need later ones.
-func oldestNeeded(ctx context.Context, d *database) (uint64, error) {
+func (j *Jobs) oldestNeeded(ctx context.Context) (uint64, error) {
 	var events []uint64
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := j.db.Read(ctx, pruning, func(ctx context.Context, q *bun.DB) error {
 		events = nil
-		return db.NewRaw("SELECT event FROM jobs WHERE event > 0 ORDER BY id LIMIT 1").Scan(ctx, &events)
+		return q.NewRaw("SELECT event FROM jobs WHERE event > 0 ORDER BY id LIMIT 1").Scan(ctx, &events)
 	})
 	if err != nil || len(events) == 0 {
 		return math.MaxUint64, err

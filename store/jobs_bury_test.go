@@ -19,7 +19,7 @@ func described(_ store.Lane, ev *liveness.Event) (store.JobBody, error) {
 // A job that is still there when its event is removed becomes a dead letter with all that it was to
 // deliver, whether it is new, waits, is behind another one or claimed.
 func TestJobsOutliveTheirEvents(t *testing.T) {
-	eachDatabase(t, store.Config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: everything, Keep: 15, Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		s.Jobs().Describe(described)
 		q := newQueue(t, s)
@@ -73,7 +73,7 @@ func TestJobsOutliveTheirEvents(t *testing.T) {
 
 // An event stays while the dead letter of its job cannot be written.
 func TestEventsWaitForDeadLetters(t *testing.T) {
-	eachDatabase(t, store.Config{Outbox: everything, Keep: 5, Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: everything, Keep: 5, Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		wrong := errors.New("no words")
 		s.Jobs().Describe(func(store.Lane, *liveness.Event) (store.JobBody, error) { return store.JobBody{}, wrong })
@@ -98,7 +98,7 @@ func TestEventsWaitForDeadLetters(t *testing.T) {
 
 // Replay takes the dead letters that there are, and not those that its own jobs become meanwhile.
 func TestReplayEnds(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		const letters, most = 250, 1000 // more than go in one transaction
@@ -129,7 +129,7 @@ func TestReplayEnds(t *testing.T) {
 
 // Remove removes the jobs that there are, and not those that are made meanwhile.
 func TestRemoveEnds(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		q.add("a")

@@ -16,6 +16,7 @@ import (
 	"github.com/uptrace/bun/dialect"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Claimed is what [Jobs.Claim] returns.
@@ -46,12 +47,11 @@ func (j *Jobs) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease
 	j.claims++
 	number, cursor := j.claims, j.cursors[lane]
 	j.mu.Unlock()
-	fence, _, _ := j.store.identity()
-	number |= fence << 32
+	number |= j.db.Fence() << 32
 	var out Claimed
-	err := j.write(ctx, "claim jobs", func(ctx context.Context, d *database, tx bun.Tx) (err error) {
-		if err = readByIndex(ctx, d, tx); err == nil {
-			out, cursor, err = claim(ctx, d, tx, lane, n, now, dueOf(now.Add(lease)), number, cursor)
+	err := j.write(ctx, "claim jobs", func(ctx context.Context, tx sqldb.Tx) (err error) {
+		if err = readByIndex(ctx, tx); err == nil {
+			out, cursor, err = claim(ctx, tx, lane, n, now, dueOf(now.Add(lease)), number, cursor)
 		}
 		return err
 	})
@@ -66,8 +66,8 @@ func (j *Jobs) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease
 
 // readByIndex keeps PostgreSQL from reading a whole lane to sort it. Its statistics of a table that is now full and now empty are mostly wrong:
 // without it, a claim takes ten times as long.
-func readByIndex(ctx context.Context, d *database, tx bun.Tx) error {
-	if _, ok := d.backend.(*postgresDB); !ok {
+func readByIndex(ctx context.Context, tx sqldb.Tx) error {
+	if tx.Dialect().Name() != dialect.PG {
 		return nil
 	}
 	_, err := tx.Tx.ExecContext(ctx, "SET LOCAL enable_sort = off")
@@ -75,9 +75,9 @@ func readByIndex(ctx context.Context, d *database, tx bun.Tx) error {
 }
 
 func claim(
-	ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, now time.Time, until, number int64, cursor uint64,
+	ctx context.Context, tx sqldb.Tx, lane Lane, n int, now time.Time, until, number int64, cursor uint64,
 ) (Claimed, uint64, error) {
-	seen, err := candidates(ctx, d, tx, lane, n, now, cursor)
+	seen, err := candidates(ctx, tx, lane, n, now, cursor)
 	if err != nil {
 		return Claimed{}, 0, err
 	}
@@ -127,7 +127,7 @@ const idsPerStatement = 1000
 
 // numbered is the condition that the number of a job is one of some. PostgreSQL reads an array in a tenth of the time that it takes for as many
 // numbers by themselves.
-func numbered(tx bun.Tx, ids []uint64) bun.Safe {
+func numbered(tx sqldb.Tx, ids []uint64) bun.Safe {
 	before, after := "id IN (", ")"
 	if tx.Dialect().Name() == dialect.PG {
 		before, after = "id = ANY('{", "}')"
@@ -155,15 +155,15 @@ type view struct {
 //
 // A job with a key that nobody has looked at yet, since it was to run at some instant, is not among
 // the first until all are looked at that come before it.
-func candidates(ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, now time.Time, cursor uint64) (v view, err error) {
+func candidates(ctx context.Context, tx sqldb.Tx, lane Lane, n int, now time.Time, cursor uint64) (v view, err error) {
 	const columns = "id, event, okey, claim, attempts"
-	query := "SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = " + d.bindVar(1) + " AND due <= " + d.bindVar(2) +
-		" AND (id <= " + d.bindVar(3) + " OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT " + d.bindVar(4) + ") due_jobs" +
-		" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = " + d.bindVar(5) + " AND due IS NULL AND id > " +
-		d.bindVar(6) + " ORDER BY id LIMIT " + d.bindVar(7) + ") fresh_jobs" +
+	query := "SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due <= ?" +
+		" AND (id <= ? OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT ?) due_jobs" +
+		" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due IS NULL AND id > ?" +
+		" ORDER BY id LIMIT ?) fresh_jobs" +
 		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs" +
 		" UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
-	rows, err := tx.Tx.QueryContext(ctx, query, lane.code(), nanos(now), int64(cursor), n, lane.code(), int64(cursor), n)
+	rows, err := tx.Tx.Tx.QueryContext(ctx, tx.Bind(query), lane.code(), sqldb.Nanos(now), int64(cursor), n, lane.code(), int64(cursor), n)
 	if err != nil {
 		return v, err
 	}
@@ -192,24 +192,9 @@ func candidates(ctx context.Context, d *database, tx bun.Tx, lane Lane, n int, n
 // anyHeld gives a row if any job waits that holds others up.
 const anyHeld = "SELECT held FROM jobs WHERE held IS NOT NULL ORDER BY held LIMIT 1"
 
-// eachOf is each within a transaction.
-func eachOf(ctx context.Context, tx bun.Tx, scan func(rows *sql.Rows) error, query string, args ...any) error {
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // separate parts the jobs that may be begun from those that have to stay behind another one, which
 // waits and is not among them, or is in a lane that a move came from.
-func separate(ctx context.Context, tx bun.Tx, found []candidate, into []move) (free []candidate, blocked []uint64, err error) {
+func separate(ctx context.Context, tx sqldb.Tx, found []candidate, into []move) (free []candidate, blocked []uint64, err error) {
 	keys := make(map[int64]bool, len(found))
 	here := []uint64{0}
 	for i := range found {
@@ -241,14 +226,14 @@ func separate(ctx context.Context, tx bun.Tx, found []candidate, into []move) (f
 }
 
 // firstHeld returns, by key, the first job that holds others up. Some do not count.
-func firstHeld(ctx context.Context, tx bun.Tx, keys map[int64]bool, without []uint64) (map[int64]uint64, error) {
+func firstHeld(ctx context.Context, tx sqldb.Tx, keys map[int64]bool, without []uint64) (map[int64]uint64, error) {
 	first := make(map[int64]uint64)
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
 		where, args := "held IN (?)", []any{bun.List(chunk)}
 		if len(without) > 0 {
 			where, args = where+" AND id NOT IN (?)", append(args, bun.List(without))
 		}
-		err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+		err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 			var key int64
 			var id uint64
 			err := rows.Scan(&key, &id)
@@ -263,7 +248,7 @@ func firstHeld(ctx context.Context, tx bun.Tx, keys map[int64]bool, without []ui
 }
 
 // take makes the claim, and returns what it got. Those up to keep are found by their keys still.
-func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64, keep uint64) ([]candidate, error) {
+func take(ctx context.Context, tx sqldb.Tx, found []candidate, until, number int64, keep uint64) ([]candidate, error) {
 	held := "NULL"
 	if keep > 0 {
 		held = "CASE WHEN okey <> 0 AND id <= " + strconv.FormatUint(keep, 10) + " THEN okey END"
@@ -299,7 +284,7 @@ func take(ctx context.Context, tx bun.Tx, found []candidate, until, number int64
 const smallBody = 4096
 
 // withBodies returns the jobs with what they deliver, if that is small.
-func withBodies(ctx context.Context, tx bun.Tx, found []candidate) ([]Job, error) {
+func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, error) {
 	jobs := make([]Job, len(found))
 	at := make(map[uint64]int)
 	var ids []uint64
@@ -323,7 +308,7 @@ func withBodies(ctx context.Context, tx bun.Tx, found []candidate) ([]Job, error
 }
 
 // nextDue returns when the next job that waits is due.
-func nextDue(ctx context.Context, tx bun.Tx, lane Lane) (time.Time, error) {
+func nextDue(ctx context.Context, tx sqldb.Tx, lane Lane) (time.Time, error) {
 	var due int64
 	err := tx.QueryRowContext(ctx, "SELECT due FROM jobs WHERE lane = ? AND due IS NOT NULL ORDER BY due LIMIT 1", lane.code()).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && due == behind {
@@ -334,7 +319,7 @@ func nextDue(ctx context.Context, tx bun.Tx, lane Lane) (time.Time, error) {
 
 // Extend moves the ends of the leases of jobs that are still claimed under the same number.
 func (j *Jobs) Extend(ctx context.Context, jobs []Job, until time.Time) error {
-	return j.write(ctx, "extend the lease of jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+	return j.write(ctx, "extend the lease of jobs", func(ctx context.Context, tx sqldb.Tx) error {
 		return updateClaimed(ctx, tx, "due = "+strconv.FormatInt(dueOf(until), 10), jobs)
 	})
 }
@@ -367,7 +352,7 @@ func (s *Store) EventsAt(ctx context.Context, offsets []uint64) ([]liveness.Even
 	for chunk := range slices.Chunk(elsewhere, idsPerStatement) {
 		var err error
 		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
-			return nil, s.wrap("read events", err)
+			return nil, err
 		}
 	}
 	if len(elsewhere) > 0 {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // DeadJob is a dead letter.
@@ -44,9 +46,9 @@ type deadRow struct {
 
 func (r *deadRow) job() DeadJob {
 	return DeadJob{
-		ID: r.ID, Lane: laneOf(r.Lane), Attempts: r.Attempts, Error: r.Error, Status: r.Status, Response: r.Response, Died: timeOf(r.Died),
+		ID: r.ID, Lane: laneOf(r.Lane), Attempts: r.Attempts, Error: r.Error, Status: r.Status, Response: r.Response, Died: sqldb.Time(r.Died),
 		JobBody: JobBody{
-			Message: r.Message, Key: r.Key, URL: r.URL, ContentType: r.ContentType, Data: r.Data, Created: timeOf(r.Created), Deadline: timeOf(r.Deadline),
+			Message: r.Message, Key: r.Key, URL: r.URL, ContentType: r.ContentType, Data: r.Data, Created: sqldb.Time(r.Created), Deadline: sqldb.Time(r.Deadline),
 		},
 	}
 }
@@ -91,7 +93,7 @@ func chunksOf[T any](rows []T, size func(T) int) iter.Seq[[]T] {
 }
 
 // bury writes dead letters for jobs that are still claimed.
-func bury(ctx context.Context, tx bun.Tx, dead []*Outcome, now time.Time) error {
+func bury(ctx context.Context, tx sqldb.Tx, dead []*Outcome, now time.Time) error {
 	for chunk := range chunksOf(dead, func(o *Outcome) int { return len(o.Body.Data) }) {
 		ids := make([]uint64, len(chunk))
 		for i, o := range chunk {
@@ -114,8 +116,8 @@ func bury(ctx context.Context, tx bun.Tx, dead []*Outcome, now time.Time) error 
 			body := bodyRowOf(o.Job.ID, &o.Body)
 			letters = append(letters, deadRow{
 				ID: o.Job.ID, Lane: o.Job.Lane.code(), Message: body.Message, Key: body.Key, URL: body.URL, ContentType: body.ContentType, Data: body.Data,
-				Created: body.Created, Deadline: body.Deadline, Attempts: o.Job.Attempts, Error: shortText(row.why(o), maxJobError), Status: o.Status,
-				Response: shortText(o.Response, maxResponse), Died: nanos(now),
+				Created: body.Created, Deadline: body.Deadline, Attempts: o.Job.Attempts, Error: sqldb.Text(row.why(o), maxJobError), Status: o.Status,
+				Response: sqldb.Text(o.Response, maxResponse), Died: sqldb.Nanos(now),
 			})
 		}
 		if len(letters) == 0 {
@@ -172,9 +174,9 @@ func (j *Jobs) DeadHeads(ctx context.Context, filter DeadFilter, limit int) ([]D
 
 func (j *Jobs) dead(ctx context.Context, filter DeadFilter, limit int, without ...string) ([]DeadJob, error) {
 	var rows []deadRow
-	err := j.read(ctx, "read dead letters", func(ctx context.Context, db *bun.DB) error {
+	err := j.db.Read(ctx, "read dead letters", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return filter.where(db.NewSelect().Model(&rows).ExcludeColumn(without...)).Limit(int64(limit)).Scan(ctx)
+		return filter.where(q.NewSelect().Model(&rows).ExcludeColumn(without...)).Limit(int64(limit)).Scan(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -192,7 +194,7 @@ const deadStep = 200
 // Replay makes new jobs of the dead letters that a filter chooses, with the ids that their receivers know, and says how many there were.
 // Those that come meanwhile stay: jobs that were replayed and failed again, for example.
 func (j *Jobs) Replay(ctx context.Context, filter DeadFilter) (int, error) {
-	return j.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error) {
+	return j.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, tx sqldb.Tx, rows []deadRow) (map[Lane]int64, error) {
 		first, err := takeNumbers(ctx, tx, len(rows))
 		if err != nil {
 			return nil, err
@@ -204,13 +206,13 @@ func (j *Jobs) Replay(ctx context.Context, filter DeadFilter) (int, error) {
 			jobs[i] = jobRow{id: first + uint64(i), lane: rows[i].Lane, okey: orderOf(lane, rows[i].Key)}
 			counts[lane]++
 		}
-		if err := d.insertJobs(ctx, tx.Tx, jobs); err != nil {
+		if err := insertJobs(ctx, tx, jobs); err != nil {
 			return nil, err
 		}
-		now := nanos(time.Now()) // they begin anew
-		query := "INSERT INTO job_bodies (id, message, okey, url, content_type, data, created, deadline) SELECT " + d.bindVar(1) +
-			", message, okey, url, content_type, data, " + d.bindVar(2) + ", 0 FROM dead_jobs WHERE id = " + d.bindVar(3)
-		return counts, eachRow(ctx, tx.Tx, query, len(rows), func(args []any, i int) []any {
+		now := sqldb.Nanos(time.Now()) // they begin anew
+		query := "INSERT INTO job_bodies (id, message, okey, url, content_type, data, created, deadline)" +
+			" SELECT ?, message, okey, url, content_type, data, ?, 0 FROM dead_jobs WHERE id = ?"
+		return counts, tx.Repeat(ctx, query, len(rows), func(args []any, i int) []any {
 			return append(args, int64(jobs[i].id), now, int64(rows[i].ID))
 		})
 	})
@@ -218,7 +220,7 @@ func (j *Jobs) Replay(ctx context.Context, filter DeadFilter) (int, error) {
 
 // Discard removes the dead letters that a filter chooses for good, and says how many there were.
 func (j *Jobs) Discard(ctx context.Context, filter DeadFilter) (int, error) {
-	return j.eachDead(ctx, filter, "discard dead letters", func(context.Context, *database, bun.Tx, []deadRow) (map[Lane]int64, error) {
+	return j.eachDead(ctx, filter, "discard dead letters", func(context.Context, sqldb.Tx, []deadRow) (map[Lane]int64, error) {
 		return nil, nil
 	})
 }
@@ -226,7 +228,7 @@ func (j *Jobs) Discard(ctx context.Context, filter DeadFilter) (int, error) {
 // eachDead does something with the numbers, lanes and keys of the dead letters that there are, piece by piece, and removes them.
 func (j *Jobs) eachDead(
 	ctx context.Context, filter DeadFilter, what string,
-	do func(ctx context.Context, d *database, tx bun.Tx, rows []deadRow) (map[Lane]int64, error),
+	do func(ctx context.Context, tx sqldb.Tx, rows []deadRow) (map[Lane]int64, error),
 ) (total int, err error) {
 	if filter.upto, err = j.latest(ctx); err != nil {
 		return 0, err
@@ -234,12 +236,12 @@ func (j *Jobs) eachDead(
 	for ctx.Err() == nil {
 		var rows []deadRow
 		var counts map[Lane]int64
-		err := j.change(ctx, what, func(ctx context.Context, d *database, tx bun.Tx) (_ map[Lane]int64, err error) {
+		err := j.change(ctx, what, func(ctx context.Context, tx sqldb.Tx) (_ map[Lane]int64, err error) {
 			rows, counts = nil, nil
 			if err := filter.where(tx.NewSelect().Model(&rows).Column("id", "lane", "okey")).Limit(deadStep).Scan(ctx); err != nil || len(rows) == 0 {
 				return nil, err
 			}
-			if counts, err = do(ctx, d, tx, rows); err != nil {
+			if counts, err = do(ctx, tx, rows); err != nil {
 				return nil, err
 			}
 			ids := make([]uint64, len(rows))
@@ -284,14 +286,14 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 	total := 0
 	for ctx.Err() == nil {
 		var removed int64
-		err := j.write(ctx, "remove old dead letters", func(ctx context.Context, _ *database, tx bun.Tx) error {
-			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", nanos(j.store.oldBefore(now, keep.KeyAge))).Exec(ctx); err != nil {
+		err := j.write(ctx, "remove old dead letters", func(ctx context.Context, tx sqldb.Tx) error {
+			if _, err := tx.NewRaw("DELETE FROM job_keys WHERE created < ?", sqldb.Nanos(j.db.OldBefore(now, keep.KeyAge))).Exec(ctx); err != nil {
 				return err
 			}
 			if err := forgetMoves(ctx, tx); err != nil {
 				return err
 			}
-			ids, err := surplus(ctx, tx, keep.Dead, j.store.oldBefore(now, keep.DeadAge))
+			ids, err := surplus(ctx, tx, keep.Dead, j.db.OldBefore(now, keep.DeadAge))
 			if err != nil || len(ids) == 0 {
 				return err
 			}
@@ -311,7 +313,7 @@ func (j *Jobs) Sweep(ctx context.Context, keep Retention, now time.Time) (int, e
 }
 
 // surplus returns some of the oldest dead letters that are too old or too many.
-func surplus(ctx context.Context, tx bun.Tx, keep int, old time.Time) ([]uint64, error) {
+func surplus(ctx context.Context, tx sqldb.Tx, keep int, old time.Time) ([]uint64, error) {
 	var limit []uint64 // the first that is kept
 	if err := tx.NewRaw("SELECT id FROM dead_jobs ORDER BY id DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
 		return nil, err
@@ -321,6 +323,6 @@ func surplus(ctx context.Context, tx bun.Tx, keep int, old time.Time) ([]uint64,
 		first = limit[0]
 	}
 	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, nanos(old), pruneStep).Scan(ctx, &ids)
+	err := tx.NewRaw("SELECT id FROM dead_jobs WHERE id < ? OR died < ? ORDER BY id LIMIT ?", first, sqldb.Nanos(old), pruneStep).Scan(ctx, &ids)
 	return ids, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // JobState says what a job is waiting for.
@@ -22,7 +23,7 @@ const (
 	JobWaiting JobState = "waiting"
 	// JobBehind: for another job with the same key, which waits itself; that one may be in another
 	// lane, where a route led before.
-	JobBehind JobState = "behind"
+	JobBehind JobState = "blocked"
 	// JobClaimed: somebody works on it, or is about to.
 	JobClaimed JobState = "claimed"
 )
@@ -64,9 +65,9 @@ func (f *JobFilter) where() (string, []any) {
 func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.Time) ([]JobView, error) {
 	where, args := filter.where()
 	var views []JobView
-	err := j.read(ctx, "read jobs", func(ctx context.Context, db *bun.DB) error {
+	err := j.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) error {
 		views = nil
-		err := each(ctx, db, func(rows *sql.Rows) error {
+		err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			v, err := viewOf(rows, now)
 			views = append(views, v)
 			return err
@@ -74,7 +75,7 @@ func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.T
 		if err != nil {
 			return err
 		}
-		return readURLs(ctx, db, views)
+		return readURLs(ctx, q, views)
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (j *Jobs) List(ctx context.Context, filter JobFilter, limit int, now time.T
 }
 
 // readURLs reads where the jobs without an endpoint go. One that is done meanwhile stays without.
-func readURLs(ctx context.Context, db *bun.DB, views []JobView) error {
+func readURLs(ctx context.Context, q *bun.DB, views []JobView) error {
 	at := make(map[uint64]*JobView)
 	var ids []uint64
 	for i := range views {
@@ -93,7 +94,7 @@ func readURLs(ctx context.Context, db *bun.DB, views []JobView) error {
 		}
 	}
 	for chunk := range slices.Chunk(ids, idsPerStatement) {
-		err := each(ctx, db, func(rows *sql.Rows) error {
+		err := sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var id uint64
 			var url string
 			if err := rows.Scan(&id, &url); err != nil {
@@ -124,10 +125,10 @@ func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
 		return v, nil
 	case v.Claim != 0:
 		v.State = JobClaimed
-	case due.Int64 > nanos(now):
+	case due.Int64 > sqldb.Nanos(now):
 		v.State = JobWaiting
 	}
-	v.RunAt = timeOf(due.Int64)
+	v.RunAt = sqldb.Time(due.Int64)
 	return v, nil
 }
 
@@ -135,12 +136,12 @@ func viewOf(rows *sql.Rows, now time.Time) (JobView, error) {
 func (j *Jobs) Body(ctx context.Context, id uint64) (*JobBody, error) {
 	var rows []bodyRow
 	var there int
-	err := j.read(ctx, "read jobs", func(ctx context.Context, db *bun.DB) error {
+	err := j.db.Read(ctx, "read jobs", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		if err := db.NewSelect().Model(&rows).Where("id = ?", id).Scan(ctx); err != nil || len(rows) > 0 {
+		if err := q.NewSelect().Model(&rows).Where("id = ?", id).Scan(ctx); err != nil || len(rows) > 0 {
 			return err
 		}
-		return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ?", id).Scan(&there)
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM jobs WHERE id = ?", id).Scan(&there)
 	})
 	switch {
 	case err != nil:
@@ -162,10 +163,10 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 	for ctx.Err() == nil {
 		var jobs []Job
 		var elsewhere []Lane
-		err := j.change(ctx, "remove jobs", func(ctx context.Context, _ *database, tx bun.Tx) (counts map[Lane]int64, err error) {
+		err := j.change(ctx, "remove jobs", func(ctx context.Context, tx sqldb.Tx) (counts map[Lane]int64, err error) {
 			where, args := filter.where()
 			jobs = nil
-			err = eachOf(ctx, tx, func(rows *sql.Rows) error {
+			err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 				var job Job
 				var lane int64
 				err := rows.Scan(&job.ID, &lane, &job.Event, &job.Key, &job.Claim)
@@ -198,8 +199,8 @@ func (j *Jobs) Remove(ctx context.Context, filter JobFilter) (total int, err err
 // latest returns the number of the latest job. What goes through jobs, or dead letters, piece by
 // piece ends with it: else it might go on for as long as others make new ones.
 func (j *Jobs) latest(ctx context.Context) (last uint64, err error) {
-	err = j.read(ctx, "read the number of the latest job", func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last)
+	err = j.db.Read(ctx, "read the number of the latest job", func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT last FROM job_numbers WHERE id = 1").Scan(&last)
 	})
 	return max(last, 1), err // 0 would be no bound
 }
@@ -221,7 +222,7 @@ func lanesOf(jobs []Job) func(yield func(Lane) bool) {
 // run for the first time are left alone: nobody has settled them, so they have no error, not even an empty one.
 func (j *Jobs) Hasten(ctx context.Context, lanes []Lane) (int, error) {
 	var n int64
-	err := j.write(ctx, "hasten jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+	err := j.write(ctx, "hasten jobs", func(ctx context.Context, tx sqldb.Tx) error {
 		res, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE lane IN (?) AND due > 0 AND due < ? AND claim = 0 AND error IS NOT NULL",
 			bun.List(codes(lanes)), int64(behind)).Exec(ctx)
 		if err != nil {
@@ -240,10 +241,10 @@ func (j *Jobs) Hasten(ctx context.Context, lanes []Lane) (int, error) {
 // instant, and whoever wants to wake them then has to ask again.
 func (j *Jobs) Wake(ctx context.Context, ids []uint64) (claimed []uint64, err error) {
 	var lanes map[Lane]bool
-	err = j.write(ctx, "wake jobs", func(ctx context.Context, _ *database, tx bun.Tx) error {
+	err = j.write(ctx, "wake jobs", func(ctx context.Context, tx sqldb.Tx) error {
 		claimed, lanes = nil, make(map[Lane]bool)
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
-			err := eachOf(ctx, tx, func(rows *sql.Rows) error {
+			err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 				var id uint64
 				var lane, claim int64
 				if err := rows.Scan(&id, &lane, &claim); err != nil {

@@ -52,7 +52,7 @@ func newLines(t *rapid.T, url string) *lines {
 		delayed: make(map[uint64]time.Time), waits: make(map[uint64]time.Time),
 	}
 	var err error
-	l.store, err = store.New(store.Config{URL: url, Cache: 1, Outbox: l.outbox})
+	l.store, err = config{URL: url, Cache: 1, Outbox: l.outbox}.store()
 	l.check(err)
 	l.jobs = l.store.Jobs()
 	l.start()
@@ -300,7 +300,7 @@ func emptyDatabases(t *testing.T) func(t *rapid.T) (url string) {
 	t.Helper()
 	dir, n := t.TempDir(), 0
 	file := func() string { return filepath.Join(dir, strconv.Itoa(n), "holter.db") }
-	s, err := store.New(store.Config{URL: "sqlite:" + file(), Cache: 1})
+	s, err := config{URL: "sqlite:" + file(), Cache: 1}.store()
 	if err != nil {
 		t.Fatal(err)
 	}

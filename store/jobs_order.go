@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/uptrace/bun"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Jobs with the same ordering key are in order within their lane. A route's are in order also when
@@ -71,8 +71,8 @@ func (m *move) scan(rows *sql.Rows) error {
 }
 
 // readMoves reads all moves. There are few, if any: those that lanes have jobs of from before.
-func readMoves(ctx context.Context, tx bun.Tx) (moves []move, err error) {
-	err = eachOf(ctx, tx, func(rows *sql.Rows) error {
+func readMoves(ctx context.Context, tx sqldb.Tx) (moves []move, err error) {
+	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var m move
 		err := m.scan(rows)
 		moves = append(moves, m)
@@ -83,7 +83,7 @@ func readMoves(ctx context.Context, tx bun.Tx) (moves []move, err error) {
 
 // follow notes where the latest jobs of routes are in line, and the moves that this comes to. The
 // first job has the number first; lanes says where the routes' jobs were before.
-func follow(ctx context.Context, tx bun.Tx, jobs []EventJob, first uint64, lanes map[uint32]Lane) error {
+func follow(ctx context.Context, tx sqldb.Tx, jobs []EventJob, first uint64, lanes map[uint32]Lane) error {
 	for i := range jobs {
 		job := &jobs[i]
 		if job.Route == 0 {
@@ -110,7 +110,7 @@ func follow(ctx context.Context, tx bun.Tx, jobs []EventJob, first uint64, lanes
 
 // addMoves adds a move from one lane to another after a job. What the one waits for, the other
 // waits for as well.
-func addMoves(ctx context.Context, tx bun.Tx, from, to Lane, after uint64) error {
+func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) error {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ const seenStep = 5000
 
 // look gives some more jobs of the lane that a move comes from what the jobs of the other one find
 // them by. Those that are to run later, and that nobody has looked at, hold nobody up.
-func (m *move) look(ctx context.Context, tx bun.Tx) error {
+func (m *move) look(ctx context.Context, tx sqldb.Tx) error {
 	to := m.upto
 	var ids []uint64
 	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", m.seen, m.upto, seenStep).Scan(ctx, &ids)
@@ -175,7 +175,7 @@ func (v *view) add(m move, lane Lane) {
 
 // limit leaves out the jobs that may have to wait while not all jobs of other lanes have been
 // looked at, and looks at some more of them.
-func (v *view) limit(ctx context.Context, tx bun.Tx) (limited bool, err error) {
+func (v *view) limit(ctx context.Context, tx sqldb.Tx) (limited bool, err error) {
 	last := uint64(math.MaxUint64)
 	for i := range v.into {
 		m := &v.into[i]
@@ -200,7 +200,7 @@ func (v *view) limit(ctx context.Context, tx bun.Tx) (limited bool, err error) {
 // barred adds to the first job that each key waits behind in its lane what it has to wait for in
 // the lanes that moves come from: such a job's number, or that of the last one of its own lane that
 // does not wait.
-func barred(ctx context.Context, tx bun.Tx, into []move, keys map[int64]bool, first map[int64]uint64) error {
+func barred(ctx context.Context, tx sqldb.Tx, into []move, keys map[int64]bool, first map[int64]uint64) error {
 	for i := range into {
 		m := &into[i]
 		there := make(map[int64]bool, len(keys))
@@ -227,7 +227,7 @@ func barred(ctx context.Context, tx bun.Tx, into []move, keys map[int64]bool, fi
 // releaseElsewhere lets the first jobs be claimed that were behind jobs which are gone, in other
 // lanes, and returns these. first are, by key, the first jobs that hold others up where the gone
 // ones were.
-func releaseElsewhere(ctx context.Context, tx bun.Tx, gone []Job, first map[int64]uint64) (lanes []Lane, err error) {
+func releaseElsewhere(ctx context.Context, tx sqldb.Tx, gone []Job, first map[int64]uint64) (lanes []Lane, err error) {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func releaseElsewhere(ctx context.Context, tx bun.Tx, gone []Job, first map[int6
 func (m *move) bars(old, id uint64) bool { return old <= m.upto && old < id && id > m.since }
 
 // forgetMoves removes the moves from lanes which have no jobs any more that others wait for.
-func forgetMoves(ctx context.Context, tx bun.Tx) error {
+func forgetMoves(ctx context.Context, tx sqldb.Tx) error {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
 		return err

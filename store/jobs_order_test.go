@@ -37,7 +37,7 @@ func eachLed(t *testing.T, test func(t *testing.T, l *led)) {
 		}
 		return jobs
 	}
-	eachDatabase(t, store.Config{Outbox: route}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: route}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		l = &led{queue: newQueue(t, s), store: s, to: lane, seqs: make(map[string]uint64)}
 		s.Jobs().Watch(func(lanes []store.Lane) { l.told = append(l.told, lanes...) })
@@ -89,7 +89,7 @@ func (l *led) moves() (n int) {
 	if _, err := l.jobs.Sweep(l.t.Context(), store.Retention{Dead: 100, DeadAge: time.Hour, KeyAge: time.Hour}, l.now); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := l.store.QueryRow(l.t.Context(), "SELECT COUNT(*) FROM job_moves").Scan(&n); err != nil {
+	if err := l.store.Scan(l.t.Context(), "SELECT COUNT(*) FROM job_moves", &n); err != nil {
 		l.t.Fatal(err)
 	}
 	return n

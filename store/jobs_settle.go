@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Verdict is what became of a job.
@@ -52,8 +54,8 @@ func (j *Jobs) Settle(ctx context.Context, outcomes []Outcome, now time.Time) (r
 		return false, nil
 	}
 	var elsewhere []Lane
-	err = j.change(ctx, "settle jobs", func(ctx context.Context, d *database, tx bun.Tx) (counts map[Lane]int64, err error) {
-		counts, released, elsewhere, err = settle(ctx, d, tx, outcomes, now)
+	err = j.change(ctx, "settle jobs", func(ctx context.Context, tx sqldb.Tx) (counts map[Lane]int64, err error) {
+		counts, released, elsewhere, err = settle(ctx, tx, outcomes, now)
 		return counts, err
 	})
 	if err != nil {
@@ -64,7 +66,7 @@ func (j *Jobs) Settle(ctx context.Context, outcomes []Outcome, now time.Time) (r
 }
 
 func settle(
-	ctx context.Context, d *database, tx bun.Tx, outcomes []Outcome, now time.Time,
+	ctx context.Context, tx sqldb.Tx, outcomes []Outcome, now time.Time,
 ) (counts map[Lane]int64, released bool, elsewhere []Lane, err error) {
 	var gone, returned, behindOthers []Job
 	var retries, dead []*Outcome
@@ -86,7 +88,7 @@ func settle(
 	if err := bury(ctx, tx, dead, now); err != nil {
 		return nil, false, nil, err
 	}
-	if err := wait(ctx, d, tx, retries); err != nil {
+	if err := wait(ctx, tx, retries); err != nil {
 		return nil, false, nil, err
 	}
 	if err := updateClaimed(ctx, tx, "claim = 0, due = 0, held = CASE WHEN okey <> 0 THEN okey END", returned); err != nil {
@@ -104,7 +106,7 @@ func settle(
 }
 
 // updateClaimed changes jobs that are still claimed.
-func updateClaimed(ctx context.Context, tx bun.Tx, set string, jobs []Job) error {
+func updateClaimed(ctx context.Context, tx sqldb.Tx, set string, jobs []Job) error {
 	for claim, ids := range byClaim(jobs) {
 		for chunk := range slices.Chunk(ids, idsPerStatement) {
 			if _, err := tx.NewRaw("UPDATE jobs SET "+set+" WHERE ? AND claim = ?", numbered(tx, chunk), claim).Exec(ctx); err != nil {
@@ -116,15 +118,14 @@ func updateClaimed(ctx context.Context, tx bun.Tx, set string, jobs []Job) error
 }
 
 // wait lets jobs wait for another attempt.
-func wait(ctx context.Context, d *database, tx bun.Tx, retries []*Outcome) error {
+func wait(ctx context.Context, tx sqldb.Tx, retries []*Outcome) error {
 	if len(retries) == 0 {
 		return nil
 	}
-	query := "UPDATE jobs SET claim = 0, due = " + d.bindVar(1) + ", held = CASE WHEN okey <> 0 THEN okey END, attempts = attempts + " + d.bindVar(2) +
-		", error = " + d.bindVar(3) + " WHERE id = " + d.bindVar(4) + " AND claim = " + d.bindVar(5)
-	return eachRow(ctx, tx.Tx, query, len(retries), func(args []any, i int) []any {
+	query := "UPDATE jobs SET claim = 0, due = ?, held = CASE WHEN okey <> 0 THEN okey END, attempts = attempts + ?, error = ? WHERE id = ? AND claim = ?"
+	return tx.Repeat(ctx, query, len(retries), func(args []any, i int) []any {
 		o := retries[i]
-		return append(args, dueOf(o.RunAt), flag(o.Verdict == Retry, 1), shortText(o.Error, maxJobError), int64(o.Job.ID), o.Job.Claim)
+		return append(args, dueOf(o.RunAt), flag(o.Verdict == Retry, 1), sqldb.Text(o.Error, maxJobError), int64(o.Job.ID), o.Job.Claim)
 	})
 }
 
@@ -134,7 +135,7 @@ const longestPause = 24*time.Hour + time.Minute
 // shortenWaits lets jobs be tried at once that wait for another attempt longer than any does: the clock was ahead when they failed.
 func (j *Jobs) shortenWaits(ctx context.Context, now time.Time) error {
 	lanes := slices.Collect(maps.Keys(j.Depths()))
-	return j.write(ctx, "look after jobs that wait too long", func(ctx context.Context, _ *database, tx bun.Tx) error {
+	return j.write(ctx, "look after jobs that wait too long", func(ctx context.Context, tx sqldb.Tx) error {
 		var backoff sql.NullInt64
 		if err := tx.QueryRowContext(ctx, "SELECT MAX(max_backoff) FROM queues").Scan(&backoff); err != nil {
 			return err
@@ -152,7 +153,7 @@ func (j *Jobs) shortenWaits(ctx context.Context, now time.Time) error {
 }
 
 // remove removes jobs that are still claimed, and says how many of each lane.
-func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) {
+func remove(ctx context.Context, tx sqldb.Tx, jobs []Job) (map[Lane]int64, error) {
 	counts := make(map[Lane]int64)
 	var bodies []uint64
 	lanes := make(map[Lane][]Job)
@@ -188,7 +189,7 @@ func remove(ctx context.Context, tx bun.Tx, jobs []Job) (map[Lane]int64, error) 
 
 // release lets the first of the jobs be claimed that were behind jobs which are gone. It says
 // whether there are such in their lanes, and in which other ones there may be some.
-func release(ctx context.Context, tx bun.Tx, gone []Job) (released bool, elsewhere []Lane, err error) {
+func release(ctx context.Context, tx sqldb.Tx, gone []Job) (released bool, elsewhere []Lane, err error) {
 	keys := make(map[int64]bool, len(gone))
 	for i := range gone {
 		if gone[i].Key != 0 {
@@ -217,19 +218,11 @@ func release(ctx context.Context, tx bun.Tx, gone []Job) (released bool, elsewhe
 }
 
 // begin lets jobs that are behind others be claimed.
-func begin(ctx context.Context, tx bun.Tx, first map[int64]uint64) error {
+func begin(ctx context.Context, tx sqldb.Tx, first map[int64]uint64) error {
 	for chunk := range slices.Chunk(slices.Collect(maps.Values(first)), idsPerStatement) {
 		if _, err := tx.NewRaw("UPDATE jobs SET due = 0 WHERE id IN (?) AND due = ?", bun.List(chunk), int64(behind)).Exec(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// shortText returns the beginning of a text, as every database takes it.
-func shortText(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
-	}
-	return cleanText(text)
 }

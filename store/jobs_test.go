@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -28,7 +29,7 @@ func everything(events []liveness.Event) []store.EventJob {
 }
 
 // eachDatabase runs a test with an open store on each kind of database.
-func eachDatabase(t *testing.T, cfg store.Config, test func(t *testing.T, s *store.Store)) {
+func eachDatabase(t *testing.T, cfg config, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
@@ -102,7 +103,7 @@ func idsOf(jobs []store.Job) []uint64 {
 
 func TestOutbox(t *testing.T) {
 	var told []store.Lane
-	eachDatabase(t, store.Config{Outbox: everything}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: everything}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		told = nil
 		s.Jobs().Watch(func(lanes []store.Lane) { told = append(told, lanes...) })
@@ -145,7 +146,7 @@ func TestOutbox(t *testing.T) {
 
 // The events that jobs need are read from the database, too, and are kept longer than others.
 func TestOutboxKeepsEvents(t *testing.T) {
-	eachDatabase(t, store.Config{Outbox: everything, Keep: 15, MaxAge: math.MaxInt64, Cache: 1}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: everything, Keep: 15, MaxAge: math.MaxInt64, Cache: 1}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		for i := range uint64(20) {
@@ -178,7 +179,7 @@ func TestOutboxKeepsEvents(t *testing.T) {
 
 // A batch whose transaction was committed although it failed has its jobs once.
 func TestOutboxAmbiguous(t *testing.T) {
-	eachDatabase(t, store.Config{Outbox: everything}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{Outbox: everything}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		events := []liveness.Event{device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline)}
@@ -195,7 +196,7 @@ func TestOutboxAmbiguous(t *testing.T) {
 }
 
 func TestEnqueue(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		body := store.JobBody{
@@ -235,7 +236,7 @@ func TestEnqueue(t *testing.T) {
 
 // A job that waits for another attempt holds back those with its key, and no others; they follow in their order.
 func TestOrder(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		a1, b1, a2, none := q.add("a"), q.add("b"), q.add("a"), q.add("")
@@ -289,7 +290,7 @@ func TestLease(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url})
+			s, _ := open(t, config{URL: url})
 			q := newQueue(t, s)
 			a, b := q.add("a"), q.add("b")
 			first := q.claim(10)
@@ -319,10 +320,10 @@ func TestLease(t *testing.T) {
 			if err := s.Exec(t.Context(), "UPDATE meta SET fence = fence + 1"); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Jobs().Settle(t.Context(), []store.Outcome{{Job: third.Jobs[0]}}, q.now); !errors.Is(err, store.ErrFenced) {
+			if _, err := s.Jobs().Settle(t.Context(), []store.Outcome{{Job: third.Jobs[0]}}, q.now); !errors.Is(err, sqldb.ErrFenced) {
 				t.Errorf("Settle = %v, want ErrFenced", err)
 			}
-			if _, err := s.Jobs().Claim(t.Context(), lane, 1, q.now, time.Minute); !errors.Is(err, store.ErrFenced) {
+			if _, err := s.Jobs().Claim(t.Context(), lane, 1, q.now, time.Minute); !errors.Is(err, sqldb.ErrFenced) {
 				t.Errorf("Claim = %v, want ErrFenced", err)
 			}
 		})
@@ -330,7 +331,7 @@ func TestLease(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		for range 5 {
@@ -384,7 +385,7 @@ func TestDeadLetters(t *testing.T) {
 
 // Dead letters with long bodies are written piece by piece: a statement has a longest length.
 func TestLongDeadLetters(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		const n = 10
@@ -409,7 +410,7 @@ func TestLongDeadLetters(t *testing.T) {
 
 // A dead letter for which there was no further attempt says what the last one came to.
 func TestDeadWithoutAttempt(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		for range 2 {
@@ -432,7 +433,7 @@ func TestDeadWithoutAttempt(t *testing.T) {
 
 // What failed or was postponed is hastened, and what is still to run for the first time is not.
 func TestHasten(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		failed, postponed := q.add("a"), q.add("")
@@ -453,7 +454,7 @@ func TestHasten(t *testing.T) {
 
 // To remove a job that others wait behind lets them go.
 func TestRemoveJobs(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		a1, a2 := q.add("a"), q.add("a")
@@ -482,7 +483,7 @@ func TestRemoveJobs(t *testing.T) {
 }
 
 func TestJobSettings(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		ctx, jobs := t.Context(), s.Jobs()
 		q := store.Queue{
@@ -552,7 +553,7 @@ func TestJobSettings(t *testing.T) {
 
 // A transaction that failed after it was committed is counted right in the end.
 func TestDepthsInDoubt(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		a, b := q.add("a"), q.add("b")
@@ -583,7 +584,7 @@ func TestDepthsInDoubt(t *testing.T) {
 
 // Jobs that failed while the clock was ahead are tried again soon after it was set right; those that are to run later, then.
 func TestRetryOfAClockAhead(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		month := 30 * 24 * time.Hour

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Loaded is what a registry was given.
@@ -38,6 +39,9 @@ type Loaded struct {
 	NoMemory error
 }
 
+// loading is what errors say of it.
+const loading = "load"
+
 // loadSpan is how many device numbers one query reads.
 const loadSpan = 1 << 15
 
@@ -50,57 +54,53 @@ func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
 	loaded, err := s.load(ctx, r)
-	if err != nil {
-		err = s.wrap("load", err)
-	}
 	s.record.outcome(err)
 	return loaded, err
 }
 
 func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
 	var loaded Loaded
-	d, err := s.writable()
+	var meta metaRow
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) (err error) {
+		meta, err = readMeta(ctx, q)
+		return err
+	})
 	if err != nil {
 		return loaded, err
 	}
-	meta, err := readMeta(ctx, d)
-	if err != nil {
-		return loaded, err
-	}
-	loaded.Checkpoint = timeOf(meta.CheckpointAt)
+	loaded.Checkpoint = sqldb.Time(meta.CheckpointAt)
 	recalled, forgotten := s.recall(meta.Memory)
 	loaded.Recalled, loaded.Forgotten = recalled != nil, forgotten
 	loaded.NoMemory = s.remember(r)
-	_, storeID, _ := s.identity()
-	heard, corrupt, err := s.readPages(ctx, d, storeBytes(storeID))
+	heard, corrupt, err := s.readPages(ctx, storeBytes(s.db.ID()))
 	if err != nil {
 		return loaded, err
 	}
 	loaded.Corrupt, heard.recalled = corrupt, recalled
 	blank := recalled == nil && (forgotten != nil || len(corrupt) > 0)
-	known, damaged, err := s.restoreSources(ctx, d, r, recalled, blank)
+	known, damaged, err := s.restoreSources(ctx, r, recalled, blank)
 	if err != nil {
 		return loaded, err
 	}
-	if err := s.restoreGroups(ctx, d, r, &damaged); err != nil {
+	if err := s.restoreGroups(ctx, r, &damaged); err != nil {
 		return loaded, err
 	}
-	if err := s.restoreForgotten(ctx, d, r, &damaged); err != nil {
+	if err := s.restoreForgotten(ctx, r, &damaged); err != nil {
 		return loaded, err
 	}
 	loaded.Corrupt = append(loaded.Corrupt, damaged...)
-	heads, n, aside, err := s.restoreDevices(ctx, d, r, heard)
+	heads, n, aside, err := s.restoreDevices(ctx, r, heard)
 	if err != nil {
 		return loaded, err
 	}
-	if heads, err = s.setAside(ctx, d, r, aside, heads); err != nil {
+	if heads, err = s.setAside(ctx, r, aside, heads); err != nil {
 		return loaded, err
 	}
 	for _, row := range aside {
 		loaded.SetAside = append(loaded.SetAside, row.error())
-		n += int(flag(row.back, 1))
+		n += sqldb.Bool(row.back)
 	}
-	if err := s.lookAside(ctx, d); err != nil {
+	if err := s.lookAside(ctx); err != nil {
 		return loaded, err
 	}
 	loaded.Devices = n
@@ -126,14 +126,14 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 // restoreSources gives the registry its sources, as they were recalled, or blank if that failed. It returns which there are, and
 // what of them could not be read.
 func (s *Store) restoreSources(
-	ctx context.Context, d *database, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
+	ctx context.Context, r *liveness.Registry, recalled *liveness.Recollection, blank bool,
 ) (map[string]bool, []error, error) {
 	known := make(map[string]bool)
 	var records []liveness.SourceRecord
 	var damaged []error
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		records, damaged = nil, nil
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			values, err := scanAny(rows, 7)
 			if err != nil {
 				return err
@@ -152,7 +152,7 @@ func (s *Store) restoreSources(
 		return nil, nil, err
 	}
 	for _, rec := range records {
-		if err := lastSeq(ctx, d, rec.Name, &rec.Seq, liveness.SourceDeaf, liveness.SourceHeard); err != nil {
+		if err := s.lastSeq(ctx, rec.Name, &rec.Seq, liveness.SourceDeaf, liveness.SourceHeard); err != nil {
 			return nil, nil, err
 		}
 		if rec.Blank = blank; recalled != nil {
@@ -166,12 +166,12 @@ func (s *Store) restoreSources(
 	return known, damaged, nil
 }
 
-func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Registry, damaged *[]error) error {
+func (s *Store) restoreGroups(ctx context.Context, r *liveness.Registry, damaged *[]error) error {
 	var records []liveness.GroupRecord
 	var bad []error
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		records, bad = nil, nil
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			values, err := scanAny(rows, 4)
 			if err != nil {
 				return err
@@ -187,7 +187,7 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 	})
 	for i := range records {
 		if err == nil {
-			err = lastSeq(ctx, d, records[i].Name, &records[i].Seq, liveness.GroupOutageStarted, liveness.GroupOutageEnded)
+			err = s.lastSeq(ctx, records[i].Name, &records[i].Seq, liveness.GroupOutageStarted, liveness.GroupOutageEnded)
 			r.RestoreGroup(records[i])
 		}
 	}
@@ -196,11 +196,11 @@ func (s *Store) restoreGroups(ctx context.Context, d *database, r *liveness.Regi
 }
 
 // restoreForgotten tells the registry which numbers the events of forgotten devices have had.
-func (s *Store) restoreForgotten(ctx context.Context, d *database, r *liveness.Registry, damaged *[]error) error {
+func (s *Store) restoreForgotten(ctx context.Context, r *liveness.Registry, damaged *[]error) error {
 	var bad []error
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		bad = nil
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			values, err := scanAny(rows, 2)
 			if err != nil {
 				return err
@@ -224,12 +224,12 @@ func (s *Store) restoreForgotten(ctx context.Context, d *database, r *liveness.R
 }
 
 // lastSeq looks for the number of the latest event of a source or a group, if its row does not say it.
-func lastSeq(ctx context.Context, d *database, name string, seq *uint64, types ...liveness.Type) error {
+func (s *Store) lastSeq(ctx context.Context, name string, seq *uint64, types ...liveness.Type) error {
 	if *seq > 0 {
 		return nil
 	}
-	return d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
+	return s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(seq), 0) FROM events WHERE subject = ? AND type IN (?, ?)",
 			name, typeCode(types[0]), typeCode(types[1])).Scan(seq)
 	})
 }
@@ -283,14 +283,14 @@ func (h *heartbeats) add(p *page) {
 }
 
 // readPages reads the newest good version of each page. It notes where the next ones go. Call it with checkpoints held.
-func (s *Store) readPages(ctx context.Context, d *database, storeID [16]byte) (*heartbeats, []error, error) {
+func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, []error, error) {
 	var all *heartbeats
 	var bad map[int][]error // by page
 	var slots map[int]int   // by page, of what is used
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]liveness.Heard)}
 		bad, slots = make(map[int][]error), make(map[int]int)
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			var n, slot int
 			var number int64
 			var data sql.RawBytes
@@ -350,17 +350,17 @@ func checkPage(data []byte, storeID [16]byte, n int, number uint64) (*page, erro
 // restoreDevices reads all devices, several ranges of numbers at a time, and returns where the latest event of each is, and the rows that
 // cannot be read.
 func (s *Store) restoreDevices(
-	ctx context.Context, d *database, r *liveness.Registry, heard *heartbeats,
+	ctx context.Context, r *liveness.Registry, heard *heartbeats,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
 	var top int64
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
+	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(num), 0) FROM devices WHERE num <= ?", maxNumber).Scan(&top)
 	})
 	if err != nil {
 		return nil, 0, nil, err
 	}
 	top = max(top, 0)
-	if aside, err = findStrays(ctx, d); err != nil {
+	if aside, err = s.findStrays(ctx); err != nil {
 		return nil, 0, nil, err
 	}
 	heads = make([]uint64, top+1)
@@ -370,7 +370,7 @@ func (s *Store) restoreDevices(
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(runtime.GOMAXPROCS(0), 4) {
 		g.Go(func() error {
-			l := loader{store: s, database: d, registry: r, heard: heard, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
+			l := loader{store: s, registry: r, heard: heard, heads: heads, names: names, policies: make(map[string]liveness.Policy)}
 			for {
 				from := next.Add(loadSpan) - loadSpan
 				if from > top {
@@ -394,7 +394,6 @@ func (s *Store) restoreDevices(
 // loader restores devices, one range of numbers after the other.
 type loader struct {
 	store    *Store
-	database *database
 	registry *liveness.Registry
 	heard    *heartbeats
 	heads    []uint64 // each loader writes its own places
@@ -415,9 +414,9 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asid
 		dest = append(dest, &ints[i])
 	}
 	dest = append(dest, &announced, &own, &changes, &id)
-	err = l.database.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err = l.store.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		aside = nil
-		return each(ctx, db, func(rows *sql.Rows) error {
+		return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 			if err := rows.Scan(dest...); err != nil {
 				row, err := newAside(rows, err)
 				aside = append(aside, row)
@@ -456,7 +455,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	}
 	rec = liveness.Record{
 		Num: uint32(ints[0]), State: state, Reason: reason, Source: l.names[ints[3]],
-		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: timeOf(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
+		Last: time.Duration(ints[4]), Until: time.Duration(ints[5]), Since: sqldb.Time(ints[6]), Seq: uint64(ints[7]), Epoch: uint64(ints[8]),
 		Flapping: ints[9]&deviceFlapping != 0, Maintenance: ints[9]&deviceMaintenance != 0, Window: ints[9]&deviceWindow != 0,
 	}
 	switch head, last := ints[10], l.store.last.Load(); {

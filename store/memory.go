@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/uptrace/bun"
-
 	"github.com/holter-iot/holter/internal/shm"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -46,8 +44,8 @@ func (s *Store) recall(key string) (*liveness.Recollection, error) {
 
 // memoryName is that of the file of the memory.
 func (s *Store) memoryName() string {
-	_, storeID, _ := s.identity()
-	return storeID[:min(len(storeID), 16)]
+	id := s.db.ID()
+	return id[:min(len(id), 16)]
 }
 
 // remember begins a memory for this process, and gives it to the registry. Without one the next process has the checkpoints. Call it with
@@ -59,10 +57,10 @@ func (s *Store) remember(r *liveness.Registry) error {
 	if s.config.Memory == NoMemory {
 		return nil
 	}
-	if s.config.Dir == "" {
+	if s.db.Dir() == "" {
 		return errors.New("there is no directory whose end would be that of the memory, too")
 	}
-	m, err := shm.Create(s.config.Memory, s.memoryName(), s.config.Dir, key)
+	m, err := shm.Create(s.config.Memory, s.memoryName(), s.db.Dir(), key)
 	if err != nil {
 		return err
 	}
@@ -101,12 +99,4 @@ func (s *Store) closeMemory() error {
 	m := s.memory
 	s.memory = nil
 	return m.Close()
-}
-
-// readMeta reads the row of meta.
-func readMeta(ctx context.Context, d *database) (meta metaRow, err error) {
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.NewSelect().Model(&meta).Where("id = 1").Scan(ctx)
-	})
-	return meta, err
 }

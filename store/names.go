@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // names knows the numbers of the names that come up again and again. Number 0 is the empty name.
@@ -24,12 +26,9 @@ type nameRow struct {
 	Name string `bun:"name"`
 }
 
-func (n *names) load(ctx context.Context, d *database) error {
+func (n *names) load(ctx context.Context, tx sqldb.Tx) error {
 	var rows []nameRow
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		return db.NewSelect().Model(&rows).Scan(ctx)
-	})
-	if err != nil {
+	if err := tx.NewSelect().Model(&rows).Scan(ctx); err != nil {
 		return err
 	}
 	n.mu.Lock()

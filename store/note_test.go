@@ -9,11 +9,11 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // lives lets a store live and keep something.
-func lives(t *testing.T, cfg store.Config) {
+func lives(t *testing.T, cfg config) {
 	t.Helper()
 	s, _ := open(t, cfg)
 	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
@@ -24,11 +24,11 @@ func lives(t *testing.T, cfg store.Config) {
 
 // refuses checks that nothing opens the database before the loss is accepted, and that it goes on with the devices that are there then, and
 // once more without the flag.
-func refuses(t *testing.T, cfg store.Config, what string, devices int) {
+func refuses(t *testing.T, cfg config, what string, devices int) {
 	t.Helper()
 	for range 2 {
 		err := newStore(t, cfg).Open(t.Context())
-		if !errors.Is(err, store.ErrLost) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "--accept-loss") {
+		if !errors.Is(err, sqldb.ErrLost) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "--accept-loss") {
 			t.Fatalf("Open = %v, want ErrLost that says %q and names the flag", err, what)
 		}
 	}
@@ -62,7 +62,7 @@ func TestLostFile(t *testing.T) {
 			{"emptied", "the file is empty", func(path string) error { return os.Truncate(path, 0) }},
 			{"another", "another one", func(path string) error {
 				other := filepath.Join(t.TempDir(), "other.db")
-				lives(t, store.Config{URL: "sqlite:" + other})
+				lives(t, config{URL: "sqlite:" + other})
 				return os.Rename(other, path)
 			}},
 			{"directory moved", "the file is not there", func(path string) error { return os.Rename(filepath.Dir(path), filepath.Dir(path)+".old") }},
@@ -75,7 +75,7 @@ func TestLostFile(t *testing.T) {
 				name += ", notes elsewhere"
 			}
 			t.Run(name, func(t *testing.T) {
-				cfg := store.Config{URL: databases[0].url(t)}
+				cfg := config{URL: databases[0].url(t)}
 				path := strings.TrimPrefix(cfg.URL, "sqlite:")
 				if elsewhere {
 					cfg.Dir = filepath.Join(t.TempDir(), "notes")
@@ -89,10 +89,10 @@ func TestLostFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.name != "another" { // which would have to be opened
-					if _, err := store.OpenTokens(t.Context(), cfg); !errors.Is(err, store.ErrLost) {
-						t.Errorf("OpenTokens: %v, want ErrLost", err)
+					if _, err := cfg.shared(t.Context()); !errors.Is(err, sqldb.ErrLost) {
+						t.Errorf("OpenShared: %v, want ErrLost", err)
 					}
-					if err := store.Lost(cfg); !errors.Is(err, store.ErrLost) {
+					if err := cfg.missing(); !errors.Is(err, sqldb.ErrLost) {
 						t.Errorf("Lost: %v, want ErrLost", err)
 					}
 				}
@@ -113,7 +113,7 @@ func TestLostFile(t *testing.T) {
 // is one that is moved with its directory.
 func TestLostServer(t *testing.T) {
 	for _, url := range []func(testing.TB) string{testdb.Postgres, testdb.MariaDB} {
-		cfg := store.Config{URL: url(t), Dir: filepath.Join(t.TempDir(), "data")}
+		cfg := config{URL: url(t), Dir: filepath.Join(t.TempDir(), "data")}
 		t.Run(cfg.URL[:5], func(t *testing.T) {
 			lives(t, cfg)
 			other := cfg
@@ -135,11 +135,11 @@ func TestLostServer(t *testing.T) {
 		})
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	lives(t, store.Config{URL: "sqlite:" + dir + "/holter.db"})
+	lives(t, config{URL: "sqlite:" + dir + "/holter.db"})
 	if err := os.Rename(dir, dir+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	lives2, loaded := open(t, store.Config{URL: "sqlite:" + dir + ".moved/holter.db"})
+	lives2, loaded := open(t, config{URL: "sqlite:" + dir + ".moved/holter.db"})
 	if loaded.Devices != 1 {
 		t.Errorf("in a directory that was moved: %+v", loaded)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept, the oldest is the next one.
@@ -47,7 +48,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 	}
 	got, err := s.readRange(ctx, buffer, after, min(after+uint64(min(limit, maxRead)), latest))
 	if err != nil {
-		return buffer, s.wrap("read events", err)
+		return buffer, err
 	}
 	if len(got) == len(buffer) || got[len(buffer)].Offset != after+1 { // pruned meanwhile
 		return buffer, fmt.Errorf("%w: those after offset %d are no longer kept", eventlog.ErrMissed, after)
@@ -86,15 +87,11 @@ func (s *Store) readRange(ctx context.Context, buffer []liveness.Event, after, t
 
 // query reads the events that a condition picks, by offset.
 func (s *Store) query(ctx context.Context, buffer []liveness.Event, where string, args ...any) ([]liveness.Event, error) {
-	d, err := s.opened()
-	if err != nil {
-		return buffer, err
-	}
 	kept := len(buffer)
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+	err := s.db.Read(ctx, "read events", func(ctx context.Context, q *bun.DB) error {
 		buffer = buffer[:kept]
 		scan := s.scanner(&buffer)
-		return each(ctx, db, scan, "SELECT "+eventColumns+", "+rareColumns+" FROM events WHERE "+where+" ORDER BY pos", args...)
+		return sqldb.Each(ctx, q, scan, "SELECT "+eventTable().Columns()+", "+rareColumns+" FROM events WHERE "+where+" ORDER BY pos", args...)
 	})
 	if err != nil {
 		return buffer[:kept], err
@@ -123,9 +120,9 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 		}
 		*buffer = append(*buffer, liveness.Event{
 			Offset: uint64(ints[0]), Type: t, Reason: s.decoder.reasons[ints[4]], Subject: subject,
-			Seq: uint64(ints[5]), Epoch: uint64(ints[6]), Time: timeOf(ints[2]),
+			Seq: uint64(ints[5]), Epoch: uint64(ints[6]), Time: sqldb.Time(ints[2]),
 			Source: names[ints[7]], Group: names[ints[8]], Policy: names[ints[9]],
-			LastSeen: timeOf(ints[10]), Deadline: timeOf(ints[11]),
+			LastSeen: sqldb.Time(ints[10]), Deadline: sqldb.Time(ints[11]),
 			HeardSilence: time.Duration(ints[12]), Timeout: time.Duration(ints[13]),
 			Message: message, Flapping: ints[14]&eventFlapping != 0, Outage: ints[14]&eventOutage != 0,
 			Maintenance: ints[14]&eventMaintenance != 0,
@@ -139,25 +136,18 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 // kept; also of a device that was forgotten, and those from before of one that is back. It returns none for a device that is not known. It
 // costs a look-up for each event of the device after afterSeq.
 func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, limit int) ([]liveness.Event, error) {
-	d, err := s.opened()
+	if limit <= 0 || liveness.ValidateID(id) != nil || afterSeq >= math.MaxInt64 { // nobody has such an id, or such a Seq
+		return nil, nil
+	}
+	places, err := s.chain(ctx, id, afterSeq, min(limit, maxRead))
 	if err != nil {
 		return nil, err
 	}
-	if liveness.ValidateID(id) != nil || afterSeq >= math.MaxInt64 { // nobody has such an id, or such a Seq
-		limit = 0
-	}
 	var events []liveness.Event
-	var places []uint64
-	if limit = min(limit, maxRead); limit > 0 {
-		places, err = chain(ctx, d, id, afterSeq, limit)
-	}
 	for chunk := range slices.Chunk(places, 500) {
-		if err == nil {
-			events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk))
+		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
-		return nil, s.wrap("read the events of a device", err)
 	}
 	return events, nil
 }
@@ -173,12 +163,12 @@ const followChain = `WITH RECURSIVE chain (pos, prev, seq, depth) AS (
 
 // chain returns the offsets of the first events of a device after a Seq. Each event knows the one before it, so it goes through them all
 // from the latest on.
-func chain(ctx context.Context, d *database, id string, afterSeq uint64, limit int) ([]uint64, error) {
+func (s *Store) chain(ctx context.Context, id string, afterSeq uint64, limit int) ([]uint64, error) {
 	var head int64
-	err := d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		err := db.QueryRowContext(ctx, "SELECT s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.id = ?", id).Scan(&head)
+	err := s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q *bun.DB) error {
+		err := q.QueryRowContext(ctx, "SELECT s.head FROM devices d JOIN device_states s ON s.num = d.num WHERE d.id = ?", id).Scan(&head)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = db.QueryRowContext(ctx, "SELECT head FROM forgotten WHERE id = ?", id).Scan(&head)
+			err = q.QueryRowContext(ctx, "SELECT head FROM forgotten WHERE id = ?", id).Scan(&head)
 		}
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -188,10 +178,10 @@ func chain(ctx context.Context, d *database, id string, afterSeq uint64, limit i
 	var places []uint64 // descending
 	for head != 0 && err == nil {
 		from, kept := head, len(places)
-		err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
+		err = s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q *bun.DB) error {
 			places = places[:kept]
 			head = 0
-			return each(ctx, db, func(rows *sql.Rows) error {
+			return sqldb.Each(ctx, q, func(rows *sql.Rows) error {
 				var pos, prev, seq int64
 				if err := rows.Scan(&pos, &prev, &seq); err != nil {
 					return err

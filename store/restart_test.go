@@ -28,7 +28,7 @@ type life struct {
 }
 
 // begin begins a life at an instant. The source does not listen yet.
-func begin(t *testing.T, cfg store.Config, now time.Time) *life {
+func begin(t *testing.T, cfg config, now time.Time) *life {
 	t.Helper()
 	l := &life{T: t, store: newStore(t, cfg), now: now}
 	var err error
@@ -118,7 +118,7 @@ func TestRestart(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			cfg := store.Config{URL: url, Memory: store.NoMemory}
+			cfg := config{URL: url, Memory: store.NoMemory}
 			start := base.Add(-time.Hour)
 
 			first := begin(t, cfg, start)
@@ -220,7 +220,7 @@ func TestOutageAcrossRestart(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			cfg := store.Config{URL: url}
+			cfg := config{URL: url}
 			first := begin(t, cfg, base)
 			first.pulse()
 			first.beat(0, 20)
@@ -245,7 +245,7 @@ func TestCheckpointWritesWhatChanged(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			l := begin(t, store.Config{URL: url}, base)
+			l := begin(t, config{URL: url}, base)
 			defer l.end()
 			l.pulse()
 			l.beat(0, 10)
@@ -288,7 +288,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 			for _, db := range databases {
 				t.Run("db="+db.name, func(t *testing.T) {
 					url := db.url(t)
-					cfg := store.Config{URL: url, Memory: store.NoMemory}
+					cfg := config{URL: url, Memory: store.NoMemory}
 					first := begin(t, cfg, base)
 					first.pulse()
 					first.beat(0, 10)
@@ -331,7 +331,7 @@ func TestRun(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			l := begin(t, store.Config{URL: url, Checkpoint: time.Millisecond, Keep: 5}, base)
+			l := begin(t, config{URL: url, Checkpoint: time.Millisecond, Keep: 5}, base)
 			defer l.end()
 			l.pulse()
 			l.beat(0, 20)
@@ -362,7 +362,7 @@ func TestPruneByAge(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			url := db.url(t)
-			s, _ := open(t, store.Config{URL: url, MaxAge: time.Hour})
+			s, _ := open(t, config{URL: url, MaxAge: time.Hour})
 			const old, young = 12_000, 10
 			events := make([]liveness.Event, 0, old+young)
 			for i := range old + young {
@@ -422,7 +422,7 @@ func TestDisorderlyEnd(t *testing.T) {
 	} {
 		for _, db := range databases {
 			t.Run(tt.name+"/db="+db.name, func(t *testing.T) {
-				cfg := store.Config{URL: db.url(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
+				cfg := config{URL: db.url(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
 				l := begin(t, cfg, time.Now())
 				l.pulse()
 				l.beat(0, 1)
@@ -460,7 +460,7 @@ func TestDisorderlyEnd(t *testing.T) {
 
 // What is not that of the process before is not used.
 func TestForeignMemory(t *testing.T) {
-	cfg := store.Config{URL: databases[0].url(t)}
+	cfg := config{URL: databases[0].url(t)}
 	l := begin(t, cfg, time.Now())
 	l.pulse()
 	l.beat(0, 1)
@@ -481,7 +481,7 @@ func TestForeignMemory(t *testing.T) {
 func TestNumbersGoOn(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
-			cfg := store.Config{URL: db.url(t), Keep: 10}
+			cfg := config{URL: db.url(t), Keep: 10}
 			first := begin(t, cfg, base)
 			first.pulse()
 			first.beat(0, 3)
@@ -536,7 +536,7 @@ func TestGreatEpoch(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
 			for _, epoch := range []uint64{math.MaxInt64 + 1, math.MaxUint64} {
-				cfg := store.Config{URL: db.url(t)}
+				cfg := config{URL: db.url(t)}
 				first := begin(t, cfg, base)
 				first.pulse()
 				if err := greet(first, epoch); err != nil {

@@ -1,10 +1,10 @@
 package store
 
 import (
-	"database/sql"
-	"database/sql/driver"
+	"context"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // stateRow is a row of device_states to be.
@@ -15,17 +15,24 @@ type stateRow struct {
 	known  bool   // the device has a row
 }
 
-// The columns of device_states: numbers first, then texts, then bytes.
-const (
-	stateInts    = 11
-	stateColumns = "num, state, reason, source, heard, until_at, since, seq, epoch, flags, head, announced, own, changes"
-)
+const stateInts = 11
+
+// stateTable returns the columns of device_states.
+func stateTable() *sqldb.Table {
+	return &sqldb.Table{
+		Name:  "device_states",
+		Ints:  []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head"},
+		Texts: []string{"announced", "own"},
+		Blobs: []string{"changes"},
+		Key:   "num",
+	}
+}
 
 func (r *stateRow) ints() [stateInts]int64 {
 	rec := r.record
 	return [stateInts]int64{
 		int64(rec.Num), stateCode(rec.State), reasonCode(rec.Reason), r.source, int64(rec.Last), int64(rec.Until),
-		nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
+		sqldb.Nanos(rec.Since), int64(rec.Seq), int64(rec.Epoch),
 		flag(rec.Flapping, deviceFlapping) | flag(rec.Maintenance, deviceMaintenance) | flag(rec.Window, deviceWindow), int64(r.head),
 	}
 }
@@ -37,23 +44,48 @@ type eventRow struct {
 	source, group, policy int64 // names
 }
 
-// The columns of events that every event has: numbers first, then texts.
 const (
-	eventInts    = 15
-	eventColumns = "pos, prev, at, type, reason, seq, epoch, source, grp, policy, last_seen, deadline, silence, timeout, flags, subject, message"
-	rareColumns  = "deaf, members, silent, silent_before"
+	eventInts   = 15
+	rareColumns = "deaf, members, silent, silent_before"
 )
+
+// eventTable returns the columns of events that every event has.
+func eventTable() *sqldb.Table {
+	return &sqldb.Table{
+		Name: "events",
+		Ints: []string{
+			"pos", "prev", "at", "type", "reason", "seq", "epoch", "source", "grp", "policy", "last_seen", "deadline", "silence", "timeout", "flags",
+		},
+		Texts: []string{"subject", "message"},
+	}
+}
 
 func (r *eventRow) ints() [eventInts]int64 {
 	ev := r.event
 	return [eventInts]int64{
-		int64(r.pos), int64(r.prev), nanos(ev.Time), typeCode(ev.Type), reasonCode(ev.Reason), int64(ev.Seq), int64(ev.Epoch),
-		r.source, r.group, r.policy, nanos(ev.LastSeen), nanos(ev.Deadline), int64(ev.HeardSilence), int64(ev.Timeout),
+		int64(r.pos), int64(r.prev), sqldb.Nanos(ev.Time), typeCode(ev.Type), reasonCode(ev.Reason), int64(ev.Seq), int64(ev.Epoch),
+		r.source, r.group, r.policy, sqldb.Nanos(ev.LastSeen), sqldb.Nanos(ev.Deadline), int64(ev.HeardSilence), int64(ev.Timeout),
 		flag(ev.Flapping, eventFlapping) | flag(ev.Outage, eventOutage) | flag(ev.Maintenance, eventMaintenance),
 	}
 }
 
-// rare says whether the event is of a source or a group, and has more columns than those of a device.
+// putDevices writes the rows of devices: one in devices for each of those that have none yet, and one
+// in device_states for all.
+func putDevices(ctx context.Context, tx sqldb.Tx, fresh, all []stateRow) error {
+	devices := &sqldb.Table{Name: "devices", Ints: []string{"num"}, Texts: []string{"id"}}
+	err := tx.Insert(ctx, devices, len(fresh), func(args []any, i int) []any {
+		return append(args, int64(fresh[i].record.Num), fresh[i].record.ID)
+	})
+	if err != nil {
+		return err
+	}
+	return tx.Insert(ctx, stateTable(), len(all), func(args []any, i int) []any {
+		ints, rec := all[i].ints(), all[i].record
+		return append(appendInts(args, ints[:]), policyText(rec.Announced), policyText(rec.Own), packChanges(rec.Changes))
+	})
+}
+
+// rare reports whether the event is of a source or a group, and has more columns than those of a device.
 func rare(t liveness.Type) bool {
 	switch t {
 	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:
@@ -69,9 +101,4 @@ func appendInts(args []any, ints []int64) []any {
 		args = append(args, v)
 	}
 	return args
-}
-
-// discard gives up a connection for good.
-func discard(conn *sql.Conn) {
-	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // what it returns says that it was given up
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Run writes a checkpoint again and again and removes what is too old or too much, until ctx is done. The first comes once a source
-// listens, so that also a short life is known of. When the database fails it goes on trying. Errors: ErrFenced, ErrNotOpen.
+// listens, so that also a short life is known of. When the database fails it goes on trying. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen.
 func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
-	if _, _, loaded := s.identity(); !loaded {
-		return ErrNotOpen
+	if !s.isLoaded() {
+		return sqldb.ErrNotOpen
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var living sync.WaitGroup
-	living.Go(func() { s.watch(ctx) })
-	living.Go(func() { s.keepFiles(ctx) })
+	living.Go(func() { s.db.Run(ctx) })
 	defer living.Wait()
 	defer cancel()
 	tick, early := time.NewTicker(s.config.Checkpoint), time.NewTicker(lookEvery)
@@ -46,11 +46,11 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if errors.Is(err, ErrFenced) || errors.Is(err, ErrNotOpen) {
+		if errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen) {
 			return err
 		}
-		if d := s.db(); d != nil && err == nil && s.aside.Load() > 0 { // somebody may have removed them
-			_ = s.lookAside(ctx, d) // what is wrong shows at the next checkpoint
+		if err == nil && s.aside.Load() > 0 { // somebody may have removed them
+			_ = s.lookAside(ctx) // what is wrong shows at the next checkpoint
 		}
 	}
 }
@@ -83,6 +83,9 @@ func (b *beginnings) more(r *liveness.Registry) bool {
 // pruneStep is how many events go in one transaction, so that none takes long.
 const pruneStep = 5000
 
+// pruning is what errors say of it.
+const pruning = "remove old events"
+
 // prune removes events that are too old or too many.
 func (s *Store) prune(ctx context.Context) error {
 	s.checkpoints.Lock()
@@ -93,7 +96,6 @@ func (s *Store) prune(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil
 			}
-			err = s.wrap("remove old events", err)
 		}
 		s.record.prune(removed, err)
 		if err != nil || removed == 0 {
@@ -105,25 +107,21 @@ func (s *Store) prune(ctx context.Context) error {
 
 // pruneSome removes at most pruneStep of the oldest events.
 func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
-	d, err := s.writable()
-	if err != nil {
-		return 0, err
-	}
 	oldest, latest := s.Bounds()
 	end := min(oldest+pruneStep, latest+1)
-	to, err := s.surplus(ctx, d, end, latest, 1)
+	to, err := s.surplus(ctx, end, latest, 1)
 	if err != nil || to <= oldest {
 		return 0, err
 	}
-	if needed, err := oldestNeeded(ctx, d); err != nil {
+	if needed, err := s.jobs.oldestNeeded(ctx); err != nil {
 		return 0, err
 	} else if needed < to { // jobs that nobody does must not fill the disk
-		most, err := s.surplus(ctx, d, end, latest, 2)
+		most, err := s.surplus(ctx, end, latest, 2)
 		if err != nil {
 			return 0, err
 		}
 		if needed < most {
-			if needed, err = s.jobs.bury(ctx, d, most); err != nil {
+			if needed, err = s.jobs.bury(ctx, most); err != nil {
 				return 0, err
 			}
 		}
@@ -132,26 +130,17 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	if to <= oldest {
 		return 0, nil
 	}
-	fence, _, _ := s.identity()
-	err = d.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		res, err := tx.NewRaw("UPDATE meta SET oldest = ? WHERE id = 1 AND fence = ?", to, fence).Exec(ctx)
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if err := s.checkFence(n); err != nil {
+	err = s.db.WriteLate(ctx, pruning, func(ctx context.Context, tx sqldb.Tx) error {
+		if err := tx.Fence(ctx, "oldest = ?", to); err != nil {
 			return err
 		}
 		if _, err := tx.NewRaw("DELETE FROM events WHERE pos < ?", to).Exec(ctx); err != nil {
 			return err
 		}
 		if to-oldest < pruneStep { // the last piece
-			err = pruneForgotten(ctx, tx, to)
+			return pruneForgotten(ctx, tx, to)
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return 0, err
@@ -161,7 +150,7 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 }
 
 // pruneForgotten lets go of where the events of forgotten devices are found that are gone, but for the greatest of their numbers.
-func pruneForgotten(ctx context.Context, tx bun.Tx, to uint64) error {
+func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 	var seq sql.NullInt64
 	if err := tx.QueryRowContext(ctx, "SELECT MAX(seq) FROM forgotten WHERE head < ?", to).Scan(&seq); err != nil || !seq.Valid {
 		return err
@@ -174,18 +163,18 @@ func pruneForgotten(ctx context.Context, tx bun.Tx, to uint64) error {
 }
 
 // surplus returns the offset before which events are too many or too old, by so many times the bounds, but at most end.
-func (s *Store) surplus(ctx context.Context, d *database, end, latest uint64, times int) (uint64, error) {
+func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uint64, error) {
 	tooMany := uint64(0)
 	if keep := uint64(times) * uint64(s.config.Keep); latest+1 > keep {
 		tooMany = latest + 1 - keep
 	}
 	oldest, _ := s.Bounds()
-	now := s.wall()
-	old := s.oldBefore(now, s.config.MaxAge)
+	now := s.db.Now()
+	old := s.db.OldBefore(now, s.config.MaxAge)
 	for range times - 1 { // twice the greatest age would be none
 		old = old.Add(-s.config.MaxAge)
 	}
-	to, err := oldUntil(ctx, d, oldest, end, nanos(old), nanos(now))
+	to, err := s.oldUntil(ctx, oldest, end, sqldb.Nanos(old), sqldb.Nanos(now))
 	return min(max(tooMany, to), end), err
 }
 
@@ -195,17 +184,17 @@ func (s *Store) surplus(ctx context.Context, d *database, end, latest uint64, ti
 // says that it happens in a year. It is as old as one that comes after it and is too old; without such a one it stays. An event whose time is
 // between old and now keeps those that come after it, also if it was ahead: for no longer than the greatest age, as until then it is to come.
 // One from a clock that was behind is old itself, and takes none with it but those that are to come.
-func oldUntil(ctx context.Context, d *database, from, end uint64, old, now int64) (to uint64, err error) {
+func (s *Store) oldUntil(ctx context.Context, from, end uint64, old, now int64) (to uint64, err error) {
 	if from >= end {
 		return end, nil
 	}
-	err = d.reading(ctx, func(ctx context.Context, db *bun.DB) error {
-		row := db.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ? AND at <= ?", end, from, end, old, now)
+	err = s.db.Read(ctx, pruning, func(ctx context.Context, q *bun.DB) error {
+		row := q.QueryRowContext(ctx, "SELECT COALESCE(MIN(pos), ?) FROM events WHERE pos >= ? AND pos < ? AND at >= ? AND at <= ?", end, from, end, old, now)
 		var young, last, after int64
 		if err := row.Scan(&young); err != nil {
 			return err
 		}
-		row = db.QueryRowContext(ctx, "SELECT COALESCE(MAX(pos), 0) FROM events WHERE pos >= ? AND pos < ? AND at < ?", from, young, old)
+		row = q.QueryRowContext(ctx, "SELECT COALESCE(MAX(pos), 0) FROM events WHERE pos >= ? AND pos < ? AND at < ?", from, young, old)
 		if err := row.Scan(&last); err != nil {
 			return err
 		}
@@ -214,7 +203,7 @@ func oldUntil(ctx context.Context, d *database, from, end uint64, old, now int64
 			return nil
 		}
 		// The last ones are to come; what is next is mostly right behind them.
-		err := db.QueryRowContext(ctx, "SELECT at FROM events WHERE pos >= ? AND at <= ? ORDER BY pos LIMIT 1", end, now).Scan(&after)
+		err := q.QueryRowContext(ctx, "SELECT at FROM events WHERE pos >= ? AND at <= ? ORDER BY pos LIMIT 1", end, now).Scan(&after)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return nil

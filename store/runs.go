@@ -10,6 +10,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // RunState says how far a run of a playbook is.
@@ -97,10 +98,13 @@ type RunChange struct {
 }
 
 // Runs are the runs of playbooks in a [Store]. All methods may be called concurrently. Who writes is fenced and takes turns as with [Jobs].
-type Runs struct{ jobs *Jobs }
+type Runs struct {
+	jobs *Jobs
+	db   *sqldb.DB
+}
 
 // Runs returns the runs in the store.
-func (s *Store) Runs() *Runs { return &Runs{s.jobs} }
+func (s *Store) Runs() *Runs { return &Runs{s.jobs, s.db} }
 
 type runRow struct {
 	bun.BaseModel `bun:"table:runs"`
@@ -120,7 +124,7 @@ type runRow struct {
 func (r *runRow) value() Run {
 	return Run{
 		ID: r.ID, Playbook: r.Playbook, Subject: r.Subject, Event: r.Event, State: RunState(r.State), Diverted: r.Diverted != 0,
-		Started: timeOf(r.Started), Ended: timeOf(r.Ended), Wake: timeOf(r.Wake), Error: r.Error,
+		Started: sqldb.Time(r.Started), Ended: sqldb.Time(r.Ended), Wake: sqldb.Time(r.Wake), Error: r.Error,
 	}
 }
 
@@ -141,7 +145,7 @@ type stepRow struct {
 
 func (r *stepRow) value() RunStep {
 	return RunStep{
-		Step: r.Step, State: StepState(r.State), Attempts: r.Attempts, Started: timeOf(r.Started), Ended: timeOf(r.Ended), Wake: timeOf(r.Wake),
+		Step: r.Step, State: StepState(r.State), Attempts: r.Attempts, Started: sqldb.Time(r.Started), Ended: sqldb.Time(r.Ended), Wake: sqldb.Time(r.Wake),
 		Holds: r.Holds != 0, Output: r.Output, Error: r.Error,
 	}
 }
@@ -150,12 +154,12 @@ func (r *stepRow) value() RunStep {
 func (r *Runs) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	var runs []runRow
 	var rows []stepRow
-	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+	err := r.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
 		runs, rows = nil, nil
-		if err := db.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
+		if err := q.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
 			return err
 		}
-		return db.NewSelect().Model(&rows).Where("run = ?", id).Order("started", "step").Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("run = ?", id).Order("started", "step").Scan(ctx)
 	})
 	if err != nil {
 		return Run{}, nil, err
@@ -181,22 +185,22 @@ type RunFilter struct {
 // List returns up to limit runs, the latest first.
 func (r *Runs) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
 	var rows []runRow
-	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+	err := r.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		q := db.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+		find := q.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
 		if filter.Playbook != "" {
-			q = q.Where("playbook = ?", filter.Playbook)
+			find = find.Where("playbook = ?", filter.Playbook)
 		}
 		if filter.Subject != "" {
-			q = q.Where("subject = ?", filter.Subject)
+			find = find.Where("subject = ?", filter.Subject)
 		}
 		if len(filter.States) > 0 {
-			q = q.Where("state IN (?)", bun.List(stateNumbers(filter.States)))
+			find = find.Where("state IN (?)", bun.List(stateNumbers(filter.States)))
 		}
 		if filter.Before > 0 {
-			q = q.Where("id < ?", filter.Before)
+			find = find.Where("id < ?", filter.Before)
 		}
-		return q.Scan(ctx)
+		return find.Scan(ctx)
 	})
 	return valuesOf(rows), err
 }
@@ -212,9 +216,9 @@ func stateNumbers(states []RunState) []int {
 // Open returns the open runs of some subjects, at most 1000 of them at a time, by number.
 func (r *Runs) Open(ctx context.Context, subjects []string) ([]Run, error) {
 	var rows []runRow
-	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+	err := r.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id").Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id").Scan(ctx)
 	})
 	return valuesOf(rows), err
 }
@@ -222,9 +226,9 @@ func (r *Runs) Open(ctx context.Context, subjects []string) ([]Run, error) {
 // AllOpen returns up to limit open runs with a greater number, by number.
 func (r *Runs) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, error) {
 	var rows []runRow
-	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+	err := r.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit)).Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit)).Scan(ctx)
 	})
 	return valuesOf(rows), err
 }
@@ -232,9 +236,9 @@ func (r *Runs) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, err
 // Waiting returns the steps that wait, of some runs, at most 1000 of them at a time.
 func (r *Runs) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
 	var rows []stepRow
-	err := r.jobs.read(ctx, "read runs of playbooks", func(ctx context.Context, db *bun.DB) error {
+	err := r.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return db.NewSelect().Model(&rows).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), int(StepWaiting)).Scan(ctx)
+		return q.NewSelect().Model(&rows).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), int(StepWaiting)).Scan(ctx)
 	})
 	steps := make(map[uint64][]RunStep)
 	for i := range rows {
@@ -259,21 +263,21 @@ func (r *Runs) Save(ctx context.Context, changes []*RunChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	return r.jobs.write(ctx, "write runs of playbooks", func(ctx context.Context, d *database, tx bun.Tx) error {
+	return r.db.Write(ctx, "write runs of playbooks", func(ctx context.Context, tx sqldb.Tx) error {
 		putRun := "INSERT INTO runs (id, playbook, subject, event, state, diverted, started, ended, wake, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			unlessEnded(d, "diverted", "ended", "wake", "error", "state")
+			unlessEnded(tx, "diverted", "ended", "wake", "error", "state")
 		putStep := "INSERT INTO run_steps (run, step, state, attempts, started, ended, wake, holds, output, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
-			d.upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
+			tx.Upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
 		for i := range changes {
 			run := &changes[i].Run
-			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, int(run.State), flag(run.Diverted, 1), nanos(run.Started),
-				nanos(run.Ended), nanos(run.Wake), shortText(run.Error, maxJobError)).Exec(ctx)
+			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, int(run.State), flag(run.Diverted, 1), sqldb.Nanos(run.Started),
+				sqldb.Nanos(run.Ended), sqldb.Nanos(run.Wake), sqldb.Text(run.Error, maxJobError)).Exec(ctx)
 			if err != nil {
 				return err
 			}
 			for _, s := range changes[i].Steps {
-				_, err := tx.NewRaw(putStep, run.ID, s.Step, int(s.State), s.Attempts, nanos(s.Started), nanos(s.Ended), nanos(s.Wake), flag(s.Holds, 1),
-					shortText(s.Output, maxOutput), shortText(s.Error, maxJobError)).Exec(ctx)
+				_, err := tx.NewRaw(putStep, run.ID, s.Step, int(s.State), s.Attempts, sqldb.Nanos(s.Started), sqldb.Nanos(s.Ended), sqldb.Nanos(s.Wake), flag(s.Holds, 1),
+					sqldb.Text(s.Output, maxOutput), sqldb.Text(s.Error, maxJobError)).Exec(ctx)
 				if err != nil {
 					return err
 				}
@@ -285,13 +289,13 @@ func (r *Runs) Save(ctx context.Context, changes []*RunChange) error {
 
 // unlessEnded returns the end of an INSERT that overwrites columns of a run if it is open. The state has to be the last of them: MariaDB and
 // MySQL look at what was set before it.
-func unlessEnded(d *database, columns ...string) string {
+func unlessEnded(tx sqldb.Tx, columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, c := range columns {
-		_, value, _ := strings.Cut(d.upsert("id", c), c+" = ")
+		_, value, _ := strings.Cut(tx.Upsert("id", c), c+" = ")
 		sets[i] = fmt.Sprintf("%[1]s = CASE WHEN runs.state < 2 THEN %[2]s ELSE runs.%[1]s END", c, value)
 	}
-	return d.upsert("id") + strings.Join(sets, ", ")
+	return tx.Upsert("id") + strings.Join(sets, ", ")
 }
 
 // Cancel ends an open run for good: its job is removed. A step that is being worked on may end nevertheless. Errors: ErrUnknown, ErrInUse
@@ -304,8 +308,8 @@ func (r *Runs) Cancel(ctx context.Context, id uint64, why string, now time.Time)
 	if run.State.Final() {
 		return errkind.Errorf(ErrInUse, "run %d has ended already: it is %s", id, run.State)
 	}
-	err = r.jobs.write(ctx, "cancel a run", func(ctx context.Context, _ *database, tx bun.Tx) error {
-		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2", int(RunCanceled), nanos(now), why, id).Exec(ctx)
+	err = r.db.Write(ctx, "cancel a run", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2", int(RunCanceled), sqldb.Nanos(now), why, id).Exec(ctx)
 		return err
 	})
 	if err != nil {
@@ -319,14 +323,14 @@ func (r *Runs) Cancel(ctx context.Context, id uint64, why string, now time.Time)
 // open runs whose jobs were removed. A clock that is ahead for a while makes none too old.
 func (r *Runs) Sweep(ctx context.Context, keep int, age time.Duration, now time.Time) (removed int, err error) {
 	const abandoned = "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.id)"
-	err = r.jobs.write(ctx, "end runs without a job", func(ctx context.Context, _ *database, tx bun.Tx) error {
-		_, err := tx.NewRaw(abandoned, int(RunCanceled), nanos(now), "its job was removed, or became a dead letter").Exec(ctx)
+	err = r.db.Write(ctx, "end runs without a job", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw(abandoned, int(RunCanceled), sqldb.Nanos(now), "its job was removed, or became a dead letter").Exec(ctx)
 		return err
 	})
 	for err == nil && ctx.Err() == nil {
 		var n int64
-		err = r.jobs.write(ctx, "remove old runs", func(ctx context.Context, _ *database, tx bun.Tx) error {
-			ids, err := oldRuns(ctx, tx, keep, r.jobs.store.oldBefore(now, age))
+		err = r.db.Write(ctx, "remove old runs", func(ctx context.Context, tx sqldb.Tx) error {
+			ids, err := oldRuns(ctx, tx, keep, r.db.OldBefore(now, age))
 			if n = int64(len(ids)); err != nil || n == 0 {
 				return err
 			}
@@ -344,12 +348,12 @@ func (r *Runs) Sweep(ctx context.Context, keep int, age time.Duration, now time.
 }
 
 // oldRuns returns some of the oldest runs that are too many or ended too long ago.
-func oldRuns(ctx context.Context, tx bun.Tx, keep int, before time.Time) ([]uint64, error) {
+func oldRuns(ctx context.Context, tx sqldb.Tx, keep int, before time.Time) ([]uint64, error) {
 	var limit []int64 // when the last that is kept ended
 	if err := tx.NewRaw("SELECT ended FROM runs WHERE state >= 2 ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
 		return nil, err
 	}
-	oldest := nanos(before)
+	oldest := sqldb.Nanos(before)
 	if len(limit) > 0 {
 		oldest = max(oldest, limit[0])
 	}

@@ -20,7 +20,7 @@ func runsOf(runs []store.Run) []uint64 {
 }
 
 func TestRuns(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		ctx, runs, q := t.Context(), s.Runs(), newQueue(t, s)
 		check := func(err error) {
@@ -79,7 +79,7 @@ func TestRuns(t *testing.T) {
 }
 
 func TestRunsEnd(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		ctx, runs, q := t.Context(), s.Runs(), newQueue(t, s)
 		var ids []uint64
@@ -131,7 +131,7 @@ func TestRunsEnd(t *testing.T) {
 }
 
 func TestWake(t *testing.T) {
-	eachDatabase(t, store.Config{}, func(t *testing.T, s *store.Store) {
+	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		waiting, claimed, fresh := q.add("a"), q.add("b"), uint64(0)

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Stats is a picture of a store at work.
@@ -55,8 +58,8 @@ func LatencyBounds() []time.Duration {
 type recorder struct {
 	mu       sync.Mutex // guards the fields below; the last lock to be taken
 	stats    Stats
-	signs    signs
-	refusing bool // the last append failed, so a checkpoint that succeeds does not make all well
+	since    time.Time // when the append began that is under way; zero if there is none
+	refusing bool      // the last append failed, so a checkpoint that succeeds does not make all well
 }
 
 // outcome notes how an attempt at something ended.
@@ -121,11 +124,19 @@ func (r *recorder) prune(events uint64, err error) {
 	}
 }
 
-// bad says what the signs of life say, nil if all is well.
-func (r *recorder) bad(now, waiting time.Time) error {
+// appending notes when an append began, or, with a zero time, that it has ended.
+func (r *recorder) appending(since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.signs.bad(now, waiting)
+	r.since = since
+}
+
+// failing returns since when the database has failed, zero if it does not, with the latest error, and
+// when the append began that is under way, zero if there is none.
+func (r *recorder) failing() (failing, appending time.Time, last error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stats.Failing, r.since, r.stats.LastError
 }
 
 func (r *recorder) read() Stats {
@@ -139,35 +150,44 @@ func (r *recorder) read() Stats {
 	return st
 }
 
-// Stats returns a picture of the store. It does not ask the database.
+// Stats returns a picture of the store. It asks the file system, not the database.
 func (s *Store) Stats() Stats {
 	st := s.record.read()
+	below := s.db.Stats()
+	st.Failures += below.Failures
+	if below.LastErrorAt.After(st.LastErrorAt) {
+		st.LastError, st.LastErrorAt = below.LastError, below.LastErrorAt
+	}
+	st.Harmed, st.Repairs, st.LastRepair, st.Bytes = below.Harmed, below.Repairs, below.LastRepair, below.Bytes
 	st.Oldest, st.Latest = s.Bounds()
 	st.Devices = int(s.devices.Load())
 	st.SetAside = int(s.aside.Load())
-	st.Bytes = s.backend.size()
 	return st
 }
 
-// Health returns nil, or what is wrong with the database now and since when. While [Store.Run] is at work it says within 2 s that a database
-// does not answer. It waits for nothing itself.
+// slowAppend is after how long an append counts as hung: it writes much at a time and may wait for
+// others.
+const slowAppend = 5 * time.Second
+
+// Health returns nil, or what is wrong with the database now and since when, see
+// [sqldb.DB.Health]. It also reports appends that fail, or that do not end.
 func (s *Store) Health() error {
-	st := s.record.read()
-	var waiting time.Time
-	if d := s.db(); d != nil {
-		waiting = timeOf(d.waiting.Load())
-	}
-	bad := s.record.bad(time.Now(), waiting)
+	failing, since, last := s.record.failing()
+	bad := s.db.Health()
 	switch {
-	case s.fenced.Load():
-		return fmt.Errorf("%w: this process must be restarted once the other one is gone", ErrFenced)
-	case st.Failing.IsZero() && s.db() == nil:
-		return ErrNotOpen
+	case errors.Is(bad, sqldb.ErrFenced), errors.Is(bad, sqldb.ErrNotOpen) && failing.IsZero():
+		return bad
+	case bad == nil:
+		bad = sqldb.Silent("events have waited to be written", since, time.Now(), slowAppend)
+	case errors.Is(bad, sqldb.ErrNotOpen):
+		bad = nil
+	}
+	switch {
 	case bad != nil:
 		return fmt.Errorf("%w; verdicts wait", bad)
-	case st.Failing.IsZero():
+	case failing.IsZero():
 		return nil
 	}
 	return fmt.Errorf("the database does not answer as it should since %s: %w; verdicts wait; nothing is lost",
-		st.Failing.Format(time.TimeOnly), st.LastError)
+		failing.Format(time.TimeOnly), last)
 }

@@ -2,9 +2,9 @@ package store_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +35,7 @@ func TestPruneDisorder(t *testing.T) {
 		{"the clock was behind for the first", [][]time.Time{some(2, behind), some(2, young)}, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			eachDatabase(t, store.Config{MaxAge: time.Hour}, func(t *testing.T, s *store.Store) {
+			eachDatabase(t, config{MaxAge: time.Hour}, func(t *testing.T, s *store.Store) {
 				t.Helper()
 				var events []liveness.Event
 				for i, at := range slices.Concat(c.times...) {
@@ -57,7 +57,11 @@ func TestPruneDisorder(t *testing.T) {
 
 // A clock that is a month ahead for a while has nothing removed, also if the process begins with it.
 func TestClockAhead(t *testing.T) {
-	eachDatabase(t, store.Config{MaxAge: 10 * day}, func(t *testing.T, s *store.Store) {
+	var wallClock atomic.Pointer[func() time.Time]
+	show := func(clock func() time.Time) { wallClock.Store(&clock) }
+	cfg := config{MaxAge: 10 * day, Wall: func() time.Time { return (*wallClock.Load())() }}
+	show(time.Now)
+	eachDatabase(t, cfg, func(t *testing.T, s *store.Store) {
 		t.Helper()
 		q := newQueue(t, s)
 		check := func(err error) {
@@ -72,16 +76,10 @@ func TestClockAhead(t *testing.T) {
 		q.settle(store.Outcome{Job: q.claim(1).Jobs[0], Verdict: store.Dead})
 		run := store.Run{ID: 99, Playbook: "p", Subject: "a", State: store.RunDone, Started: base, Ended: base}
 		check(s.Runs().Save(t.Context(), []*store.RunChange{{Run: run}}))
-		fireAt(t, s.Schedules(), putSchedule(t, s.Schedules(), daily("nightly")), base.Add(time.Hour), nil)
-		claimed, err := s.Schedules().Claim(t.Context(), kinds, 1, "me", base.Add(time.Hour), time.Minute)
-		check(err)
-		if ok, err := s.Schedules().Finish(t.Context(), &claimed[0].ScheduleRun, store.ScheduleOutcome{State: store.ScheduleDone}, base.Add(time.Hour)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
 
 		wall := func(ahead time.Duration) time.Time {
 			now := time.Now().Add(ahead)
-			s.SetWall(func() time.Time { return time.Now().Add(ahead) })
+			show(func() time.Time { return time.Now().Add(ahead) })
 			return now
 		}
 		prune := func(when string, now time.Time) {
@@ -99,9 +97,6 @@ func TestClockAhead(t *testing.T) {
 			if n, err := s.Runs().Sweep(t.Context(), 10, 10*day, now); n != 0 || err != nil {
 				t.Errorf("%s: %d runs of playbooks are removed, %v", when, n, err)
 			}
-			if n, err := s.Schedules().Forget(t.Context(), 10*day, now); n != 0 || err != nil {
-				t.Errorf("%s: %d runs of schedules are removed, %v", when, n, err)
-			}
 		}
 		for range 3 {
 			prune("a month ahead", wall(30*day))
@@ -113,68 +108,11 @@ func TestClockAhead(t *testing.T) {
 		prune("years behind", wall(-20*365*day))
 		prune("as long ago as can be", wall(math.MinInt64))
 		prune("and set right again", wall(0))
-		s.SetWall(func() time.Time { return farAhead })
+		show(func() time.Time { return farAhead })
 		prune("as far ahead as can be", farAhead)
 		wall(0)
 		check(s.Close())
 		reopen(t, s)
 		prune("after another start", time.Now())
 	})
-}
-
-// What is removed is told by time that has passed: twice as much of it becomes old at most, whatever the wall
-// clock shows, unless that keeps pace for a day.
-func TestSteadyClock(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	begun := time.Now()
-	for range 200 {
-		now, wall := begun, base
-		c := store.NewSteadyClock(base, wall, now)
-		kept := now // when the wall clock jumped last
-		for now.Sub(begun) < 90*day {
-			d := time.Duration(random.Int64N(int64(2 * time.Hour)))
-			now, wall = now.Add(d), wall.Add(d)
-			if jump := now.Sub(kept) > 20*time.Hour || random.IntN(4) == 0; jump {
-				wall, kept = wall.Add(time.Duration(random.Int64N(int64(800*day)))-300*day), now
-			}
-			shown, old := c.Look(wall, now)
-			if most := base.Add(2 * now.Sub(begun)); old.After(most) || shown.After(most) || old.After(wall) {
-				t.Fatalf("after %v: %v old, with a wall clock at %v: want %v at most", now.Sub(begun), old.Sub(base), wall.Sub(base), most.Sub(base))
-			}
-		}
-	}
-}
-
-// The steady clock comes up with a wall clock that is right.
-func TestSteadyClockFollows(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		lag   time.Duration // of the steady clock at the beginning, behind the wall clock
-		after time.Duration // it has come up
-		steps time.Duration // the wall clock is set by that so often that it is not trusted
-	}{
-		{"it never lagged", 0, time.Second, 0},
-		{"after an hour in which nothing ran", time.Hour, 61 * time.Minute, 0},
-		{"after months, in a day", 100 * day, day + time.Minute, 0},
-		{"since 1970, in a day", 56 * 365 * day, day + time.Minute, 0},
-		{"it was ahead, as the wall clock was in its first life", -365 * day, day + time.Minute, 0},
-		{"with a wall clock that is never trusted", 10 * day, 10*day + 13*time.Hour, 2 * time.Minute},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			begun := time.Now()
-			wall := base
-			s := store.NewSteadyClock(base.Add(-c.lag), wall, begun)
-			var shown, old time.Time
-			for d := time.Duration(0); d < c.after; d += 5 * time.Second {
-				wall = base.Add(d)
-				if d/(12*time.Hour)%2 == 1 {
-					wall = wall.Add(-c.steps)
-				}
-				shown, old = s.Look(wall, begun.Add(d))
-			}
-			if !shown.Equal(wall) || !old.Equal(wall) {
-				t.Errorf("after %v it shows %v, and tells age by %v, want %v", c.after, shown, old, wall)
-			}
-		})
-	}
 }

@@ -17,18 +17,18 @@ import (
 // registry and outbox. Checkpoints go on meanwhile. extra-MB is how much more memory the process had at most than before a storm of silence.
 func BenchmarkStorm(b *testing.B) {
 	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, store.Config{URL: db.url(b)}) })
+		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.url(b)}) })
 	}
 }
 
 // BenchmarkStormWithJobs is BenchmarkStorm with a job for each event, which nobody works on.
 func BenchmarkStormWithJobs(b *testing.B) {
 	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, store.Config{URL: db.url(b), Outbox: everything}) })
+		b.Run("db="+db.name, func(b *testing.B) { benchmarkStorm(b, config{URL: db.url(b), Outbox: everything}) })
 	}
 }
 
-func benchmarkStorm(b *testing.B, cfg store.Config) {
+func benchmarkStorm(b *testing.B, cfg config) {
 	b.Helper()
 	const devices = 500_000
 	s := newStore(b, cfg)

@@ -58,7 +58,7 @@ func TestHealthOfAServerThatHangs(t *testing.T) {
 	for name, server := range servers {
 		t.Run("db="+name, func(t *testing.T) {
 			srv := server(t, false)
-			l := begin(t, store.Config{URL: srv.Database(t), Checkpoint: time.Hour}, base)
+			l := begin(t, config{URL: srv.Database(t), Checkpoint: time.Hour}, base)
 			defer l.end()
 			end := running(t, l.store, l.registry)
 			defer end()
@@ -73,7 +73,7 @@ func TestHealthOfAServerThatHangs(t *testing.T) {
 
 func TestHealthOfALockedFile(t *testing.T) {
 	url := databases[0].url(t)
-	l := begin(t, store.Config{URL: url, Checkpoint: time.Hour}, base)
+	l := begin(t, config{URL: url, Checkpoint: time.Hour}, base)
 	defer l.end()
 	end := running(t, l.store, l.registry)
 	defer end()
@@ -98,7 +98,7 @@ func TestHealthOfALockedFile(t *testing.T) {
 func TestShortLife(t *testing.T) {
 	for _, db := range databases {
 		t.Run("db="+db.name, func(t *testing.T) {
-			cfg := store.Config{URL: db.url(t), Checkpoint: time.Hour}
+			cfg := config{URL: db.url(t), Checkpoint: time.Hour}
 			first := begin(t, cfg, base)
 			end := running(t, first.store, first.registry)
 			first.pulse()

@@ -58,6 +58,9 @@ have_mariadb || packages+=(mariadb-server-core mariadb-client-core)
 have_mosquitto || packages+=(mosquitto)
 have_mosquitto_clients || packages+=(mosquitto-clients)
 have_haproxy || packages+=(haproxy)
+have curl || packages+=(curl)
+have nc || packages+=(netcat-openbsd)
+have xxd || packages+=(xxd)
 [ ${#packages[@]} -eq 0 ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

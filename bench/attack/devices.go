@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package attack
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -44,7 +45,7 @@ func play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error,
 		if time.Now().After(limit) {
 			err = fmt.Errorf("%d of %d devices are connected after %v; %v", s.Welcomed, p.Devices, connectWithin, s.Errors)
 		}
-		if err = errors.Join(err, wait(ctx, 20*time.Millisecond)); err != nil {
+		if err = errors.Join(err, run.Wait(ctx, 20*time.Millisecond)); err != nil {
 			return nil, nil, errors.Join(err, stop())
 		}
 	}

@@ -1,13 +1,12 @@
 //go:build linux
 
-package main
+package attack
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/api"
 	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/score"
@@ -47,7 +48,11 @@ func (c *crowd) good() bool {
 	return c.connected == c.devices && c.beaten == c.devices && c.due == c.judged && c.faults == "" && c.killed == c.mourned
 }
 
-func (c *crowd) markdown() string {
+// report returns the table; a nil crowd has none.
+func (c *crowd) report() string {
+	if c == nil {
+		return ""
+	}
 	text := fmt.Sprintf("\n### Behind HAProxy\n\n%s devices by way of two processes of %s with PROXY headers of version 2: with 20,000 files for a process, and two for each "+
 		"connection, one process of HAProxy has %s at most. They beat every %v with a timeout of %v.\n\n", figures.Grouped(c.devices), c.version, figures.Grouped(9900),
 		c.interval(), c.timeout)
@@ -79,7 +84,7 @@ type proxy struct {
 
 // startProxy starts one that passes connections on, from an address of its own.
 func startProxy(ctx context.Context, dir, from, to string) (*proxy, error) {
-	ports, err := freePorts(ctx, 1)
+	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -101,43 +106,41 @@ func (p *proxy) kill() {
 	_ = p.cmd.Wait() // it was killed
 }
 
-// behindHAProxy lets devices come by way of two HAProxy processes, ends some of them, and then one of the processes.
-func behindHAProxy(ctx context.Context, o *options, dir string, log io.Writer) (*crowd, error) {
+// behindHAProxy connects devices by way of two HAProxy processes, ends some of them, and then one of the processes. Without HAProxy it
+// does nothing.
+func (b *bench) behindHAProxy(ctx context.Context) error {
 	version, err := exec.CommandContext(ctx, "haproxy", "-v").Output()
 	if err != nil {
-		_, _ = fmt.Fprintln(log, "haproxy is missing; it is left out:", err)
-		return nil, nil // it is no error, and there is nothing
+		b.Progress("haproxy is left out: %v", err)
+		return nil
 	}
-	dir, err = os.MkdirTemp(dir, "haproxy-")
-	if err != nil {
-		return nil, err
-	}
-	c := &crowd{behind: o.scaled(crowdDevices) / 2, timeout: min(crowdTimeout, max(o.length, 3*time.Second))}
+	c := &crowd{behind: b.scaled(crowdDevices) / 2, timeout: min(crowdTimeout, max(b.Length, 3*time.Second))}
+	b.crowd = c
 	c.devices = 2 * c.behind
 	c.version = strings.Join(strings.Fields(string(version))[:3], " ")
-	s, err := startServer(ctx, o.program, dir, c.devices+100)
+	s, err := b.start(ctx, c.devices+100)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer s.stop()
+	defer s.Stop()
 	var proxies []*proxy
 	var targets []string
 	for i := range 2 {
-		p, err := startProxy(ctx, dir, fmt.Sprintf("127.0.2.%d", 1+i), s.Proxied)
+		p, err := startProxy(ctx, b.Dir, fmt.Sprintf("127.0.2.%d", 1+i), s.Proxied)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer p.kill()
 		proxies, targets = append(proxies, p), append(targets, p.addr)
 	}
-	if err := wait(ctx, time.Second); err != nil { // HAProxy has to listen
-		return nil, err
+	if err := run.Wait(ctx, time.Second); err != nil { // HAProxy has to listen
+		return err
 	}
 	devices := &plan.Plan{
 		Targets: targets, Devices: c.devices, ID: "behind-%05d", Token: token, Timeout: c.timeout, Interval: c.interval(), Grace: closeGrace, Ramp: 4000,
 		Backoff: time.Hour, BackoffMax: time.Hour, // nobody comes back
 	}
-	return c, c.play(ctx, s, devices, proxies)
+	return c.play(ctx, s, devices, proxies)
 }
 
 // play connects the devices, ends some, holds the verdicts against the truth, and kills the second HAProxy then.
@@ -160,7 +163,7 @@ func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	begin := time.Now()
-	if err := wait(ctx, 2*c.interval()); err != nil {
+	if err := run.Wait(ctx, 2*c.interval()); err != nil {
 		return err
 	}
 	c.connected = d.Stats().Welcomed
@@ -180,13 +183,13 @@ func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies
 			return err
 		}
 	}
-	if err := wait(ctx, c.timeout+patience); err != nil {
+	if err := run.Wait(ctx, c.timeout+patience); err != nil {
 		return err
 	}
 	c.judge(scored, d)
 	proxies[1].kill()
 	c.killed = c.behind
-	if err := wait(ctx, closeGrace+patience); err != nil {
+	if err := run.Wait(ctx, closeGrace+patience); err != nil {
 		return err
 	}
 	events, err := api.Events(ctx, s.client, s.api())

@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 )
 
-// bare is a database without the store: the least that a claim and its settlement take, on the same table, by the same library, and with the
+// bare is a database without the store: the least that a claim and its settlement cost, on the same table, with the same library and the
 // same settings of the connection.
 type bare struct {
 	db     *bun.DB
@@ -38,10 +38,10 @@ type bareRow struct {
 	Key   int64 `bun:"okey"`
 }
 
-// bareLane is where they stand in line, another one than the store's.
+// bareLane is their lane, another one than the store's.
 const bareLane = 2<<32 | 1
 
-// fill makes n rows.
+// fill inserts n rows.
 func (b *bare) fill(ctx context.Context, n int) error {
 	return b.db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 		for made := 0; made < n; made += claimSize {

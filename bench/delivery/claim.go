@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"context"
@@ -11,32 +11,52 @@ import (
 
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
-// The measurements of claims, by database.
-const (
-	claimSQLite   = "claim/sqlite"
-	claimPostgres = "claim/postgres"
-	claimMariaDB  = "claim/mariadb"
-)
+// claimPrefix is followed by the name of a database.
+const claimPrefix = "claim/"
+
+// database makes an empty database, and returns its URL.
+type database struct {
+	name string
+	open func(t *stand) string
+}
+
+// databases are those that are measured. The servers write each commit to the disk before they confirm it, as they do by default.
+func databases() []database {
+	return []database{
+		{"SQLite", func(t *stand) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }},
+		{"PostgreSQL", func(t *stand) string { return testdb.NewPostgres(t, true).Database(t) }},
+		{"MariaDB", func(t *stand) string { return testdb.NewMariaDB(t, true).Database(t) }},
+	}
+}
+
+// claimNames are the measurements of claims.
+func claimNames() (names []string) {
+	for _, d := range databases() {
+		names = append(names, claimPrefix+d.name)
+	}
+	return names
+}
 
 // claimSize is how many jobs are claimed, and settled, at a time.
 const claimSize = 500
 
-// claimTurn is how many jobs one of both, the store and the bare database, claims and settles before it is the other's turn.
+// claimTurn is how many jobs the store and the bare database claim and settle in turn.
 const claimTurn = 20_000
 
-// Claims is how fast jobs were claimed and settled.
-type Claims struct {
+// claims is how fast jobs were claimed and settled.
+type claims struct {
 	Jobs  int           // of each
 	Store time.Duration // with the store
 	Bare  time.Duration // with the bare database
-	// CPU is of this process, for the store, and BareCPU for the bare database: all there is with SQLite, without the server of another one.
+	// CPU is that of this process for the store, and BareCPU for the bare database. It is complete with SQLite, and lacks a server's.
 	CPU, BareCPU time.Duration
 }
 
-// stand stands for the test that testdb's servers belong to.
+// stand takes the place of the test that testdb's servers belong to.
 type stand struct {
 	testing.TB // nil
 
@@ -63,29 +83,23 @@ func (t *stand) end() {
 	}
 }
 
-// kind makes an empty database, and returns the URL of it.
-type kind func(t *stand) string
-
-func sqlite(t *stand) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }
-
-// The servers write each commit to the disk before they say that it is one, as they do by default.
-func postgres(t *stand) string { return testdb.NewPostgres(t, true).Database(t) }
-
-func mariadb(t *stand) string { return testdb.NewMariaDB(t, true).Database(t) }
-
-// lane is where the jobs of the store stand in line.
+// lane is the lane of the jobs of the store.
 func lane() store.Lane { return store.Lane{Queue: 1, Endpoint: 1} }
 
 // claim claims and settles jobs, in turns with the store and with statements of its own, on the same table of the same database.
-func (s *scene) claim(ctx context.Context, of kind) (result Claims, err error) {
+func (s *scene) claim(ctx context.Context, open func(*stand) string) (result claims, err error) {
 	t := &stand{dir: s.dir}
 	defer t.end()
 	defer func() {
-		if b, ok := recover().(broken); ok {
-			err = b
+		switch p := recover().(type) {
+		case nil:
+		case broken:
+			err = p
+		default:
+			panic(p)
 		}
 	}()
-	url := of(t)
+	url := open(t)
 	st, err := openStore(ctx, url)
 	if err != nil {
 		return result, err
@@ -96,31 +110,33 @@ func (s *scene) claim(ctx context.Context, of kind) (result Claims, err error) {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, raw.close()) }()
-	return result, s.profile(func() error {
-		for turn := uint64(1); result.Jobs < s.N; turn++ {
-			n := min(claimTurn, s.N-result.Jobs)
-			if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
-				return err
-			}
-			first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
-			if turn%2 == 0 {
-				first, second = second, first
-			}
-			if err := first(); err != nil {
-				return err
-			}
-			if err := second(); err != nil {
-				return err
-			}
-			result.Jobs += n
+	for turn := uint64(1); result.Jobs < s.n; turn++ {
+		n := min(claimTurn, s.n-result.Jobs)
+		if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
+			return result, err
 		}
-		return nil
-	})
+		first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
+		if turn%2 == 0 {
+			first, second = second, first
+		}
+		if err := first(); err != nil {
+			return result, err
+		}
+		if err := second(); err != nil {
+			return result, err
+		}
+		result.Jobs += n
+	}
+	return result, nil
 }
 
 // openStore opens a store in which each event becomes a job.
 func openStore(ctx context.Context, url string) (*store.Store, error) {
-	st, err := store.New(store.Config{URL: url, Outbox: func(events []liveness.Event) []store.EventJob {
+	db, err := sqldb.New(sqldb.Config{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	st, err := store.New(db, store.Config{Outbox: func(events []liveness.Event) []store.EventJob {
 		jobs := make([]store.EventJob, len(events))
 		for i := range jobs {
 			jobs[i] = store.EventJob{Event: i, Lane: lane(), Route: 1}
@@ -141,7 +157,7 @@ func openStore(ctx context.Context, url string) (*store.Store, error) {
 	return st, err
 }
 
-func (r *Claims) withStore(ctx context.Context, st *store.Store, n int) error {
+func (r *claims) withStore(ctx context.Context, st *store.Store, n int) error {
 	begin, used := time.Now(), cpuTime()
 	for done := 0; done < n; {
 		got, err := st.Jobs().Claim(ctx, lane(), claimSize, time.Now(), time.Minute)
@@ -164,7 +180,7 @@ func (r *Claims) withStore(ctx context.Context, st *store.Store, n int) error {
 	return nil
 }
 
-func (r *Claims) withBare(ctx context.Context, b *bare, n int) error {
+func (r *claims) withBare(ctx context.Context, b *bare, n int) error {
 	begin, used := time.Now(), cpuTime()
 	for done := 0; done < n; {
 		took, err := b.claimAndSettle(ctx, claimSize)

@@ -1,60 +1,51 @@
-package main
+package delivery
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
-// receiverName is the order to be the endpoint.
+// receiverName is the argument of the process that is the endpoint.
 const receiverName = "receiver"
 
 const (
 	hooksPath = "/hooks"
-	// timedPath is for webhooks whose arrivals are noted one by one.
-	timedPath    = "/timed"
-	countPath    = "/count"
-	arrivalsPath = "/arrivals"
+	timedPath = "/timed" // for webhooks whose arrivals are noted one by one
 )
 
-// hello is what the endpoint says when it is ready.
-type hello struct {
-	URL string
-	PID int
-}
+// The commands of the endpoint.
+const (
+	askReceived = "received"
+	askArrivals = "arrivals"
+)
 
-// received is what came until now.
+// received is what has come until now.
 type received struct {
 	Requests int64
 	Events   int64
 }
 
-// receive is an endpoint that answers 200 at once, until its input ends.
-func receive(ctx context.Context, in io.Reader, out io.Writer) error {
+// receive starts an endpoint that answers 200 at once.
+func receive(ctx context.Context) (s measured.Subject, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return s, err
 	}
-	server := &http.Server{Handler: newInbox(), ReadHeaderTimeout: time.Minute}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) })
-	defer serving.Wait()
-	defer func() { _ = server.Close() }()
-	if err := json.NewEncoder(out).Encode(hello{URL: "http://" + listener.Addr().String(), PID: os.Getpid()}); err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, in)
-	return err
+	inbox := newInbox()
+	server := &http.Server{Handler: inbox, ReadHeaderTimeout: time.Minute}
+	go measured.Keep(ctx, func() error { return server.Serve(listener) })
+	s.Addr, s.Answer = listener.Addr().(*net.TCPAddr).AddrPort(), inbox.answer
+	return s, nil
 }
 
 // inbox counts what comes.
@@ -79,15 +70,20 @@ func newInbox() *inbox {
 		defer b.mu.Unlock()
 		b.arrivals[id] = now
 	})
-	b.HandleFunc("GET "+countPath, func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(received{Requests: b.requests.Load(), Events: b.events.Load()})
-	})
-	b.HandleFunc("GET "+arrivalsPath, func(w http.ResponseWriter, _ *http.Request) {
+	return b
+}
+
+// answer carries out a command.
+func (b *inbox) answer(command string) (any, error) {
+	switch command {
+	case askReceived:
+		return received{Requests: b.requests.Load(), Events: b.events.Load()}, nil
+	case askArrivals:
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(b.arrivals)
-	})
-	return b
+		return maps.Clone(b.arrivals), nil
+	}
+	return nil, errors.New("no such command")
 }
 
 // take reads a webhook to its end, and counts the events in it.
@@ -103,67 +99,25 @@ func (b *inbox) take(r *http.Request) {
 }
 
 // receiver is an endpoint in a process of its own.
-type receiver struct {
-	hello
+type receiver struct{ *measured.Process }
 
-	stop func()
+// startReceiver starts one, which ends with Stop or this process.
+func startReceiver(ctx context.Context) (receiver, error) {
+	p, err := measured.Start(ctx, measured.Anywhere, name, receiverName)
+	return receiver{p}, err
 }
 
-// startReceiver starts one, which ends with stop or this process.
-func startReceiver(ctx context.Context) (*receiver, error) {
-	cmd, err := command(ctx, receiverName)
-	if err != nil {
-		return nil, err
-	}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	r := &receiver{stop: func() {
-		_ = in.Close()
-		_ = cmd.Wait() // how it ended matters to nobody
-	}}
-	line, err := bufio.NewReader(out).ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &r.hello)
-	}
-	if err != nil {
-		r.stop()
-		return nil, fmt.Errorf("the endpoint did not start: %w", err)
-	}
-	return r, nil
-}
+func (r receiver) url(path string) string { return "http://" + r.Addr.String() + path }
 
-// ask gets what the endpoint answers to a GET.
-func (r *receiver) ask(ctx context.Context, path string, answer any) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+path, nil)
-	if err != nil {
-		return err
-	}
-	got, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, got.Body.Close()) }()
-	return json.NewDecoder(got.Body).Decode(answer)
-}
-
-// received returns what came until now.
-func (r *receiver) received(ctx context.Context) (n received, err error) {
-	err = r.ask(ctx, countPath, &n)
+// received returns what has come until now.
+func (r receiver) received() (n received, err error) {
+	err = r.Ask(askReceived, &n)
 	return n, err
 }
 
-// expect makes sure that n events came.
-func (r *receiver) expect(ctx context.Context, n int) error {
-	got, err := r.received(ctx)
+// expect returns an error unless n events have come.
+func (r receiver) expect(n int) error {
+	got, err := r.received()
 	if err == nil && got.Events != int64(n) {
 		err = fmt.Errorf("%d events came, want %d", got.Events, n)
 	}

@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"context"
@@ -6,18 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -42,8 +38,11 @@ type rig struct {
 func (s *scene) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
 	router := &delivery.Router{}
 	r := &rig{end: func() error { return nil }}
-	var err error
-	if r.store, err = store.New(store.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db"), Outbox: router.Route}); err != nil {
+	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db")})
+	if err != nil {
+		return nil, err
+	}
+	if r.store, err = store.New(db, store.Config{Outbox: router.Route}); err != nil {
 		return nil, err
 	}
 	if err := r.store.Open(ctx); err != nil {
@@ -176,29 +175,4 @@ func fill(ctx context.Context, s *store.Store, n int, seq uint64) error {
 		}
 	}
 	return nil
-}
-
-// settle returns to the system what this process can, and says how many bytes it has in RAM then. The peak begins anew, see
-// proc_pid_clear_refs(5).
-func settle() (int, error) {
-	runtime.GC() // what finalizers and pools hold goes with the second one
-	debug.FreeOSMemory()
-	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
-		return 0, err
-	}
-	return measured.Resident(os.Getpid())
-}
-
-// peak returns the most memory that this process had in RAM, in bytes.
-func peak() (int, error) {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	var kib int
-	if _, err := fmt.Sscan(rest, &kib); err != nil {
-		return 0, fmt.Errorf("the most memory of this process: %w", err)
-	}
-	return kib << 10, nil
 }

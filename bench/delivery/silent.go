@@ -1,15 +1,15 @@
-package main
+package delivery
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 	"github.com/holter-iot/holter/timer"
@@ -30,24 +30,21 @@ const (
 	lead       = 2 * time.Second
 )
 
-// Silent is what happened when a fleet fell silent.
-type Silent struct {
+// silent is what happened when a fleet fell silent.
+type silent struct {
 	Verdicts  int           // stored, with a job each
 	Committed time.Duration // from the instant at which all are due to the last commit
 	Delivered time.Duration // to the last delivery; 0 if there were none
 	CPU       time.Duration // of this process, until the last commit
 
-	Before, Peak         int // bytes in RAM before, and at most until the last commit
-	HeapBefore, HeapPeak int // of that, objects
+	Before, Peak int // bytes in RAM before, and at most until the last commit
 
 	Others     int           // devices beside the fleet that were due meanwhile
-	TimerP50   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
-	TimerP99   time.Duration
+	TimerP99   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
 	TimerMax   time.Duration
 	InTime     float64       // share of those that were found due within inTime
 	VerdictP50 time.Duration // how long after the deadline the verdict was made
 	VerdictP99 time.Duration
-	Waits      uint64 // times that verdicts waited for the sink
 }
 
 // inTime is the bound of the histogram of timers below the 50 ms that are wanted.
@@ -93,12 +90,12 @@ const (
 )
 
 // silent lets the fleet fall silent.
-func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err error) {
+func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	var sink *tally
 	r, err := s.open(ctx, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}, func(st *store.Store) liveness.Sink {
 		sink = &tally{store: st}
@@ -108,11 +105,11 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 		return result, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.URL+hooksPath, manyAtOnce); err != nil {
+	if err := r.endpoint(ctx, endpoint.url(hooksPath), manyAtOnce); err != nil {
 		return result, err
 	}
 	r.start(ctx, true)
-	f, err := newFleet(r, s.N) //nolint:contextcheck // its timers end with the registry
+	f, err := newFleet(r, s.n) //nolint:contextcheck // its timers end with the registry
 	if err != nil {
 		return result, err
 	}
@@ -122,7 +119,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 	if err := r.pause(ctx, !delivered); err != nil {
 		return result, err
 	}
-	err = s.profile(func() error { return result.fall(ctx, f, sink) })
+	err = result.fall(ctx, f, sink)
 	if err != nil || !delivered {
 		return result, err
 	}
@@ -130,7 +127,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result Silent, err 
 		return result, err
 	}
 	result.Delivered = time.Since(sink.due)
-	return result, endpoint.expect(ctx, s.N)
+	return result, endpoint.expect(s.n)
 }
 
 // fleet is the devices, each heard once.
@@ -205,17 +202,16 @@ func (f *fleet) listen(ctx context.Context) (stop func()) {
 }
 
 // fall lets the fleet fall silent while other devices are due one after the other.
-func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
+func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	stop := f.listen(ctx)
 	defer stop()
 	if err := until(ctx, func() bool { return f.other.View().Listened > 0 }); err != nil {
 		return err
 	}
 	var err error
-	if r.Before, err = settle(); err != nil {
+	if r.Before, err = measured.Settle(); err != nil {
 		return err
 	}
-	r.HeapBefore = objects()
 	now := f.other.Time(time.Now())
 	for i := range others {
 		if _, err := f.other.Apply(fmt.Sprintf("other-%04d", i), liveness.Signal{At: now, Announced: liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}}); err != nil {
@@ -225,23 +221,19 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	if err := until(ctx, func() bool { return f.other.Time(time.Now()) >= now+lead && f.rig.registry.Stats().Queued == 0 }); err != nil {
 		return err
 	}
-	heap := watchHeap(ctx)
-	used, waited, late := cpuTime(), f.rig.registry.Stats().Waits, f.other.View().Timers.Lateness
+	used, late := cpuTime(), f.other.View().Timers.Lateness
 	sink.mu.Lock()
 	sink.lags, sink.due = nil, time.Now()
 	sink.mu.Unlock()
 	f.pulse(fleetTimeout + time.Millisecond)
-	err = until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) })
-	r.HeapPeak = heap()
-	if err != nil {
+	if err := until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) }); err != nil {
 		return err
 	}
 	r.CPU = cpuTime() - used
-	if r.Peak, err = peak(); err != nil {
+	if r.Peak, err = measured.Peak(); err != nil {
 		return err
 	}
 	r.timers(late, f.other.View().Timers.Lateness)
-	r.Waits = f.rig.registry.Stats().Waits - waited
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
 	r.Verdicts, r.Committed = int(sink.verdicts.Load()), sink.last.Sub(sink.due)
@@ -253,7 +245,7 @@ func (r *Silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 }
 
 // timers fills in how late the timers of the others were between two pictures.
-func (r *Silent) timers(before, after timer.Lateness) {
+func (r *silent) timers(before, after timer.Lateness) {
 	found := 0
 	for i := range after {
 		after[i] -= before[i]
@@ -263,36 +255,5 @@ func (r *Silent) timers(before, after timer.Lateness) {
 		}
 	}
 	r.InTime = float64(found) / float64(max(r.Others, 1))
-	r.TimerP50, r.TimerP99, r.TimerMax = after.Quantile(0.5), after.Quantile(0.99), after.Quantile(1)
-}
-
-// objects returns the bytes of the heap's objects, dead ones that are not collected yet among them.
-func objects() int {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return int(sample[0].Value.Uint64())
-}
-
-// watchHeap looks at the heap again and again; the function that it returns ends that and returns the most that was seen.
-func watchHeap(ctx context.Context) (most func() int) {
-	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan int, 1)
-	go func() {
-		top := 0
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				top = max(top, objects())
-			case <-ctx.Done():
-				found <- top
-				return
-			}
-		}
-	}()
-	return func() int {
-		cancel()
-		return <-found
-	}
+	r.TimerP99, r.TimerMax = after.Quantile(0.99), after.Quantile(1)
 }

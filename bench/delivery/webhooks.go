@@ -1,4 +1,4 @@
-package main
+package delivery
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/measured"
-	"github.com/holter-iot/holter/internal/cores"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
@@ -25,12 +25,12 @@ const (
 	webhooksSingle = "webhooks/1"
 	webhooksBatch  = "webhooks/100"
 	webhooksBare   = "webhooks/bare" // a client that POSTs, and no queue
-	latency        = "latency"
+	timedWebhooks  = "latency"
 	recovery       = "recovery"
 )
 
-// Rate is how fast events were delivered.
-type Rate struct {
+// rate is how fast events were delivered.
+type rate struct {
 	Events   int
 	Requests int
 	Elapsed  time.Duration
@@ -42,7 +42,7 @@ type Rate struct {
 	Opened   time.Duration // what it took to open the store and to load the registry; of a recovery only
 }
 
-func (r Rate) perSecond() float64 { return float64(r.Events) / r.Elapsed.Seconds() }
+func (r rate) perSecond() float64 { return float64(r.Events) / r.Elapsed.Seconds() }
 
 // cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
@@ -54,41 +54,41 @@ func cpuTime() time.Duration {
 }
 
 // webhooks delivers events that are stored.
-func (s *scene) webhooks(ctx context.Context, batch int) (result Rate, err error) {
+func (s *scene) webhooks(ctx context.Context, batch int) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	r, err := s.open(ctx, liveness.Config{}, nil)
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.URL+hooksPath, batch); err != nil {
+	if err := r.endpoint(ctx, endpoint.url(hooksPath), batch); err != nil {
 		return result, err
 	}
 	r.start(ctx, false)
-	if err := fill(ctx, r.store, s.N, 1); err != nil {
+	if err := fill(ctx, r.store, s.n, 1); err != nil {
 		return result, err
 	}
-	return result, s.profile(func() error { return result.deliver(ctx, s.N, r, endpoint) })
+	return result, result.deliver(ctx, s.n, r, endpoint)
 }
 
 // recovery delivers jobs that another process left behind.
-func (s *scene) recovery(ctx context.Context) (result Rate, err error) {
+func (s *scene) recovery(ctx context.Context) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	r, err := s.open(ctx, liveness.Config{}, nil)
 	if err != nil {
 		return result, err
 	}
-	err = r.endpoint(ctx, endpoint.URL+hooksPath, manyAtOnce)
+	err = r.endpoint(ctx, endpoint.url(hooksPath), manyAtOnce)
 	if err == nil {
-		err = fill(ctx, r.store, s.N, 1)
+		err = fill(ctx, r.store, s.n, 1)
 	}
 	if err = errors.Join(err, r.close()); err != nil {
 		return result, err
@@ -100,13 +100,13 @@ func (s *scene) recovery(ctx context.Context) (result Rate, err error) {
 	result.Opened = time.Since(begin)
 	defer func() { err = errors.Join(err, r.close()) }()
 	r.start(ctx, false)
-	return result, s.profile(func() error { return result.deliver(ctx, s.N, r, endpoint) })
+	return result, result.deliver(ctx, s.n, r, endpoint)
 }
 
 // deliver lets a paused queue go, and waits until it is empty.
-func (r *Rate) deliver(ctx context.Context, n int, rig *rig, endpoint *receiver) error {
+func (r *rate) deliver(ctx context.Context, n int, rig *rig, endpoint receiver) error {
 	var err error
-	if r.Before, err = settle(); err != nil {
+	if r.Before, err = measured.Settle(); err != nil {
 		return err
 	}
 	err = r.meter(endpoint, func() error {
@@ -118,11 +118,11 @@ func (r *Rate) deliver(ctx context.Context, n int, rig *rig, endpoint *receiver)
 	if err != nil {
 		return err
 	}
-	return r.count(ctx, n, endpoint)
+	return r.count(n, endpoint)
 }
 
 // meter measures what do takes.
-func (r *Rate) meter(endpoint *receiver, do func() error) error {
+func (r *rate) meter(endpoint receiver, do func() error) error {
 	m, err := measured.StartMeter(endpoint.PID)
 	if err != nil {
 		return err
@@ -137,36 +137,34 @@ func (r *Rate) meter(endpoint *receiver, do func() error) error {
 		return err
 	}
 	r.Elapsed, r.Endpoint, r.Others = u.Elapsed, u.CPU, u.Others
-	r.Peak, err = peak()
+	r.Peak, err = measured.Peak()
 	return err
 }
 
 // count notes what came, and makes sure that it is all, each once.
-func (r *Rate) count(ctx context.Context, n int, endpoint *receiver) error {
-	got, err := endpoint.received(ctx)
+func (r *rate) count(n int, endpoint receiver) error {
+	got, err := endpoint.received()
 	r.Events, r.Requests = int(got.Events), int(got.Requests)
-	return errors.Join(err, endpoint.expect(ctx, n))
+	return errors.Join(err, endpoint.expect(n))
 }
 
 // bareWebhooks POSTs the same bodies with as many goroutines as a queue has by default, and nothing else.
-func (s *scene) bareWebhooks(ctx context.Context) (result Rate, err error) {
+func (s *scene) bareWebhooks(ctx context.Context) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
 	defer client.CloseIdleConnections()
-	if result.Before, err = settle(); err != nil {
+	if result.Before, err = measured.Settle(); err != nil {
 		return result, err
 	}
-	err = s.profile(func() error {
-		return result.meter(endpoint, func() error { return post(ctx, client, endpoint.URL+hooksPath, s.N) })
-	})
+	err = result.meter(endpoint, func() error { return post(ctx, client, endpoint.url(hooksPath), s.n) })
 	if err != nil {
 		return result, err
 	}
-	return result, result.count(ctx, s.N, endpoint)
+	return result, result.count(s.n, endpoint)
 }
 
 // workers is how many deliveries of a queue go on at once by default.
@@ -210,8 +208,8 @@ func postOne(ctx context.Context, client *http.Client, url string, body []byte) 
 	return err
 }
 
-// Latency is how long after its commit an event arrived, one at a time.
-type Latency struct {
+// latency is how long after its commit an event arrived, one at a time.
+type latency struct {
 	Events        int
 	P50, P99, Max time.Duration
 }
@@ -220,28 +218,28 @@ type Latency struct {
 const between = 20 * time.Millisecond
 
 // latency stores events one at a time.
-func (s *scene) latency(ctx context.Context) (result Latency, err error) {
+func (s *scene) latency(ctx context.Context) (result latency, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
-	defer endpoint.stop()
+	defer endpoint.Stop()
 	r, err := s.open(ctx, liveness.Config{}, nil)
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.endpoint(ctx, endpoint.URL+timedPath, 1); err != nil {
+	if err := r.endpoint(ctx, endpoint.url(timedPath), 1); err != nil {
 		return result, err
 	}
 	if err := r.pause(ctx, false); err != nil {
 		return result, err
 	}
 	r.start(ctx, false)
-	committed := make(map[string]time.Time, s.N)
+	committed := make(map[string]time.Time, s.n)
 	tick := time.NewTicker(between)
 	defer tick.Stop()
-	for i := range s.N {
+	for i := range s.n {
 		<-tick.C
 		if err := r.store.Append(ctx, []liveness.Event{verdict(i, 1)}); err != nil {
 			return result, err
@@ -252,13 +250,13 @@ func (s *scene) latency(ctx context.Context) (result Latency, err error) {
 		return result, err
 	}
 	var arrivals map[string]time.Time
-	if err := endpoint.ask(ctx, arrivalsPath, &arrivals); err != nil {
+	if err := endpoint.Ask(askArrivals, &arrivals); err != nil {
 		return result, err
 	}
 	return result, result.weigh(committed, arrivals)
 }
 
-func (l *Latency) weigh(committed, arrivals map[string]time.Time) error {
+func (l *latency) weigh(committed, arrivals map[string]time.Time) error {
 	took := make([]time.Duration, 0, len(committed))
 	for id, at := range committed {
 		came, ok := arrivals[id]

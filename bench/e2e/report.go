@@ -1,4 +1,4 @@
-package main
+package e2e
 
 import (
 	"fmt"
@@ -11,61 +11,86 @@ import (
 	"github.com/holter-iot/holter/loadgen/report"
 )
 
-// report returns all tables, as Markdown.
-func (b *bench) report(header string, results []*result) string {
-	var w strings.Builder
-	w.WriteString(header)
-	r := results[0]
-	fmt.Fprintf(&w, `%s devices, each with a heartbeat every %v and a timeout of %v, of %s of `+"`holter serve`"+` with SQLite, each with a database and a device
-port of its own: no process may open more than %s files here. Each server has a block of the devices, which always come back to it: behind
-one shared port one could come back to another, and would rightly be offline for the first while it is online for the second. All of it,
-servers, generator and both ends of each connection, is on one machine, and every scenario has fresh servers.
+// took returns a column of texts.
+func took(title string, of func(*result) string) figures.Column[*result] {
+	return figures.Text(title, func(_ string, rs []*result) string { return of(rs[0]) })
+}
 
-`,
-		figures.Grouped(b.connections), b.interval, r.final.Fleet.Timeout, processes(r.servers), figures.Grouped(openFiles()))
-	w.WriteString("| scenario | connected | in | heartbeats/s | RTT p50 / p99 / max | generator late, p99 | result |\n|---|---:|---:|---:|---:|---:|---|\n")
-	for _, r := range results {
-		welcomed, ramp := r.ramp()
-		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s |\n", r.name, figures.Grouped(welcomed), duration(ramp), figures.Grouped(int(r.beats())),
-			latency(r.final.RTT.Latency), duration(r.final.Lateness.P99), r.verdict())
+// bytes returns a column of bytes for each connection.
+func (b *bench) bytes(title string, of func(*result) int) figures.Column[*result] {
+	return figures.Col(title, 0, func(r *result) float64 { return float64(of(r)) / float64(b.connections) })
+}
+
+// judged are the columns of the verdicts.
+func judged() []figures.Column[*result] {
+	count := func(title string, of func(verdicts) uint64) figures.Column[*result] {
+		return figures.Col(title, 0, func(r *result) float64 { return float64(of(r.verdicts())) })
 	}
-	fmt.Fprintf(&w, "\nWhat the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is that from its "+
-		"deadline to its arrival at the generator, through commit and event stream.\n\n")
-	w.WriteString("| scenario | right verdicts | false offline | missed offline | other mistakes | latency p50 / p99 / max |\n|---|---:|---:|---:|---:|---:|\n")
-	for _, r := range results {
-		v := r.final.Verdicts
-		if v == nil {
-			fmt.Fprintf(&w, "| %s | | | | | |\n", r.name)
-			continue
-		}
-		m := countMistakes(v.Mistakes)
-		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s |\n", r.name, figures.Grouped(v.Right), figures.Grouped(m.falseOffline), figures.Grouped(m.missed), figures.Grouped(m.others),
-			latency(v.Detection.Latency))
+	return []figures.Column[*result]{
+		count("right verdicts", func(v verdicts) uint64 { return v.right }),
+		count("false offline", func(v verdicts) uint64 { return v.falseOffline }),
+		count("missed offline", func(v verdicts) uint64 { return v.missed }),
+		count("other mistakes", func(v verdicts) uint64 { return v.others }),
+		took("latency p50 / p99 / max", func(r *result) string { return r.verdicts().latency }),
 	}
-	w.WriteString("\nMemory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. CPU is that of the " +
-		"whole run.\n\n")
-	w.WriteString("| scenario | servers | each connection | generator | each connection | whole machine, each connection | servers' CPU | generator's | cores busy |\n" +
-		"|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
-	for _, r := range results {
-		each := func(bytes uint64) string { return figures.Grouped(bytes/uint64(b.connections)) + " B" }
-		memory := r.generatorMemory()
-		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s | %s | %s | %.2f of %d |\n", r.name, mega(r.usage.servers), each(r.usage.servers), mega(memory), each(memory),
-			each(r.usage.machine), duration(r.usage.cpu), duration(r.generator), r.usage.busy.Seconds()/max(r.usage.elapsed.Seconds(), 0.001), runtime.NumCPU())
+}
+
+// report returns all tables.
+func (b *bench) report(rs []*result) string {
+	results := make(map[string][]*result)
+	var rows []string
+	for _, r := range rs {
+		rows = append(rows, r.name)
+		results[r.name] = []*result{r}
 	}
-	return w.String() + missed(results)
+	mega := func(title string, of func(*result) int) figures.Column[*result] {
+		return figures.Col(title, 0, func(r *result) float64 { return float64(of(r)) / 1e6 })
+	}
+	processes := "one process"
+	if n := rs[0].servers; n > 1 {
+		processes = fmt.Sprintf("%d processes", n)
+	}
+	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v, of %s of `holter serve` with SQLite, each with a database and a device "+
+		"port of its own: no process may open more than %s files here. Each server has a block of the devices, which always come back to it: behind "+
+		"one shared port one could come back to another, and would rightly be offline for the first while it is online for the second. All of it, "+
+		"servers, generator and both ends of each connection, is on one machine, and every scenario has new servers.\n\n%s\n"+
+		"What the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is that from its "+
+		"deadline to its arrival at the generator, through commit and event stream.\n\n%s\n"+
+		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. CPU is that of the "+
+		"whole run.\n\n%s%s",
+		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, processes, figures.Grouped(openFiles()),
+		figures.Table("scenario", rows, results,
+			figures.Count("connected", func(r *result) int { n, _ := r.ramp(); return n }),
+			took("in", func(r *result) string { _, d := r.ramp(); return figures.Duration(d) }),
+			figures.Col("heartbeats/s", 0, (*result).beats),
+			took("RTT p50 / p99 / max", func(r *result) string { return latency(r.final.RTT.Latency) }),
+			took("generator late, p99", func(r *result) string { return figures.Duration(r.final.Lateness.P99) }),
+			took("targets", func(r *result) string { return figures.Met(r.passed()) })),
+		figures.Table("scenario", rows, results, judged()...),
+		figures.Table("scenario", rows, results,
+			mega("servers, MB", func(r *result) int { return r.usage.servers }), b.bytes("B each connection", func(r *result) int { return r.usage.servers }),
+			mega("generator, MB", (*result).generatorMemory), b.bytes("B each connection", (*result).generatorMemory),
+			b.bytes("whole machine, B each connection", func(r *result) int { return r.usage.machine }),
+			took("servers' CPU", func(r *result) string { return figures.Duration(r.usage.cpu) }),
+			took("generator's", func(r *result) string { return figures.Duration(r.generator) }),
+			took("cores busy", func(r *result) string {
+				return fmt.Sprintf("%.2f of %d", r.usage.busy.Seconds()/max(r.usage.elapsed.Seconds(), 0.001), runtime.NumCPU())
+			})),
+		missed(rs))
 }
 
 // missed lists why scenarios did not pass.
 func missed(results []*result) string {
 	var w strings.Builder
+	oneLine := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	for _, r := range results {
+		if r.passed() {
+			continue
+		}
 		reasons := r.final.Outcome.Reasons
 		if r.failed != nil {
 			first, _, _ := strings.Cut(r.failed.Error(), "\n")
 			reasons = append(slices.Clone(reasons), first)
-		}
-		if r.passed() {
-			continue
 		}
 		for _, reason := range reasons {
 			fmt.Fprintf(&w, "* %s: %s\n", r.name, oneLine(reason))
@@ -78,22 +103,6 @@ func missed(results []*result) string {
 		return ""
 	}
 	return "\nWhat was missed:\n\n" + w.String()
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func processes(n int) string {
-	if n == 1 {
-		return "one process"
-	}
-	return fmt.Sprintf("%d processes", n)
-}
-
-func (r *result) verdict() string {
-	if r.passed() {
-		return "held"
-	}
-	return "**missed**"
 }
 
 // ramp returns how many devices were connected at most until the first phase began, and how long it took.
@@ -122,58 +131,45 @@ func (r *result) beats() float64 {
 			rates = append(rates, s.Rate.Answered)
 		}
 	}
-	if len(rates) == 0 {
-		return 0
-	}
-	slices.Sort(rates)
-	return rates[len(rates)/2]
+	return figures.Median(rates)
 }
 
-// generatorMemory is the most that the generator and its workers had.
-func (r *result) generatorMemory() (most uint64) {
+// generatorMemory returns the most bytes that the generator and its workers had.
+func (r *result) generatorMemory() (most int) {
 	for i := range r.final.Samples {
-		most = max(most, r.final.Samples[i].Memory)
+		most = max(most, int(r.final.Samples[i].Memory))
 	}
 	return most
 }
 
-// mistakes are counts of them.
-type mistakes struct{ falseOffline, missed, others uint64 }
+// verdicts are counts of right and wrong ones, and the latency of the right ones.
+type verdicts struct {
+	right, falseOffline, missed, others uint64
+	latency                             string
+}
 
-func countMistakes(list []report.Mistake) (m mistakes) {
-	for _, one := range list {
+func (r *result) verdicts() (sum verdicts) {
+	v := r.final.Verdicts
+	if v == nil {
+		return verdicts{latency: "–"}
+	}
+	sum.right, sum.latency = v.Right, latency(v.Detection.Latency)
+	for _, one := range v.Mistakes {
 		switch {
 		case strings.HasPrefix(one.Name, "false offline"):
-			m.falseOffline += one.Count
+			sum.falseOffline += one.Count
 		case strings.HasPrefix(one.Name, "missed offline"):
-			m.missed += one.Count
+			sum.missed += one.Count
 		case one.Allowed >= 0:
-			m.others += one.Count
+			sum.others += one.Count
 		}
 	}
-	return m
+	return sum
 }
 
 func latency(l report.Latency) string {
 	if l.Count == 0 {
 		return "–"
 	}
-	return duration(l.P50) + " / " + duration(l.P99) + " / " + duration(l.Max)
+	return figures.Duration(l.P50) + " / " + figures.Duration(l.P99) + " / " + figures.Duration(l.Max)
 }
-
-// duration shows three figures at most.
-func duration(d time.Duration) string {
-	switch {
-	case d >= 100*time.Second:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d >= time.Second:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d >= 100*time.Millisecond:
-		return fmt.Sprintf("%.0f ms", d.Seconds()*1e3)
-	case d >= time.Millisecond:
-		return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
-	}
-	return fmt.Sprintf("%.2f ms", d.Seconds()*1e3)
-}
-
-func mega(bytes uint64) string { return figures.Grouped(bytes/1_000_000) + " MB" }

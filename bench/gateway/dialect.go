@@ -1,9 +1,8 @@
-package main
+package gateway
 
 import (
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
@@ -14,83 +13,87 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
 )
 
+// The transports, as suffixes of names.
 const (
 	overUDP = "-udp"
 	overTLS = "-tls"
-
-	dtuBeat = "dtu-beat"
 )
 
-// dialect is a protocol, both sides, and what carries it.
+// dialect is a protocol, both sides of it, and its transport.
 type dialect struct {
-	name     string
-	protocol codec.Protocol
-	client   codec.Client
-	carrier  string // overUDP, overTLS or nothing
+	name      string
+	protocol  codec.Protocol
+	device    codec.Client
+	transport string // "" for TCP
 }
 
-var (
-	//nolint:gochecknoglobals // a constant list
-	dialects = [...]string{"line", "frame", "jt808", "teltonika", "gt06", "dtu", "line" + overUDP, "line" + overTLS}
-	carriers = [...]string{"line" + overTLS, "line" + overUDP} //nolint:gochecknoglobals // a constant list
-)
+// dialects returns all that are measured, the line protocol over TCP first.
+func dialects() []dialect {
+	const beat = "dtu-beat"
+	dtus, err := dtu.New(dtu.Options{Registration: `\d{15}`, Heartbeat: []byte(beat)})
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return []dialect{
+		{"line", line.Protocol{}, line.Client{}, ""},
+		{"frame", frame.Protocol{}, frame.Client{}, ""},
+		{"jt808", jt808.Protocol{}, jt808.Client{}, ""},
+		{"teltonika", teltonika.Protocol{}, teltonika.Client{}, ""},
+		{"gt06", gt06.Protocol{}, gt06.Client{}, ""},
+		{"dtu", dtus, dtu.Client{Heartbeat: []byte(beat)}, ""},
+		{"line" + overUDP, line.Protocol{}, line.Client{}, overUDP},
+	}
+}
+
+// transports returns the names of dialects whose idle sessions are measured beside those of TCP.
+func transports() []string { return []string{"line" + overTLS, "line" + overUDP} }
 
 // newDialect returns the dialect of a name.
 func newDialect(name string) (dialect, error) {
-	d := dialect{name: name}
-	for _, carrier := range []string{overUDP, overTLS} {
-		if strings.HasSuffix(name, carrier) {
-			d.carrier = carrier
-		}
+	if name == "line"+overTLS {
+		return dialect{name, line.Protocol{}, line.Client{}, overTLS}, nil
 	}
-	switch strings.TrimSuffix(name, d.carrier) {
-	case "line":
-		d.protocol, d.client = line.Protocol{}, line.Client{}
-	case "frame":
-		d.protocol, d.client = frame.Protocol{}, frame.Client{}
-	case "jt808":
-		d.protocol, d.client = jt808.Protocol{}, jt808.Client{}
-	case "teltonika":
-		d.protocol, d.client = teltonika.Protocol{}, teltonika.Client{}
-	case "gt06":
-		d.protocol, d.client = gt06.Protocol{}, gt06.Client{}
-	case "dtu":
-		p, err := dtu.New(dtu.Options{Registration: `\d{15}`, Heartbeat: []byte(dtuBeat)})
-		if err != nil {
-			return d, err
-		}
-		d.protocol, d.client = p, dtu.Client{Heartbeat: []byte(dtuBeat)}
-	default:
-		return d, fmt.Errorf("no protocol %q", name)
+	all := dialects()
+	i := slices.IndexFunc(all, func(d dialect) bool { return d.name == name })
+	if i < 0 {
+		return dialect{}, fmt.Errorf("no protocol %q", name)
 	}
-	return d, nil
+	return all[i], nil
 }
 
-// id of device i is one that all protocols have.
+// bare returns the server beside which the gateway is measured with this dialect.
+func (d dialect) bare() string {
+	switch {
+	case d.transport == overUDP:
+		return echoUDP
+	case d.mute():
+		return sink
+	}
+	return echoTCP
+}
+
+// id returns an id of device i that is valid in all protocols.
 func (d dialect) id(i int) string { return fmt.Sprintf("86%013d", i) }
 
-// hello of device i is answered as long as the protocol answers at all.
-func (d dialect) hello(i int) []byte { return d.client.AppendHello(nil, d.id(i), "", 10*time.Minute) }
-
-// beats is what device i sends in one write. Datagrams begin with a greeting, as the line protocol has it.
+// beats returns what device i sends in one write. Datagrams begin with a greeting.
 func (d dialect) beats(i, batch int) []byte {
 	var p []byte
-	if d.carrier == overUDP {
-		p = d.client.AppendHello(p, d.id(i), "", 0)
+	if d.transport == overUDP {
+		p = d.device.AppendHello(p, d.id(i), "", 0)
 	}
 	for range batch {
-		p = d.client.AppendBeat(p, d.id(i), 123456789)
+		p = d.device.AppendBeat(p, d.id(i), 123456789)
 	}
 	return p
 }
 
-// mute says whether the gateway answers nothing.
-func (d dialect) mute() bool { return d.client.Window() == 0 }
+// mute reports whether the gateway answers nothing.
+func (d dialect) mute() bool { return d.device.Window() == 0 }
 
 // count takes the answers off input and counts those to heartbeats; welcome is whether there was one to a greeting.
 func (d dialect) count(input []byte) (heard int, welcome bool, rest []byte, err error) {
 	for len(input) > 0 {
-		a, n := d.client.Next(input)
+		a, n := d.device.Next(input)
 		switch a.Kind {
 		case codec.Heard:
 			heard++
@@ -98,10 +101,10 @@ func (d dialect) count(input []byte) (heard int, welcome bool, rest []byte, err 
 			welcome = true
 		case codec.Garbage:
 			if n > 0 {
-				return heard, welcome, input, fmt.Errorf("it means nothing: %q", input)
+				return heard, welcome, input, fmt.Errorf("an answer cannot be decoded: %q", input)
 			}
 		case codec.Refused, codec.Farewell:
-			return heard, welcome, input, fmt.Errorf("it is an end: %q", input)
+			return heard, welcome, input, fmt.Errorf("the server closes the connection: %q", input)
 		case codec.Noted:
 		}
 		if n == 0 {

@@ -1,21 +1,27 @@
-package main
+package gateway
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holter-iot/holter/bench/internal/measured"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
-// idleConnections is how many connections are held: near to the usual limit of 20,000 files.
-const idleConnections = 18_000
-
-// settling is how long connections are left alone before their memory is measured, if they were handed over: the workers that did it,
+// rest is how long connections are left alone before their memory is measured, if they were handed over: the workers that did it,
 // which gnet keeps in a pool, end after 10 to 20 s without work.
-const settling = 21 * time.Second
+const rest = 21 * time.Second
 
-// idleResult is what connections cost that say nothing.
-type idleResult struct {
+// held is what connections cost that say nothing.
+type held struct {
 	measured.Usage
 
 	connections            int
@@ -24,75 +30,131 @@ type idleResult struct {
 }
 
 // rate returns how many connections were made, greeted and answered per second.
-func (r idleResult) rate() float64 { return float64(r.connections) / r.connected.Seconds() }
+func (r held) rate() float64 { return float64(r.connections) / r.connected.Seconds() }
 
 // user returns the memory of the program, bytes for each connection.
-func (r idleResult) user() float64 { return r.heap + r.stacks }
+func (r held) user() float64 { return r.heap + r.stacks }
 
-// measureIdle measures the rate of connecting and the memory of connections that were greeted.
-func (b *bench) measureIdle(ctx context.Context, server string) error {
-	if !b.wanted("idle", server) {
+// measureIdle measures the rate of connecting and the memory of connections that were greeted, of a server of the line protocol over TCP
+// or of the gateway with another transport.
+func (b *bench) measureIdle(ctx context.Context, of string) error {
+	if !b.Wanted("idle", of) {
 		return nil
 	}
-	var env []string
-	heap, profile := b.profile("idle", server, "heap")
-	if profile {
-		env = []string{"GODEBUG=memprofilerate=1"}
+	server, name, n := of, "line", b.idle
+	if slices.Contains(transports(), of) {
+		server, name = serverHolter, of
 	}
-	return b.with(ctx, server, env, func(ctx context.Context, s session) error {
-		settle := time.Duration(0)
-		if server == serverHolter || server == serverGnetEnroll {
-			settle = settling
-		}
-		r, err := holdIdle(ctx, s, idleConnections, settle, func() (time.Duration, error) {
-			return s.client.connect(ctx, idleConnections, inLines(greeting(server, "10m")))
-		})
-		if err != nil {
+	d, err := newDialect(name)
+	if err != nil {
+		return err
+	}
+	if d.transport == overTLS {
+		n = b.idleTLS
+	}
+	err = b.with(ctx, server, d, func(ctx context.Context, s session) error {
+		r := held{connections: n}
+		if err := r.measure(ctx, s, b.Quick); err != nil {
 			return err
 		}
-		if profile {
-			if err := s.child.ProfileHeap(heap); err != nil {
-				return err
-			}
-		}
-		b.idle.add(server, r)
-		b.progress("%-8s %-11s %8.0f connections/s; heap %.0f, stacks %.0f, resident %.0f bytes each", "idle", server, r.rate(), r.heap,
-			r.stacks, r.resident)
+		b.held[of] = append(b.held[of], r)
+		b.Progress("%-11s %-14s %8.0f connections/s; heap %.0f, stacks %.0f, resident %.0f bytes each", "idle", of, r.rate(), r.heap, r.stacks, r.resident)
 		return nil
 	})
+	if err != nil {
+		return fmt.Errorf("idle, %s: %w", of, err)
+	}
+	return nil
 }
 
-// holdIdle makes connections that have greeted, and weighs what that left behind.
-func holdIdle(ctx context.Context, s session, connections int, settle time.Duration, connect func() (time.Duration, error)) (r idleResult, err error) {
-	r.connections = connections
-	if err := s.child.FillEvents(); err != nil {
-		return r, err
+// measure makes connections that have greeted, and measures the memory that they take.
+func (r *held) measure(ctx context.Context, s session, quick bool) error {
+	if err := s.process.FillEvents(); err != nil {
+		return err
 	}
-	before, err := s.child.Collect()
+	before, err := s.process.Collect()
 	if err != nil {
-		return r, err
+		return err
 	}
-	m, err := measured.StartMeter(s.child.PID)
+	m, err := measured.StartMeter(s.process.PID)
 	if err != nil {
-		return r, err
+		return err
 	}
-	if r.connected, err = connect(); err != nil {
-		return r, err
+	if s.transport == overTLS {
+		conns := make([]*tls.Conn, r.connections)
+		defer reset(conns)
+		r.connected, err = s.connectTLS(ctx, conns)
+	} else {
+		r.connected, err = s.connect(ctx, r.connections, s.greeting(10*time.Minute))
+	}
+	if err != nil {
+		return err
 	}
 	if r.Usage, err = m.Read(); err != nil {
-		return r, err
+		return err
 	}
-	select {
-	case <-time.After(settle):
-	case <-ctx.Done():
-		return r, ctx.Err()
+	if (s.server == serverHolter || s.server == "gnet-enroll") && !quick {
+		if err := run.Wait(ctx, rest); err != nil {
+			return err
+		}
 	}
-	after, err := s.child.Collect()
+	after, err := s.process.Collect()
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.heap = float64(after.Heap-before.Heap) / float64(connections)
-	r.stacks = float64(after.Stacks-before.Stacks) / float64(connections)
-	r.resident = float64(after.Resident-before.Resident) / float64(connections)
-	return r, nil
+	each := func(after, before int) float64 { return float64(after-before) / float64(r.connections) }
+	r.heap, r.stacks, r.resident = each(after.Heap, before.Heap), each(after.Stacks, before.Stacks), each(after.Resident, before.Resident)
+	return nil
+}
+
+// connectTLS makes connections of TLS that have greeted, 64 at a time.
+func (s session) connectTLS(ctx context.Context, conns []*tls.Conn) (time.Duration, error) {
+	begin := time.Now()
+	dialer := tls.Dialer{
+		NetDialer: &net.Dialer{KeepAlive: -1},
+		Config:    &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, // the server is ours
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(64)
+	for i := range conns {
+		group.Go(func() error {
+			c, err := dialer.DialContext(ctx, "tcp", s.process.Addr.String())
+			if err != nil {
+				return fmt.Errorf("connection %d: %w", i, err)
+			}
+			conns[i] = c.(*tls.Conn)
+			if _, err := c.Write(s.greeting(10 * time.Minute)(i)); err != nil {
+				return err
+			}
+			answer := make([]byte, 256)
+			n, err := c.Read(answer)
+			if err == nil {
+				_, welcome, _, countErr := s.count(answer[:n])
+				if err = countErr; err == nil && !welcome {
+					err = errors.New("no welcome")
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("connection %d was answered %q: %w", i, answer[:n], err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return time.Since(begin), err
+}
+
+// reset closes connections with a reset, so that no port stays in use.
+func reset(conns []*tls.Conn) {
+	var closing sync.WaitGroup
+	for _, c := range conns {
+		if c == nil {
+			continue
+		}
+		if tcp, ok := c.NetConn().(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+			closing.Go(func() { _ = tcp.Close() })
+		}
+	}
+	closing.Wait()
 }

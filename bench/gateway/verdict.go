@@ -1,8 +1,7 @@
-package main
+package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,19 +9,24 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/holter-iot/holter/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/loopback"
 )
 
 const (
-	verdictConnections = 18_500
-	living             = 500 // of them go on beating
-	beatEvery          = 100 * time.Millisecond
-	verdictTTL         = 5 * time.Second
-	beatTick           = time.Millisecond // each tick is the turn of some
+	living     = 500 // devices that go on beating while the others fall silent
+	beatEvery  = 100 * time.Millisecond
+	verdictTTL = 5 * time.Second
+	beatTick   = time.Millisecond // in each tick some of the living beat
+
+	// disturbed is how long the machine may stall before latencies measured meanwhile say nothing about a server.
+	disturbed = 30 * time.Millisecond
+	// attempts is how often a disturbed measurement is made; the last one counts in any case.
+	attempts = 3
 )
 
-// verdictResult is what happened when many fell silent at once.
-type verdictResult struct {
+// massVerdict is what happened when many fell silent at once.
+type massVerdict struct {
 	judged  int // silent devices, each counted once
 	wrong   int // verdicts on the living, second ones, and those for another reason than silence
 	cut     int // living devices that were cut off
@@ -31,10 +35,10 @@ type verdictResult struct {
 	spread  time.Duration // between the last heartbeats of the silent
 	closing time.Duration // from the first connection that was closed to the last
 
-	before, verdicts, after rtts          // while all are connected, while verdicts are made, while connections are closed
+	before, verdicts, after rtts          // round trips while all are connected, while verdicts are made, while connections are closed
 	late                    rtts          // how far the client was behind its plan in sending
 	stall                   time.Duration // of the machine, at worst
-	repeated                int           // how often it was measured before, in vain, because the machine stalled
+	repeated                int           // measurements before this one that a stall of the machine disturbed
 }
 
 // quantiles are three of them.
@@ -57,26 +61,26 @@ func (h rtts) quantiles() quantiles {
 	}
 }
 
-// measureVerdict lets all but a few devices fall silent at one instant.
+// measureVerdict makes all but a few devices fall silent at one instant.
 func (b *bench) measureVerdict(ctx context.Context) error {
-	if !b.wanted("verdict", serverHolter) {
+	if !b.Wanted("verdict", serverHolter) {
 		return nil
 	}
 	for attempt := range attempts {
-		var r verdictResult
-		w := cores.StartWitness(serverCore, clientCore)
-		err := b.with(ctx, serverHolter, nil, func(ctx context.Context, s session) (err error) {
-			r, err = fallSilent(ctx, s)
-			return err
+		var r massVerdict
+		stall, err := cores.Witness(func() error {
+			return b.with(ctx, serverHolter, dialects()[0], func(ctx context.Context, s session) (err error) {
+				r, err = fallSilent(ctx, s, b.silent)
+				return err
+			})
 		})
-		stall, witnessErr := w.Stop()
-		if err = errors.Join(err, witnessErr); err != nil {
+		if err != nil {
 			return err
 		}
 		r.stall, r.repeated = stall, attempt
-		b.progress("verdict: %d judged, %d wrong, %d early, %d cut off, lag %v; RTT before %v, during verdicts %v, while closing %v; machine stalled %v",
+		b.Progress("verdict: %d judged, %d wrong, %d early, %d cut off, lag %v; RTT before %v, during verdicts %v, while closing %v; machine stalled %v",
 			r.judged, r.wrong, r.early, r.cut, r.lag, r.before.quantiles(), r.verdicts.quantiles(), r.after.quantiles(), stall)
-		if stall <= disturbed || attempt == attempts-1 {
+		if stall <= disturbed || attempt == attempts-1 || b.Quick {
 			b.verdicts = append(b.verdicts, r)
 			break
 		}
@@ -85,31 +89,30 @@ func (b *bench) measureVerdict(ctx context.Context) error {
 }
 
 // fallSilent makes the devices fall silent and reads the event log.
-func fallSilent(ctx context.Context, s session) (verdictResult, error) {
-	f := &fall{client: s.client, rtt: newRTTs(), late: newRTTs()}
-	if err := s.child.FillEvents(); err != nil {
-		return verdictResult{}, err
+func fallSilent(ctx context.Context, s session, silent int) (massVerdict, error) {
+	f := &fall{session: s, silent: silent, rtt: newRTTs(), late: newRTTs()}
+	if err := s.process.FillEvents(); err != nil {
+		return massVerdict{}, err
 	}
 	r, err := f.run(ctx)
 	if err != nil {
 		return r, err
 	}
 	var verdicts []verdict
-	if err := s.child.Ask("verdicts", &verdicts); err != nil {
+	if err := s.process.Ask(judged, &verdicts); err != nil {
 		return r, err
 	}
-	r.judge(verdicts)
+	r.judge(verdicts, s.id(living))
 	return r, nil
 }
 
-// judge fills in what follows from the event log.
-func (r *verdictResult) judge(verdicts []verdict) {
+// judge fills in what follows from the event log. Ids below firstSilent are those of the living.
+func (r *massVerdict) judge(verdicts []verdict, firstSilent string) {
 	seen := make(map[string]bool)
 	var lags []time.Duration
 	var first, last time.Time
 	for _, v := range verdicts {
-		alive := strings.Compare(v.Device, fmt.Sprintf("device-%05d", living)) < 0
-		if alive || seen[v.Device] || v.Reason != "silence" {
+		if v.Device < firstSilent || seen[v.Device] || v.Reason != "silence" {
 			r.wrong++
 			continue
 		}
@@ -132,10 +135,12 @@ func (r *verdictResult) judge(verdicts []verdict) {
 	}
 }
 
-// fall is a mass of devices that fall silent, but for the living, which are the first connections.
+// fall is many devices that fall silent. The first connections are those of the living.
 type fall struct {
-	client *client
-	ticker int
+	session
+
+	silent int
+	ticks  func() int
 	begin  time.Time // of the ticks
 	ticked int
 	rtt    rtts // where round trips go now
@@ -147,17 +152,17 @@ type fall struct {
 	firstClosed, lastClosed time.Time
 }
 
-// run makes them fall, and waits until the server has closed their connections.
-func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
-	if _, err := f.client.connect(ctx, verdictConnections, inLines(greeting(serverHolter, verdictTTL.String()))); err != nil {
+// run makes them fall silent, and waits until the server has closed their connections.
+func (f *fall) run(ctx context.Context) (r massVerdict, err error) {
+	if _, err := f.connect(ctx, living+f.silent, f.greeting(verdictTTL)); err != nil {
 		return r, err
 	}
-	if f.ticker, err = f.client.ticker(beatTick); err != nil {
+	if f.ticks, err = f.client.Ticker(beatTick); err != nil {
 		return r, err
 	}
 	f.begin = time.Now()
-	for i := living; i < verdictConnections; i++ { // the last that is heard of them
-		if err := f.client.write(i, []byte("PING\n")); err != nil {
+	for i := living; i < living+f.silent; i++ { // their last heartbeats
+		if err := f.client.Write(i, []byte("PING\n")); err != nil {
 			return r, err
 		}
 	}
@@ -167,7 +172,7 @@ func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
 		return f.rtt, f.until(ctx, until)
 	}
 	at := func(t time.Time) func() bool { return func() bool { return !time.Now().Before(t) } }
-	if _, err := phase(at(said.Add(time.Second))); err != nil { // what was said has to be read first
+	if _, err := phase(at(said.Add(time.Second))); err != nil { // the last heartbeats have to be read first
 		return r, err
 	}
 	f.late.Reset()
@@ -178,26 +183,26 @@ func (f *fall) run(ctx context.Context) (r verdictResult, err error) {
 		return r, err
 	}
 	deadline := at(time.Now().Add(time.Minute))
-	r.after, err = phase(func() bool { return f.closed >= verdictConnections-living || deadline() })
+	r.after, err = phase(func() bool { return f.closed >= f.silent || deadline() })
 	r.closing = f.lastClosed.Sub(f.firstClosed)
 	r.late, r.cut = f.late, f.cut
 	return r, err
 }
 
-// until lets the living beat, and takes what comes, until done.
+// until makes the living beat, and takes what comes, until done.
 func (f *fall) until(ctx context.Context, done func() bool) error {
 	for !done() {
-		events, err := f.client.wait(ctx, 100*time.Millisecond)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			switch i := int(e.Fd); {
-			case i == tickName:
-				f.beat(ticks(f.ticker))
-			case f.client.fds[i] >= 0:
+		_, err := f.client.Wait(ctx, 100*time.Millisecond, func(i int) error {
+			switch {
+			case i == loopback.Tick:
+				f.beat(f.ticks())
+			case f.client.Open(i):
 				f.receive(i)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -213,7 +218,7 @@ func (f *fall) beat(ticks int) {
 			now := time.Now()
 			f.late.add(now.Sub(planned))
 			f.out = fmt.Appendf(f.out[:0], "PING %d\n", now.Sub(f.begin))
-			if f.client.fds[i] >= 0 && f.client.write(i, f.out) != nil {
+			if f.client.Open(i) && f.client.Write(i, f.out) != nil {
 				f.cutOff(i)
 			}
 		}
@@ -222,11 +227,11 @@ func (f *fall) beat(ticks int) {
 
 // receive takes what came in on a connection, or its end.
 func (f *fall) receive(i int) {
-	p, err := f.client.read(i)
+	p, err := f.client.Read(i)
 	now := time.Now()
 	if i >= living {
-		if err != nil { // errClosed, or a reset
-			f.client.hangUp(i)
+		if err != nil { // its end, or a reset
+			f.client.HangUp(i)
 			if f.closed++; f.closed == 1 {
 				f.firstClosed = now
 			}
@@ -248,6 +253,6 @@ func (f *fall) receive(i int) {
 
 // cutOff notes that the server closed the connection of a living device.
 func (f *fall) cutOff(i int) {
-	f.client.hangUp(i)
+	f.client.HangUp(i)
 	f.cut++
 }

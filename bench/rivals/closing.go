@@ -1,6 +1,7 @@
-package main
+package rivals
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -20,7 +21,7 @@ const closeSlack = 5 * time.Millisecond
 
 // closing measures what becomes of goroutines that arm one timer each, due at once, while the rival is closed. The closing
 // begins when a quarter of them have armed.
-func (b *bench) closing(round int, c contender) error {
+func (b *bench) closing(_ context.Context, round int, c contender) error {
 	if c.name != holterFuncName && c.name != mapsName {
 		return nil
 	}
@@ -56,7 +57,7 @@ func (b *bench) closing(round int, c contender) error {
 			lost++
 		}
 	}
-	note := func(m metric, v int64) { b.results.add(round, c.name, m, n, float64(v)) }
+	note := func(m metric, v int64) { b.add(round, c.name, m, float64(v)) }
 	note(closeAccepted, a.accepted.Load())
 	note(closeRan, run)
 	note(closeLost, lost)

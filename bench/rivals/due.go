@@ -1,11 +1,15 @@
-package main
+package rivals
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
 const (
@@ -25,9 +29,9 @@ func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than
 
 // lead returns the time that arming n timers may take at first.
 func (b *bench) lead(c contender, n int) time.Duration {
-	nanos := 500.0
-	if s := b.results.get(armNanos, c.name).summary(); s.n > 0 {
-		nanos = s.median
+	nanos := b.median(armNanos, c.name)
+	if math.IsNaN(nanos) {
+		nanos = 500
 	}
 	return min(150*time.Millisecond+time.Duration(2*nanos*float64(n)), 10*time.Second)
 }
@@ -43,7 +47,7 @@ func raise(v *atomic.Int64, x int64) {
 }
 
 // overWindow measures timers that are due evenly over some seconds, armed in random order.
-func (b *bench) overWindow(round int, c contender) error {
+func (b *bench) overWindow(_ context.Context, round int, c contender) error {
 	lead := b.lead(c, b.spread)
 	for {
 		err := b.windowWith(lead, round, c)
@@ -82,7 +86,7 @@ func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
 	time.Sleep(time.Until(begin.Add(b.window)))
 	cpu = cpuTime() - cpu
 
-	add := func(m metric, v float64) { b.results.add(round, c.name, m, n, v) }
+	add := func(m metric, v float64) { b.add(round, c.name, m, v) }
 	add(windowCPU, cpu.Seconds())
 	missing := w.wait(b.patience)
 	add(windowMissing, float64(missing))
@@ -91,11 +95,11 @@ func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
 	}
 	slices.Sort(w.late)
 	early, _ := slices.BinarySearch(w.late, 0)
-	add(windowP50, millis(quantile(w.late, 0.5)))
-	add(windowP99, millis(quantile(w.late, 0.99)))
-	add(windowMax, millis(w.late[n-1]))
+	add(windowP50, figures.Millis(quantile(w.late, 0.5)))
+	add(windowP99, figures.Millis(quantile(w.late, 0.99)))
+	add(windowMax, figures.Millis(w.late[n-1]))
 	add(windowEarly, float64(early))
-	add(windowEarlyBy, millis(max(-w.late[0], 0)))
+	add(windowEarlyBy, figures.Millis(max(-w.late[0], 0)))
 	return nil
 }
 

@@ -1,16 +1,15 @@
-package main
+package rivals
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/figures"
+	"github.com/holter-iot/holter/bench/internal/measured"
 )
 
 const (
@@ -38,10 +37,10 @@ type instantResult struct {
 
 // instant measures n timers that are due at one instant, in a process of its own: libraries that start a goroutine for each
 // callback leave a million dead ones to the runtime, which keeps them, and looks at each in every later garbage collection.
-func (b *bench) instant(round int, c contender) error {
+func (b *bench) instant(ctx context.Context, round int, c contender) error {
 	size := instantSize{n: b.n, lead: b.lead(c, b.n), patience: b.patience}
 	for {
-		got, err := instantChild(c, size)
+		got, err := b.instantChild(ctx, c, size)
 		if err != nil {
 			return err
 		}
@@ -52,13 +51,13 @@ func (b *bench) instant(round int, c contender) error {
 			size.lead *= 2
 			continue
 		}
-		add := func(m metric, v float64) { b.results.add(round, c.name, m, b.n, v) }
+		add := func(m metric, v float64) { b.add(round, c.name, m, v) }
 		if got.Missing == 0 {
-			add(instantLast, millis(got.Last))
+			add(instantLast, figures.Millis(got.Last))
 		}
 		add(instantMissing, float64(got.Missing))
 		add(instantEarly, float64(got.Early))
-		add(instantEarlyBy, millis(got.EarlyBy))
+		add(instantEarlyBy, figures.Millis(got.EarlyBy))
 		return nil
 	}
 }
@@ -105,48 +104,30 @@ func measureInstant(c contender, size instantSize) (instantResult, error) {
 	return got, nil
 }
 
-// childCommand is the first argument of a process that measures an instant.
-const childCommand = "instant"
-
 // instantChild measures an instant in a process of its own.
-func instantChild(c contender, size instantSize) (got instantResult, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*(size.lead+size.patience))
+func (b *bench) instantChild(ctx context.Context, c contender, size instantSize) (got instantResult, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*(size.lead+size.patience))
 	defer cancel()
-	self, err := os.Executable()
-	if err != nil {
-		return got, fmt.Errorf("find this program: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, self, childCommand, c.name, strconv.Itoa(size.n), size.lead.String(), size.patience.String())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return got, fmt.Errorf("run a process for it: %w", err)
-	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		return got, fmt.Errorf("read what it found: %w", err)
-	}
-	return got, nil
+	err = measured.Call(ctx, measured.Anywhere, &got, b.Name(), c.name, strconv.Itoa(size.n), size.lead.String(), size.patience.String())
+	return got, err
 }
 
-// runChild is the other side of instantChild.
-func runChild(args []string, stdout io.Writer) error {
+// child prepares the measurement of an instant.
+func child(_ context.Context, args []string) (s measured.Subject, err error) {
 	if len(args) != 4 {
-		return errors.New("want a name, a number and two durations")
+		return s, errors.New("want a name, a number and two durations")
 	}
 	n, err := strconv.Atoi(args[1])
 	lead, err2 := time.ParseDuration(args[2])
 	patience, err3 := time.ParseDuration(args[3])
 	if err := errors.Join(err, err2, err3); err != nil {
-		return err
+		return s, err
 	}
 	for _, c := range contenders() {
 		if c.name == args[0] {
-			got, err := measureInstant(c, instantSize{n: n, lead: lead, patience: patience})
-			if err != nil {
-				return err
-			}
-			return json.NewEncoder(stdout).Encode(got)
+			s.Answer = func(string) (any, error) { return measureInstant(c, instantSize{n: n, lead: lead, patience: patience}) }
+			return s, nil
 		}
 	}
-	return fmt.Errorf("no rival %q", args[0])
+	return s, fmt.Errorf("no rival %q", args[0])
 }

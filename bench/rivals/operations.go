@@ -1,11 +1,14 @@
-package main
+package rivals
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
 const (
@@ -24,7 +27,7 @@ const (
 const baselineName = "one compare-and-swap on a random word"
 
 // operations measures arming, memory, collections, heartbeats and cancels with n live timers.
-func (b *bench) operations(round int, c contender) error {
+func (b *bench) operations(_ context.Context, round int, c contender) error {
 	settle()
 	before := liveBytes()
 	var fired atomic.Int64
@@ -34,7 +37,7 @@ func (b *bench) operations(round int, c contender) error {
 	}
 	defer r.close()
 	start := time.Now()
-	add := func(m metric, v float64) { b.results.add(round, c.name, m, b.n, v) }
+	add := func(m metric, v float64) { b.add(round, c.name, m, v) }
 
 	nanos, allocs := perOp(r, b.n, func(i int) { err = r.arm(i, b.periods[i]) })
 	if err != nil {
@@ -44,7 +47,7 @@ func (b *bench) operations(round int, c contender) error {
 	add(armAllocs, allocs)
 
 	add(liveBytesPer, float64(liveBytes()-before)/float64(b.n)-float64(r.idBytes()))
-	add(gcMillis, millis(collectTime()))
+	add(gcMillis, figures.Millis(collectTime()))
 
 	b.shuffle(r)
 	nanos, allocs = perOp(r, b.n, func(i int) { r.touch(i, b.periods[i]) })
@@ -98,13 +101,13 @@ func (b *bench) baseline(round int) {
 	r := newCASBaseline(b.n)
 	b.shuffle(r)
 	nanos, allocs := perOp(r, b.n, func(i int) { r.touch(i, b.periods[i]) })
-	b.results.add(round, baselineName, touchNanos, b.n, nanos)
-	b.results.add(round, baselineName, touchAllocs, b.n, allocs)
+	b.add(round, baselineName, touchNanos, nanos)
+	b.add(round, baselineName, touchAllocs, allocs)
 }
 
 // growing measures what heartbeats leave behind. The first timer, which has the earliest deadline, gets none: what a rival drops
 // only when it comes up stays behind it.
-func (b *bench) growing(round int, c contender) error {
+func (b *bench) growing(_ context.Context, round int, c contender) error {
 	if round >= growthRounds {
 		return nil
 	}
@@ -127,14 +130,14 @@ func (b *bench) growing(round int, c contender) error {
 		}
 	}
 	perTimer := func() float64 { return float64(liveBytes()-before)/float64(n) - float64(r.idBytes()) }
-	b.results.add(round, c.name, grownBefore, n, perTimer())
+	b.add(round, c.name, grownBefore, perTimer())
 	for range heartbeats {
 		batch(r)
 		for i := 1; i < n; i++ {
 			r.touch(i, b.periods[i])
 		}
 	}
-	b.results.add(round, c.name, grownAfter, n, perTimer())
+	b.add(round, c.name, grownAfter, perTimer())
 	return nil
 }
 

@@ -1,7 +1,6 @@
-package main
+package rivals
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -9,7 +8,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
+
+func TestMain(m *testing.M) { os.Exit(run.TestMain(m, Command())) }
 
 // heard notes when the timer at each place fired.
 type heard struct {
@@ -147,80 +150,59 @@ func TestSwap(t *testing.T) {
 	}
 }
 
-// TestRun measures everything once, with next to nothing.
-func TestRun(t *testing.T) {
+// TestQuick measures everything once, with next to nothing.
+func TestQuick(t *testing.T) {
 	dir := t.TempDir()
 	md := filepath.Join(dir, "tables.md")
-	if err := os.WriteFile(md, []byte("before\n"+beginMarker+"\nSTALE\n"+endMarker+"\nafter\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
 	only := "AfterFunc|stand-in"
 	if raceDetector { // the stand-in with the two maps closes channels that others send on, and that is what closing measures
 		only = "AfterFunc|func each|htask"
 	}
-	args := []string{"-short", "-n", "2000", "-only", only, "-json", filepath.Join(dir, "values.json"), "-md", md, "-png", dir}
-	if err := run(args, &out, io.Discard); err != nil {
+	args := []string{"rivals", "-quick", "-only", only, "-md", md, "-svg", dir}
+	if err := run.Main(t.Context(), args, nil, io.Discard, io.Discard, Command()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(md)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := string(text)
-	if !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "\nafter\n") || strings.Contains(got, "STALE") {
-		t.Errorf("the tables are not between their markers:\n%s", got)
-	}
 	for _, want := range tables(sizesFor(2000, true)) {
-		if !strings.Contains(got, "### "+want.title+"\n") {
+		if !strings.Contains(string(text), "### "+want.title+"\n") {
 			t.Errorf("no table %q", want.title)
 		}
 	}
-	for _, c := range charts(sizesFor(2000, true)) {
+	for _, c := range pictures(sizesFor(2000, true)) {
 		if _, err := os.Stat(filepath.Join(dir, c.file)); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-func TestSummary(t *testing.T) {
-	r := newResults(4)
-	for round, v := range []float64{10, 20, 40} {
-		r.add(round, holterName, armNanos, 1, v)
+func TestReport(t *testing.T) {
+	b := newBench(&run.Run{Rounds: 2}, sizesFor(minTimers, true))
+	for round, v := range []float64{10, 20} {
+		b.add(round, holterName, armNanos, v)
+		b.add(round, "time.AfterFunc", armNanos, v/2)
+		b.add(round, holterName, instantLast, v)
+		b.add(round, "antlabs/timer", instantLast, 1)
+		b.add(round, "antlabs/timer", instantEarly, 3)
 	}
-	for round, v := range []float64{40, 50, 60, 70} {
-		r.add(round, "other", armNanos, 1, v)
-	}
-	if got, want := r.get(armNanos, holterName).summary(), (summary{n: 3, median: 20, min: 10, max: 40}); got != want {
-		t.Errorf("summary() = %+v, want %+v", got, want)
-	}
-	if got, want := r.get(armNanos, "other").summary().median, 55.0; got != want {
-		t.Errorf("median of an even number = %v, want %v", got, want)
-	}
-	if got, want := r.ratios(armNanos, "other").summary(), (summary{n: 3, median: 2.5, min: 1.5, max: 4}); got != want {
-		t.Errorf("ratios, by rounds that have both = %+v, want %+v", got, want)
-	}
-}
-
-func TestNumber(t *testing.T) {
-	for x, want := range map[float64]string{
-		0: "0", 0.00042: "0.0004", 0.05: "0.050", 1.234: "1.23", -5.2: "-5.20", 45.67: "45.7", 456.7: "457", 1234567: "1,234,567",
+	text := b.report(t.Context())
+	for _, want := range []string{
+		"| Holter | 15.0 (10.0–20.0) | 1.00 | – |", "| time.AfterFunc | **7.50** (5.00–10.0) | 0.50 | – |",
+		"| Holter | workers, in batches | **15.0** (10.0–20.0) | 1.00 | – | – | – |", "| antlabs/timer | a goroutine each | 1.00 | 0.075 | 3 | – | – |",
+		"* Arm, ns: time.AfterFunc 7.50 against 15.0\n", "* All due at one instant, last after, ms: antlabs/timer 1.00 (fires early) against 15.0\n",
 	} {
-		if got := number(x); got != want {
-			t.Errorf("number(%v) = %q, want %q", x, got, want)
-		}
-	}
-	for n, want := range map[int]string{7: "7", 999: "999", 1000: "1,000", -1000: "-1,000", -100: "-100"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %q, want %q", n, got, want)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-n", "1"}, {"extra"}, {"-nonsense"}} {
-		if err := run(args, io.Discard, io.Discard); err == nil {
-			t.Errorf("run(%q) succeeds, want an error", args)
+		if err := run.Main(t.Context(), append([]string{"rivals"}, args...), nil, io.Discard, io.Discard, Command()); err == nil {
+			t.Errorf("%q is taken", args)
 		}
 	}
 }

@@ -1,10 +1,12 @@
-package main
+package rivals
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/figures"
 	"github.com/holter-iot/holter/timer"
 )
 
@@ -19,7 +21,7 @@ const (
 
 // slowCallback measures what else comes late while one callback blocks, with one worker: other timers that fall due meanwhile,
 // and operations that have nothing to do with it.
-func (b *bench) slowCallback(round int, c contender) error {
+func (b *bench) slowCallback(_ context.Context, round int, c contender) error {
 	n := b.others
 	settle()
 	w := &watched{due: make([]time.Time, n), late: make([]time.Duration, n), done: make(chan struct{})}
@@ -58,19 +60,19 @@ func (b *bench) slowCallback(round int, c contender) error {
 	if err != nil {
 		return err
 	}
-	add := func(m metric, v float64) { b.results.add(round, c.name, m, n, v) }
-	add(slowArmMax, millis(longest.arm))
-	add(slowTouchMax, millis(longest.touch))
-	add(slowCancelMax, millis(longest.cancel))
+	add := func(m metric, v float64) { b.add(round, c.name, m, v) }
+	add(slowArmMax, figures.Millis(longest.arm))
+	add(slowTouchMax, figures.Millis(longest.touch))
+	add(slowCancelMax, figures.Millis(longest.cancel))
 	if e, ok := r.(interface{ lateness() timer.Lateness }); ok {
 		l := e.lateness()
-		add(slowEngineP99, millis(l.Quantile(0.99)))
+		add(slowEngineP99, figures.Millis(l.Quantile(0.99)))
 	}
 	missing := w.wait(b.patience)
 	add(slowMissing, float64(missing))
 	if missing == 0 {
 		slices.Sort(w.late)
-		add(slowRunP99, millis(quantile(w.late, 0.99)))
+		add(slowRunP99, figures.Millis(quantile(w.late, 0.99)))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@
 // An id is listed once, has 1 to 128 bytes without spaces and control characters, and does not
 // begin with #. A secret has 1 to 256 bytes; the text of one holds no spaces and does not begin
 // with hex:. Prefer sha256 where the device does not need the challenge: then the file gives no
-// token away, if the tokens cannot be guessed; "holter device-token" makes such.
+// token away, if the tokens cannot be guessed; "holter devices token" makes such.
 //
 // A device without a secret is admitted whatever token it shows: list it so if its protocol has
 // none (GT06, Teltonika, DTU), on networks that you trust. A device that has proved its id by a

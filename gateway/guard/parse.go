@@ -130,7 +130,7 @@ func checkID(id []byte) error {
 }
 
 var errSecret = errors.New("what follows the id is neither sha256:… nor secret:…; " +
-	`write one of them ("holter device-token" prints the line), or nothing for a device without a secret`)
+	`write one of them ("holter devices token" prints the line), or nothing for a device without a secret`)
 
 // parseSecret reads what follows the id.
 func parseSecret(text []byte) (kind, []byte, error) {
@@ -142,10 +142,10 @@ func parseSecret(text []byte) (kind, []byte, error) {
 	case ok && string(name) == "sha256":
 		sum, err := hex.DecodeString(string(value))
 		if err != nil || len(sum) != sha256.Size {
-			return 0, nil, errors.New(`sha256: is not followed by 64 hexadecimal digits; write those of the token's SHA-256, as "holter device-token" prints them`)
+			return 0, nil, errors.New(`sha256: is not followed by 64 hexadecimal digits; write those of the token's SHA-256, as "holter devices token" prints them`)
 		}
 		if empty := sha256.Sum256(nil); bytes.Equal(sum, empty[:]) {
-			return 0, nil, errors.New(`that is the SHA-256 of nothing at all; make a token with "holter device-token"`)
+			return 0, nil, errors.New(`that is the SHA-256 of nothing at all; make a token with "holter devices token"`)
 		}
 		return digest, sum, nil
 	case ok && string(name) == "secret":

@@ -103,13 +103,13 @@ func (c *Client) Refused(request *http.Request, answer *http.Response, body []by
 	}
 	switch {
 	case r.Status == http.StatusUnauthorized && c.token == "":
-		r.text = fmt.Sprintf("%s wants a token%s\nMake one on its machine with \"holter token create --role %s --name NAME\", and set HOLTER_API_TOKEN to it",
+		r.text = fmt.Sprintf("%s wants a token%s\nMake one on its machine with \"holter tokens create --role %s --name NAME\", and set HOLTER_API_TOKEN to it",
 			c.Base, said, role)
 	case r.Status == http.StatusUnauthorized:
-		r.text = fmt.Sprintf("%s does not accept the token%s\nIt was revoked, or is not the whole of it; \"holter token list\" on its machine shows those there are",
+		r.text = fmt.Sprintf("%s does not accept the token%s\nIt was revoked, or is not the whole of it; \"holter tokens list\" on its machine shows those there are",
 			c.Base, said)
 	case r.Status == http.StatusForbidden:
-		r.text = fmt.Sprintf("%s: the token's role does not allow this%s\nUse a token made with \"holter token create --role %s\"", c.Base, said, role)
+		r.text = fmt.Sprintf("%s: the token's role does not allow this%s\nUse a token made with \"holter tokens create --role %s\"", c.Base, said, role)
 	case r.Detail == "" && r.Status >= http.StatusBadGateway && r.Status <= http.StatusGatewayTimeout:
 		r.text = fmt.Sprintf("%s answers %s (%s): what stands before holter, such as a proxy, does not reach it",
 			c.Base, answer.Status, kindOf(answer))

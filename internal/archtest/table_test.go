@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "store", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
@@ -33,11 +33,12 @@ func directions() table {
 
 		// Services.
 		"cluster":       belowServices,
-		"delivery":      slices.Concat(belowServices, []string{"store"}),
-		"playbook":      slices.Concat(belowServices, []string{"delivery", "store"}),
+		"delivery":      slices.Concat(belowServices, []string{"sqldb", "store"}),
+		"playbook":      slices.Concat(belowServices, []string{"delivery", "sqldb", "store"}),
 		"schedule":      belowServices,
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "schedule", "store"}),
-		"store":         belowServices,
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "schedule", "sqldb", "store"}),
+		"sqldb":         {"internal"},
+		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 
 		// Edges.
 		"gateway":                 slices.Concat(belowEdges, codecs),

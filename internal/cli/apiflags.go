@@ -12,10 +12,10 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 )
 
-// apiFlags are the options of each command that asks the API of a running holter.
+// apiFlags are the options of every command that asks the API of a running holter.
 type apiFlags struct {
 	API      string     `name:"api" env:"HOLTER_API" placeholder:"URL" help:"Where holter serves its API. Default: http://127.0.0.1:8080."`
-	APIToken secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter token create\". Other users of this machine see command lines: prefer the environment."`
+	APIToken secretFlag `name:"token" env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for the API, made with \"holter tokens create\". Other users of this machine see command lines: prefer the environment."`
 	CA       string     `name:"ca" env:"HOLTER_API_CA" placeholder:"FILE" help:"PEM file with the certificates to trust an https API by. Default: those that the system trusts."`
 }
 
@@ -39,6 +39,16 @@ func (f *apiFlags) client() (*apiclient.Client, error) {
 		return nil, usageError{err}
 	}
 	return apiclient.New(api, string(f.APIToken), roots), nil
+}
+
+// with lets do ask the API.
+func (f *apiFlags) with(do func(api *apiclient.Client) error) error {
+	api, err := f.client()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	return do(api)
 }
 
 // roots returns the certificates of --ca; nil stands for those of the system.

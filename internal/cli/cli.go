@@ -6,28 +6,55 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
-const description = `Holter watches the heartbeats of a fleet of devices and says, for each of them, whether it is alive, and why.
+const description = `Holter watches the heartbeats of a fleet of devices and reports for each of them whether it is alive, and why.
 
 Example: holter serve --listen 127.0.0.1:7700`
 
 // commandLine is what a user may type.
 type commandLine struct {
-	Serve   serveCommand   `cmd:"" help:"Accept device connections, judge every device, serve the API."`
-	Monitor monitorCommand `cmd:"" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
-	Client  clientCommands `embed:""`
-	Loadgen loadgenCommand `cmd:"" help:"Play a fleet of devices against a gateway or broker, and check its verdicts."`
+	Serve   serveCommand   `cmd:"" group:"Server" help:"Accept device connections, judge every device, serve the API."`
+	Monitor monitorCommand `cmd:"" group:"Server" help:"Watch the devices of an MQTT broker, judge every device, serve the API."`
+	Config  configCommand  `cmd:"" group:"Server" help:"Check a configuration file."`
+	Doctor  doctorCommand  `cmd:"" group:"Server" help:"Check this machine, the data and the API for problems."`
 
-	LoadgenWorker loadgenWorkerCommand `cmd:"" hidden:"" help:"Started by holter loadgen."`
+	Devices devicesCommand       `cmd:"" group:"Fleet" help:"List devices, and administer them."`
+	Explain explainDeviceCommand `cmd:"" group:"Fleet" help:"Explain why a device is in its state."`
+	Events  eventsCommand        `cmd:"" group:"Fleet" help:"List events, or follow them as they happen."`
+	Send    sendCommand          `cmd:"" group:"Fleet" help:"Send a message to a connected device."`
+	Sources sourcesCommand       `cmd:"" group:"Fleet" help:"List the sources of heartbeats, and retire those that will not come back."`
+	Stats   statsCommand         `cmd:"" group:"Fleet" help:"Show devices by state, events, and the health of the server."`
 
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Endpoints   endpointsCommand   `cmd:"" group:"Delivery" help:"Manage the endpoints that jobs are delivered to."`
+	Routes      routesCommand      `cmd:"" group:"Delivery" help:"Manage the routes from events to endpoints."`
+	Queues      queuesCommand      `cmd:"" group:"Delivery" help:"Manage the queues of jobs."`
+	Jobs        jobsCommand        `cmd:"" group:"Delivery" help:"List, add and delete jobs."`
+	DeadLetters deadLettersCommand `cmd:"" group:"Delivery" help:"List, retry and delete jobs that could not be delivered."`
+	Schedules   schedulesCommand   `cmd:"" group:"Delivery" help:"Manage what runs at set times: webhooks, commands, reports, maintenance windows."`
+	Playbooks   playbooksCommand   `cmd:"" group:"Delivery" help:"Show playbooks, and run them for a device."`
+	Runs        runsCommand        `cmd:"" group:"Delivery" help:"List and cancel the runs of playbooks."`
+
+	Tokens   tokensCommand   `cmd:"" group:"Access" help:"Create, list and delete tokens for the API."`
+	Password passwordCommand `cmd:"" group:"Access" help:"Create a line for the file of the MQTT broker's users."`
+
+	Loadgen    loadgenCommand    `cmd:"" group:"Tools" help:"Simulate a fleet of devices, and check the verdicts of a server against the truth."`
+	Completion completionCommand `cmd:"" group:"Tools" help:"Print a completion script for a shell."`
+	Help       helpCommand       `cmd:"" group:"Tools" help:"Show the help of a command."`
+
+	LoadgenWorker   loadgenWorkerCommand   `cmd:"" hidden:"" help:"Started by holter loadgen."`
+	CompletionWords completionWordsCommand `cmd:"" hidden:"" help:"Started by completion scripts."`
+
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 // output is where a command writes.
@@ -38,12 +65,68 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// newParser returns a parser that stores what was typed in c.
 func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(c, append([]kong.Option{
 		kong.Name("holter"),
 		kong.Description(description),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Vars{"version": server.VersionText()},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 	}, options...)...)
+}
+
+// decodeDuration reads durations with days: 1d12h.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := strictyaml.Duration(text, "30s")
+	if err == nil {
+		target.SetInt(int64(d))
+	}
+	return err
+}
+
+// helpCommand shows the help of a command; run replaces it by --help.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command, such as devices list. Default: all."`
+}
+
+// configCommand is about configuration files.
+type configCommand struct {
+	Check configCheckCommand `cmd:"" help:"Report the mistakes of a configuration file, and start nothing."`
+}
+
+type configCheckCommand struct {
+	File    string `arg:"" help:"YAML file."`
+	Monitor bool   `help:"The file is for holter monitor, not for holter serve."`
+}
+
+// Help is the text below the usage line.
+func (*configCheckCommand) Help() string {
+	return `It exits with 2 if there are mistakes. Environment variables are not looked at.
+
+Example:
+
+    holter config check fleet.yaml`
+}
+
+// Run checks the file.
+func (c *configCheckCommand) Run(out output) error {
+	resolve := config.Resolve
+	if c.Monitor {
+		resolve = config.ResolveMonitor
+	}
+	cfg, err := resolve(c.File, nil)
+	if err == nil {
+		err = server.Check(&cfg)
+	}
+	if err != nil {
+		return usageError{fmt.Errorf("%s has mistakes:\n%w", c.File, err)}
+	}
+	return say(out.stdout, "%s has no mistakes", c.File)
 }
 
 // serveCommand is holter serve. Like serverFlags it has no defaults of its own
@@ -57,7 +140,7 @@ type serveCommand struct {
 	Server serverFlags `embed:""`
 
 	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter device-token prints it; read again when it changes. Default: all, or those with the token."`
+	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
 	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 }
 
@@ -199,12 +282,4 @@ func (s *secretFlag) Decode(ctx *kong.DecodeContext) error {
 	}
 	*s = secretFlag(fmt.Sprint(ctx.Scan.Pop().Value))
 	return nil
-}
-
-type versionCommand struct{}
-
-// Run prints the version.
-func (versionCommand) Run(out output) error {
-	_, err := fmt.Fprintln(out.stdout, server.VersionText())
-	return err
 }

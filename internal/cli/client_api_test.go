@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -84,23 +83,23 @@ func TestCommandsAskTheAPI(t *testing.T) {
 		{[]string{"devices"}, []string{"site-7/pump 3", "\n..", "\n/ ", "100%", "\n\n4 devices; in all 4: 4 unknown\n"}, ""},
 		{[]string{"devices", "--state=unknown", "--source=line", "--prefix=1", "--seen-after=1h"}, []string{"100%  unknown ", "1 device; in all 4"}, "pump"},
 		{[]string{"devices", "--group=none", "--state=late,offline"}, []string{"0 devices; in all 4"}, "pump"},
-		{[]string{"devices", "..", "/", "--json"}, []string{`"id":".."`, `"id":"/"`}, "pump"},
+		{[]string{"devices", "get", "..", "/", "--json"}, []string{`"id":".."`, `"id":"/"`}, "pump"},
 		{[]string{"events"}, []string{"site-7/pump 3  at line", "source.deaf", "source.heard"}, ""},
 		{[]string{"events", "--device=site-7/pump 3"}, []string{"device.online"}, "100%"},
 		{[]string{"events", "--type=source.heard", "--source=line", "--since=1h"}, []string{"source.heard"}, "device.online"},
 		{[]string{"stats"}, []string{"ready, up for ", "6 kept, offsets 1 to 6", "\n  line "}, ""},
-		{[]string{"device", "policy", "site-7/pump 3", "--timeout=2m", "--interval=30s"}, []string{"has a policy of its own"}, ""},
+		{[]string{"devices", "policy", "site-7/pump 3", "--timeout=2m", "--interval=30s"}, []string{"has a policy of its own"}, ""},
 		{[]string{"explain", "site-7/pump 3"}, []string{"timeout from device; it has a policy of its own", "2m0s  timeout,"}, ""},
-		{[]string{"device", "maintenance", "/", "on"}, []string{"/ is in maintenance"}, ""},
+		{[]string{"devices", "maintenance", "/", "on"}, []string{"/ is in maintenance"}, ""},
 		{[]string{"devices", "--maintenance"}, []string{"/ ", "maintenance", "1 device; in all 4"}, "pump"},
-		{[]string{"device", "maintenance", "/", "off"}, []string{"is not in maintenance"}, ""},
-		{[]string{"device", "policy", "site-7/pump 3", "--clear"}, []string{"no policy of its own"}, ""},
+		{[]string{"devices", "maintenance", "/", "off"}, []string{"is not in maintenance"}, ""},
+		{[]string{"devices", "policy", "site-7/pump 3", "--clear"}, []string{"no policy of its own"}, ""},
 		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  absent for "}, "retired"},
 		{[]string{"sources", "list", "--json"}, []string{`"name":"bridge/old"`, `"absent":true,"retired":false`}, "LISTENED"},
-		{[]string{"sources", "retire", "bridge/old"}, []string{"bridge/old retired; its devices are judged"}, ""},
+		{[]string{"sources", "retire", "bridge/old"}, []string{"source bridge/old retired; its devices are judged"}, ""},
 		{[]string{"sources", "list"}, []string{"\nline        listening ", "\nbridge/old  retired "}, "absent"},
-		{[]string{"device", "disconnect", "/"}, []string{"/ disconnected\n"}, ""},
-		{[]string{"device", "forget", ".."}, []string{".. forgotten"}, ""},
+		{[]string{"devices", "disconnect", "/"}, []string{"device / disconnected\n"}, ""},
+		{[]string{"devices", "forget", ".."}, []string{"device .. forgotten"}, ""},
 		{[]string{"devices"}, []string{"3 devices; in all 3: 3 unknown\n"}, "\n.."},
 		{[]string{"events", "--type=device.forgotten,device.maintenance.stopped"}, []string{"device.forgotten", "device.maintenance.stopped"}, "device.online"},
 	}
@@ -118,12 +117,12 @@ func TestCommandsAskTheAPI(t *testing.T) {
 			t.Errorf("%q: do not want %q in\n%s", step.args, step.not, got.stdout)
 		}
 	}
-	if got := typeLine(t.Context(), t, "device", "forget", ".."); got.code != exitFailed || !strings.Contains(got.stderr, `unknown device ".."`) {
+	if got := typeLine(t.Context(), t, "devices", "forget", ".."); got.code != exitFailed || !strings.Contains(got.stderr, `unknown device ".."`) {
 		t.Errorf("forget again = %+v", got)
 	}
 	for _, tt := range []struct{ args, want string }{
-		{"device disconnect /", `409 Conflict: the device has no session here that could be ended; it was heard last at "line"`},
-		{"device disconnect none", `unknown device "none"`},
+		{"devices disconnect /", `409 Conflict: the device has no session here that could be ended; it was heard last at "line"`},
+		{"devices disconnect none", `unknown device "none"`},
 		{"sources retire line", "remove it from the configuration"},
 		{"sources retire none", `404 Not Found: there is no source "none"`},
 	} {
@@ -190,7 +189,7 @@ func TestFollowAsksTheAPI(t *testing.T) {
 			return
 		}
 		for _, id := range []string{"valve", "pump"} {
-			if err := api.Ask(ctx, "DELETE", apiclient.DevicePath(id), nil, nil); err != nil {
+			if err := api.Ask(ctx, "DELETE", pathOf("devices", id), nil, nil); err != nil {
 				t.Error(err)
 			}
 		}

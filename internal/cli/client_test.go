@@ -36,7 +36,7 @@ func typeLineWith(ctx context.Context, t *testing.T, open tokenOpener, args ...s
 	t.Helper()
 	var stdout, stderr strings.Builder
 	ended := false
-	parser, err := kong.New(&clientCommands{}, kong.Name("holter"), kong.Writers(&stdout, &stderr), kong.Exit(func(int) { ended = true }),
+	parser, err := newParser(&commandLine{}, kong.Writers(&stdout, &stderr), kong.Exit(func(int) { ended = true }),
 		kong.Bind(output{&stdout, &stderr}), kong.Bind(open), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -84,25 +84,25 @@ func TestClientErrors(t *testing.T) {
 	}{
 		{
 			"token wanted", problem(401, "who are you?"), nil,
-			"holter: URL wants a token: who are you?\nMake one on its machine with \"holter token create --role read --name NAME\", and set HOLTER_API_TOKEN to it\n",
+			"holter: URL wants a token: who are you?\nMake one on its machine with \"holter tokens create --role read --name NAME\", and set HOLTER_API_TOKEN to it\n",
 		},
 		{
 			"wrong token", problem(401, "unknown token"),
 			[]string{"--token", "abc"},
-			"holter: URL does not accept the token: unknown token\nIt was revoked, or is not the whole of it; \"holter token list\" on its machine shows those there are\n",
+			"holter: URL does not accept the token: unknown token\nIt was revoked, or is not the whole of it; \"holter tokens list\" on its machine shows those there are\n",
 		},
 		{
 			"wrong role", problem(403, "it wants the role read"),
 			[]string{"--token=abc"},
-			"holter: URL: the token's role does not allow this: it wants the role read\nUse a token made with \"holter token create --role read\"\n",
+			"holter: URL: the token's role does not allow this: it wants the role read\nUse a token made with \"holter tokens create --role read\"\n",
 		},
-		{"refused by a proxy", answer(403, "text/html", "<h1>no</h1>"), nil, "holter: URL: the token's role does not allow this.\nUse a token made with \"holter token create --role read\"\n"},
+		{"refused by a proxy", answer(403, "text/html", "<h1>no</h1>"), nil, "holter: URL: the token's role does not allow this.\nUse a token made with \"holter tokens create --role read\"\n"},
 		{"bad query", problem(422, "query.state: no"), nil, "holter: URL answers 422 Unprocessable Entity: query.state: no\n"},
 		{"starting", problem(503, "starting: devices are being restored"), nil, "holter: URL answers 503 Service Unavailable: starting: devices are being restored\n"},
 		{"proxy without a server", answer(502, "text/html", "<h1>Bad</h1>"), nil, "holter: URL answers 502 Bad Gateway (text/html): what stands before holter, such as a proxy, does not reach it\n"},
 		{"escape sequences", problem(422, `a\u001b[31mb`), nil, "holter: URL answers 422 Unprocessable Entity: a\\x1b[31mb\n"},
 		{"other page", answer(404, "text/html", "<h1>Not found</h1>"), nil, strange + " (404 Not Found, text/html); is --api right?\n"},
-		{"other JSON", answer(200, "application/json", `{"devices":7}`), nil, strange + " (200 OK, application/json); is --api right?\n"},
+		{"other JSON", answer(200, "application/json", `{"devices":7}`), nil, strange + "; is --api right?\n"},
 		{"empty JSON", answer(200, "application/json", `{}`), nil, strange + "; is --api right?\n"},
 		{"no device", answer(200, "application/json", `{"devices":[{"name":"x"}]}`), nil, strange + ": it is no device\n"},
 		{"the same page again", answer(200, "application/json", `{"devices":[],"next":"x"}`), nil, strange + "; is --api right?\n"},
@@ -152,32 +152,38 @@ func TestClientUsage(t *testing.T) {
 		{"token of two lines", []string{"devices", "--token", "a\nb"}, "was it copied as a whole?"},
 		{"no certificates", []string{"devices", "--ca", empty}, "holds no certificate"},
 		{"no file", []string{"devices", "--ca", empty + ".not"}, "no such file"},
-		{"ids and filters", []string{"devices", "a", "--state", "late"}, "but not both"},
+		{"id to list", []string{"devices", "list", "a"}, "unexpected argument a"},
 		{"bad state", []string{"devices", "--state", "dead"}, `must be one of`},
 		{"negative limit", []string{"devices", "--limit=-1"}, "--limit: -1 is negative"},
-		{"empty id", []string{"devices", ""}, "the device id is empty"},
+		{"empty id", []string{"devices", "get", ""}, "the device id is empty"},
 		{"empty id to explain", []string{"explain", ""}, "the device id is empty"},
-		{"empty id to forget", []string{"device", "forget", ""}, "the device id is empty"},
-		{"no policy", []string{"device", "policy", "a"}, "--clear to take it away"},
-		{"policy and clear", []string{"device", "policy", "a", "--timeout=1m", "--clear"}, "give it alone"},
-		{"negative policy", []string{"device", "policy", "a", "--timeout=-1m"}, "--timeout: -1m0s is not above 0"},
-		{"maintenance", []string{"device", "maintenance", "a", "maybe"}, "must be one of"},
+		{"empty id to forget", []string{"devices", "forget", ""}, "the name of the device is empty"},
+		{"no policy", []string{"devices", "policy", "a"}, "--clear to take it away"},
+		{"policy and clear", []string{"devices", "policy", "a", "--timeout=1m", "--clear"}, "give it alone"},
+		{"negative policy", []string{"devices", "policy", "a", "--timeout=-1m"}, "--timeout: -1m0s is not above 0"},
+		{"maintenance", []string{"devices", "maintenance", "a", "maybe"}, "must be one of"},
 		{"after and since", []string{"events", "--after=1", "--since=1m"}, "give --after or --since"},
 		{"since", []string{"events", "--since=yesterday"}, `--since: "yesterday" is neither a duration`},
 		{"no events", []string{"events", "--limit=0"}, "it is for --follow"},
 		{"limit and after", []string{"events", "-f", "--limit=1", "--after=1"}, "leave it out"},
 		{"too often", []string{"stats", "--watch", "--every=1ms"}, "--every: 1ms is too often"},
-		{"role", []string{"token", "create", "--role=root", "--name=x"}, "must be one of"},
-		{"token name", []string{"token", "create", "--role=read", "--name= "}, "--name: the name is empty"},
+		{"role", []string{"tokens", "create", "--role=root", "--name=x"}, "must be one of"},
+		{"token name", []string{"tokens", "create", "--role=read", "--name= "}, "--name: the name is empty"},
 		{"connections", []string{"doctor", "--connections=-1"}, "--connections: -1 is negative"},
-		{"empty queue", []string{"queues", "delete", ""}, "the name is empty"},
-		{"empty endpoint", []string{"endpoints", "delete", ""}, "the name is empty"},
-		{"empty schedule", []string{"schedules", "pause", ""}, "the name is empty"},
+		{"empty queue", []string{"queues", "delete", ""}, "the name of the queue is empty"},
+		{"empty endpoint", []string{"endpoints", "retry-now", ""}, "the name is empty"},
+		{"empty schedule", []string{"schedules", "pause", ""}, "the name of the schedule is empty"},
 		{"empty filter", []string{"events", "--device="}, "--device: it is empty; leave it out for all"},
-		{"no number", []string{"queues", "set", "a", "--rate=NaN"}, "--rate: NaN is no number of deliveries"},
-		{"no bound", []string{"queues", "set", "a", "--rate=Inf"}, "--rate: +Inf is no number of deliveries"},
-		{"too long a policy", []string{"device", "policy", "a", "--timeout=9999h"}, "--timeout: 9999h0m0s is more than the longest, 366 days"},
-		{"far too long a policy", []string{"device", "policy", "a", "--timeout=9999999h"}, "is not a duration of at most 366 days"},
+		{"no number", []string{"queues", "set", "a", "--rate=NaN"}, "--rate: NaN is not a number of deliveries"},
+		{"no bound", []string{"queues", "set", "a", "--rate=Inf"}, "--rate: +Inf is not a number of deliveries"},
+		{"too long a policy", []string{"devices", "policy", "a", "--timeout=9999h"}, "--timeout: 9999h0m0s is more than the longest, 366 days"},
+		{"far too long a policy", []string{"devices", "policy", "a", "--timeout=9999999h"}, "is not a duration of at most 366 days"},
+		{"week", []string{"queues", "set", "a", "--backoff=1w"}, `"1w" is not a duration; write 30s, 5m, 1h30m or 1d`},
+		{"bad settings", []string{"endpoints", "set", "a", "--settings={"}, "--settings: this is not JSON"},
+		{"jobs and a queue", []string{"jobs", "delete", "1", "--queue=a"}, "either by their numbers or with"},
+		{"no jobs", []string{"jobs", "delete"}, "either by their numbers or with"},
+		{"no dead letters", []string{"dead-letters", "delete"}, "or --all"},
+		{"no shell", []string{"completion", "tcsh"}, "must be one of"},
 		{"job of the past", []string{"jobs", "add", "1", "--url=http://a/", "--in=-5m"}, "--in: -5m0s is negative"},
 		{"job without time", []string{"jobs", "add", "1", "--url=http://a/", "--within=0s"}, "--within: 0s is not above 0"},
 	}
@@ -245,7 +251,7 @@ func TestClientToken(t *testing.T) {
 	}))
 	t.Setenv("HOLTER_API_TOKEN", "holter_secret")
 	t.Setenv("HOLTER_API", api)
-	got := typeLine(t.Context(), t, "device", "forget", "a")
+	got := typeLine(t.Context(), t, "devices", "forget", "a")
 	if header.Load() != "Bearer holter_secret" || leaked.Load() {
 		t.Errorf("Authorization was %q, leaked: %v", header.Load(), leaked.Load())
 	}
@@ -302,8 +308,8 @@ func TestClientInterrupted(t *testing.T) {
 
 func TestClientHelp(t *testing.T) {
 	for _, command := range []string{
-		"devices", "device forget", "device policy", "device maintenance", "explain", "events", "stats",
-		"token create", "token list", "token revoke", "doctor",
+		"devices list", "devices policy", "devices maintenance", "explain", "events", "stats",
+		"tokens create", "tokens list", "tokens delete", "doctor", "config check", "completion",
 	} {
 		t.Run(command, func(t *testing.T) {
 			got := typeLine(t.Context(), t, append(strings.Fields(command), "--help")...)

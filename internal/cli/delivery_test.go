@@ -83,23 +83,23 @@ func TestDelivery(t *testing.T) {
 		}
 		return string(out)
 	}
-	holter("endpoint ops is set", "endpoints", "set", "ops", "--target", h.URL, "--settings", `{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","timeout_ms":5000}`)
+	holter("endpoint ops set", "endpoints", "set", "ops", "--target", h.URL, "--settings", `{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw","timeout_ms":5000}`)
 	if out := holter(`"(hidden)"`, "endpoints", "list", "--json"); strings.Contains(out, "MfKQ9") {
 		t.Errorf("the secret is shown: %s", out)
 	}
-	holter("queue pager is set", "queues", "set", "pager", "--concurrency", "2")
-	holter("queue pager is set", "queues", "set", "pager", "--max-age", "1h")
+	holter("queue pager set", "queues", "set", "pager", "--concurrency", "2")
+	holter("queue pager set", "queues", "set", "pager", "--max-age", "1h")
 	for _, option := range []string{"--concurrency", "--attempts", "--max-jobs", "--backoff", "--max-backoff", "--max-age"} {
 		holter(option+": it cannot be 0", "queues", "set", "pager", option, "0")
 	}
-	holter("route gone is set", "routes", "set", "gone", "--type", "device.offline", "--reason", "bye", "--endpoint", "ops", "--queue", "pager")
+	holter("route gone set", "routes", "set", "gone", "--type", "device.offline", "--reason", "bye", "--endpoint", "ops", "--queue", "pager")
 	holter("device.offline for bye", "routes", "list")
 
 	p.do(http.MethodPost, "/v1/beat/a", "")
 	p.do(http.MethodPost, "/v1/beat/a/bye", "")
 	h.until(t, "the goodbye of a came", func(came []string) bool { return len(came) == 1 && came[0] == "a:2" })
 
-	holter("queue pager is paused", "queues", "pause", "pager")
+	holter("queue pager paused", "queues", "pause", "pager")
 	p.do(http.MethodPost, "/v1/beat/b", "")
 	p.do(http.MethodPost, "/v1/beat/b/bye", "")
 	holter("job ", "jobs", "add", `{"do":"it"}`, "--endpoint", "ops", "--queue", "pager", "--key", "b")
@@ -121,10 +121,10 @@ func TestDelivery(t *testing.T) {
 	if q.Name != "pager" || !q.Paused || q.Jobs != 2 || q.Concurrency != 2 || q.MaxAge != 3_600_000 {
 		t.Errorf("after the restart: %+v", q)
 	}
-	holter("is at work", "queues", "resume", "pager")
+	holter("queue pager resumed", "queues", "resume", "pager")
 	h.until(t, "both came", func(came []string) bool { return len(came) == 3 })
 	for range 1000 {
-		if out = holter("", "jobs", "dead"); strings.Count(out, "not today") == 2 {
+		if out = holter("", "dead-letters"); strings.Count(out, "not today") == 2 {
 			break
 		}
 	}
@@ -132,21 +132,21 @@ func TestDelivery(t *testing.T) {
 		t.Errorf("dead letters:\n%s", out)
 	}
 	h.set(false)
-	holter("say which dead letters", "jobs", "replay")
-	holter("2 are to be delivered", "jobs", "replay", "--endpoint", "ops")
+	holter("say which dead letters", "dead-letters", "retry")
+	holter("2 dead letters rescheduled", "dead-letters", "retry", "--endpoint", "ops")
 	h.until(t, "both came again", func(came []string) bool { return len(came) == 5 && came[3] == "b:2" })
 	holter("leads to the endpoint", "endpoints", "delete", "ops")
-	holter("route gone is paused", "routes", "pause", "gone")
-	holter("route gone is deleted", "routes", "delete", "gone")
-	holter("endpoint ops is disabled", "endpoints", "disable", "ops")
-	holter("0 jobs are removed", "jobs", "purge", "--endpoint", "ops")
-	holter("no dead letter has the number 999998, 999999;", "jobs", "replay", "999998", "999999")
-	holter("no dead letter has the number 999999;", "jobs", "discard", "999999")
-	holter("there is no job 999999;", "jobs", "remove", "999999")
-	holter(`there is no endpoint "nope"`, "endpoints", "hasten", "nope")
+	holter("route gone paused", "routes", "pause", "gone")
+	holter("route gone deleted", "routes", "delete", "gone")
+	holter("endpoint ops disabled", "endpoints", "disable", "ops")
+	holter("0 jobs deleted", "jobs", "delete", "--endpoint", "ops")
+	holter("no dead letter has the number 999998, 999999;", "dead-letters", "retry", "999998", "999999")
+	holter("no dead letter has the number 999999;", "dead-letters", "delete", "999999")
+	holter("there is no job 999999;", "jobs", "delete", "999999")
+	holter(`there is no endpoint "nope"`, "endpoints", "retry-now", "nope")
 	holter("job ", "jobs", "add", "1", "--url", h.URL+"/later", "--in", "1h")
 	holter(h.URL+"/later", "jobs", "list")
-	holter("endpoint ops is deleted", "endpoints", "delete", "ops")
+	holter("endpoint ops deleted", "endpoints", "delete", "ops")
 	holter("there is no queue", "jobs", "add", "1", "--url", h.URL, "--queue", "none")
 	holter("private", "endpoints", "set", "x", "--target", "http://10.0.0.1/", "--settings", `{"private":true}`)
 	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_delivery_outcomes_total{outcome="delivered",queue="pager"} 2`) {

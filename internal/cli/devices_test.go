@@ -68,17 +68,19 @@ new               never_seen
 	for _, tt := range tests {
 		t.Run(fmt.Sprint("width ", tt.width), func(t *testing.T) {
 			var out strings.Builder
-			list := &deviceList{out: &out, grid: terminal.NewGrid(terminal.Screen{Width: tt.width}, deviceColumns()...)}
+			table := terminal.NewTable(terminal.Screen{Width: tt.width})
 			for _, d := range someDevices() {
 				raw, err := json.Marshal(d)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := list.add(raw); err != nil {
+				row, err := deviceRowOf(raw)
+				if err != nil {
 					t.Fatal(err)
 				}
+				table.Add(row)
 			}
-			if err := list.flush(); err != nil {
+			if err := table.Flush(&out); err != nil {
 				t.Fatal(err)
 			}
 			if want := strings.TrimPrefix(tt.want, "\n"); out.String() != want {
@@ -172,7 +174,7 @@ func TestDevicesQuery(t *testing.T) {
 
 func TestDevicesByID(t *testing.T) {
 	api, _ := devicesServer(t, 1)
-	got := typeLine(t.Context(), t, "devices", "--api", api, "a/b", "nobody", "..", "--json")
+	got := typeLine(t.Context(), t, "devices", "get", "--api", api, "a/b", "nobody", "..", "--json")
 	want := typed{
 		exitFailed, `{"id":"a/b","state":"online","new_field":["\u009b"]}` + "\n" + `{"id":"..","state":"online","new_field":["\u009b"]}` + "\n",
 		"holter: unknown device \"nobody\"\nholter: 1 of 3 devices are unknown; \"holter devices --prefix TEXT\" finds ids by how they begin\n",
@@ -189,25 +191,25 @@ func TestAdminister(t *testing.T) {
 		method, path, body string
 		stdout             string
 	}{
-		{"forget", []string{"device", "forget", "a/b"}, "DELETE", "/v1/devices/a%2Fb", "", "a/b forgotten\n"},
-		{"disconnect", []string{"device", "disconnect", "a/b"}, "POST", "/v1/devices/a%2Fb/disconnect", "", "a/b disconnected\n"},
-		{"retire", []string{"sources", "retire", "mqtt:a/b"}, "POST", "/v1/sources/mqtt:a%2Fb/retire", "", "mqtt:a/b retired; its devices are judged by the clocks of the other sources\n"},
+		{"forget", []string{"devices", "forget", "a/b"}, "DELETE", "/v1/devices/a%2Fb", "", "device a/b forgotten\n"},
+		{"disconnect", []string{"devices", "disconnect", "a/b"}, "POST", "/v1/devices/a%2Fb/disconnect", "", "device a/b disconnected\n"},
+		{"retire", []string{"sources", "retire", "mqtt:a/b"}, "POST", "/v1/sources/mqtt:a%2Fb/retire", "", "source mqtt:a/b retired; its devices are judged by the clocks of the other sources\n"},
 		{
 			"policy",
-			[]string{"device", "policy", "a", "--timeout=2m", "--interval=30s", "--late-after=45s", "--close-grace=1500ms", "--sleep-limit=24h"},
+			[]string{"devices", "policy", "a", "--timeout=2m", "--interval=30s", "--late-after=45s", "--close-grace=1500ms", "--sleep-limit=24h"},
 			"PUT", "/v1/devices/a/policy", `{"interval_ms":30000,"timeout_ms":120000,"late_after_ms":45000,"close_grace_ms":1500,"sleep_limit_ms":86400000}`,
-			"a has a policy of its own\n",
+			"device a has a policy of its own\n",
 		},
 		{
 			"probes",
-			[]string{"device", "policy", "a", "--probes=3", "--probe-wait=4s"},
-			"PUT", "/v1/devices/a/policy", `{"probes":3,"probe_wait_ms":4000}`, "a has a policy of its own\n",
+			[]string{"devices", "policy", "a", "--probes=3", "--probe-wait=4s"},
+			"PUT", "/v1/devices/a/policy", `{"probes":3,"probe_wait_ms":4000}`, "device a has a policy of its own\n",
 		},
-		{"no timeout", []string{"device", "policy", "a", "--timeout=never"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":31622400000}`, "a has a policy of its own\n"},
-		{"timeout only", []string{"device", "policy", "a", "--timeout=2m"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":120000}`, "a has a policy of its own\n"},
-		{"no policy", []string{"device", "policy", "a", "--clear"}, "DELETE", "/v1/devices/a/policy", "", "a has no policy of its own any more\n"},
-		{"maintenance", []string{"device", "maintenance", "a", "on"}, "PUT", "/v1/devices/a/maintenance", "", "a is in maintenance\n"},
-		{"no maintenance", []string{"device", "maintenance", "a", "off"}, "DELETE", "/v1/devices/a/maintenance", "", "a is not in maintenance any more\n"},
+		{"no timeout", []string{"devices", "policy", "a", "--timeout=never"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":31622400000}`, "device a has a policy of its own\n"},
+		{"timeout only", []string{"devices", "policy", "a", "--timeout=2m"}, "PUT", "/v1/devices/a/policy", `{"timeout_ms":120000}`, "device a has a policy of its own\n"},
+		{"no policy", []string{"devices", "policy", "a", "--clear"}, "DELETE", "/v1/devices/a/policy", "", "device a has no policy of its own any more\n"},
+		{"maintenance", []string{"devices", "maintenance", "a", "on"}, "PUT", "/v1/devices/a/maintenance", "", "device a is in maintenance\n"},
+		{"no maintenance", []string{"devices", "maintenance", "a", "off"}, "DELETE", "/v1/devices/a/maintenance", "", "device a is not in maintenance any more\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -232,13 +234,13 @@ func TestAdministerErrors(t *testing.T) {
 		want    string
 	}{
 		{"unknown", problem(404, "it was never seen"), `unknown device "a": it was never seen`},
-		{"wrong role", problem(403, "it wants the role admin"), `Use a token made with "holter token create --role admin"`},
+		{"wrong role", problem(403, "it wants the role admin"), `Use a token made with "holter tokens create --role admin"`},
 		{"busy", problem(503, "too many events wait"), "503 Service Unavailable: too many events wait"},
 		{"bad policy", problem(422, "timeout_ms: too long"), "timeout_ms: too long"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := typeLine(t.Context(), t, "device", "policy", "a", "--timeout=1m", "--api", serveTest(t, tt.handler))
+			got := typeLine(t.Context(), t, "devices", "policy", "a", "--timeout=1m", "--api", serveTest(t, tt.handler))
 			if got.code != exitFailed || got.stdout != "" || !strings.Contains(got.stderr, tt.want) {
 				t.Errorf("got %+v, want %q", got, tt.want)
 			}

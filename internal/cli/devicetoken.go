@@ -8,26 +8,27 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// deviceTokenCommand makes a line for the file of devices.
+// deviceTokenCommand creates a token for a device.
 type deviceTokenCommand struct {
+	jsonFlag
+
 	ID   string `arg:"" help:"Id of the device."`
-	HMAC bool   `name:"hmac" help:"Let the device prove that it knows the token instead of sending it (HELLO ID auth=hmac). The file then holds the token itself."`
-	JSON bool   `name:"json" help:"As a JSON object on the output: id, token, line."`
+	HMAC bool   `name:"hmac" help:"The device proves that it knows the token instead of sending it (HELLO ID auth=hmac). The file then holds the token itself."`
 }
 
 // Help is the text below the usage line.
 func (*deviceTokenCommand) Help() string {
-	return `It makes a token of 256 random bits. The line goes to the output, the token, which is not shown again, to the standard error. The running server notices that the file (devices_file, --devices-file) has changed.
+	return `It creates a token of 256 random bits. The line for the file of devices goes to the standard output, the token to the standard error; it is not shown again. A running server reads the file (devices_file, --devices-file) again when it changes.
 
 Examples:
 
-    holter device-token pump-3 >> /etc/holter/devices
+    holter devices token pump-3 >> /etc/holter/devices
 
-    # the device is told its token by a script
-    holter device-token pump-3 --json`
+    # for a script that gives the device its token
+    holter devices token pump-3 --json`
 }
 
-// Run makes a token and prints it and its line.
+// Run creates the token, and prints it and its line.
 func (c *deviceTokenCommand) Run(out output) error {
 	token := guard.NewToken()
 	line, err := guard.Line(c.ID, token, c.HMAC)
@@ -48,6 +49,6 @@ func (c *deviceTokenCommand) Run(out output) error {
 	if c.HMAC {
 		say = "HELLO " + c.ID + " auth=hmac"
 	}
-	_, err = fmt.Fprintf(out.stderr, "\nThat is the line for the file of devices. The token, which is not shown again:\n\n    %s\n\nIn the line protocol: %s\n", token, say)
+	_, err = fmt.Fprintf(out.stderr, "\nThis is the line for the file of devices. The token, which is not shown again:\n\n    %s\n\nIn the line protocol: %s\n", token, say)
 	return err
 }

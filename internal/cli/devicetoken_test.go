@@ -12,7 +12,7 @@ func TestDeviceToken(t *testing.T) {
 	ask := func(t *testing.T, args ...string) (code int, stdout, stderr string) {
 		t.Helper()
 		var out, errs strings.Builder
-		code = run(t.Context(), append([]string{"device-token"}, args...), &out, &errs)
+		code = run(t.Context(), append([]string{"devices", "token"}, args...), &out, &errs)
 		return code, out.String(), errs.String()
 	}
 	// admits says whether a file with a line lets the device in with a token.

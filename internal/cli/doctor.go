@@ -17,11 +17,11 @@ import (
 type doctorCommand struct {
 	apiFlags
 	storeFlags
+	jsonFlag
 
 	Connections int      `placeholder:"N" help:"How many devices are to be connected at a time. Default: gateway.max_connections of the configuration, else as many as open files allow."`
 	Source      []string `placeholder:"ADDRESSES" help:"Ask about a load generator on this machine: where it is to connect from, as 127.0.0.2-127.0.0.40, 10.0.0.0/28 or one address; may be repeated."`
 	Target      []string `placeholder:"ADDRESS" help:"Ask about a load generator: where it is to connect to, as [tcp://]HOST:PORT; may be repeated."`
-	JSON        bool     `name:"json" help:"One JSON object a line: check, level (ok, warn or fail), text, and help; for a load also value, needed, and command."`
 }
 
 // Help is the text below the usage line.

@@ -69,7 +69,7 @@ func TestDoctorAPI(t *testing.T) {
 // The whole of it, on this machine and with a database of its own.
 func TestDoctor(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	if got := typeLine(t.Context(), t, "token", "create", "--role=read", "--name=a", "--data", data); got.code != 0 {
+	if got := typeLine(t.Context(), t, "tokens", "create", "--role=read", "--name=a", "--data", data); got.code != 0 {
 		t.Fatalf("token create = %+v", got)
 	}
 	api := serveTest(t, statsServer(t, nil))

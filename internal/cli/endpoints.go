@@ -3,65 +3,49 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// endpointsCommand looks after endpoints.
+// endpointsCommand manages endpoints.
 type endpointsCommand struct {
-	List    endpointsListCommand   `cmd:"" help:"List the endpoints, with how they do."`
-	Set     endpointSetCommand     `cmd:"" help:"Make or change an endpoint."`
-	Delete  endpointDeleteCommand  `cmd:"" help:"Delete an endpoint."`
-	Enable  endpointEnableCommand  `cmd:"" help:"Deliver to it again."`
-	Disable endpointDisableCommand `cmd:"" help:"Deliver nothing to it: its jobs wait, and events make none; to miss nothing, pause the queue instead."`
-	Hasten  endpointHastenCommand  `cmd:"" help:"Try its jobs again at once."`
+	List     listCommand          `cmd:"" default:"withargs" help:"List the endpoints."`
+	Get      getCommand           `cmd:"" help:"Show an endpoint."`
+	Set      endpointSetCommand   `cmd:"" help:"Create or change an endpoint."`
+	Delete   changeCommand        `cmd:"" help:"Delete an endpoint."`
+	Enable   changeCommand        `cmd:"" help:"Deliver to it again."`
+	Disable  changeCommand        `cmd:"" help:"Deliver nothing to it: its jobs wait, and events create none. To miss nothing, pause the queue instead."`
+	RetryNow endpointRetryCommand `cmd:"" help:"Retry its waiting jobs at once."`
 }
 
-type endpointsListCommand struct {
-	apiFlags
-
-	JSON bool `name:"json" help:"One JSON object a line."`
+type endpointRow struct {
+	Endpoint  string        `table:"ENDPOINT"`
+	Kind      string        `table:"KIND"`
+	State     terminal.Cell `table:"STATE"`
+	Delivered uint64        `table:"DELIVERED"`
+	Failed    uint64        `table:"FAILED"`
+	Target    string        `table:"TARGET,least=16,inner"`
+	Note      string        `table:"NOTE,least=12,spare"`
 }
 
-// Run lists the endpoints.
-func (c *endpointsListCommand) Run(ctx context.Context, out output) error {
-	return asked(&c.apiFlags, func(api *apiclient.Client) error {
-		var answer struct{ Endpoints []httpapi.Endpoint }
-		if err := api.Get(ctx, "/v1/endpoints", nil, &answer); err != nil {
-			return err
-		}
-		g := terminal.NewGrid(terminal.ScreenOf(out.stdout), terminal.Column{Name: "ENDPOINT"}, terminal.Column{Name: "KIND"}, terminal.Column{Name: "STATE"}, terminal.Column{Name: "DELIVERED", Right: true},
-			terminal.Column{Name: "FAILED", Right: true}, terminal.Column{Name: "TARGET", Least: 16, Inner: true}, terminal.Column{Name: "NOTE", Least: 12, Spare: true})
-		for _, p := range answer.Endpoints {
-			if c.JSON {
-				if err := terminal.EncodeJSON(out.stdout, p); err != nil {
-					return err
-				}
-				continue
-			}
-			g.Add(terminal.Cell{Text: p.Name}, terminal.Cell{Text: p.Kind}, endpointState(p.State), terminal.Cell{Text: strconv.FormatUint(p.Delivered, 10)},
-				terminal.Cell{Text: strconv.FormatUint(p.Failed, 10)}, terminal.Cell{Text: p.Target}, terminal.Cell{Text: p.Note})
-		}
-		return g.Flush(out.stdout)
-	})
+func endpointRowOf(e *httpapi.Endpoint) any {
+	return endpointRow{e.Name, e.Kind, endpointState(e.State), e.Delivered, e.Failed, e.Target, e.Note}
 }
 
-// endpointState says what the state of an endpoint means for its deliveries.
+// endpointState shows what the state of an endpoint means for its deliveries.
 func endpointState(state string) terminal.Cell {
 	switch state {
 	case "closed":
-		return terminal.Cell{Text: "at work", Paint: terminal.Green}
+		return activity(false)
 	case "open":
 		return terminal.Cell{Text: "failing", Paint: terminal.Red}
 	case "half-open":
-		return terminal.Cell{Text: "tried", Paint: terminal.Yellow}
+		return terminal.Cell{Text: "recovering", Paint: terminal.Yellow}
 	case "disabled":
-		return terminal.Cell{Text: "disabled", Paint: terminal.Yellow}
+		return terminal.Cell{Text: state, Paint: terminal.Yellow}
 	}
 	return terminal.Cell{Text: state, Paint: terminal.Red}
 }
@@ -71,13 +55,13 @@ type endpointSetCommand struct {
 
 	Name     string  `arg:"" help:"Name of the endpoint."`
 	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log or command. Default: webhook."`
-	Target   *string `placeholder:"TARGET" help:"Where it is: the URL of a webhook or of an MQTT broker, the name of a log file, a program."`
+	Target   *string `placeholder:"TARGET" help:"The URL of a webhook or a broker, the name of a log file, or a program."`
 	Settings *string `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
 }
 
 // Help is the text below the usage line.
 func (*endpointSetCommand) Help() string {
-	return `What is left out stays as it is. Targets and settings (one JSON object) of each kind:
+	return `Options that are left out keep their values. Targets and settings (one JSON object) of each kind:
 
     webhook  https://HOST/PATH                      secret, previous_secret, headers
     mqtt     tcp://HOST:1883, tls://HOST:8883        topic, qos, retain, username, password, client_id
@@ -86,9 +70,9 @@ func (*endpointSetCommand) Help() string {
     log      name of a file                         max_bytes, files
     command  path of a program                      args, shell, dir
 
-All have timeout_ms and batch. A secret that is shown as "(hidden)" stays what it is if it is written so, unless kind or the target's host changes.
+All have timeout_ms and batch. A secret written as "(hidden)", as lists show it, keeps its value unless kind or the target's host changes.
 
-Endpoints in private networks, and commands, have to be allowed where the server is started: HOLTER_DELIVERY_ALLOW_PRIVATE=10.0.0.0/8,127.0.0.1 and HOLTER_DELIVERY_ALLOW_COMMANDS=true.
+Endpoints in private networks and commands must be allowed where the server is started: HOLTER_DELIVERY_ALLOW_PRIVATE=10.0.0.0/8,127.0.0.1 and HOLTER_DELIVERY_ALLOW_COMMANDS=true.
 
 Examples:
 
@@ -97,58 +81,44 @@ Examples:
     holter endpoints set stream --kind kafka --target kafka://kafka.example/fleet --settings '{"tls":true,"batch":100}'`
 }
 
-// Run makes or changes the endpoint.
+// Run creates or changes the endpoint.
 func (c *endpointSetCommand) Run(ctx context.Context, out output) error {
-	if c.Settings != nil && !json.Valid([]byte(*c.Settings)) {
-		return orUsage("--settings: this is not JSON; write an object such as {\"timeout_ms\":5000}")
-	}
-	return asked(&c.apiFlags, func(api *apiclient.Client) error {
-		var answer struct{ Endpoints []httpapi.Endpoint }
-		if err := api.Get(ctx, "/v1/endpoints", nil, &answer); err != nil {
-			return err
-		}
-		body := httpapi.EndpointSettings{Kind: "webhook"}
-		for _, p := range answer.Endpoints {
-			if p.Name == c.Name {
-				body = p.EndpointSettings
-			}
-		}
-		set(&body.Kind, c.Kind)
-		set(&body.Target, c.Target)
-		if c.Settings != nil {
-			body.Settings = json.RawMessage(*c.Settings)
-		}
-		if err := api.Ask(ctx, http.MethodPut, pathOf("endpoints", c.Name), body, nil); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(out.stdout, "endpoint %s is set\n", terminal.Printable(c.Name))
+	if err := checkSettings(c.Settings, `{"timeout_ms":5000}`); err != nil {
 		return err
+	}
+	return c.with(func(api *apiclient.Client) error {
+		err := put(ctx, api, "endpoints", c.Name, "", nil, func(s *httpapi.EndpointSettings, found bool) error {
+			if !found {
+				s.Kind = "webhook"
+			}
+			set(&s.Kind, c.Kind)
+			set(&s.Target, c.Target)
+			set(&s.Settings, (*json.RawMessage)(bytesOf(c.Settings)))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return say(out.stdout, "endpoint %s set", terminal.Printable(c.Name))
 	})
 }
 
-type (
-	endpointDeleteCommand  named
-	endpointEnableCommand  named
-	endpointDisableCommand named
-	endpointHastenCommand  named
-)
-
-// Run deletes the endpoint.
-func (c *endpointDeleteCommand) Run(ctx context.Context, out output) error {
-	return (*named)(c).tell(ctx, out, http.MethodDelete, "endpoint", "", "is deleted")
+// bytesOf returns the bytes of a text that was given.
+func bytesOf(text *string) *[]byte {
+	if text == nil {
+		return nil
+	}
+	raw := []byte(*text)
+	return &raw
 }
 
-// Run enables the endpoint.
-func (c *endpointEnableCommand) Run(ctx context.Context, out output) error {
-	return (*named)(c).tell(ctx, out, http.MethodDelete, "endpoint", "/disabled", "is enabled")
+type endpointRetryCommand struct {
+	apiFlags
+
+	Name string `arg:"" help:"Its name."`
 }
 
-// Run disables the endpoint.
-func (c *endpointDisableCommand) Run(ctx context.Context, out output) error {
-	return (*named)(c).tell(ctx, out, http.MethodPut, "endpoint", "/disabled", "is disabled")
-}
-
-// Run lets its jobs be tried again.
-func (c *endpointHastenCommand) Run(ctx context.Context, out output) error {
-	return counted(ctx, out, &c.apiFlags, http.MethodPost, pathOf("endpoints", c.Name)+"/hasten", nil, "wait no longer")
+// Run retries the jobs.
+func (c *endpointRetryCommand) Run(ctx context.Context, out output) error {
+	return count(ctx, out, &c.apiFlags, http.MethodPost, pathOf("endpoints", c.Name)+"/retry-now", nil, "job", "jobs", "rescheduled")
 }

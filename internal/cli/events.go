@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -21,6 +22,7 @@ const (
 
 type eventsCommand struct {
 	apiFlags
+	jsonFlag
 
 	Follow bool     `short:"f" help:"Go on with what happens, until an interrupt. It survives a restart of the server."`
 	After  *uint64  `placeholder:"OFFSET" help:"Begin after this offset; 0 for the oldest that is kept."`
@@ -30,7 +32,6 @@ type eventsCommand struct {
 	Group  []string `placeholder:"NAME" sep:"none" help:"Only events of this group and of its devices; may be repeated."`
 	Source []string `placeholder:"NAME" sep:"none" help:"Only events of this source and of devices heard there; may be repeated."`
 	Limit  *int     `placeholder:"N" help:"List at most so many. Default: the latest 20; with --after or --since, all."`
-	JSON   bool     `name:"json" help:"One JSON object a line, as the API gives it."`
 }
 
 // Help is the text below the usage line.
@@ -159,7 +160,7 @@ func (m moment) at(now time.Time) time.Time {
 }
 
 func parseMoment(text string) (moment, error) {
-	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+	if d, err := duration.Parse(text); err == nil && d >= 0 {
 		return moment{ago: d}, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
@@ -167,7 +168,7 @@ func parseMoment(text string) (moment, error) {
 			return moment{time: t}, nil
 		}
 	}
-	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 36h, nor a time such as 2026-01-02T15:04:05Z", text)
+	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
 }
 
 // event is an event as the API gave it, and what is known of it.

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
@@ -11,26 +10,28 @@ import (
 )
 
 const (
-	eventTime  = "2006-01-02 15:04:05" // in a table; JSON has all of it
-	gridBuffer = 1000                  // rows that are aligned together
+	eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
+	rowBuffer = 1000                  // rows that are aligned together
 )
+
+type eventRow struct {
+	Offset  uint64        `table:"OFFSET"`
+	Time    terminal.Cell `table:"TIME (UTC)"`
+	Event   terminal.Cell `table:"EVENT"`
+	Subject string        `table:"SUBJECT,least=16,inner"`
+	Details string        `table:"DETAILS,least=20"`
+}
 
 // eventList writes events, as a table or as JSON.
 type eventList struct {
 	out  io.Writer
 	json bool
-	grid *terminal.Grid
+	rows *terminal.Table
 	n    int // events so far
 }
 
 func newEventList(out io.Writer, s terminal.Screen, json bool) *eventList {
-	return &eventList{out: out, json: json, grid: terminal.NewGrid(s,
-		terminal.Column{Name: "OFFSET", Right: true},
-		terminal.Column{Name: "TIME (UTC)"},
-		terminal.Column{Name: "EVENT"},
-		terminal.Column{Name: "SUBJECT", Least: 16, Inner: true},
-		terminal.Column{Name: "WHAT", Least: 20},
-	)}
+	return &eventList{out: out, json: json, rows: terminal.NewTable(s)}
 }
 
 // add takes an event.
@@ -40,18 +41,20 @@ func (l *eventList) add(e *event) (bool, error) {
 		return true, terminal.WriteJSON(l.out, e.raw)
 	}
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
-	l.grid.Add(
-		terminal.Cell{Text: strconv.FormatUint(e.Data.Offset, 10)}, terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint}, terminal.Cell{Text: kind, Paint: eventPaint(kind)},
-		terminal.Cell{Text: e.Subject}, terminal.Cell{Text: eventText(kind, &e.Data)},
-	)
-	if l.grid.Buffered() >= gridBuffer {
+	l.rows.Add(eventRow{
+		e.Data.Offset,
+		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
+		terminal.Cell{Text: kind, Paint: eventPaint(kind)},
+		e.Subject, eventText(kind, &e.Data),
+	})
+	if l.rows.Buffered() >= rowBuffer {
 		return true, l.flush()
 	}
 	return true, nil
 }
 
 // flush writes what was added since the last time.
-func (l *eventList) flush() error { return l.grid.Flush(l.out) }
+func (l *eventList) flush() error { return l.rows.Flush(l.out) }
 
 func eventPaint(kind string) terminal.Paint {
 	switch kind {

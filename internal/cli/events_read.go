@@ -65,7 +65,7 @@ func (r *eventReader) forward(ctx context.Context, after, upto uint64, limit int
 		return fmt.Errorf("offset %d is ahead of the latest event, %d; is it of another server?", after, upto)
 	}
 	for after < upto && limit != 0 {
-		page, err := r.page(ctx, r.filter.query(url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageOfMost)}}))
+		page, err := r.page(ctx, r.filter.query(url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageSize)}}))
 		if err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (r *eventReader) lastOfDevice(ctx context.Context, b bounds, n int) ([]even
 	found := []event{}
 	for after := d.Seq - min(uint64(n), d.Seq); after < d.Seq; {
 		var page eventPage
-		query := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageOfMost)}}
+		query := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageSize)}}
 		if err := r.api.Get(ctx, apiclient.DevicePath(f.devices[0])+"/events", query, &page); err != nil {
 			return nil, err
 		}
@@ -159,7 +159,7 @@ func (r *eventReader) lastOfAll(ctx context.Context, b bounds, n int) ([]event, 
 	}
 	window := uint64(n)
 	if !r.filter.empty() {
-		window = pageOfMost
+		window = pageSize
 	}
 	var found []event
 	for end := b.latest; len(found) < n && end > b.begin(); window *= 4 {

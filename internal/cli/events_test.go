@@ -181,7 +181,7 @@ func TestEventTable(t *testing.T) {
 		want  string
 	}{
 		{0, `
-OFFSET  TIME (UTC)           EVENT                       SUBJECT                                                  WHAT
+OFFSET  TIME (UTC)           EVENT                       SUBJECT                                                  DETAILS
      8  2026-01-02 03:04:05  device.online               site-7/pump-3                                            at line
      9  2026-01-02 03:04:05  device.late                 site-7/pump-3                                            silent 45s of 1m30s (group pumps), at line
     10  2026-01-02 03:04:05  device.offline              plant-north/building-42/line-17/temperature-sensor-left  silent 1m30s of 1m30s (default), in maintenance, flapping, at http
@@ -193,7 +193,7 @@ OFFSET  TIME (UTC)           EVENT                       SUBJECT                
     16  2026-01-02 03:04:05  device.of_the_future        meter
 `},
 		{120, `
-OFFSET  TIME (UTC)           EVENT                       SUBJECT                         WHAT
+OFFSET  TIME (UTC)           EVENT                       SUBJECT                         DETAILS
      8  2026-01-02 03:04:05  device.online               site-7/pump-3                   at line
      9  2026-01-02 03:04:05  device.late                 site-7/pump-3                   silent 45s of 1m30s (group pum…
     10  2026-01-02 03:04:05  device.offline              plant-north/bui…re-sensor-left  silent 1m30s of 1m30s (default…

@@ -11,13 +11,14 @@ import (
 
 type explainDeviceCommand struct {
 	apiFlags
+	jsonFlag
 
 	Device string `arg:"" help:"Id of the device."`
 }
 
 // Help is the text below the usage line.
 func (*explainDeviceCommand) Help() string {
-	return `It prints the state, the policy and where it comes from, and the sum of the silence that was heard.
+	return `It prints the state, the policy with its origin, and how the heard silence adds up. With --json it prints the device as the API gives it.
 
 Example:
 
@@ -29,29 +30,25 @@ func (c *explainDeviceCommand) Run(ctx context.Context, out output) error {
 	if c.Device == "" {
 		return usageError{errors.New("the device id is empty")}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return explainWith(ctx, api, c.Device, out.stdout)
+	return c.with(func(api *apiclient.Client) error { return explainWith(ctx, api, c.Device, out.stdout, c.JSON) })
 }
 
-// explainWith asks the API for a device, and for its source, and prints why the device is in its state.
-func explainWith(ctx context.Context, api *apiclient.Client, device string, stdout io.Writer) error {
+// explainWith asks the API for a device and its source, and prints why the device is in its state.
+func explainWith(ctx context.Context, api *apiclient.Client, device string, stdout io.Writer, asJSON bool) error {
 	var d httpapi.Device
-	if err := api.Get(ctx, apiclient.DevicePath(device), nil, &d); err != nil {
+	printed, err := getOrPrint(ctx, api, pathOf("devices", device), stdout, asJSON, &d)
+	if err != nil || printed {
 		return unknownDevice(err, device)
 	}
 	if d.ID == "" || d.State == "" {
 		return apiclient.NotOurs(api)
 	}
-	_, err := io.WriteString(stdout, explanation(&d, surroundingsOf(ctx, api, &d)))
+	_, err = io.WriteString(stdout, explanation(&d, surroundingsOf(ctx, api, &d)))
 	return err
 }
 
-// surroundingsOf asks for what bears on a device's state beside it. What is not to be had is left out: most of an explanation does
-// without.
+// surroundingsOf asks for what else bears on a device's state. What cannot be had is left out: most of an
+// explanation does without.
 func surroundingsOf(ctx context.Context, api *apiclient.Client, d *httpapi.Device) surroundings {
 	var around surroundings
 	if d.Source == "" {

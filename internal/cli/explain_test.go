@@ -41,7 +41,7 @@ func explainAt(ctx context.Context, apiURL, device string, stdout io.Writer) err
 		return err
 	}
 	defer api.Close()
-	return explainWith(ctx, api, device, stdout)
+	return explainWith(ctx, api, device, stdout, false)
 }
 
 func TestExplain(t *testing.T) {
@@ -243,7 +243,7 @@ func TestExplain(t *testing.T) {
 		{
 			name: "administered", change: func(d *httpapi.Device) { d.Maintenance, d.Policy.Own, d.Policy.From = true, true, "device" },
 			want: []string{
-				`  policy          timeout from device; it has a policy of its own, set with "holter device policy"`,
+				`  policy          timeout from device; it has a policy of its own, set with "holter devices policy"`,
 				"  maintenance     somebody works on it: it is judged, but nobody is to be alarmed",
 			},
 		},
@@ -304,7 +304,7 @@ func TestExplainErrors(t *testing.T) {
 		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL: not an answer of holter's API (404 Not Found, application/json); is --api right?"},
 		{"refused", answer(503, "application/problem+json", `{"status":503,"detail":"too much to do"}`), "URL answers 503 Service Unavailable: too much to do"},
 		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL: not an answer of holter's API (200 OK, text/html); is --api right?"},
-		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
+		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API; is --api right?"},
 		{"empty JSON", answer(200, "application/json", `{}`), "URL: not an answer of holter's API; is --api right?"},
 		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")

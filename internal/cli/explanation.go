@@ -242,7 +242,7 @@ func rules(d *httpapi.Device) []row {
 	}
 	from := "timeout from " + terminal.Printable(p.From)
 	if p.Own {
-		from += "; it has a policy of its own, set with \"holter device policy\""
+		from += "; it has a policy of its own, set with \"holter devices policy\""
 	}
 	lines := []row{
 		{label: "policy", text: from},

@@ -47,7 +47,7 @@ type loadgenCommand struct {
 	WillTopic   string        `placeholder:"TOPIC" help:"With mqtt, topic that each device keeps its state in, retained, with {device} in it: online, and offline by its last will."`
 
 	Verify      []string   `placeholder:"URL" help:"API of a holter that judges the devices; its verdicts are compared with the truth. May be repeated, once for each server. Or mqtt://HOST:PORT for the states of --will-topic at a broker, emqx://HOST:PORT for what EMQX says of its clients."`
-	VerifyToken secretFlag `env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for it, made with \"holter token create\"."`
+	VerifyToken secretFlag `env:"HOLTER_API_TOKEN" placeholder:"SECRET" help:"Token for it, made with \"holter tokens create\"."`
 
 	MaxFalseOffline  int           `default:"0" placeholder:"N" help:"How many live devices may be called offline; -1: any number. Default: ${default}. The same for the next ones."`
 	MaxMissedOffline int           `default:"0" placeholder:"N" help:"How many devices that are gone may have no verdict."`
@@ -59,7 +59,7 @@ type loadgenCommand struct {
 	ClockSkew *time.Duration `placeholder:"TIME" help:"How far the clock that verdicts are stamped with is ahead of the one here; behind if negative. Default: it is measured."`
 
 	Report   string `placeholder:"DIR" help:"Write report.json, report.html and summary.txt there."`
-	JSON     bool   `name:"json" help:"One JSON object a line: each second, and at the end the result."`
+	JSON     bool   `name:"json" help:"Print JSON: an object each second, and the result at the end."`
 	Workers  int    `placeholder:"N" help:"How many processes share the fleet. Default: as many as the limit on open files asks for."`
 	Pipeline int    `placeholder:"N" help:"How many heartbeats a device sends together. Default: 1."`
 

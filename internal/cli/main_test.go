@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 func TestRun(t *testing.T) {
@@ -19,7 +23,7 @@ func TestRun(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "devices", "device", "sources", ...` + hint},
+		{"no command", nil, exitUsage, `holter: expected one of "serve", "monitor", "config", "doctor", "devices", ...` + hint},
 		{"unknown command", []string{"serv"}, exitUsage, `holter: unexpected argument serv, did you mean one of "serve", "send"?` + hint},
 		{"unknown option", []string{"serve", "--lsten"}, exitUsage, `holter: unknown flag --lsten, did you mean "--listen"?` + hint},
 		{
@@ -44,7 +48,7 @@ func TestRun(t *testing.T) {
 			exitUsage,
 			"holter: --api: \"localhost:8080\" is not a URL; write http://HOST:PORT\n",
 		},
-		{"version", []string{"version"}, 0, ""},
+		{"version", []string{"--version"}, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,7 +71,7 @@ func TestHelp(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "version"}},
+		{[]string{"--help"}, []string{"Usage: holter <command>", "Example:", "serve", "explain", "--version"}},
 		{[]string{"serve", "-h"}, []string{
 			"Usage: holter serve", "Examples:", "--config fleet.yaml",
 			"--listen", "--mqtt", "--http", "--data", "--config", "--open", "--token", "--devices-file", "--reuse-port", "--log-level", "--log-format",
@@ -88,7 +92,7 @@ func TestHelp(t *testing.T) {
 			"--list-scenarios", "--show-scenario", "127.0.0.2-127.0.0.40", "Exit status",
 		}},
 		{[]string{"password", "--help"}, []string{"Usage: holter password <name>", "Examples:"}},
-		{[]string{"device-token", "--help"}, []string{"Usage: holter device-token <id>", "Examples:", "--hmac", "--json"}},
+		{[]string{"devices", "token", "--help"}, []string{"Usage: holter devices token <id>", "Examples:", "--hmac", "--json"}},
 		{[]string{"send", "--help"}, []string{"Usage: holter send <device> <message>", "Examples:", "--hex", "--base64", "--timeout", "$HOLTER_API"}},
 		{[]string{"explain", "--help"}, []string{"Usage: holter explain <device>", "Example:", "--api", "$HOLTER_API"}},
 	}
@@ -109,6 +113,95 @@ func TestHelp(t *testing.T) {
 				t.Errorf("the token is shown:\n%s", stdout.String())
 			}
 		})
+	}
+}
+
+// Each command has a help text, and its help works both ways; what prints data can print JSON.
+func TestEveryCommand(t *testing.T) {
+	parser, err := newParser(&commandLine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := []string{ // commands that print no data, or print it in a form of its own
+		"add", "cancel", "check", "completion", "completion-words", "create", "delete", "disable", "disconnect", "enable", "forget", "help", "loadgen-worker",
+		"maintenance", "monitor", "password", "pause", "policy", "resume", "retire", "retry", "retry-now", "serve", "set",
+	}
+	for _, leaf := range parser.Model.Leaves(false) {
+		t.Run(leaf.Path(), func(t *testing.T) {
+			if leaf.Help == "" {
+				t.Error("it has no help text")
+			}
+			json := slices.ContainsFunc(leaf.Flags, func(f *kong.Flag) bool { return f.Name == "json" })
+			if !json && !slices.Contains(silent, leaf.Name) {
+				t.Error("it has no --json")
+			}
+			for _, flag := range leaf.Flags {
+				if flag.Help == "" {
+					t.Errorf("--%s has no help text", flag.Name)
+				}
+			}
+			if leaf.Name == "help" || leaf.Hidden {
+				return
+			}
+			words := strings.Fields(leaf.Path())
+			var first, second, stderr strings.Builder
+			if code := run(t.Context(), append(words, "--help"), &first, &stderr); code != 0 || !strings.Contains(first.String(), "Usage: holter "+strings.Join(words, " ")) {
+				t.Errorf("--help = %d, %s%s", code, first.String(), stderr.String())
+			}
+			if code := run(t.Context(), append([]string{"help"}, words...), &second, &stderr); code != 0 || second.String() != first.String() {
+				t.Errorf("help = %d, %s%s, want what --help prints", code, second.String(), stderr.String())
+			}
+		})
+	}
+}
+
+func TestConfigCheck(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy: {timeout: 90s}\n": " has no mistakes\n",
+		"policy: {timout: 90s}\n":  ":1:10: policy: unknown key \"timout\"",
+		"listen: [{address: '127.0.0.1:1', dtu: {registration: '('}}]\n": "listen[0].dtu.registration",
+	} {
+		got := typeLine(t.Context(), t, "config", "check", tempFile(t, text))
+		if code := map[bool]int{true: 0, false: exitUsage}[strings.HasSuffix(want, "\n")]; got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Errorf("%s: %+v, want code %d and %q", text, got, code, want)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string][]string{
+		"":                        {"serve", "devices", "--version", "--help"},
+		"devices":                 {"list", "forget", "--state"},
+		"devices list --state":    {"never_seen", "pending"},
+		"devices list --api x":    {"--state", "--json"},
+		"endpoints":               {"retry-now", "set"},
+		"completion":              {"bash", "zsh", "fish"},
+		"devices maintenance":     {"on", "off"},
+		"dead-letters list --api": {},
+	} {
+		got := typeLine(t.Context(), t, append([]string{"completion-words", "--"}, strings.Fields(line)...)...)
+		words := strings.Fields(got.stdout)
+		for _, w := range want {
+			if !slices.Contains(words, w) {
+				t.Errorf("after %q: %q is missing in %q %s", line, w, words, got.stderr)
+			}
+		}
+		if len(want) == 0 && len(words) > 0 || slices.Contains(words, "loadgen-worker") {
+			t.Errorf("after %q: %q", line, words)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		got := typeLine(t.Context(), t, "completion", shell)
+		if got.code != 0 || !strings.Contains(got.stdout, "holter completion-words -- ") {
+			t.Errorf("%s: %+v", shell, got)
+		}
+		if path, err := exec.LookPath(shell); err == nil {
+			cmd := exec.CommandContext(t.Context(), path, "-n")
+			cmd.Stdin = strings.NewReader(got.stdout)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", shell, err, out)
+			}
+		}
 	}
 }
 

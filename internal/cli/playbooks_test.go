@@ -57,9 +57,9 @@ func TestPlaybooks(t *testing.T) {
 		return ""
 	}
 	holter("device.offline for bye", "playbooks", "list")
-	holter("a recovery", "playbooks", "show", "escalate")
-	holter("flowchart", "playbooks", "show", "escalate", "--mermaid")
-	holter("there is no playbook", "playbooks", "show", "nothing")
+	holter("a recovery", "playbooks", "get", "escalate")
+	holter("flowchart", "playbooks", "get", "escalate", "--mermaid")
+	holter("there is no playbook", "playbooks", "get", "nothing")
 	holter("there is no device", "playbooks", "run", "by-hand", "a")
 
 	p.do(http.MethodPost, "/v1/beat/a", "")
@@ -71,10 +71,10 @@ func TestPlaybooks(t *testing.T) {
 		t.Error("it was killed and ended well")
 	}
 	p = startServe(t, "--data", data, "--config", file)
-	holter("about a: waiting until", "runs", "show", run)
+	holter("about a: waiting until", "runs", "get", run)
 	p.do(http.MethodPost, "/v1/beat/a", "")
 	h.until(t, "it was told again", func(came []string) bool { return len(came) == 2 })
-	shown := until(": recovered", "runs", "show", run)
+	shown := until(": recovered", "runs", "get", run)
 	for _, want := range []string{"tell      done", "patience  canceled", "page      canceled", "resolve   done"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is missing in\n%s", want, shown)
@@ -83,20 +83,20 @@ func TestPlaybooks(t *testing.T) {
 	holter("has ended already", "runs", "cancel", run)
 	holter("run ", "playbooks", "run", "by-hand", "a")
 	failed := until("failed", "runs", "list", "--state", "failed")
-	holter("no such luck", "runs", "show", strings.Fields(strings.Split(failed, "\n")[1])[0], "--json")
-	holter("there is no run", "runs", "show", "999999")
+	holter("no such luck", "runs", "get", strings.Fields(strings.Split(failed, "\n")[1])[0], "--json")
+	holter("there is no run", "runs", "get", "999999")
 	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_playbook_runs_total{playbook="escalate",state="recovered"} 1`) {
 		t.Error("the metrics do not say that a run has recovered")
 	}
 	holter("run ", "playbooks", "run", "slow", "a")
 	until("waiting", "runs", "list", "--playbook", "slow")
 	second := strings.TrimSuffix(strings.Fields(holter("run ", "playbooks", "run", "slow", "a"))[1], ";")
-	holter("of playbook slow about a: waiting\nit waits for its turn", "runs", "show", second)
-	holter("is canceled", "runs", "cancel", second)
-	holter(": canceled, from", "runs", "show", second)
+	holter("of playbook slow about a: waiting\nit waits for its turn", "runs", "get", second)
+	holter("canceled", "runs", "cancel", second)
+	holter(": canceled, from", "runs", "get", second)
 	p.do(http.MethodPost, "/v1/beat/a/bye", "")
 	out = until("waiting", "runs", "list", "--playbook", "escalate", "--state", "waiting", "--json")
-	holter("is canceled", "runs", "cancel", strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(out, ",", 2)[0], `{"run":`), "\n"))
+	holter("canceled", "runs", "cancel", strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(out, ",", 2)[0], `{"run":`), "\n"))
 }
 
 // A configuration that makes no sense is refused with the place of each mistake.

@@ -414,7 +414,7 @@ func TestServeRestarts(t *testing.T) {
 	if _, answer := p.say("HELLO site/a ttl=60s\n"); answer != "OK 2 ttl=300" {
 		t.Errorf("answer = %q", answer)
 	}
-	if out, err := command(t, "token", "create", "--role", "read", "--name", "test", "--data", data).CombinedOutput(); err != nil {
+	if out, err := command(t, "tokens", "create", "--role", "read", "--name", "test", "--data", data).CombinedOutput(); err != nil {
 		t.Errorf("token create: %v\n%s", err, out)
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {

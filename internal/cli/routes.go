@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"net/http"
-	"slices"
+	"errors"
 	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
@@ -13,62 +11,38 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// routesCommand looks after routes.
+// routesCommand manages routes.
 type routesCommand struct {
-	List   routesListCommand  `cmd:"" help:"List the routes."`
-	Set    routeSetCommand    `cmd:"" help:"Make or change a route."`
-	Delete routeDeleteCommand `cmd:"" help:"Delete a route; its jobs stay."`
-	Pause  routePauseCommand  `cmd:"" help:"Let it make no jobs."`
-	Resume routeResumeCommand `cmd:"" help:"Let it make jobs again."`
+	List   listCommand     `cmd:"" default:"withargs" help:"List the routes."`
+	Get    getCommand      `cmd:"" help:"Show a route."`
+	Set    routeSetCommand `cmd:"" help:"Create or change a route."`
+	Delete changeCommand   `cmd:"" help:"Delete a route; its jobs stay."`
+	Pause  changeCommand   `cmd:"" help:"Create no jobs."`
+	Resume changeCommand   `cmd:"" help:"Create jobs again."`
 }
 
-type routesListCommand struct {
-	apiFlags
-
-	JSON bool `name:"json" help:"One JSON object a line."`
+type routeRow struct {
+	Route    string        `table:"ROUTE"`
+	State    terminal.Cell `table:"STATE"`
+	Events   string        `table:"EVENTS,least=16"`
+	Group    string        `table:"GROUP"`
+	Device   string        `table:"DEVICE,least=8"`
+	Queue    string        `table:"QUEUE"`
+	Endpoint string        `table:"ENDPOINT"`
 }
 
-func routesOf(ctx context.Context, api *apiclient.Client) ([]httpapi.Route, error) {
-	var answer struct{ Routes []httpapi.Route }
-	err := api.Get(ctx, "/v1/routes", nil, &answer)
-	return answer.Routes, err
+func routeRowOf(r *httpapi.Route) any {
+	return routeRow{r.Name, activity(r.Paused), eventsText(r.Types, r.Reasons, r.All), cmp.Or(r.Group, "*"), cmp.Or(r.Device, "*"), r.Queue, r.Endpoint}
 }
 
-// Run lists the routes.
-func (c *routesListCommand) Run(ctx context.Context, out output) error {
-	return asked(&c.apiFlags, func(api *apiclient.Client) error {
-		routes, err := routesOf(ctx, api)
-		if err != nil {
-			return err
-		}
-		g := terminal.NewGrid(terminal.ScreenOf(out.stdout), terminal.Column{Name: "ROUTE"}, terminal.Column{Name: "STATE"}, terminal.Column{Name: "EVENTS", Least: 16}, terminal.Column{Name: "GROUP"},
-			terminal.Column{Name: "DEVICE", Least: 8}, terminal.Column{Name: "QUEUE"}, terminal.Column{Name: "ENDPOINT"})
-		for _, r := range routes {
-			if c.JSON {
-				if err := terminal.EncodeJSON(out.stdout, r); err != nil {
-					return err
-				}
-				continue
-			}
-			state := terminal.Cell{Text: "at work", Paint: terminal.Green}
-			if r.Paused {
-				state = terminal.Cell{Text: "paused", Paint: terminal.Yellow}
-			}
-			g.Add(terminal.Cell{Text: r.Name}, state, terminal.Cell{Text: routeEvents(&r)}, terminal.Cell{Text: cmp.Or(r.Group, "*")}, terminal.Cell{Text: cmp.Or(r.Device, "*")},
-				terminal.Cell{Text: r.Queue}, terminal.Cell{Text: r.Endpoint})
-		}
-		return g.Flush(out.stdout)
-	})
-}
-
-// routeEvents says which events pass a route.
-func routeEvents(r *httpapi.Route) string {
-	text := cmp.Or(strings.Join(r.Types, " "), "*")
-	if len(r.Reasons) > 0 {
-		text += " for " + strings.Join(r.Reasons, " or ")
+// eventsText says which events pass a filter.
+func eventsText(types, reasons []string, all bool) string {
+	text := cmp.Or(strings.Join(types, " "), "*")
+	if len(reasons) > 0 {
+		text += " for " + strings.Join(reasons, " or ")
 	}
-	if r.All {
-		text += ", alarming or not"
+	if all {
+		text += ", also suppressed"
 	}
 	return text
 }
@@ -77,18 +51,18 @@ type routeSetCommand struct {
 	apiFlags
 
 	Name     string   `arg:"" help:"Name of the route."`
-	Endpoint *string  `placeholder:"NAME" help:"Where to deliver to; needed for a new route."`
-	Queue    *string  `placeholder:"NAME" help:"Through which queue. Default: default."`
+	Endpoint *string  `placeholder:"NAME" help:"Endpoint to deliver to; required for a new route."`
+	Queue    *string  `placeholder:"NAME" help:"Queue of its jobs. Default: default."`
 	Type     []string `placeholder:"TYPE" help:"Only events of this type, such as device.offline or device.*; may be repeated, or separated by commas."`
 	Reason   []string `placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
-	Group    *string  `placeholder:"PATTERN" help:"Only of groups whose name fits."`
-	Device   *string  `placeholder:"PATTERN" help:"Only of devices whose id fits, such as site-7/*."`
-	All      *bool    `help:"Also events that nobody is to be alarmed by: of devices in maintenance, and those that the outage of their group stands for."`
+	Group    *string  `placeholder:"PATTERN" help:"Only groups with a matching name."`
+	Device   *string  `placeholder:"PATTERN" help:"Only devices with a matching id, such as site-7/*."`
+	All      *bool    `help:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for."`
 }
 
 // Help is the text below the usage line.
 func (*routeSetCommand) Help() string {
-	return `What is left out stays as it is; a new route takes all events that are to alarm somebody. An event has to pass all that is given.
+	return `Options that are left out keep their values; a new route takes all events that are not suppressed. An event must match all options.
 
 Examples:
 
@@ -96,77 +70,29 @@ Examples:
     holter routes set archive --all --endpoint archive --queue slow`
 }
 
-// Run makes or changes the route.
+// Run creates or changes the route.
 func (c *routeSetCommand) Run(ctx context.Context, out output) error {
-	return asked(&c.apiFlags, func(api *apiclient.Client) error {
-		routes, err := routesOf(ctx, api)
+	return c.with(func(api *apiclient.Client) error {
+		err := put(ctx, api, "routes", c.Name, "", nil, func(s *httpapi.RouteSettings, found bool) error {
+			if !found && c.Endpoint == nil {
+				return usageError{errors.New("--endpoint: a new route needs one; \"holter endpoints list\" shows those there are")}
+			}
+			set(&s.Endpoint, c.Endpoint)
+			set(&s.Queue, c.Queue)
+			set(&s.Group, c.Group)
+			set(&s.Device, c.Device)
+			set(&s.All, c.All)
+			if c.Type != nil {
+				s.Types = c.Type
+			}
+			if c.Reason != nil {
+				s.Reasons = c.Reason
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		var body httpapi.RouteSettings
-		if i := slices.IndexFunc(routes, func(r httpapi.Route) bool { return r.Name == c.Name }); i >= 0 {
-			body = routes[i].RouteSettings
-		} else if c.Endpoint == nil {
-			return orUsage("--endpoint: say where the new route leads to; \"holter endpoints list\" shows what there is")
-		}
-		set(&body.Endpoint, c.Endpoint)
-		set(&body.Queue, c.Queue)
-		set(&body.Group, c.Group)
-		set(&body.Device, c.Device)
-		set(&body.All, c.All)
-		if c.Type != nil {
-			body.Types = c.Type
-		}
-		if c.Reason != nil {
-			body.Reasons = c.Reason
-		}
-		if err := api.Ask(ctx, http.MethodPut, pathOf("routes", c.Name), body, nil); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out.stdout, "route %s is set\n", terminal.Printable(c.Name))
-		return err
-	})
-}
-
-type (
-	routeDeleteCommand named
-	routePauseCommand  named
-	routeResumeCommand named
-)
-
-// Run deletes the route.
-func (c *routeDeleteCommand) Run(ctx context.Context, out output) error {
-	return (*named)(c).tell(ctx, out, http.MethodDelete, "route", "", "is deleted")
-}
-
-// Run pauses the route.
-func (c *routePauseCommand) Run(ctx context.Context, out output) error {
-	return pauseRoute(ctx, out, &c.apiFlags, c.Name, true)
-}
-
-// Run resumes the route.
-func (c *routeResumeCommand) Run(ctx context.Context, out output) error {
-	return pauseRoute(ctx, out, &c.apiFlags, c.Name, false)
-}
-
-func pauseRoute(ctx context.Context, out output, flags *apiFlags, name string, paused bool) error {
-	return asked(flags, func(api *apiclient.Client) error {
-		routes, err := routesOf(ctx, api)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(routes, func(r httpapi.Route) bool { return r.Name == name })
-		if i < 0 {
-			return fmt.Errorf("unknown route %q; \"holter routes list\" shows what there is", name)
-		}
-		body, done := routes[i].RouteSettings, "is at work"
-		if body.Paused = paused; paused {
-			done = "is paused"
-		}
-		if err := api.Ask(ctx, http.MethodPut, pathOf("routes", name), body, nil); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(out.stdout, "route %s %s\n", terminal.Printable(name), done)
-		return err
+		return say(out.stdout, "route %s set", terminal.Printable(c.Name))
 	})
 }

@@ -43,9 +43,9 @@ func TestSchedules(t *testing.T) {
 			}
 		}
 	}
-	holter("schedule tick is set; next at ", "schedules", "set", "tick", "--kind", "webhook", "--when", "@every 1s", "--settings", `{"url":"`+h.URL+`"}`)
+	holter("schedule tick set; next run at ", "schedules", "set", "tick", "--kind", "webhook", "--when", "@every 1s", "--settings", `{"url":"`+h.URL+`"}`)
 	h.until(t, "a webhook came", func(came []string) bool { return len(came) >= 1 })
-	holter("schedule tick is paused", "schedules", "pause", "tick")
+	holter("schedule tick paused", "schedules", "pause", "tick")
 	holter("there is a schedule \"tick\"", "schedules", "set", "tick", "--new", "--kind", "webhook", "--when", "@daily")
 	holter("field 2 (hour) is 25", "schedules", "set", "tick", "--when", "0 25 * * *")
 	holter("it is paused", "schedules", "set", "tick", "--when", "0 3 * * *", "--zone", "Europe/Berlin", "--overlap", "queue(2)", "--jitter", "2s", "--at-most-once")
@@ -56,11 +56,11 @@ func TestSchedules(t *testing.T) {
 	if s.Name != "tick" || !s.Paused || s.Zone != "Europe/Berlin" || s.Overlap != "queue(2)" || s.Jitter != 2000 || !s.Once || !strings.Contains(string(s.Settings), h.URL) {
 		t.Errorf("schedule %+v", s)
 	}
-	holter("is at work", "schedules", "resume", "tick")
+	holter("schedule tick resumed", "schedules", "resume", "tick")
 
-	holter("is set", "schedules", "set", "slow", "--kind", "command", "--when", "@yearly",
+	holter("set; ", "schedules", "set", "slow", "--kind", "command", "--when", "@yearly",
 		"--settings", `{"command":"echo begun; [ -e `+mark+` ] || { touch `+mark+`; sleep 1000; }","shell":true}`)
-	holter("begins as soon as there is a worker", "schedules", "run", "slow")
+	holter("starts as soon as a worker is free", "schedules", "run", "slow")
 	until("the command runs", func() bool {
 		_, err := os.Stat(mark)
 		return err == nil
@@ -75,13 +75,13 @@ func TestSchedules(t *testing.T) {
 	})
 
 	p.do(http.MethodPost, "/v1/beat/a", "")
-	holter("is set", "schedules", "set", "night", "--kind", "maintenance", "--when", "@yearly", "--settings", `{"for_ms":3600000,"device":"*"}`)
-	holter("begins", "schedules", "run", "night")
+	holter("set; ", "schedules", "set", "night", "--kind", "maintenance", "--when", "@yearly", "--settings", `{"for_ms":3600000,"device":"*"}`)
+	holter("starts", "schedules", "run", "night")
 	until("a is in maintenance", func() bool { return strings.Contains(holter("", "devices"), "maintenance") })
 	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_schedule_runs_total{state="done"} 1`) || !strings.Contains(text, "holter_schedule_windows_open 1") {
 		t.Errorf("metrics: %s", text)
 	}
-	holter("is deleted", "schedules", "delete", "night")
+	holter("deleted", "schedules", "delete", "night")
 	until("a is in maintenance no longer", func() bool { return !strings.Contains(holter("", "devices"), "maintenance") })
 	holter("slow", "schedules", "list")
 	holter("not JSON", "schedules", "set", "slow", "--settings", "{")
@@ -92,11 +92,15 @@ func TestSchedules(t *testing.T) {
 // One that has no instant left is not called paused.
 func TestScheduleSetOver(t *testing.T) {
 	for extra, want := range map[string]string{
-		"":                               "schedule a is set; it is over: no instant is left\n",
-		`,"paused":true`:                 "schedule a is set; it is paused\n",
-		`,"next":"2026-03-02T12:00:00Z"`: "schedule a is set; next at 2026-03-02T12:00:00.000Z\n",
+		"":                               "schedule a set; it has no next run\n",
+		`,"paused":true`:                 "schedule a set; it is paused\n",
+		`,"next":"2026-03-02T12:00:00Z"`: "schedule a set; next run at 2026-03-02T12:00:00.000Z\n",
 	} {
-		url := serveTest(t, answer(http.StatusOK, "application/json", `{"name":"a","kind":"webhook","when":"2026-03-02T12:00:00Z","runs":1`+extra+`}`))
+		schedule := `{"name":"a","kind":"webhook","when":"2026-03-02T12:00:00Z","runs":1` + extra + `}`
+		mux := http.NewServeMux()
+		mux.Handle("GET /v1/schedules", answer(http.StatusOK, "application/json", `{"schedules":[`+schedule+`]}`))
+		mux.Handle("PUT /v1/schedules/a", answer(http.StatusOK, "application/json", schedule))
+		url := serveTest(t, mux)
 		if got := typeLine(t.Context(), t, "schedules", "set", "a", "--settings", `{"endpoint":"ops"}`, "--api", url); got.stdout != want {
 			t.Errorf("%s: %+v, want %q", extra, got, want)
 		}

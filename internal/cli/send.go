@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -23,6 +22,7 @@ import (
 // sendCommand is holter send.
 type sendCommand struct {
 	apiFlags
+	jsonFlag
 
 	Device  string        `arg:"" help:"Id of the device."`
 	Message string        `arg:"" help:"What to send; - reads it from the standard input."`
@@ -70,25 +70,21 @@ func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
 	if err != nil {
 		return err
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	api.Timeout += c.Timeout
-	var sent struct {
-		Written  bool   `json:"written"`
-		Bytes    int    `json:"bytes"`
-		Protocol string `json:"protocol"`
-	}
-	if err := api.Ask(ctx, http.MethodPost, apiclient.DevicePath(c.Device)+"/send", body, &sent); err != nil {
+	return c.with(func(api *apiclient.Client) error {
+		api.Timeout += c.Timeout
+		var sent struct {
+			Written  bool
+			Bytes    int
+			Protocol string
+		}
+		err := create(ctx, api, out, c.JSON, pathOf("devices", c.Device)+"/send", body, &sent, func() string {
+			if !sent.Written {
+				return ""
+			}
+			return fmt.Sprintf("%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
+		})
 		return unknownDevice(err, c.Device)
-	}
-	if !sent.Written {
-		return apiclient.NotOurs(api)
-	}
-	_, err = fmt.Fprintf(out.stdout, "%s was sent %s (%s)\n", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
-	return err
+	})
 }
 
 // body returns what to ask the API for. Its errors are mistakes of the user, but for an input that cannot be read.

@@ -8,17 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
 type statsCommand struct {
 	apiFlags
+	jsonFlag
 
 	Watch bool          `short:"w" help:"Show it again and again, until an interrupt."`
 	Every time.Duration `placeholder:"DURATION" default:"2s" help:"How often, with --watch. Default: 2s."`
-	JSON  bool          `name:"json" help:"One JSON object a line: stats, sources and groups as the API gives them, ready and problem."`
 }
 
 // Help is the text below the usage line.
@@ -140,24 +139,40 @@ func writeStates(text *strings.Builder, s terminal.Screen, r *apiclient.Overview
 	}
 }
 
+type groupRow struct {
+	Group   string        `table:"  GROUP,least=12"`
+	Members string        `table:"MEMBERS,right"`
+	Silent  string        `table:"SILENT,right"`
+	State   terminal.Cell `table:"STATE,spare"`
+}
+
 func writeGroups(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
-	g := terminal.NewGrid(s, terminal.Column{Name: "  GROUP", Least: 12}, terminal.Column{Name: "MEMBERS", Right: true}, terminal.Column{Name: "SILENT", Right: true}, terminal.Column{Name: "STATE", Spare: true})
-	for _, group := range r.Groups {
-		state := terminal.Cell{Text: "", Paint: ""}
-		if group.Outage {
+	table := terminal.NewTable(s)
+	for _, g := range r.Groups {
+		state := terminal.Cell{}
+		if g.Outage {
 			state = terminal.Cell{Text: "outage", Paint: terminal.Red}
 		}
-		g.Add(terminal.Cell{Text: "  " + group.Name}, terminal.Cell{Text: terminal.Grouped(group.Members)}, terminal.Cell{Text: terminal.Grouped(group.Silent)}, state)
+		table.Add(groupRow{"  " + g.Name, terminal.Grouped(g.Members), terminal.Grouped(g.Silent), state})
 	}
 	if len(r.Groups) > 0 {
 		text.WriteByte('\n')
 	}
-	return g.Flush(text)
+	return table.Flush(text)
+}
+
+type sourceStatsRow struct {
+	Source   string        `table:"  SOURCE,least=12"`
+	Listened string        `table:"LISTENED,right"`
+	Behind   terminal.Cell `table:"BEHIND,right"`
+	Deaf     string        `table:"DEAF,right"`
+	Timers   string        `table:"TIMERS,right"`
+	LastDeaf string        `table:"LAST DEAF,least=12,spare"`
+	Note     terminal.Cell `table:"NOTE,least=12,spare"`
 }
 
 func writeSources(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) error {
-	g := terminal.NewGrid(s, terminal.Column{Name: "  SOURCE", Least: 12}, terminal.Column{Name: "LISTENED", Right: true}, terminal.Column{Name: "BEHIND", Right: true},
-		terminal.Column{Name: "DEAF", Right: true}, terminal.Column{Name: "TIMERS", Right: true}, terminal.Column{Name: "LAST DEAF", Least: 12, Spare: true}, terminal.Column{Name: "NOTE", Least: 12, Spare: true})
+	table := terminal.NewTable(s)
 	for i := range r.Sources {
 		source := &r.Sources[i]
 		last := ""
@@ -169,26 +184,17 @@ func writeSources(text *strings.Builder, s terminal.Screen, r *apiclient.Overvie
 		if source.Behind > 2000 {
 			behind.Paint = terminal.Yellow
 		}
-		g.Add(terminal.Cell{Text: "  " + source.Name}, terminal.Cell{Text: terminal.Short(terminal.Duration(source.Listened))}, behind,
-			terminal.Cell{Text: terminal.Short(terminal.Duration(source.DeafTotal))}, terminal.Cell{Text: terminal.Grouped(source.Timers.Armed)}, terminal.Cell{Text: last}, terminal.Cell{Text: sourceNote(source, r.Stats.AsOf), Paint: terminal.Yellow})
+		note := terminal.Cell{Paint: terminal.Yellow}
+		if state := sourceState(source, r.Stats.AsOf); state.Paint != terminal.Green {
+			note.Text = state.Text
+		}
+		table.Add(sourceStatsRow{
+			"  " + source.Name, terminal.Short(terminal.Duration(source.Listened)), behind, terminal.Short(terminal.Duration(source.DeafTotal)),
+			terminal.Grouped(source.Timers.Armed), last, note,
+		})
 	}
 	if len(r.Sources) > 0 {
 		text.WriteByte('\n')
 	}
-	return g.Flush(text)
-}
-
-// sourceNote says what is special about a source; nothing if it listens.
-func sourceNote(s *httpapi.Source, now time.Time) string {
-	switch {
-	case s.Held:
-		return "stands still: events cannot be kept"
-	case s.Retired:
-		return "retired"
-	case s.Absent:
-		return "from before a restart"
-	case s.DeafSince != nil:
-		return "deaf for " + terminal.Short(now.Sub(*s.DeafSince))
-	}
-	return ""
+	return table.Flush(text)
 }

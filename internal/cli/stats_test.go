@@ -94,8 +94,8 @@ func TestStats(t *testing.T) {
   streams       3 open
 
   SOURCE   LISTENED  BEHIND  DEAF  TIMERS  LAST DEAF             NOTE
-  gateway     3h20m    1m1s    4s   1,100  59m56s ago, for 3.1s  stands still: events cannot be kept
-  http           1s      0s   0ms       0                        from before a restart
+  gateway     3h20m    1m1s    4s   1,100  59m56s ago, for 3.1s  stands still
+  http           1s      0s   0ms       0                        absent for 0ms
 `},
 	}
 	for _, tt := range tests {

@@ -20,6 +20,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -199,8 +200,8 @@ func TestDoctorStore(t *testing.T) {
 			"input/output error",
 		},
 		{"a server that is away", config.Config{Database: config.NewSecret("postgres://u:hunter2@h/d")}, unix.ECONNREFUSED, []string{"fail database"}, "is this its address?"},
-		{"a bad URL", config.Config{Database: config.NewSecret("x")}, store.ErrBadURL, []string{"fail database"}, store.ErrBadURL.Error()},
-		{"a newer version", config.Config{Database: config.NewSecret("mysql://u:hunter2@h/d")}, store.ErrNewerSchema, []string{"fail database"}, store.ErrNewerSchema.Error()},
+		{"a bad URL", config.Config{Database: config.NewSecret("x")}, sqldb.ErrBadURL, []string{"fail database"}, sqldb.ErrBadURL.Error()},
+		{"a newer version", config.Config{Database: config.NewSecret("mysql://u:hunter2@h/d")}, sqldb.ErrNewerSchema, []string{"fail database"}, sqldb.ErrNewerSchema.Error()},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -233,7 +234,11 @@ func TestDoctorDamagedDevices(t *testing.T) {
 
 func TestDoctorLostDatabase(t *testing.T) {
 	cfg := config.Config{Data: filepath.Join(t.TempDir(), "data")}
-	s, err := store.New(server.StoreConfig(cfg))
+	db, err := sqldb.New(server.DatabaseConfig(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.New(db, server.StoreConfig(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // checkStore checks where what is kept is, and returns the process of the server that works on it; 0 if there is none, or none is known.
 func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
-	url := server.StoreConfig(cfg).URL
+	url := server.DatabaseConfig(cfg).URL
 	path, isFile := server.SQLitePath(url)
 	if !isFile {
 		d.checkDatabase(ctx, cfg)
@@ -39,7 +40,11 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
 	pid = d.checkLock(filepath.Join(filepath.Dir(path), lockName))
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := store.Lost(server.StoreConfig(cfg)); err != nil {
+		db, err := sqldb.New(server.DatabaseConfig(cfg))
+		if err == nil {
+			err = db.Missing()
+		}
+		if err != nil {
 			d.fail("database", err.Error(), "")
 			return pid
 		}
@@ -151,10 +156,10 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	aside, err := d.storeOf(ctx, cfg)
 	took := time.Since(began)
 	switch {
-	case errors.Is(err, store.ErrBadURL), errors.Is(err, store.ErrNewerSchema), errors.Is(err, store.ErrLost):
+	case errors.Is(err, sqldb.ErrBadURL), errors.Is(err, sqldb.ErrNewerSchema), errors.Is(err, sqldb.ErrLost):
 		d.fail(check, err.Error(), "")
 	case err != nil:
-		why := store.Explain(err)
+		why := sqldb.Explain(err)
 		text := err.Error()
 		if why == text || strings.Contains(text, why) {
 			why = ""
@@ -172,13 +177,10 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 
 // probeStore opens the database and reads from it. It returns how many rows of devices are set aside.
 func probeStore(ctx context.Context, cfg config.Config) (aside int, err error) {
-	t, err := store.OpenTokens(ctx, server.StoreConfig(cfg))
+	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
 	if err != nil {
 		return 0, err
 	}
-	aside, err = t.SetAside(ctx)
-	if closed := t.Close(); err == nil {
-		err = closed
-	}
-	return aside, err
+	aside, err = store.CountSetAside(ctx, db)
+	return aside, errors.Join(err, db.Close())
 }

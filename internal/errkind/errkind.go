@@ -2,7 +2,10 @@
 // words that say which package it is from.
 package errkind
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errorf returns an error that says what fmt.Errorf would say, and wraps what that would wrap, and the kind.
 func Errorf(kind error, format string, args ...any) error {
@@ -14,3 +17,9 @@ type kindError struct{ says, kind error }
 func (e *kindError) Error() string { return e.says.Error() }
 
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.says} }
+
+// Is reports whether err is or wraps an error that Errorf has made.
+func Is(err error) bool {
+	_, ok := errors.AsType[*kindError](err)
+	return ok
+}

@@ -25,7 +25,7 @@ func (s *server) announce() {
 	}
 	s.log.Info("holter is watching", what...)
 	if s.config.Open {
-		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter token create")
+		s.log.Warn("open to everybody who can reach it", "help", "leave --open out; set --token for devices, and make tokens for the API with holter tokens create")
 	}
 	if terminal.IsTerminal(s.stdout) {
 		_, _ = s.stdout.Write([]byte(s.summary()))

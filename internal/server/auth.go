@@ -2,34 +2,45 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
-// tokenAuth lets the API know the tokens of the store.
+// tokenAuth tells the API which tokens there are.
 type tokenAuth struct {
-	store *store.Store
-	open  bool        // nobody needs a token
-	local bool        // only this machine reaches the API: no token is needed while there is none
-	some  atomic.Bool // there are tokens; true until it is known
+	tokens *auth.Tokens
+	open   bool                 // nobody needs a token
+	local  bool                 // only this machine reaches the API: no token is needed while there is none
+	some   atomic.Pointer[bool] // whether there are tokens; nil until it is known
 }
 
-func newTokenAuth(s *store.Store, c config.Config) *tokenAuth {
-	a := &tokenAuth{store: s, open: c.Open, local: config.Loopback(c.HTTP)}
-	a.some.Store(true)
-	return a
+var errTokensUnknown = errors.New("the tokens have not been read yet")
+
+func newTokenAuth(db *sqldb.DB, c config.Config) *tokenAuth {
+	return &tokenAuth{tokens: auth.NewTokens(db), open: c.Open, local: config.Loopback(c.HTTP)}
 }
 
 // Required implements httpapi.Auth.
-func (a *tokenAuth) Required() bool { return !a.open && (!a.local || a.some.Load()) }
+func (a *tokenAuth) Required() (bool, error) {
+	if a.open || !a.local {
+		return !a.open, nil
+	}
+	some := a.some.Load()
+	if some == nil {
+		return false, errTokensUnknown
+	}
+	return *some, nil
+}
 
 // Lookup implements httpapi.Auth.
 func (a *tokenAuth) Lookup(ctx context.Context, secret string) (role httpapi.Role, name string, ok bool, err error) {
-	t, ok, err := a.store.Lookup(ctx, secret)
+	t, ok, err := a.tokens.Lookup(ctx, secret)
 	return httpapi.Role(t.Role), t.Name, ok, err
 }
 
@@ -48,7 +59,7 @@ func (a *tokenAuth) run(ctx context.Context) error {
 }
 
 func (a *tokenAuth) look(ctx context.Context) {
-	if some, err := a.store.HasTokens(ctx); err == nil {
-		a.some.Store(some)
+	if some, err := a.tokens.Any(ctx); err == nil {
+		a.some.Store(&some)
 	}
 }

@@ -18,9 +18,7 @@ import (
 	"github.com/holter-iot/holter/delivery/logfile"
 	"github.com/holter-iot/holter/delivery/mqttsink"
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // What may be delivered to is for who starts the process to say, not for who may change endpoints.
@@ -82,13 +80,6 @@ func networks(text string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// deliveringStore is the store with a router as its outbox.
-func deliveringStore(c config.Config, router *delivery.Router) store.Config {
-	out := StoreConfig(c)
-	out.Outbox = router.Route
-	return out
-}
-
 // buildDelivery makes what delivers jobs and runs playbooks.
 func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
@@ -121,10 +112,10 @@ func (s *server) loadDelivery(ctx context.Context) error {
 
 // deliveryCollector shows an engine's Stats to Prometheus.
 type deliveryCollector struct {
-	engine               *delivery.Engine
-	jobs, running        *prometheus.Desc
-	outcomes             *prometheus.Desc
-	messages, up, untold *prometheus.Desc
+	engine                *delivery.Engine
+	jobs, running         *prometheus.Desc
+	outcomes              *prometheus.Desc
+	messages, up, dropped *prometheus.Desc
 }
 
 func newDeliveryCollector(e *delivery.Engine) *deliveryCollector {
@@ -138,13 +129,13 @@ func newDeliveryCollector(e *delivery.Engine) *deliveryCollector {
 		outcomes: desc("outcomes_total", "Ends of deliveries: delivered, retried (another attempt follows) or dead (a dead letter).", "queue", "outcome"),
 		messages: desc("messages_total", "Messages by whether the endpoint took them, once for each attempt.", "endpoint", "taken"),
 		up:       desc("endpoint_up", "1 if the endpoint is delivered to; 0 if it failed again and again, is disabled or broken.", "endpoint"),
-		untold:   desc("untold_total", "Events that made no job: their queue was full, or their endpoint is disabled.", "why"),
+		dropped:  desc("dropped_total", "Events that created no job, because their queue was full or their endpoint is disabled.", "reason"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *deliveryCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.jobs, c.running, c.outcomes, c.messages, c.up, c.untold} {
+	for _, d := range []*prometheus.Desc{c.jobs, c.running, c.outcomes, c.messages, c.up, c.dropped} {
 		out <- d
 	}
 }
@@ -174,6 +165,6 @@ func (c *deliveryCollector) Collect(out chan<- prometheus.Metric) {
 		count(c.messages, p.Delivered, p.Name, "true")
 		count(c.messages, p.Failed, p.Name, "false")
 	}
-	count(c.untold, st.Full, "full")
-	count(c.untold, st.Shut, "disabled")
+	count(c.dropped, st.Full, "full")
+	count(c.dropped, st.Shut, "disabled")
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/terminal"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 const (
@@ -123,7 +123,7 @@ func (s *server) watchStore(ctx context.Context) error {
 		}
 		err := s.store.Health()
 		now := ""
-		if errors.Is(err, store.ErrFile) {
+		if errors.Is(err, sqldb.ErrFile) {
 			now = err.Error()
 		} else if err != nil {
 			now = "database" // how long it has lasted is a part of the text
@@ -149,10 +149,10 @@ func (s *server) openStore(ctx context.Context) error {
 	said := ""
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := s.store.Open(ctx)
-		if err == nil || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrNewerSchema) || errors.Is(err, store.ErrLost) {
+		if err == nil || errors.Is(err, sqldb.ErrLocked) || errors.Is(err, sqldb.ErrNewerSchema) || errors.Is(err, sqldb.ErrLost) {
 			return err
 		}
-		if why := store.Explain(err); why != said {
+		if why := sqldb.Explain(err); why != said {
 			s.wait("the database cannot be opened: " + why)
 			s.log.Error("the database cannot be opened; it is tried again and again, and devices are let in once it can", "error", err, "why", why)
 			said = why

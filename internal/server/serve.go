@@ -30,6 +30,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/broker"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -38,6 +39,7 @@ type server struct {
 	config    config.Config
 	log       *slog.Logger
 	stdout    io.Writer
+	database  *sqldb.DB
 	store     *store.Store
 	registry  *liveness.Registry
 	gateway   *gateway.Gateway     // nil for holter monitor
@@ -73,6 +75,14 @@ func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	return nil
 }
 
+// Check reports the mistakes in a configuration that only the packages it is for can find.
+func Check(c *config.Config) error {
+	_, bridges := bridgeConfigs(c, nil)
+	_, protocols := DeviceProtocols(c)
+	_, playbooks := playbooksOf(c)
+	return errors.Join(bridges, protocols, playbooks)
+}
+
 // build makes the parts and binds the addresses; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")
@@ -89,7 +99,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		return BadConfig(err)
 	}
 	router := &delivery.Router{}
-	if s.store, err = store.New(deliveringStore(s.config, router)); err != nil {
+	if err := s.buildStore(router); err != nil {
 		return err
 	}
 	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
@@ -113,7 +123,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
-	s.auth = newTokenAuth(s.store, s.config)
+	s.auth = newTokenAuth(s.database, s.config)
 	s.api, err = httpapi.New(s.registry, s.store, httpapi.Config{ //nolint:contextcheck // a source ends with the registry's Run
 		Version:    Version(),
 		Logger:     s.log,
@@ -221,13 +231,29 @@ func explainBind(err error, flag string) error {
 	return err
 }
 
-// StoreConfig returns the part of a configuration that says what is stored, and where.
-func StoreConfig(c config.Config) store.Config {
+// buildStore makes the store with a router as its outbox.
+func (s *server) buildStore(router *delivery.Router) (err error) {
+	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
+		return err
+	}
+	cfg := StoreConfig(s.config)
+	cfg.Outbox = router.Route
+	s.store, err = store.New(s.database, cfg)
+	return err
+}
+
+// DatabaseConfig returns which database the configuration means.
+func DatabaseConfig(c config.Config) sqldb.Config {
 	url := c.Database.Reveal()
 	if url == "" {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
-	return store.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss, Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
+	return sqldb.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss}
+}
+
+// StoreConfig returns what the configuration says of the store.
+func StoreConfig(c config.Config) store.Config {
+	return store.Config{Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
 }
 
 // gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// VersionText is what holter version prints.
+// VersionText is what holter --version prints.
 func VersionText() string {
 	return fmt.Sprintf("holter %s %s %s/%s", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -89,7 +89,7 @@ func TestFormats(t *testing.T) {
 			`1:1: unknown key "port"; did you mean "ports"? (allowed here: limits, name, on, ports)`,
 		},
 		{"number in quotes", "on: 'true'\n", "1:5: on: is a text; write the value without quotes", "1:5: on: is a text; write the value without quotes"},
-		{"days", "limits: {timeout: 1d}\n", `1:19: limits.timeout: "1d" is not a duration; there is no unit for days, write 24h`, `1:19: limits.timeout: "1d" is not a duration; there is no unit for days, write 24h`},
+		{"weeks", "limits: {timeout: 1w}\n", `1:19: limits.timeout: "1w" is not a duration; write 90s, 5m, 1h30m or 1d`, `1:19: limits.timeout: "1w" is not a duration; write 90s, 5m, 1h30m or 1d`},
 		{"repeated", "on: true\non: true\n", `2:1: the key "on" is repeated; it is already in line 1`, `2:1: the key "on" is repeated; it is already in line 1`},
 	}
 	for _, tt := range tests {
@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 
 func Example() {
 	format := strictyaml.Format{MaxSize: 64 << 10, MaxKeys: 100, Empty: "write a timeout"}
-	r, root, err := format.Parse("fleet.yaml", "timeuot: 5m\ntimeout: 1d\n")
+	r, root, err := format.Parse("fleet.yaml", "timeuot: 5m\ntimeout: 1w\n")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -252,7 +252,7 @@ func Example() {
 	// fleet.yaml:1:1: unknown key "timeuot"; did you mean "timeout"? (allowed here: timeout)
 	//    1 | timeuot: 5m
 	//      | ^
-	// fleet.yaml:2:10: timeout: "1d" is not a duration; there is no unit for days, write 24h
-	//    2 | timeout: 1d
+	// fleet.yaml:2:10: timeout: "1w" is not a duration; write 90s, 5m, 1h30m or 1d
+	//    2 | timeout: 1w
 	//      |          ^
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/duration"
 )
 
 // Quote shows a value in a message: quoted, and not longer than 61 characters
@@ -20,15 +22,12 @@ func Quote(text string) string {
 // Shorten is Quote without the quotes.
 func Shorten(text string) string { return strings.Trim(Quote(text), `"`) }
 
-// Duration reads what [time.ParseDuration] does. The message about any other
+// Duration reads what [duration.Parse] does. The message about any other
 // text shows an example of a short one, such as 30s.
 func Duration(text, example string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil && strings.HasPrefix(err.Error(), `time: unknown unit "d"`):
-		return 0, fmt.Errorf("%s is not a duration; there is no unit for days, write 24h", Quote(text))
-	case err != nil:
-		return 0, fmt.Errorf("%s is not a duration; write %s, 5m or 1h30m", Quote(text), example)
+	d, err := duration.Parse(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a duration; write %s, 5m, 1h30m or 1d", Quote(text), example)
 	}
 	return d, nil
 }

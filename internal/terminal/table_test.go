@@ -63,8 +63,13 @@ func TestWriteJSON(t *testing.T) {
 }
 
 // A table that is written in pieces keeps its alignment, and shows a column once it has something to say.
-func TestGridGrows(t *testing.T) {
-	g := NewGrid(Screen{}, Column{Name: "ID"}, Column{Name: "N", Right: true}, Column{Name: "NOTE", Spare: true})
+func TestTableGrows(t *testing.T) {
+	type row struct {
+		ID   string `table:"ID"`
+		N    string `table:"N,right"`
+		Note string `table:"NOTE,spare"`
+	}
+	g := NewTable(Screen{})
 	var out strings.Builder
 	flush := func() {
 		t.Helper()
@@ -73,31 +78,34 @@ func TestGridGrows(t *testing.T) {
 		}
 	}
 	flush()
-	g.Add(Cell{Text: "pump"}, Cell{Text: "7"})
+	g.Add(row{"pump", "7", ""})
 	flush()
-	g.Add(Cell{Text: "compressor"}, Cell{Text: "1,000"})
-	g.Add(Cell{Text: "pump"}, Cell{Text: "8"})
+	g.Add(row{"compressor", "1,000", ""})
+	g.Add(row{"pump", "8", ""})
 	flush()
-	g.Add(Cell{Text: "pump"}, Cell{Text: "9"}, Cell{Text: "flapping"})
-	g.Add(Cell{Text: "pump"}, Cell{Text: "10"})
+	g.Add(row{"pump", "9", "flapping"})
+	g.Add(row{"pump", "10", ""})
 	flush()
 	want := "ID    N\npump  7\n" +
 		"compressor  1,000\npump            8\n" +
 		"ID              N  NOTE\npump            9  flapping\npump           10\n"
 	if out.String() != want {
-		t.Errorf("the grid wrote\n%swant\n%s", out.String(), want)
+		t.Errorf("the table wrote\n%swant\n%s", out.String(), want)
 	}
 }
 
 func TestColours(t *testing.T) {
-	g := NewGrid(Screen{Width: 80, Colour: true}, Column{Name: "ID"}, Column{Name: "STATE"})
-	g.Add(Cell{Text: "a"}, Cell{"online", Green})
+	g := NewTable(Screen{Width: 80, Colour: true})
+	g.Add(struct {
+		ID    string `table:"ID"`
+		State Cell   `table:"STATE"`
+	}{"a", Cell{"online", Green}})
 	var out strings.Builder
 	if err := g.Flush(&out); err != nil {
 		t.Fatal(err)
 	}
 	if want := "\x1b[1mID\x1b[0m  \x1b[1mSTATE\x1b[0m\na   \x1b[32monline\x1b[0m\n"; out.String() != want {
-		t.Errorf("the grid wrote %q, want %q", out.String(), want)
+		t.Errorf("the table wrote %q, want %q", out.String(), want)
 	}
 }
 

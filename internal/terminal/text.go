@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/duration"
 )
 
 // Plural returns a number with the singular or the plural of its noun.
@@ -109,6 +111,11 @@ func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // Length shows milliseconds as a duration, to the millisecond.
 func Length(ms float64) string { return (time.Duration(math.Round(ms)) * time.Millisecond).String() }
+
+// Span shows milliseconds exactly, as people write them: 3d, 1h30m.
+func Span(ms float64) string {
+	return duration.String(time.Duration(math.Round(ms)) * time.Millisecond)
+}
 
 // Rounded shows milliseconds as a duration, to a tenth of a second where it is long.
 func Rounded(ms float64) string {

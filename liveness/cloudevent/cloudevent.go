@@ -1,6 +1,6 @@
-// Package cloudevent gives the events of package liveness the form in which they leave the process: CloudEvents 1.0 in the JSON format
-// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md). Whoever asks the API, follows its stream or gets
-// webhooks sees the same.
+// Package cloudevent writes the events of package liveness as CloudEvents 1.0 in the JSON format
+// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md). The API,
+// its event stream and all deliveries use this form.
 package cloudevent
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// ContentType is the media type of an event in structured content mode; that of an array of them is BatchContentType.
+// ContentType is the media type of an event in structured content mode; that of an array of them is
+// BatchContentType.
 const (
 	ContentType      = "application/cloudevents+json"
 	BatchContentType = "application/cloudevents-batch+json"
@@ -32,7 +33,7 @@ type Event struct {
 	Data            EventData `json:"data"`
 }
 
-// EventData is what an event says. What means nothing for its type is left out.
+// EventData is the content of an event. Fields that mean nothing for its type are left out.
 type EventData struct {
 	Offset      uint64    `json:"offset" doc:"Its place in the log."`
 	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
@@ -57,7 +58,7 @@ type EventData struct {
 	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were so before the outage."`
 }
 
-// New returns an event as the process with the name node tells of it. It costs some allocations.
+// New returns an event as the process with the name node reports it. It costs some allocations.
 func New(e *liveness.Event, node string) Event {
 	source := "/holter/" + url.PathEscape(node)
 	if e.Source != "" {
@@ -83,8 +84,9 @@ func New(e *liveness.Event, node string) Event {
 	return out
 }
 
-// Parse returns the event that text tells of, without its Record. It is the inverse of writing what [New] returns as JSON, but that durations
-// are those of their milliseconds. Errors: text that is no event of this form.
+// Parse returns the event that text contains, without its Record. It is the inverse of writing what
+// [New] returns as JSON, except that durations are rounded to their milliseconds' precision. It
+// fails for text that is no event of this form.
 func Parse(text []byte) (*liveness.Event, error) {
 	var in Event
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -129,7 +131,8 @@ func duration(ms *float64) time.Duration {
 	return time.Duration(math.Round(value(ms) * float64(time.Millisecond)))
 }
 
-// milliseconds returns a duration without loss up to some 100 days, and to a microsecond far beyond.
+// milliseconds returns a duration without loss up to some 100 days, and to a microsecond far
+// beyond.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func utc(t time.Time) time.Time {

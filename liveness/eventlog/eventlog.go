@@ -1,4 +1,5 @@
-// Package eventlog keeps the latest events of a registry in memory, for readers that follow them at their own pace.
+// Package eventlog keeps the latest events of a registry in memory, for readers that follow them at
+// their own pace.
 package eventlog
 
 import (
@@ -10,13 +11,14 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// ErrMissed is wrapped by what [Log.Read] and [Log.Wait] return when events after the reader's place are no longer kept,
-// or the log does not know the place.
+// ErrMissed is wrapped by what [Log.Read] and [Log.Wait] return when events after the reader's
+// place are no longer kept, or the log does not know the place.
 var ErrMissed = errors.New("eventlog: events were missed")
 
-// Log is a [liveness.Sink] that keeps the latest events in memory and gives each an offset, from 1 on. A reader holds a
-// place in it and comes back for more. No reader holds up another or the log: one that is too slow is told how many
-// events it missed. Make one with [New]. All methods may be called concurrently.
+// Log is a [liveness.Sink] that keeps the latest events in memory and gives each an offset, from 1
+// on. A reader holds a place in it and comes back for more. No reader holds up another or the log:
+// one that is too slow is told how many events it missed. Make one with [New]. All methods may be
+// called concurrently.
 type Log struct {
 	mu      sync.Mutex       // guards the fields below
 	ring    []liveness.Event // grows to keep
@@ -70,8 +72,8 @@ func (l *Log) atLocked(offset uint64) *liveness.Event {
 	return &l.ring[(offset-l.first-1)%uint64(l.keep)]
 }
 
-// Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept, oldest is the offset of
-// the next event, 1 in a new log.
+// Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept,
+// oldest is the offset of the next event, 1 in a new log.
 func (l *Log) Bounds() (oldest, latest uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,9 +82,10 @@ func (l *Log) Bounds() (oldest, latest uint64) {
 
 func (l *Log) oldestLocked() uint64 { return l.last - uint64(len(l.ring)) + 1 }
 
-// Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest that is kept. If events
-// right after that offset are gone, it returns none, and an error that wraps ErrMissed and says how many; read on from
-// Bounds. An offset that was not given yet is a place in another log, one of before a restart, and ErrMissed as well.
+// Read appends at most limit events after an offset to buffer; after 0 it begins with the oldest
+// that is kept. If events right after that offset are gone, it returns none, and an error that
+// wraps ErrMissed and says how many; read on from Bounds. An offset that was not given yet is a
+// place in another log, one of before a restart, and ErrMissed as well.
 func (l *Log) Read(buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

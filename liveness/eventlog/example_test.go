@@ -9,7 +9,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// A reader follows the log at its own pace. One that was away for too long is told so, and goes on with the oldest event there is.
+// A reader follows the log at its own pace. One that was away for too long is told so, and goes on
+// with the oldest event there is.
 func ExampleLog() {
 	log, err := eventlog.New(3)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// act does a step of a device's fate. began is when the phases did.
+// act does a step of a device's fate. began is when the phases began.
 func (d *Drive) act(s *step, began int64) {
 	i := s.device
 	v := &d.devs[i]
@@ -69,13 +69,13 @@ func (d *Drive) act(s *step, began int64) {
 	}
 }
 
-// leave ends the connection of a device, or its use, and returns when that was.
+// leave ends the connection of a device, or stops using it, and returns when that was.
 func (d *Drive) leave(i int32, kind plan.Kind, mark int64) int64 {
 	v := &d.devs[i]
 	if v.fd < 0 {
 		return d.clock()
 	}
-	if v.state != open && (v.state != away || kind != plan.Silent) { // it had nothing to end in any other way
+	if v.state != open && (v.state != away || kind != plan.Silent) { // there is no session to end in another way
 		return d.hangUp(i)
 	}
 	switch kind {
@@ -111,7 +111,8 @@ func (d *Drive) hangUp(i int32) int64 {
 	return at
 }
 
-// say says a last word, if there is one, and closes with FIN. What the gateway says until it closes too is read by a second connection.
+// say sends a last message, if there is one, and closes with FIN. The socket becomes a second
+// connection, which reads until the gateway closes its side.
 func (d *Drive) say(i int32, words []byte) int64 {
 	v := &d.devs[i]
 	fd := v.fd
@@ -144,7 +145,7 @@ func (d *Drive) stall(i int32, mark int64) {
 	d.arm(i)
 }
 
-// unstall makes it read again, first of all what has come meanwhile.
+// unstall makes it read again, beginning with what has arrived meanwhile.
 func (d *Drive) unstall(i int32) {
 	v := &d.devs[i]
 	v.flags &^= stalled

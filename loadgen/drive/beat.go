@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// turn does what a device is due for.
+// turn handles a device whose timer expired.
 func (d *Drive) turn(i int32) {
 	v := &d.devs[i]
 	switch v.state {
@@ -28,7 +28,7 @@ func (d *Drive) turn(i int32) {
 	}
 }
 
-// beatDue lets an open device beat if it is time to, and looks for what else may be due.
+// beatDue sends a heartbeat if one is due, and handles other deadlines of an open device.
 func (d *Drive) beatDue(i int32) {
 	v := &d.devs[i]
 	now := d.clock()
@@ -64,7 +64,7 @@ func (d *Drive) comeBack(i int32) {
 	}
 }
 
-// beat sends a heartbeat, or as many together as are to be.
+// beat sends a heartbeat, or Config.Pipeline of them together.
 func (d *Drive) beat(i int32, planned int64) {
 	v := &d.devs[i]
 	if len(d.unsent) > 0 && d.unsent[v.fd] != nil {
@@ -98,7 +98,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	}
 }
 
-// full notes that a heartbeat could not be sent, and tells it once.
+// full counts a heartbeat that could not be sent, and reports the first in a row as a Lost.
 func (d *Drive) full(i int32) {
 	v := &d.devs[i]
 	d.failed(CauseSocketFull)
@@ -108,7 +108,7 @@ func (d *Drive) full(i int32) {
 	}
 }
 
-// flush sends what was kept.
+// flush sends what the kernel did not take before.
 func (d *Drive) flush(i int32) {
 	v := &d.devs[i]
 	data, ok := d.unsent[v.fd]
@@ -162,7 +162,7 @@ func (d *Drive) answer(i int32, a answer) {
 	case rejected:
 		d.failed(coded(CauseComplaint, a.code))
 	case welcome:
-		if v.state == open { // otherwise to the word of a device that sleeps
+		if v.state == open { // otherwise it answers the message of a device that sleeps
 			d.failed(CauseUnexpected)
 		}
 	default:
@@ -198,7 +198,7 @@ func (d *Drive) answered(i int32, a answer) {
 	}
 }
 
-// lose ends a connection that nobody meant to end, in some way.
+// lose handles a connection that ended unintentionally; closing closes its socket.
 func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	v := &d.devs[i]
 	if v.state == dialing || v.state == greeting {
@@ -208,7 +208,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	at := d.clock()
 	d.drop(v.fd, closing)
 	v.fd = -1
-	if v.state == away { // nobody is there to notice
+	if v.state == away { // the absence has begun already
 		return
 	}
 	d.wheel.remove(d.devs, i)

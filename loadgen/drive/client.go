@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// clientTongue is one of the gateway's protocols.
+// clientTongue is the device's side of one of the gateway's protocols.
 type clientTongue struct {
 	client codec.Client
 	plan   *plan.Plan
@@ -24,7 +24,7 @@ type dialect struct {
 	codec.Client
 }
 
-// newClientTongue returns the device's side. It rejects ids which the other side would not read as they are.
+// newClientTongue rejects ids that the gateway's side would not read back unchanged.
 func newClientTongue(both dialect, p *plan.Plan) (*clientTongue, error) {
 	if strings.ContainsFunc(p.Token, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return nil, errors.New("drive: a token is one word, without spaces and control characters")
@@ -41,7 +41,7 @@ func newClientTongue(both dialect, p *plan.Plan) (*clientTongue, error) {
 	return t, nil
 }
 
-// id is that of device n, until the next call.
+// id returns that of device n. It is valid until the next call.
 func (c *clientTongue) id(n int) string {
 	c.room = c.plan.AppendID(c.room[:0], n)
 	return unsafe.String(unsafe.SliceData(c.room), len(c.room))

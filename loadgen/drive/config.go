@@ -9,30 +9,34 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Config says which devices are played, and how. Zero fields have the defaults that are named.
+// Config describes which devices are played, and how. Zero fields have the defaults that are named.
 type Config struct {
 	// Plan is what the whole fleet is to do. It must not be changed any more.
 	Plan *plan.Plan
 	// From and To are the devices: From, From+1 … To-1. Both zero: all of the plan.
 	From, To int
-	// Rate is how many connections a second are begun while the fleet ramps up, and Wait how long after Start the first is; default: the
-	// share of the plan's Ramp that these devices are of the fleet, from the beginning.
+	// Rate is how many connections a second are begun while the fleet ramps up, and Wait how long
+	// after Start the first is; default: the share of the plan's Ramp that these devices are of the
+	// fleet, from the beginning.
 	Rate float64
 	Wait time.Duration
-	// Start is when the ramp of the fleet begins and what the planned instants of heartbeats count from; default: when Run is called.
-	// Processes that play one fleet are given the same.
+	// Start is when the ramp of the fleet begins and what the planned instants of heartbeats count
+	// from; default: when Run is called. Processes that play one fleet are given the same.
 	Start time.Time
 	// Pipeline is how many heartbeats are sent together, each time; default 1.
 	Pipeline int
-	// Tick is the grid on which things are planned; default: a thousandth of the plan's interval, from 5 ms to 50 ms. What is due at once is
-	// sent at once, so that neither side wakes up for each heartbeat.
+	// Tick is the grid on which things are planned; default: a thousandth of the plan's interval,
+	// from 5 ms to 50 ms. What is due at once is sent at once, so that neither side wakes up for
+	// each heartbeat.
 	Tick time.Duration
-	// Connecting is how many devices may be on their way to a welcome at once; the others wait their turn. Default 512.
+	// Connecting is how many devices may wait for a handshake or a welcome at once; the others are
+	// queued. Default 512.
 	Connecting int
-	// Journal keeps each sign of life, for [Drive.Journals]: 24 bytes each. A device then sends one heartbeat at a time.
+	// Journal keeps each sign of life, for [Drive.Journals]: 24 bytes each. A device then sends one
+	// heartbeat at a time.
 	Journal bool
-	// ConnectTimeout is how long a handshake may take, and then again the welcome; AnswerTimeout is when the answer to a heartbeat is
-	// missing. Default of both: 10 s.
+	// ConnectTimeout is how long a handshake may take, and then the welcome; AnswerTimeout is how
+	// long the answer to a heartbeat may take. Default of both: 10 s.
 	ConnectTimeout, AnswerTimeout time.Duration
 }
 
@@ -55,7 +59,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.reject()
 }
 
-// reject says all that is wrong.
+// reject returns all errors of a configuration, joined.
 func (c Config) reject() error {
 	list := []error{c.Plan.Validate()}
 	no := func(wrong bool, format string, args ...any) {

@@ -4,11 +4,13 @@ package drive
 
 import "time"
 
-// device is what is kept of a device: no pointers, so that the garbage collector never looks at it. Times are nanoseconds since the start.
+// device is the state of a device. It has no pointers, so that the garbage collector skips the
+// table. Times are nanoseconds since the start.
 type device struct {
 	last    int64 // its last sign of life was handed to the kernel; never if it had none
 	planned int64 // the last heartbeat was; while it connects: when that began
-	// mark is, in state away and stalled: when it is back, 0 for good; greeting: when it greeted; pausing: when it tries again.
+	// mark depends on the state. Away and stalled: when it is back, 0 for good; greeting: when it
+	// greeted; pausing: when it tries again.
 	mark  int64
 	link  link   // in the wheel
 	fd    int32  // -1 without a socket
@@ -52,7 +54,7 @@ const (
 
 func (d *device) has(f flags) bool { return d.flags&f != 0 }
 
-// set moves device i to another state.
+// set changes the state of device i.
 func (d *Drive) set(i int32, s state) {
 	v := &d.devs[i]
 	d.inState[v.state]--
@@ -66,7 +68,8 @@ func (d *Drive) due(i int32, at int64) {
 	d.wheel.set(d.devs, i, uint32(max(at+tick-1, 0)/tick)) // 2^32 ticks are months
 }
 
-// arm makes an open device due at its next heartbeat, or earlier if an answer could be missing or its stall ends.
+// arm makes an open device due at its next heartbeat, or earlier if an answer could be missing or
+// its stall ends.
 func (d *Drive) arm(i int32) {
 	v := &d.devs[i]
 	at := d.schedule.planned(d.number(i), v.beat)
@@ -82,7 +85,7 @@ func (d *Drive) arm(i int32) {
 // number is the device's in the fleet.
 func (d *Drive) number(i int32) int { return d.cfg.From + int(i) }
 
-// bursts is how many times a device sent heartbeats that are not all answered.
+// bursts returns how many pipelines of heartbeats are not completely answered.
 func (d *Drive) bursts(v *device) int64 {
 	return (int64(v.sent-v.acked) + int64(d.cfg.Pipeline) - 1) / int64(d.cfg.Pipeline)
 }
@@ -92,7 +95,7 @@ func (d *Drive) oldest(v *device) int64 {
 	return v.planned - (d.bursts(v)-1)*int64(d.cfg.Plan.Interval)
 }
 
-// instant is a time of the loop as others know it.
+// instant converts a time of the loop to wall clock time.
 func (d *Drive) instant(at int64) time.Time {
 	if at == never {
 		return time.Time{}

@@ -22,7 +22,8 @@ func (d *Drive) dial(i int32) {
 	v.fd, v.planned = fd, now
 	d.set(i, dialing)
 	d.due(i, now+int64(d.cfg.ConnectTimeout))
-	// On the same machine the handshake is over when connect returns: then this saves a report and a wait for it.
+	// To a target on the same machine the handshake is over when connect returns, so greeting at
+	// once saves a wait for epoll.
 	if d.greet(i); v.fd != fd {
 		return
 	}
@@ -50,7 +51,7 @@ func (d *Drive) connect(i int32, moves uint8) (int32, error) {
 	return int32(s), nil
 }
 
-// drop closes a socket in some way, and forgets it.
+// drop closes a socket by the given function, and forgets it.
 func (d *Drive) drop(fd int32, closing func(int)) {
 	d.owners[fd] = 0
 	d.sockets--
@@ -65,7 +66,7 @@ func (d *Drive) greet(i int32) {
 	d.out = d.tongue.hello(d.out[:0], d.number(i))
 	at := d.clock()
 	switch err := d.send(v.fd, d.out); {
-	case errors.Is(err, unix.EAGAIN): // it is not
+	case errors.Is(err, unix.EAGAIN): // the handshake is not over
 	case err != nil:
 		d.refused(i, causeOf(err))
 	default:
@@ -75,7 +76,8 @@ func (d *Drive) greet(i int32) {
 	}
 }
 
-// send hands data to the kernel, and keeps what it does not take of it; EAGAIN means that it takes nothing.
+// send hands data to the kernel, and keeps what it does not take of it; EAGAIN means that it takes
+// nothing.
 func (d *Drive) send(fd int32, data []byte) error {
 	n, err := write(fd, data)
 	if err != nil {
@@ -88,7 +90,7 @@ func (d *Drive) send(fd int32, data []byte) error {
 	return nil
 }
 
-// welcome begins the life of a device that the gateway has let in.
+// welcome handles a gateway's welcome.
 func (d *Drive) welcome(i int32) {
 	v := &d.devs[i]
 	now := d.clock()
@@ -104,7 +106,7 @@ func (d *Drive) welcome(i int32) {
 	d.begun(i, now)
 }
 
-// begun makes a device beat on a new connection.
+// begun starts the heartbeats of a new connection.
 func (d *Drive) begun(i int32, now int64) {
 	v := &d.devs[i]
 	fd := v.fd
@@ -120,7 +122,7 @@ func (d *Drive) begun(i int32, now int64) {
 	d.arm(i)
 }
 
-// refused ends an attempt to connect.
+// refused handles a failed attempt to connect.
 func (d *Drive) refused(i int32, cause string) {
 	v := &d.devs[i]
 	d.counts.failed++
@@ -133,7 +135,8 @@ func (d *Drive) refused(i int32, cause string) {
 	d.pause(i)
 }
 
-// pause makes a device try again after its back-off: twice as long each time, less up to half of it by chance.
+// pause makes a device try again after its back-off: twice as long each time, less up to half of it
+// by chance.
 func (d *Drive) pause(i int32) {
 	v := &d.devs[i]
 	wait, longest := int64(d.cfg.Plan.Backoff), int64(d.cfg.Plan.BackoffMax)

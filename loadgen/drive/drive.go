@@ -19,13 +19,13 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Drive plays devices. See the package's comment.
+// Drive plays devices; see the package's comment.
 type Drive struct {
 	cfg      Config
 	tongue   tongue
 	schedule schedule
 
-	// mu guards the fields below. Run holds it, but while it waits for the kernel.
+	// mu guards the fields below. Run holds it except while it waits for the kernel.
 	mu      sync.Mutex
 	running bool
 	base    time.Time // the start; with a monotonic reading
@@ -91,7 +91,7 @@ func New(cfg Config) (*Drive, error) {
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
 		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},
-		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // the same each time is the point
+		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // reproducible on purpose
 		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
 	}
 	for i := range d.devs {
@@ -105,7 +105,7 @@ func New(cfg Config) (*Drive, error) {
 	return d, nil
 }
 
-// fates are the steps of all these devices.
+// fates returns the steps of all these devices, in order of time.
 func fates(cfg Config) []step {
 	var all []step
 	var one []plan.Step
@@ -123,8 +123,8 @@ func fates(cfg Config) []step {
 // ErrRun is returned by Run when it is called again.
 var ErrRun = errors.New("drive: Run may be called once")
 
-// Run plays until ctx is done, then closes all connections with RST and returns nil. Whatever happens to connections is counted; an error
-// means that nothing could be played at all, or no more. It may be called once.
+// Run plays until ctx is done, then closes all connections with RST and returns nil. Failures of
+// connections are only counted; an error means that playing is impossible. It may be called once.
 func (d *Drive) Run(ctx context.Context) error {
 	places, err := resolve(ctx, d.cfg.Plan.Devices, d.cfg.Plan.Targets, d.cfg.Plan.Sources)
 	if err != nil {
@@ -180,8 +180,8 @@ func (d *Drive) finish() {
 	d.epoll = -1
 }
 
-// Begin says when the phases begin, which the steps of devices count from. It may be called once, before or while Run runs; another call is
-// ignored.
+// Begin sets when the phases begin, from which the times of all steps count. It may be called once,
+// before or while Run runs; another call is ignored.
 func (d *Drive) Begin(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -191,9 +191,10 @@ func (d *Drive) Begin(at time.Time) {
 	}
 }
 
-// Order adds a step to a device's fate. Its times count from Begin, like those of the plan's steps; one that is past is done at once, up to
-// 50 ms late. A device that is neither connected nor waiting before it tries again cannot follow an order: that is counted as
-// CauseNotConnected. It returns an error if there is no such device or step.
+// Order adds a step to a device's fate. Its times count from Begin, like those of the plan's steps;
+// one that is past is done at once, up to 50 ms late. A device that is neither connected nor
+// waiting before it tries again cannot follow an order: that is counted as CauseNotConnected. It
+// returns an error if there is no such device or step.
 func (d *Drive) Order(o Order) error {
 	i := o.Device - d.cfg.From
 	if i < 0 || i >= len(d.devs) || o.Kind < plan.Bye || o.Kind >= plan.Signal {
@@ -207,7 +208,8 @@ func (d *Drive) Order(o Order) error {
 	return nil
 }
 
-// Journals returns a copy of each device's journal, in the order of their numbers; nil if [Config].Journal is not set.
+// Journals returns a copy of each device's journal, in the order of their numbers; nil if
+// [Config].Journal is not set.
 func (d *Drive) Journals() []Journal {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +220,8 @@ func (d *Drive) Journals() []Journal {
 	return all
 }
 
-// Truths returns what was done since the last call, in the order in which it was; with what is told again because a device is back.
+// Truths returns what was done since the last call, in order, including what is reported again
+// because a device is back.
 func (d *Drive) Truths() []plan.Truth {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +230,8 @@ func (d *Drive) Truths() []plan.Truth {
 	return list
 }
 
-// Losts returns which connections were lost since the last call, in the order in which they were; with what is told again because a device
-// is back.
+// Losts returns which connections were lost since the last call, in order, including what is
+// reported again because a device is back.
 func (d *Drive) Losts() []plan.Lost {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,7 +240,7 @@ func (d *Drive) Losts() []plan.Lost {
 	return list
 }
 
-// Stats says how it goes, and begins new histograms.
+// Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
 	fresh := newHistograms()
 	memory, cpu := usage()

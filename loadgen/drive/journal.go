@@ -7,7 +7,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Sign is a sign of life of a device: a heartbeat, or a greeting that was welcomed. Its times are Unix times in nanoseconds.
+// Sign is a sign of life of a device: a heartbeat, or a greeting that was welcomed. Its times are
+// Unix times in nanoseconds.
 type Sign struct {
 	// At is the instant just before the system call that handed it to the kernel.
 	At int64
@@ -20,7 +21,8 @@ type Sign struct {
 // Journal is what a device sent, in order, if [Config].Journal asks for it.
 type Journal struct {
 	Signs []Sign
-	// Busy are the instants of greetings that the gateway rejected with the code busy: it heard them, and could not store them in time.
+	// Busy are the instants of greetings that the gateway rejected with the code busy: it heard
+	// them, and could not store them in time.
 	Busy []int64
 
 	awaited int // the first of Signs that this connection has no answer to

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// maxEvents are taken from the kernel at once.
+	// maxEvents is how many events are taken from the kernel at once.
 	maxEvents = 512
-	// maxWait bounds how late the loop notices Begin, or the end of ctx.
+	// maxWait bounds how late the loop notices Begin, an Order, or the end of ctx.
 	maxWait = 50 * time.Millisecond
-	// So much of each is done before answers are read again.
+	// How much of each is done before answers are read again.
 	maxSteps, maxTurns, maxDials = 128, 128, 64
 	// sweepEvery is how often second connections are looked through.
 	sweepEvery = int64(250 * time.Millisecond)
@@ -40,8 +40,9 @@ func (d *Drive) work() int {
 	return int((left + time.Millisecond - 1) / time.Millisecond)
 }
 
-// look reads the clock. time.Now reads the wall clock and the monotonic one, one after the other; if the thread was held up in between,
-// the wall's reading is too early, and what the reading before it amounts to is nearer to the truth.
+// look reads the clock. time.Now reads the wall clock and the monotonic one, one after the other;
+// if the thread was held up in between, the wall's reading is too early, and what the reading
+// before it amounts to is nearer to the truth.
 func (d *Drive) look() {
 	now := time.Now()
 	wall := now.Round(0)
@@ -90,7 +91,7 @@ func (d *Drive) rampDue(now int64) int64 {
 	return max(int64(d.cfg.Wait)+int64(float64(d.ramped+1)/d.cfg.Rate*float64(time.Second)), now+int64(time.Millisecond))
 }
 
-// turnsDue gives their turn to devices whose time has come, and returns when the next is due.
+// turnsDue handles the devices whose timers expired, and returns when the next expires.
 func (d *Drive) turnsDue(now int64) int64 {
 	tick := d.tickOf(now)
 	for range maxTurns {
@@ -133,12 +134,13 @@ func (d *Drive) enqueue(i int32) {
 	d.queue = append(d.queue, i)
 }
 
-// tickOf is the tick that an instant is in.
+// tickOf returns the tick of an instant.
 func (d *Drive) tickOf(at int64) uint32 {
 	return uint32(max(at, 0) / int64(d.cfg.Tick)) // 2^32 ticks are months
 }
 
-// serve handles what the kernel reported. Nothing in it opens a socket, so that no event can mean a later socket with the same descriptor.
+// serve handles what the kernel reported. Nothing in it opens a socket, so that no event can mean a
+// later socket with the same descriptor.
 func (d *Drive) serve(events []unix.EpollEvent) {
 	if len(events) == 0 {
 		return
@@ -158,7 +160,7 @@ func (d *Drive) serve(events []unix.EpollEvent) {
 }
 
 const (
-	// watched is what epoll reports of a socket, each change once.
+	// watched is what epoll reports of a socket, edge-triggered.
 	watched = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 	broken  = unix.EPOLLERR | unix.EPOLLHUP
 	ending  = broken | unix.EPOLLRDHUP
@@ -193,7 +195,7 @@ func (d *Drive) event(i int32, events uint32) {
 	}
 }
 
-// read takes what has come for a device; all of it, if the connection ends.
+// read reads a device's input; all of it if the connection has ended.
 func (d *Drive) read(i int32, all bool) {
 	v := &d.devs[i]
 	fd := v.fd
@@ -241,7 +243,7 @@ func (d *Drive) input(i int32, data []byte) {
 	}
 }
 
-// joined is data after what came of it before.
+// joined returns data behind the incomplete answer that arrived before.
 func (d *Drive) joined(fd int32, data []byte) []byte {
 	if len(d.partial) == 0 {
 		return data

@@ -12,7 +12,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mqttTongue is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that never subscribe. Sessions are clean.
+// mqttTongue is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that
+// never subscribe. Sessions are clean.
 type mqttTongue struct {
 	plan           *plan.Plan
 	keepAlive      uint16 // seconds

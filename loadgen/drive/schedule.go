@@ -2,8 +2,8 @@ package drive
 
 import "github.com/holter-iot/holter/loadgen/plan"
 
-// schedule says when heartbeats are planned: a pure function of the seed, the device's number in the fleet and the heartbeat's. Times are
-// nanoseconds since the start.
+// schedule says when heartbeats are planned: a pure function of the seed, the device's number in
+// the fleet and the heartbeat's. Times are nanoseconds since the start.
 type schedule struct {
 	seed                   uint64
 	interval, jitter, tick int64
@@ -35,7 +35,8 @@ func (s schedule) after(n int, now int64) uint32 {
 	return 0
 }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+// Generators, OOPSLA 2014).
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

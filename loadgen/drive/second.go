@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// second is a socket of a device beside its own.
+// second is another socket of a device, beside its own.
 type second struct {
 	device   int32
 	role     role
@@ -135,7 +135,7 @@ func (d *Drive) duplicate(i int32) {
 	}
 }
 
-// greetRival says hello once the handshake is over, and says whether it has.
+// greetRival greets once the handshake is over, and reports whether it has.
 func (d *Drive) greetRival(fd int32, s *second) bool {
 	d.out = d.tongue.hello(d.out[:0], d.number(s.device))
 	at := d.clock()

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSocket returns a TCP socket that does not block, bound to source if that is valid. The port is chosen only at connect, when the kernel
-// knows the target: bound earlier, a port could serve one connection of all targets.
+// openSocket returns a TCP socket that does not block, bound to source if that is valid. The port
+// is chosen only at connect, when the kernel knows the target: bound earlier, a port could serve
+// one connection of all targets.
 func openSocket(target netip.AddrPort, source netip.Addr) (int, error) {
 	family := unix.AF_INET
 	if target.Addr().Is6() {

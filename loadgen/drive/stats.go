@@ -7,7 +7,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Causes of what went wrong, the keys of [Stats].Errors. Those up to CauseSocketFull are also the Cause of a Lost.
+// Causes of what went wrong, the keys of [Stats].Errors. Those up to CauseSocketFull are also the
+// Cause of a Lost.
 const (
 	CauseRefused     = "refused"             // ECONNREFUSED
 	CauseTimeout     = "timeout"             // no handshake in time, or ETIMEDOUT
@@ -33,13 +34,14 @@ const (
 	CauseComplaint    = "complaint about an open connection" // line: ERR; with ": " and its code
 )
 
-// Stats is how it goes. Gauges and counters speak of the instant of the call, the counters from the beginning.
+// Stats is how it goes. Gauges and counters speak of the instant of the call, the counters from the
+// beginning.
 type Stats struct {
 	At time.Time
 
-	// Devices that are played; Seen of them were welcomed at least once, Welcomed are connected now and beat; Connecting are on the way to
-	// that; Queued wait their turn; Pausing wait before they try again; Away are absent because an act said so. Those that are none of it
-	// have not begun.
+	// Devices that are played; Seen of them were welcomed at least once, Welcomed are connected now
+	// and beat; Connecting are on the way to that; Queued wait their turn; Pausing wait before they
+	// try again; Away are absent because an act said so. Those that are none of it have not begun.
 	Devices, Seen, Welcomed, Connecting, Queued, Pausing, Away int
 	// Open is how many sockets are open, of whatever use.
 	Open int
@@ -53,7 +55,8 @@ type Stats struct {
 	// Errors by cause.
 	Errors map[string]uint64
 
-	// Since the last call, in microseconds; see the package's comment. Connect is from the beginning of a connection to its welcome.
+	// Since the last call, in microseconds; see the package's comment. Connect is from the
+	// beginning of a connection to its welcome.
 	RTT, RTTPlanned, Lateness, Connect *hdrhistogram.Histogram
 
 	// Memory is the process's resident memory in bytes, CPU the time that it has computed.

@@ -78,9 +78,10 @@ func lookUp(ctx context.Context, text string) ([]netip.AddrPort, error) {
 	return list, nil
 }
 
-// place is where device n connects to, and from; the latter is not valid if the kernel is to choose. Each target has a block of the fleet,
-// so that a process has to do with few of them: with 8 targets and 8
-// processes on a machine of two cores, half as many again were let in each second as with devices dealt out in turn.
+// place is where device n connects to, and from; the latter is not valid if the kernel is to
+// choose. Each target has a block of the fleet, so that a process has to do with few of them: with
+// 8 targets and 8 processes on a machine of two cores, half as many again were let in each second
+// as with devices dealt out in turn.
 func (p places) place(n int, moves uint8) (target, netip.Addr) {
 	addresses := p.targets[n*len(p.targets)/p.devices]
 	t := addresses[n%len(addresses)]

@@ -13,20 +13,23 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// tongue is a protocol, as devices speak it: bytes in, bytes out. It keeps no state of devices, and appends to what it is given.
+// tongue is a protocol, as devices speak it: bytes in, bytes out. It keeps no state of devices, and
+// appends to what it is given.
 type tongue interface {
-	// hello greets as device n, and birth is said once it is welcomed.
+	// hello appends the greeting of device n, birth what follows its welcome.
 	hello(dst []byte, n int) []byte
 	birth(dst []byte, n int) []byte
-	// beat is heartbeat number seq of device n. If answered says so, each is answered, in order.
+	// beat appends heartbeat number seq of device n. answered reports whether the gateway answers
+	// each, in order.
 	beat(dst []byte, n int, seq uint32) []byte
 	answered() bool
 	bye(dst []byte, n int) []byte
-	// sleep announces silence. A protocol that has no word for it appends nothing; no valid plan asks for that.
+	// sleep announces silence. A protocol without such a message appends nothing; no valid plan
+	// asks for it.
 	sleep(dst []byte, n int, d time.Duration) []byte
 	// next takes the first answer off data. Without a whole one it returns kind incomplete.
 	next(data []byte) (a answer, rest []byte)
-	// matches says whether an answer is that to heartbeat seq.
+	// matches reports whether an answer belongs to heartbeat seq.
 	matches(a answer, seq uint32) bool
 }
 

@@ -8,14 +8,14 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// absence is what will be told again when a device is back.
+// absence is what is reported again when a device is back.
 type absence struct {
 	truths []plan.Truth
 	lost   plan.Lost
 	isLost bool
 }
 
-// absent keeps what device i is to be told again of.
+// absent returns the absence of device i, a new one if there is none.
 func (d *Drive) absent(i int32) *absence {
 	d.devs[i].flags |= missing
 	a := d.absences[i]
@@ -26,7 +26,7 @@ func (d *Drive) absent(i int32) *absence {
 	return a
 }
 
-// did tells what was done to device i.
+// did reports what was done to device i.
 func (d *Drive) did(i int32, kind plan.Kind, at int64, connected bool) {
 	t := plan.Truth{Device: d.number(i), Kind: kind, At: d.instant(at), Last: d.instant(d.devs[i].last), Connected: connected}
 	d.truths = append(d.truths, t)
@@ -34,7 +34,7 @@ func (d *Drive) did(i int32, kind plan.Kind, at int64, connected bool) {
 	a.truths = append(a.truths, t)
 }
 
-// miss tells that device i lost its connection, unless it is told already that it has none.
+// miss reports that device i lost its connection, once in each absence.
 func (d *Drive) miss(i int32, cause string, at int64) {
 	v := &d.devs[i]
 	if v.has(missing) && d.absences[i].isLost {
@@ -46,7 +46,8 @@ func (d *Drive) miss(i int32, cause string, at int64) {
 	a.lost, a.isLost = l, true
 }
 
-// back tells that device i gave a sign of life at an instant, which was answered at another; 0 if it does not wait for that.
+// back notes a sign of life of device i, and reports its return. answered is when the gateway
+// answered it; 0 if that is not waited for.
 func (d *Drive) back(i int32, at, answered int64) {
 	d.devs[i].last = at
 	if d.journals != nil {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage returns the process's resident memory in bytes and the time that it has computed; zero where the kernel does not say.
+// usage returns the process's resident memory in bytes and the time that it has computed; zero
+// where the kernel does not say.
 func usage() (memory uint64, cpu time.Duration) {
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(text); len(fields) > 1 {

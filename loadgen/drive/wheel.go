@@ -3,7 +3,8 @@
 package drive
 
 const (
-	// slots are the ticks of one turn of the wheel. What is due later stays in its slot for as many turns as it takes.
+	// slots are the ticks of one turn of the wheel. What is due later stays in its slot for as many
+	// turns as it takes.
 	slots = 8192
 	// nobody ends a list; outside marks a device that is in none.
 	nobody  = -1
@@ -16,8 +17,8 @@ type link struct {
 	next, prev int32
 }
 
-// wheel is a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) whose lists run through the devices themselves. Each device is in it
-// at most once.
+// wheel is a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) whose lists run through the
+// devices themselves. Each device is in it at most once.
 type wheel struct {
 	heads  []int32
 	tick   uint32 // that is being served
@@ -84,7 +85,8 @@ func (w *wheel) pop(devs []device, now uint32) (int32, bool) {
 	}
 }
 
-// next is the first tick within the given number of ticks from the one being served that may have somebody.
+// next is the first tick within the given number of ticks from the one being served that may have
+// somebody.
 func (w *wheel) next(within uint32) uint32 {
 	for t := w.tick + 1; t < w.tick+within; t++ {
 		if w.heads[t%slots] != nobody {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// occasion is an act with its place in time. It holds the devices that it takes from start on, and no longer at until.
+// occasion is an act with its place in time. It holds the devices that it takes from start on, and
+// no longer at until.
 type occasion struct {
 	Act
 
@@ -41,7 +42,7 @@ func (p *Plan) occasions() []occasion {
 	return all
 }
 
-// forGood says that the devices do not come back.
+// forGood reports whether the devices do not come back.
 func (a *Act) forGood() bool { return a.Back == 0 && !a.Kind.Returns() }
 
 // times returns how often it happens to each, at least once.
@@ -50,11 +51,11 @@ func (a *Act) times() int { return max(a.Times, 1) }
 // happens returns how long after its beginning the last of it happens.
 func (a *Act) happens() time.Duration { return a.Within + time.Duration(a.times()-1)*a.Every }
 
-// lasts returns how long after its beginning the last device is back, if they come back. The instant at which something happens belongs to
-// it also if they are back at once.
+// lasts returns how long after its beginning the last device is back, if they come back. The
+// instant at which something happens belongs to it also if they are back at once.
 func (a *Act) lasts() time.Duration { return a.happens() + max(a.Back+a.BackWithin, 1) }
 
-// wholeGroups says that an act takes groups.
+// wholeGroups reports whether an act takes groups.
 func (a *Act) wholeGroups() bool { return a.Groups != 0 || a.GroupShare != 0 }
 
 // groups returns how many of all groups an act takes.
@@ -65,7 +66,7 @@ func (a *Act) groups(all int) int {
 	return a.Groups
 }
 
-// devices returns how many an act takes, where that does not depend on who is there.
+// devices returns how many an act takes, if that does not depend on which devices are present.
 func (a *Act) devices(all int) int {
 	if a.Share != 0 {
 		return portionOf(a.Share, all)
@@ -75,13 +76,13 @@ func (a *Act) devices(all int) int {
 
 func portionOf(share float64, all int) int { return int(math.Round(share * float64(all))) }
 
-// meets says that nobody should be taken by both.
+// meets reports whether no device may be taken by both.
 func (o *occasion) meets(q *occasion) bool {
 	return o.start < q.until && q.start < o.until
 }
 
-// steps appends what happens to the device that is number slot of slots in the order of leaving, and number rank of ranks among all that
-// are taken.
+// steps appends what happens to the device that is number slot of slots in the order of leaving,
+// and number rank of ranks among all that are taken.
 func (o *occasion) steps(dst []Step, slot, slots, rank, ranks int) []Step {
 	at := o.start + fraction(o.Within, slot, slots)
 	stay := o.Back
@@ -125,8 +126,9 @@ type draw struct {
 	lots  []lot // by class
 }
 
-// lot is what a draw does to a class of devices. Those of the class that are there are numbered; the draw takes the ones that order puts
-// first, and numbers both the taken and the rest anew in this order.
+// lot is what a draw does to a class of devices. Those of the class that are there are numbered;
+// the draw takes the ones that order puts first, and numbers both the taken and the rest anew in
+// this order.
 type lot struct {
 	order  permutation
 	taken  int
@@ -157,8 +159,9 @@ func (f *Fates) planSites(all []occasion) []occasion {
 	return rest
 }
 
-// planDraws counts who is there at each draw, by class: class 0 are the devices that are in no group which a site takes, and class i those
-// of site i-1. Whom a draw takes is in proportion to how many are there of each class.
+// planDraws counts the devices that are present at each draw, by class: class 0 are the devices
+// that are in no group which a site takes, and class i those of site i-1. A draw takes from each
+// class in proportion to its present devices.
 func (f *Fates) planDraws(rest []occasion) {
 	there := make([]int, len(f.sites)+1)
 	there[0] = f.devices
@@ -191,7 +194,7 @@ func (f *Fates) planDraws(rest []occasion) {
 	}
 }
 
-// release returns those whom the draws before have taken and who are back when draw j begins.
+// release returns the devices of earlier draws that are back when draw j begins.
 func (f *Fates) release(j int, o *occasion, there []int) {
 	for i := range f.draws {
 		d := &f.draws[i]
@@ -206,10 +209,10 @@ func (f *Fates) release(j int, o *occasion, there []int) {
 	}
 }
 
-// open says that a draw may take devices of a class.
+// open reports whether a draw may take devices of a class.
 func (f *Fates) open(o *occasion, class int) bool { return class == 0 || !f.sites[class-1].meets(o) }
 
-// number returns how many of those that are there a draw takes.
+// number returns how many of the present devices a draw takes.
 func (f *Fates) number(o *occasion, there int) int {
 	n := o.devices(f.devices)
 	if o.All {

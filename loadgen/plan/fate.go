@@ -7,18 +7,21 @@ import (
 	"time"
 )
 
-// Fate returns what happens to device n, in the order of time; nil if nothing does. It is the same in every process. Who asks for many
-// devices asks [Plan.Fates] once. It is for plans that [Plan.Validate] has found right: where there are not enough devices, an act takes
-// those that there are.
+// Fate returns what happens to device n, in the order of time; nil if nothing does. It is the same
+// in every process. For many devices, call [Plan.Fates] once. The plan must be valid; where there
+// are not enough devices, an act takes those that there are.
 func (p *Plan) Fate(n int) []Step { return p.Fates().Of(n) }
 
-// Fates knows what happens to each device, without a table of them: its size, and the time to ask for a device, grow with the number of
-// acts alone. It is safe for concurrent use, and does not look at the plan again.
+// Fates knows what happens to each device, without a table of them: its size, and the time to ask
+// for a device, grow with the number of acts alone. It is safe for concurrent use, and does not
+// look at the plan again.
 //
-// An act takes exactly as many devices as it says. An act that takes groups takes whole ones, which no other act on groups has taken or will
-// take. Other acts draw from the devices that are there from the beginning of the act until the last device that it takes is back: not gone
-// for good, nor away because of an act that began before, nor in a group that is taken meanwhile. So the absences of a device never overlap,
-// and one that is gone for good is left alone. Acts that begin at the same instant take different devices.
+// An act takes exactly as many devices as it says. An act that takes groups takes whole ones, which
+// no other act on groups has taken or will take. Other acts draw from the devices that are there
+// from the beginning of the act until the last device that it takes is back: not gone for good, nor
+// away because of an act that began before, nor in a group that is taken meanwhile. So the absences
+// of a device never overlap, and one that is gone for good is left alone. Acts that begin at the
+// same instant take different devices.
 type Fates struct {
 	devices, group, groups int // groups: whole ones
 	ranks                  permutation
@@ -27,7 +30,7 @@ type Fates struct {
 	errs                   []error
 }
 
-// Fates works out who is taken by what.
+// Fates computes which device is taken by which act.
 func (p *Plan) Fates() *Fates {
 	f := &Fates{devices: max(p.Devices, 0), group: max(p.Group, 0)}
 	if f.group > 0 {
@@ -41,7 +44,7 @@ func (p *Plan) Fates() *Fates {
 // Of returns what happens to device n, in the order of time; nil if nothing does.
 func (f *Fates) Of(n int) []Step { return f.Append(nil, n) }
 
-// Append is [Fates.Of] for who has memory for the steps already.
+// Append is like [Fates.Of], and appends to dst.
 func (f *Fates) Append(dst []Step, n int) []Step {
 	if n < 0 || n >= f.devices {
 		return dst

@@ -69,6 +69,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Returns says that a device is back at once where [Act.Back] is 0, which for other kinds means that it is gone for good. A device that
-// does [Reconnect] then waits for its back-off, as after any lost connection.
+// Returns reports whether a device is back at once if [Act.Back] is 0, which for other kinds means
+// that it is gone for good. A device that does [Reconnect] then waits for its back-off, as after
+// any lost connection.
 func (k Kind) Returns() bool { return k == Duplicate || k == Move || k == Reconnect }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Notes returns what is allowed but hardly meant, a sentence each: devices whose verdict is due only after the end, so that it is never
-// missed.
+// Notes returns warnings about valid plans, a sentence each: devices whose verdict is due only
+// after the end, so that a missing one is not noticed.
 func (p *Plan) Notes() []string {
 	var notes []string
 	end := p.Length()
@@ -22,7 +22,8 @@ func (p *Plan) Notes() []string {
 	return notes
 }
 
-// verdictAfter returns how long after something was done the verdict on the device is due; false if there is none.
+// verdictAfter returns how long after something was done the verdict on the device is due; false if
+// there is none.
 func (p *Plan) verdictAfter(k Kind) (wait time.Duration, judged bool) {
 	switch k {
 	case Silent, Crash:

@@ -5,17 +5,20 @@ import (
 	"math/bits"
 )
 
-// permutation is an order of the numbers from 0 to n-1 that looks drawn by chance and follows from its key. It is computed for one number
-// at a time, in constant time and without a table: a generalized Feistel network over a rectangle of a times b numbers, a little more than
-// n, and what falls outside of n is put through it again until it falls inside (Black and Rogaway, Ciphers with Arbitrary Finite Domains,
-// CT-RSA 2002, sections 3 and 5). On average that takes less than two goes.
+// permutation is an order of the numbers from 0 to n-1 that looks drawn by chance and follows from
+// its key. It is computed for one number at a time, in constant time and without a table: a
+// generalized Feistel network over a rectangle of a times b numbers, a little more than n, and what
+// falls outside of n is put through it again until it falls inside (Black and Rogaway, Ciphers with
+// Arbitrary Finite Domains, CT-RSA 2002, sections 3 and 5). On average that takes less than two
+// goes.
 type permutation struct {
 	n, a, b uint64
 	key     uint64
 }
 
-// feistelRounds is even, which fixes how the halves are put together in the end. Four make a good permutation if the halves are long
-// (Luby and Rackoff, 1988); the short ones of small fleets need some more.
+// feistelRounds is even, which fixes how the halves are put together in the end. Four make a good
+// permutation if the halves are long (Luby and Rackoff, 1988); the short ones of small fleets need
+// some more.
 const feistelRounds = 8
 
 func permute(key uint64, n int) permutation {
@@ -54,7 +57,8 @@ func add(left, key, round, right, size uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15
 
-// mix is the output function of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+// mix is the output function of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom
+// Number Generators, OOPSLA 2014).
 func mix(x uint64) uint64 {
 	x += golden
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -8,8 +8,8 @@ type Range struct{ From, To int }
 // Len returns how many devices there are in a range.
 func (r Range) Len() int { return r.To - r.From }
 
-// Split divides the fleet into parts of consecutive numbers that differ in size by one device at most: as many as asked for, or one for
-// each device if there are fewer of them.
+// Split divides the fleet into parts of consecutive numbers that differ in size by one device at
+// most: as many as asked for, or one for each device if there are fewer of them.
 func (p *Plan) Split(parts int) []Range {
 	parts = min(max(parts, 1), max(p.Devices, 1))
 	ranges := make([]Range, parts)
@@ -28,8 +28,8 @@ func (p *Plan) Length() time.Duration {
 	return sum
 }
 
-// PhaseAt returns which phase it is at an instant since the beginning of the first, and when that one began; the last if all are over, and
-// -1 if there is none or it is before the first.
+// PhaseAt returns which phase it is at an instant since the beginning of the first, and when that
+// one began; the last if all are over, and -1 if there is none or it is before the first.
 func (p *Plan) PhaseAt(at time.Duration) (index int, began time.Duration) {
 	if at < 0 {
 		return -1, 0

@@ -6,17 +6,18 @@ import "time"
 type Truth struct {
 	Device int
 	Kind   Kind
-	// At is when it was done; Last is when the device's last sign of life before it was handed to the kernel.
+	// At is when it was done; Last is when the device's last sign of life before it was handed to
+	// the kernel.
 	At, Last time.Time
 	// Back is when the first sign of life afterwards was; zero while there was none.
 	Back time.Time
-	// Heard is when that had been answered, if the device waited for that; else zero.
+	// Heard is when the gateway had answered it, if the device waits for that; else zero.
 	Heard time.Time
-	// Connected says that the device had been welcomed.
+	// Connected reports whether the device had been welcomed.
 	Connected bool
 }
 
-// Lost is a connection that ended although nobody meant it to: the gateway closed it, or a connect failed.
+// Lost is a connection that ended unintentionally: the gateway closed it, or a connect failed.
 type Lost struct {
 	Device int
 	At     time.Time

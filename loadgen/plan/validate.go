@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// FieldError is what is wrong with one field of a plan, and what to do about it. Field is written as in a scenario file, as in
-// phases[1].acts[0].share; for whom an act takes it is the act.
+// FieldError is what is wrong with one field of a plan, and what to do about it. Field is written
+// as in a scenario file, as in phases[1].acts[0].share; for whom an act takes it is the act.
 type FieldError struct{ Field, Text string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Text }
@@ -268,7 +268,7 @@ func (c *checker) fits(path string, ph Phase, a Act) {
 	}
 }
 
-// suits reports what a kind cannot be.
+// suits reports what does not fit the kind of an act.
 func (c *checker) suits(path string, a Act) {
 	switch {
 	case a.Kind == Signal && (a.Within > 0 || a.BackWithin > 0):

@@ -58,12 +58,14 @@ func (v Values) MarshalJSON() ([]byte, error) {
 // shownCauses is how many causes of errors have a curve of their own.
 const shownCauses = 5
 
-// Times returns when the samples were, in seconds since the run began: the horizontal axis of [Charts].
+// Times returns when the samples were, in seconds since the run began: the horizontal axis of
+// [Charts].
 func Times(samples []Sample) Values {
 	return curve(samples, func(s *Sample) float64 { return s.At.Seconds() })
 }
 
-// Charts returns what can be drawn of samples. Charts in which nothing would be seen are left out. See [Thin] for those of a long run.
+// Charts returns what can be drawn of samples. Charts in which nothing would be seen are left out.
+// See [Thin] for those of a long run.
 func Charts(samples []Sample) []Chart {
 	of := func(name string, value func(*Sample) float64) Curve {
 		return Curve{Name: name, Values: curve(samples, value)}

@@ -18,8 +18,9 @@ const (
 	TextFile = "summary.txt"
 )
 
-// WriteFiles writes all of a report into a directory, which it makes, and returns their paths. What is there already is replaced. A file
-// that cannot be written does not keep the others from being written.
+// WriteFiles writes all of a report into a directory, which it makes, and returns their paths. What
+// is there already is replaced. A file that cannot be written does not keep the others from being
+// written.
 func WriteFiles(dir string, f *Final) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("report: make the directory %s: %w", dir, err)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Schema names what report.json looks like. The number rises when a field changes its meaning or goes; new fields may come without.
+// Schema names what report.json looks like. The number rises when a field changes its meaning or
+// goes; new fields may come without.
 const Schema = schemaName + "2"
 
 const schemaName = "holter.loadgen.report/"
@@ -56,11 +57,12 @@ type Verdicts struct {
 	// From is where they were read.
 	From  []string `json:"from"`
 	Right uint64   `json:"right"`
-	// Unjudged counts verdicts on devices whose worker had died, so that nobody knows whether they are right; UnjudgedDevices is how many
-	// devices that are.
+	// Unjudged counts verdicts on devices whose worker had died, so that nobody knows whether they
+	// are right; UnjudgedDevices is how many devices that are.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
-	// Excused counts verdicts that are neither right nor wrong: on devices that sleep, stall or could not get in.
+	// Excused counts verdicts that are neither right nor wrong: on devices that sleep, stall or
+	// could not get in.
 	Excused uint64 `json:"excused"`
 	// Deaf is for how long those who judge said that they heard nothing.
 	Deaf Deaf `json:"deaf"`
@@ -70,8 +72,9 @@ type Verdicts struct {
 	NotChecked []string `json:"not_checked,omitempty"`
 	// Mistakes of all kinds that were looked for, those that did not happen too.
 	Mistakes []Mistake `json:"mistakes"`
-	// Detection is how long after its deadline a right verdict was here; Decided how long after it the verdict was decided, by what is said of
-	// that. The 99th percentile of Detection may be DetectionAllowed; 0: not checked.
+	// Detection is how long after its deadline a right verdict was here; Decided how long after it
+	// the verdict was decided, by what is said of that. The 99th percentile of Detection may be
+	// DetectionAllowed; 0: not checked.
 	Detection        Distribution  `json:"detection"`
 	Decided          Distribution  `json:"decided"`
 	DetectionAllowed time.Duration `json:"-"`
@@ -92,10 +95,12 @@ func (d Deaf) Held() bool { return len(d.Still) == 0 && (d.Allowed < 0 || d.Tota
 // Clock is a clock that verdicts are stamped with, compared with the generator's.
 type Clock struct {
 	From string `json:"from"`
-	// Measured says that it was measured, Set that somebody said how it is. If neither is so it is taken to be the same.
+	// Measured says that it was measured, Set that somebody said how it is. If neither is so it is
+	// taken to be the same.
 	Measured bool `json:"measured"`
 	Set      bool `json:"set"`
-	// Skew is by how much it is ahead, Error by how much that may be wrong. Least and Most are what Skew was in the course of time.
+	// Skew is by how much it is ahead, Error by how much that may be wrong. Least and Most are what
+	// Skew was in the course of time.
 	Skew, Error, Least, Most time.Duration `json:"-"`
 }
 

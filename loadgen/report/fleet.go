@@ -21,7 +21,8 @@ type Fleet struct {
 	Protocol string   `json:"protocol"`
 	Targets  []string `json:"targets"`
 	Sources  int      `json:"source_addresses"`
-	// Interval is the time between two heartbeats of a device, Timeout what they announce; 0 if nothing.
+	// Interval is the time between two heartbeats of a device, Timeout what they announce; 0 if
+	// nothing.
 	Interval time.Duration `json:"-"`
 	Timeout  time.Duration `json:"-"`
 	// Stages are the ramp and the phases.

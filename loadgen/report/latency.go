@@ -65,7 +65,8 @@ type Distribution struct {
 
 	// Buckets are those that anything fell into and those between them, in order.
 	Buckets []Bucket
-	// HDR is the histogram itself, as HdrHistogram encodes it (V2, compressed, base64); a value is a multiple of Unit. "" if Count is 0.
+	// HDR is the histogram itself, as HdrHistogram encodes it (V2, compressed, base64); a value is
+	// a multiple of Unit. "" if Count is 0.
 	HDR  string
 	Unit time.Duration
 }
@@ -76,8 +77,9 @@ type Bucket struct {
 	Count    uint64
 }
 
-// DistributionOf describes a histogram whose values are multiples of unit. It may be nil. The borders of the buckets are 1, 2 and 5 times
-// the powers of ten; what lies nearer to one than the histogram can tell may be counted on its other side.
+// DistributionOf describes a histogram whose values are multiples of unit. It may be nil. The
+// borders of the buckets are 1, 2 and 5 times the powers of ten; what lies nearer to one than the
+// histogram can tell may be counted on its other side.
 func DistributionOf(h *hdrhistogram.Histogram, unit time.Duration) (Distribution, error) {
 	d := Distribution{Latency: LatencyOf(h, unit), Unit: unit}
 	if d.Count == 0 {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Lines is a [View] for what is no terminal: one line a sample, in columns that stay the same. Lines that begin with # are not figures.
+// Lines is a [View] for what is no terminal: one line a sample, in columns that stay the same.
+// Lines that begin with # are not figures.
 type Lines struct {
 	out   io.Writer
 	run   Run

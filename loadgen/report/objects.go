@@ -5,8 +5,9 @@ import (
 	"io"
 )
 
-// Objects is a [View] for programs: one object of JSON a line. Each has a type: first "start", then "sample" for each sample, and in the
-// end "result", which is what [WriteJSON] writes without the samples.
+// Objects is a [View] for programs: one object of JSON a line. Each has a type: first "start", then
+// "sample" for each sample, and in the end "result", which is what [WriteJSON] writes without the
+// samples.
 type Objects struct {
 	out     *json.Encoder
 	run     Run

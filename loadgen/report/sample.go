@@ -7,23 +7,25 @@ import (
 	"time"
 )
 
-// Sample is one second of a run, of all workers together. Those of a long run may stand for more than a second each: see [Thin].
+// Sample is one second of a run, of all workers together. Those of a long run may stand for more
+// than a second each: see [Thin].
 type Sample struct {
 	Time time.Time `json:"time"`
 	// At is the time since the run began.
 	At time.Duration `json:"-"`
-	// Phase is the name of the phase, "ramp" before the first of the plan, and Done which share of it is over, from 0 to 1.
+	// Phase is the name of the phase, "ramp" before the first of the plan, and Done which share of
+	// it is over, from 0 to 1.
 	Phase string  `json:"phase"`
 	Done  float64 `json:"phase_done"`
 
-	// Wanted is how many devices should be connected now, Welcomed how many are (the target has answered to their greeting), and
-	// Connecting how many are on the way to it.
+	// Wanted is how many devices should be connected now, Welcomed how many are (the target has
+	// answered to their greeting), and Connecting how many are on the way to it.
 	Wanted     int `json:"wanted"`
 	Welcomed   int `json:"welcomed"`
 	Connecting int `json:"connecting"`
 
-	// Since the run began: connections begun, those that failed before they were welcomed, and those that ended later although nobody
-	// meant it to; heartbeats sent and answered.
+	// Since the run began: connections begun, those that failed before they were welcomed, and
+	// those that ended later although nobody meant it to; heartbeats sent and answered.
 	Connects uint64 `json:"connects"`
 	Failed   uint64 `json:"failed"`
 	Lost     uint64 `json:"lost"`
@@ -34,9 +36,9 @@ type Sample struct {
 	// Rate follows from the sample before; see [Sample.Since].
 	Rate Rate `json:"per_second"`
 
-	// In this second. RTT is the time from the sending of a heartbeat to its answer, and RTTPlanned that from the instant at which it
-	// should have been sent; Lateness is the difference, which is the generator's own fault. Connect is from the beginning of a connection
-	// to its welcome.
+	// In this second. RTT is the time from the sending of a heartbeat to its answer, and RTTPlanned
+	// that from the instant at which it should have been sent; Lateness is the difference, which is
+	// the generator's own fault. Connect is from the beginning of a connection to its welcome.
 	RTT        Latency `json:"rtt"`
 	RTTPlanned Latency `json:"rtt_planned"`
 	Lateness   Latency `json:"lateness"`
@@ -45,13 +47,15 @@ type Sample struct {
 	// Score is the score of the verdicts so far; nil if nobody follows them.
 	Score *Score `json:"score,omitempty"`
 
-	// CPU is how many cores the generator kept busy, Memory how many bytes are resident, of Workers processes. Dead is how many have died.
+	// CPU is how many cores the generator kept busy, Memory how many bytes are resident, of Workers
+	// processes. Dead is how many have died.
 	CPU     float64 `json:"cpu"`
 	Memory  uint64  `json:"memory"`
 	Workers int     `json:"workers"`
 	Dead    int     `json:"dead_workers"`
 
-	// Notes are what happened in this second and a person should know: a worker died, a marker of the plan was passed.
+	// Notes are what happened in this second and a person should know: a worker died, a marker of
+	// the plan was passed.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -143,9 +147,10 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Thin returns at most so many samples: each then stands for several that followed each other, with the rates over all of them, their
-// worst percentiles and their highest CPU, all their notes, and the rest as it was at their end. It leaves the given ones as they are, and
-// they have to begin with the first of the run.
+// Thin returns at most so many samples: each then stands for several that followed each other, with
+// the rates over all of them, their worst percentiles and their highest CPU, all their notes, and
+// the rest as it was at their end. It leaves the given ones as they are, and they have to begin
+// with the first of the run.
 func Thin(samples []Sample, most int) []Sample {
 	if len(samples) <= most || most < 1 {
 		return samples

@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// What a terminal is told. The second screen of a terminal leaves alone what was on the first one; between begin and end of a frame it may
-// hold back what it draws, if it knows them; with line wrap off it cuts what is too long.
+// What a terminal is told. The second screen of a terminal leaves alone what was on the first one;
+// between begin and end of a frame it may hold back what it draws, if it knows them; with line wrap
+// off it cuts what is too long.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 	leaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"

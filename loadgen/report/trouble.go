@@ -38,7 +38,7 @@ func Spans(samples []Sample) []Span {
 	return spans
 }
 
-// newStage says that another phase began between two samples, which may have the same name.
+// newStage reports whether another phase, perhaps of the same name, began between two samples.
 func newStage(before, s *Sample) bool { return s.Phase != before.Phase || s.Done < before.Done-0.5 }
 
 // Trouble is what went wrong in one second.
@@ -57,8 +57,8 @@ func (t Trouble) MarshalJSON() ([]byte, error) {
 	}{t.At.Seconds(), t.Phase, t.What})
 }
 
-// FirstTrouble returns what went wrong first: errors, workers that died, verdicts that were wrong, of the first second that had any. It is
-// nil if nothing did.
+// FirstTrouble returns what went wrong first: errors, workers that died, verdicts that were wrong,
+// of the first second that had any. It is nil if nothing did.
 func FirstTrouble(f *Final) *Trouble {
 	var before Sample
 	for i := range f.Samples {

@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// View shows a run while it goes on. Its methods write, and so may block. Show and End are called by one goroutine; Close may be called by
-// any, and again.
+// View shows a run while it goes on. Its methods write, and so may block. Show and End are called
+// by one goroutine; Close may be called by any, and again.
 type View interface {
-	// Show shows a second. It keeps nothing of the sample.
+	// Show shows a sample, which it does not keep.
 	Show(s *Sample) error
-	// End says how the run ended, after Close.
+	// End shows how the run ended, after Close.
 	End(f *Final) error
 	// Close leaves the terminal as it was.
 	Close() error
 }
 
-// Open chooses a view for a file: objects of JSON, one a line, if asked for them; one screen that is redrawn if the file is a terminal;
-// otherwise one line a sample. NO_COLOR, TERM, COLUMNS, LINES and the locale are honoured.
+// Open chooses a view for a file: objects of JSON, one a line, if asked for them; one screen that
+// is redrawn if the file is a terminal; otherwise one line a sample. NO_COLOR, TERM, COLUMNS, LINES
+// and the locale are honoured.
 func Open(out *os.File, run Run, asJSON bool) View {
 	if asJSON {
 		return NewObjects(out, run)
@@ -29,7 +30,8 @@ func Open(out *os.File, run Run, asJSON bool) View {
 	return NewScreen(out, run, ScreenConfig{Size: dimensions, Plain: os.Getenv("NO_COLOR") != "", ASCII: !utf8Locale(os.Getenv)})
 }
 
-// utf8Locale says whether a terminal may be taken to understand UTF-8. Without any locale it is: that is the default in containers.
+// utf8Locale reports whether the terminal understands UTF-8, which is assumed if no locale is set,
+// as in containers.
 func utf8Locale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if value := env(name); value != "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Overrides are what stands above a scenario, as flags of a command do. What is zero leaves the plan as it is.
+// Overrides are settings that override a scenario's, such as flags of a command. Zero fields change
+// nothing.
 type Overrides struct {
 	Connections int // the number of devices
 	Seed        uint64
@@ -21,16 +22,18 @@ type Overrides struct {
 	Publish     string
 	// Interval keeps the ratio of the plan's timeout to its interval, unless Timeout is given, too.
 	Interval, Timeout time.Duration
-	// Grace stays half of the timeout, but at most 10 s, if that is what it is in the plan.
+	// Grace is the plan's; if that is half of the timeout, but at most 10 s, it follows the new
+	// timeout.
 	Grace  time.Duration
 	Jitter float64
 	Ramp   float64
-	// Duration is the length of all phases together. Each phase, and when things happen in it, is stretched or shrunk in proportion. How long
-	// devices stay away remains, and what repeats does so as often a minute as before: more or fewer times.
+	// Duration is the length of all phases together. Each phase, and when things happen in it, is
+	// stretched or shrunk in proportion. How long devices stay away remains, and what repeats does
+	// so as often a minute as before: more or fewer times.
 	Duration time.Duration
 }
 
-// Apply changes a plan. Whether it is still right says [plan.Plan.Validate].
+// Apply changes a plan. [plan.Plan.Validate] checks it afterwards.
 func (o Overrides) Apply(p *plan.Plan) {
 	o.pace(p)
 	replace(&p.Devices, o.Connections)
@@ -100,7 +103,8 @@ func stretch(phases []plan.Phase, length, total time.Duration) []plan.Phase {
 	return longer
 }
 
-// scale returns d times to / from, rounded down, or the longest duration if that is too long. Of what is negative it changes nothing.
+// scale returns d times to / from, rounded down, or the longest duration if that is too long. Of
+// what is negative it changes nothing.
 func scale(d, to, from time.Duration) time.Duration {
 	const most = time.Duration(1<<63 - 1)
 	if d < 0 || to < 0 || from <= 0 {

@@ -42,8 +42,7 @@ func (r *reader) place(path string) ast.Node {
 	return nil
 }
 
-// mapping stores each value of a mapping, notes where they stand and returns
-// them by key.
+// mapping stores each value of a mapping, notes where they stand and returns them by key.
 func (r *reader) mapping(path string, n ast.Node, fields []strictyaml.Field) map[string]ast.Node {
 	seen := r.Mapping(path, n, fields)
 	for key, value := range seen {

@@ -1,14 +1,17 @@
-// Package scenario reads what a simulated fleet is to do from YAML, and keeps a ready set of such files.
+// Package scenario reads plans of simulated fleets from YAML, and contains a set of ready ones.
 //
-// A scenario file has the words of [plan.Plan], [plan.Phase] and [plan.Act] in snake case; testdata/full.yaml shows them all. Durations are
-// written as 30s, 5m or 1h30m, shares as 10% or 0.1, a ramp as 20000 or 20000/s, sources as addresses, ranges of them (127.0.0.2-127.0.0.40)
-// or networks (10.1.0.0/24). The groups of an act are a number or a share of all groups. What is left out has the default of
-// [plan.Plan.Fill].
+// A scenario file has the words of [plan.Plan], [plan.Phase] and [plan.Act] in snake case;
+// testdata/full.yaml shows them all. Durations are written as 30s, 5m or 1h30m, shares as 10% or
+// 0.1, a ramp as 20000 or 20000/s, sources as addresses, ranges of them (127.0.0.2-127.0.0.40) or
+// networks (10.1.0.0/24). The groups of an act are a number or a share of all groups. What is left
+// out has the default of [plan.Plan.Fill].
 //
-// The file is strict: an unknown or repeated key, a value of the wrong type or out of range, and acts that want more devices than there are,
-// each is a mistake that is reported with file, line, column, the line itself and what is allowed; all of them together. No message shows the
-// value of token, nor that of a key that looks like a misspelt one. How many devices there are, where they connect to and from where may be
-// left for [Overrides]; what depends on it is checked by [plan.Plan.Validate] afterwards, as must be done after any change.
+// The file is strict: an unknown or repeated key, a value of the wrong type or out of range, and
+// acts that want more devices than there are, each is a mistake that is reported with file, line,
+// column, the line itself and what is allowed; all of them together. No message shows the value of
+// token, nor that of a key that looks like a misspelt one. How many devices there are, where they
+// connect to and from where may be left for [Overrides]; what depends on it is checked by
+// [plan.Plan.Validate] afterwards, as must be done after any change.
 package scenario
 
 import (
@@ -43,7 +46,7 @@ func Names() []string {
 	return names
 }
 
-// Text returns the file of a ready scenario, to begin one's own with.
+// Text returns the file of a ready scenario, as a starting point for others.
 func Text(name string) (string, error) {
 	text, err := ready.ReadFile("ready/" + name + suffix)
 	if err != nil {
@@ -52,7 +55,8 @@ func Text(name string) (string, error) {
 	return string(text), nil
 }
 
-// Summary returns what a ready scenario is for: the comment at the beginning of its file, in one line.
+// Summary returns what a ready scenario is for: the comment at the beginning of its file, in one
+// line.
 func Summary(name string) (string, error) {
 	text, err := Text(name)
 	if err != nil {
@@ -78,7 +82,8 @@ func Ready(name string) (*plan.Plan, error) {
 	return Parse(name+suffix, text)
 }
 
-// Open returns the plan of a ready scenario or of a file. What has a path separator in it or ends in .yaml or .yml is a file.
+// Open returns the plan of a ready scenario or of a file. What has a path separator in it or ends
+// in .yaml or .yml is a file.
 func Open(nameOrFile string) (*plan.Plan, error) {
 	if isFile(nameOrFile) {
 		return Load(nameOrFile)
@@ -111,7 +116,8 @@ func Load(file string) (*plan.Plan, error) {
 	return Parse(file, text)
 }
 
-// Parse returns the plan of the text of a file. Messages call it by the name, which is also the plan's unless the file says another.
+// Parse returns the plan of the text of a file. Messages call it by the name, which is also the
+// plan's unless the file says another.
 func Parse(name, text string) (*plan.Plan, error) {
 	yaml, root, err := format().Parse(name, text)
 	if err != nil {
@@ -134,8 +140,8 @@ func Parse(name, text string) (*plan.Plan, error) {
 	return p, nil
 }
 
-// validate reports what is wrong with a plan at the places where the file says it. What the file leaves to the command line is taken to be
-// right.
+// validate reports what is wrong with a plan at the places where the file says it. What the file
+// leaves to the command line is taken to be right.
 func (r *reader) validate(p *plan.Plan) {
 	check := *p
 	if !r.said("devices") {

@@ -40,7 +40,8 @@ func ParseRate(text string) (float64, error) {
 	return f, nil
 }
 
-// ParseTarget reads an address to connect to, with or without a scheme before it: tcp://HOST:PORT or mqtt://HOST:PORT.
+// ParseTarget reads an address to connect to, with or without a scheme before it: tcp://HOST:PORT
+// or mqtt://HOST:PORT.
 func ParseTarget(text string) (string, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if strings.Contains(text, "@") { // there may be a password in it
@@ -58,8 +59,9 @@ func ParseTarget(text string) (string, error) {
 // maxSources is how many addresses one range or network may have.
 const maxSources = 65536
 
-// ParseSources reads addresses to connect from: one, a range (127.0.0.2-127.0.0.40) or a network (10.1.0.0/24, without the first and the
-// last address, which name the network itself and all its hosts).
+// ParseSources reads addresses to connect from: one, a range (127.0.0.2-127.0.0.40) or a network
+// (10.1.0.0/24, without the first and the last address, which name the network itself and all its
+// hosts).
 func ParseSources(text string) ([]netip.Addr, error) {
 	switch {
 	case strings.Contains(text, "/"):
@@ -124,12 +126,12 @@ func someSources() []netip.Addr {
 	return []netip.Addr{a, a.Next()}
 }
 
-// parseDuration leaves the range to the plan.
+// parseDuration leaves checking the range to the plan.
 func parseDuration(text string) (time.Duration, error) {
 	return strictyaml.Duration(text, "30s")
 }
 
-// atLeastSome is parseDuration for what has a default, so that 0 would not mean 0.
+// atLeastSome is parseDuration for fields with a default, where 0 would not mean 0.
 func atLeastSome(text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	if err == nil && d == 0 {

@@ -10,7 +10,8 @@ import (
 // never is later than all that can happen.
 const never = math.MaxInt64
 
-// absence is a time for which a device was away, or something else that was done to it. Times are nanoseconds of the wall clock, 0 for none.
+// absence is an interval in which a device was away, or something else that was done to it. Times
+// are nanoseconds of the wall clock, 0 for none.
 type absence struct {
 	at   int64 // when it was done
 	last int64 // the last sign of life before
@@ -21,7 +22,7 @@ type absence struct {
 	mark marks
 }
 
-// heard is when the gateway had heard for sure that the device was back.
+// heard returns when the gateway certainly knew that the device was back.
 func (a *absence) heard() int64 { return a.back + int64(a.wait)*int64(10*time.Millisecond) }
 
 // marks are what is known of an absence besides.
@@ -38,12 +39,13 @@ const (
 
 func (m marks) has(x marks) bool { return m&x != 0 }
 
-// terms are by what verdicts are due. Times are nanoseconds.
+// terms determine when verdicts are due. Times are nanoseconds.
 type terms struct {
 	timeout, grace, slack, clock, reconnect, late int64
 
 	wills bool // devices have last wills
-	// deafened says that the source was deaf between the absence and the verdict: after a restart nobody knows of the end of a connection
+	// deafened reports whether the source was deaf between the absence and the verdict: a restarted
+	// gateway does not know that a connection ended.
 	deafened bool
 }
 
@@ -79,7 +81,7 @@ func reasonOf(text string) reason {
 	return strange
 }
 
-// gone says that the device sends nothing in an absence of this kind.
+// gone reports whether the device sends nothing in an absence of this kind.
 func (a *absence) gone() bool {
 	switch a.kind {
 	case 0, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
@@ -89,7 +91,7 @@ func (a *absence) gone() bool {
 	return false
 }
 
-// closes says that the connection is ended by the device, without a goodbye.
+// closes reports whether the device ends its connection without a goodbye.
 func (a *absence) closes() bool {
 	return a.kind == plan.Close || a.kind == plan.Reset || a.kind == plan.Move || a.kind == plan.Reconnect
 }
@@ -145,7 +147,7 @@ func (a *absence) from(r reason, t *terms) int64 {
 	return a.due(r, t)
 }
 
-// required says that the absence has to have its verdict by now, which is due at an instant.
+// required reports whether a verdict that is due at an instant must have arrived by now.
 func (a *absence) required(due, now int64, t *terms) bool {
 	if !a.gone() || a.mark.has(unheard|inferred) || due > now-t.slack {
 		return false
@@ -169,7 +171,8 @@ const (
 // claim is an offline verdict.
 type claim struct {
 	time int64 // when it was decided
-	// ahead is how long the deadline was before that, or the device offline if it returned; lag how long after that it came; microseconds.
+	// ahead is how long the deadline was before that, or the device offline if it returned; lag how
+	// long after that it came; microseconds.
 	ahead, lag uint32
 	next       uint32
 	place      uint16
@@ -179,10 +182,11 @@ type claim struct {
 
 func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
 
-// came is when it came, by this machine's clock, whatever it says of itself.
+// came returns when it arrived, by this machine's clock.
 func (c *claim) came() int64 { return c.time + int64(c.lag)*int64(time.Microsecond) }
 
-// fit compares a claim with an absence; away says that the device is gone for the gateway, because it came back elsewhere.
+// fit compares a claim with an absence; away reports whether the device is gone for the gateway
+// because it came back elsewhere.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
 	d, end := c.deadline(), a.back
 	if end == 0 || away {

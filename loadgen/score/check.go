@@ -8,13 +8,16 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// tooFar is how far an event's time may be from when it was read: what is beyond is as good as wrong, and cannot be computed with.
+// tooFar is how far an event's time may be from its arrival. A time beyond is wrong, and is cut so
+// that arithmetic cannot overflow.
 const tooFar = 365 * 24 * time.Hour
 
-// ahead is how far an event's time may be after its arrival: the clock may be set while it is on its way.
+// ahead is how far an event's time may be after its arrival: the clock may be set while it is on
+// its way.
 const ahead = 10 * time.Millisecond
 
-// boundLocked counts an event that is stamped later than it came, and brings its times to where they can be.
+// boundLocked counts an event that is stamped later than it came, and brings its times to where
+// they can be.
 func (s *Score) boundLocked(v *Verdict) {
 	if v.Seen.IsZero() {
 		return
@@ -48,7 +51,7 @@ func (s *Score) boundLocked(v *Verdict) {
 // far prints an instant that may be far away.
 func far(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") }
 
-// subject is whom an event is about, for people.
+// subject names what an event is about, in messages.
 func (v *Verdict) subject() string {
 	if v.Device == "" {
 		return "source " + v.Source
@@ -102,8 +105,8 @@ func (s *Score) wholeLocked(g *gateway, v *Verdict) {
 	}
 }
 
-// followsLocked counts an event that cannot follow the one before it, by what the gateway itself said. Only numbers say that there is none
-// between them.
+// followsLocked counts an event that cannot follow the one before it. Only numbers prove that there
+// is none between them.
 func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 	if v.Seq == 0 {
 		return
@@ -120,7 +123,8 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
 	}
 	t.at = max(t.at, at)
-	// Other verdicts are on what was said or done at once: theirs is the deadline of a silence that was not waited for.
+	// Other verdicts follow at once from a message or an end; their deadline is that of a silence
+	// that was not waited for.
 	awaited := v.Kind == Offline && (v.Reason == ReasonSilence || v.Reason == ReasonClosed)
 	if awaited && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
 		count(&s.report.Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
@@ -146,8 +150,8 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 // rounding is by how much what an event says of one silence may differ.
 const rounding = time.Millisecond
 
-// reckonLocked says why what a verdict tells of its silence cannot be, by itself; "" if it can. Only deaf times put a deadline off, and
-// of those nobody knows that were before the stream, and before the device came online in it.
+// reckonLocked returns why a verdict's data on its silence contradict themselves; "" if they do
+// not. Only deaf times put a deadline off; those before the stream began are unknown.
 func (s *Score) reckonLocked(t *track, v *Verdict) string {
 	own := v.LastSeen.Add(v.Timeout)
 	switch {
@@ -175,8 +179,8 @@ func (s *Score) moment(t time.Time) uint32 {
 	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1))
 }
 
-// returnedLocked looks whether a device was away when the gateway said that it was online again, or had been back for long. It reports
-// whether that can be said: an attempt to connect that failed is told after it.
+// onlineLocked checks that a device that is called online was back, and not for long. It reports
+// whether that can be decided yet: a failed attempt to connect is reported later.
 func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 	if c.time >= s.knownLocked(n) {
 		return true
@@ -221,14 +225,15 @@ func (s *Score) errorLocked(c *claim) int64 {
 	return s.terms.clock + s.gateways[s.places[c.place].url].err
 }
 
-// lateLocked counts what came late from a gateway that is to be in time.
+// lateLocked counts what arrived late from a gateway that must be in time.
 func (s *Score) lateLocked(c *claim, example func() Example) {
 	if s.gateways[s.places[c.place].url].full {
 		s.report.Late.add(1, example)
 	}
 }
 
-// overtakenLocked reports whether a claim came when the gateway had long heard that the device was back.
+// overtakenLocked reports whether a claim arrived long after the gateway had heard that the device
+// was back.
 func (s *Score) overtakenLocked(n int, c *claim, a *absence) bool {
 	p := &s.places[c.place]
 	return a.back != 0 && p.awake(a.heard(), c.came()) > s.terms.slack && !s.elsewhereLocked(n, a, p.url)

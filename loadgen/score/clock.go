@@ -15,21 +15,24 @@ import (
 const (
 	clockEvery   = 2 * time.Second
 	clockTimeout = 2 * time.Second
-	// clockFirst readings come before the first event, clockKept are looked at: the narrowest of them counts.
+	// clockFirst readings come before the first event, clockKept are looked at: the narrowest of
+	// them counts.
 	clockFirst, clockKept = 5, 12
-	// clockDrift is what two clocks may move apart between two readings, or be set wrong by whoever says how far they are.
+	// clockDrift is what two clocks may move apart between two readings, or be set wrong by whoever
+	// says how far they are.
 	clockDrift = time.Millisecond
 	// clockWorst bounds what a slow answer excuses.
 	clockWorst = 250 * time.Millisecond
 )
 
-// reading is one look at a gateway's clock: it is ahead by something between the two.
+// reading is one measurement of a gateway's clock, which is ahead by something between the two.
 type reading struct{ least, most time.Duration }
 
 // estimate is what is known of a clock: it is ahead by skew, which may be wrong by err.
 type estimate struct{ skew, err time.Duration }
 
-// clockwork measures the clock of a gateway. One goroutine calls measure; now may be called concurrently.
+// clockwork measures the clock of a gateway. One goroutine calls measure; now may be called
+// concurrently.
 type clockwork struct {
 	stream  *stream
 	here    bool // the gateway is on this machine, as far as its address tells
@@ -53,7 +56,7 @@ func newClockwork(s *stream) *clockwork {
 	return c
 }
 
-// begin is the first look, before anything is followed. It reports whether more looks are of use.
+// begin measures before anything is followed. It reports whether to go on measuring.
 func (c *clockwork) begin(ctx context.Context) bool {
 	if e := c.current.Load(); e != nil {
 		c.stream.tell(Verdict{URL: c.stream.url, Kind: Clock, Skew: e.skew, Error: e.err, Reason: "set", Seen: time.Now()})
@@ -69,7 +72,8 @@ func (c *clockwork) begin(ctx context.Context) bool {
 	return seen
 }
 
-// run looks again and again until ctx is done. A gateway that does not answer keeps the clock that it had.
+// run measures again and again until ctx is done. If the gateway does not answer, the last estimate
+// stays.
 func (c *clockwork) run(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -83,7 +87,7 @@ func (c *clockwork) run(ctx context.Context) error {
 	}
 }
 
-// look reads the clock once, and says what it is then.
+// look measures once, and tells the new estimate.
 func (c *clockwork) look(ctx context.Context) bool {
 	r, ok := c.read(ctx)
 	if !ok {
@@ -99,7 +103,8 @@ func (c *clockwork) look(ctx context.Context) bool {
 	return true
 }
 
-// judgeClock takes the narrowest reading. On one machine there is one clock, unless a reading says that it cannot be.
+// judgeClock takes the narrowest reading. On one machine there is one clock, unless a reading says
+// that it cannot be.
 func judgeClock(recent []reading, here bool) estimate {
 	best := recent[0]
 	for _, r := range recent {
@@ -114,7 +119,7 @@ func judgeClock(recent []reading, here bool) estimate {
 	return estimate{skew: best.least + half, err: min(half+clockDrift, clockWorst)}
 }
 
-// read asks the gateway what time it is. The Date of HTTP would only tell the second.
+// read asks the gateway for its time. HTTP's Date has whole seconds only.
 func (c *clockwork) read(ctx context.Context) (reading, bool) {
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
@@ -140,7 +145,7 @@ func (c *clockwork) read(ctx context.Context) (reading, bool) {
 	return reading{least: answer.AsOf.Sub(received.Round(0)), most: answer.AsOf.Sub(sent.Round(0))}, true
 }
 
-// correct brings the times of what was said to this machine's clock.
+// correct converts the times of a verdict to this machine's clock.
 func (c *clockwork) correct(v *Verdict) {
 	e := c.current.Load()
 	if e == nil {

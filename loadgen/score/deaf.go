@@ -57,13 +57,15 @@ func (p *place) deafen(v *Verdict) {
 	}
 }
 
-// maxGraces bounds what all deaf times together put a deadline off besides their own length, in reconnect graces.
+// maxGraces bounds what all deaf times together put a deadline off besides their own length, in
+// reconnect graces.
 const maxGraces = 3
 
-// extend puts a deadline off that was counted from an instant: by the time for which the source was deaf, and each time for as long as
-// devices may have to make new connections, but never more than maxGraces times that in all. What a deaf time broke is not told, so the most
-// that it may cost is allowed. A source that became deaf within the slack after the deadline may have stopped before it: it notices that late.
-// What came after the verdict, at an instant or never, does not count.
+// extend puts a deadline off that was counted from an instant: by the time for which the source was
+// deaf, and each time for as long as devices may have to make new connections, but never more than
+// maxGraces times that in all. Which connections a deaf time broke is unknown, so the most that it
+// may cost is allowed. A source that became deaf within the slack after the deadline may have
+// stopped before it, since it notices that late. Deaf times after the verdict do not count.
 func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	if due == never {
 		return due
@@ -86,7 +88,7 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	return due
 }
 
-// hears reports whether a source was never deaf, as far as it told.
+// hears reports whether a source never told that it was deaf.
 func (p *place) hears() bool { return len(p.deaf) == 0 && p.dropped == 0 }
 
 // awake is how long a source listened between two instants.
@@ -98,8 +100,8 @@ func (p *place) awake(from, to int64) int64 {
 	return length
 }
 
-// Answered says that the gateway answered the fleet between two instants, at least once. A source that was deaf meanwhile can have heard
-// nothing. Times have to rise.
+// Answered notes that the gateway answered the fleet at least once between two instants: a source
+// that was deaf meanwhile cannot have done so. Instants must not decrease.
 func (s *Score) Answered(from, to time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,11 +114,12 @@ func (s *Score) Answered(from, to time.Time) {
 // answersKept is how many times of answers are remembered: a day of them, if one comes each second.
 const answersKept = 1 << 17
 
-// edge is what is left out at both ends of a deaf time: answers may have been on their way.
+// edge is left out at both ends of a deaf time: answers may have been in flight.
 const edge = int64(2 * time.Second)
 
-// hypocritesLocked counts the times for which a source says that it was deaf although the gateway answered. If devices are heard at several
-// places, nobody knows which of them answered, so that counts while all of them are deaf.
+// hypocritesLocked counts the deaf times of sources in which the gateway answered. If devices are
+// heard at several places, it is unknown which of them answered, so only times in which all are
+// deaf count.
 func (s *Score) hypocritesLocked(until int64) {
 	var only *place
 	var deaf []interval // all of them
@@ -146,8 +149,8 @@ func (s *Score) hypocritesLocked(until int64) {
 	}
 }
 
-// Stopped says that the gateway was stopped, or restarted, so that its sources may be deaf between two instants. Once it was said, deaf times
-// elsewhere are counted.
+// Stopped notes that the gateway was stopped or restarted, so its sources may be deaf between two
+// instants. After the first call, deaf times elsewhere are counted.
 func (s *Score) Stopped(from, to time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +195,8 @@ func overlap(a, b []interval) (both []interval) {
 	return both
 }
 
-// sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of the plan are heard.
+// sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of
+// the plan are heard.
 func (s *Score) sumDeafLocked(r *Report) {
 	for i := range s.places {
 		p := &s.places[i]

@@ -1,45 +1,54 @@
-// Package score reads what a gateway or a broker says of a simulated fleet, and holds it against the truth.
+// Package score reads the verdicts of a gateway or a broker on a simulated fleet, and checks them
+// against ground truth.
 //
-// It has two halves. A [Follower] reads verdicts: [HTTP] the event streams of Holter's API, [MQTT] retained state topics and the events of
-// EMQX. A [Score] takes them, together with what the processes that play the fleet say of what they did ([plan.Truth], [plan.Lost]), and
-// says where the verdicts were wrong. [Limits] says which reports pass.
+// It has two halves. A [Follower] reads verdicts: [HTTP] the event streams of Holter's API, [MQTT]
+// retained state topics and the events of EMQX. A [Score] takes them, together with what the
+// playing processes did ([plan.Truth], [plan.Lost]), and finds the wrong verdicts. [Limits] decides
+// which reports pass.
 //
 // # What is judged
 //
-// An offline verdict has a deadline: the one that it tells, else the instant at which the heard silence that it tells reached the timeout,
-// else its own. It is a false offline unless the truth has an absence of the device that was due by then: the last sign of life was a timeout
-// before, or the connection had ended a close grace before, or a goodbye had been said; and that had not ended with a return. A verdict that
-// tells no deadline, as brokers' do, may come up to [Options].Slack after the return. A device that the truth does not speak of was alive all
-// the time.
+// An offline verdict has a deadline: the one that it tells, else the instant at which the heard
+// silence that it tells reached the timeout, else its own. It is a false offline unless the truth
+// has an absence of the device that was due by then: the last sign of life was a timeout before, or
+// the connection had ended a close grace before, or a goodbye had been said; and that had not ended
+// with a return. A verdict that tells no deadline, as brokers' do, may come up to [Options].Slack
+// after the return. A device that the truth does not speak of was alive all the time.
 //
-// An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed offline, until one comes. One that comes
-// more than Slack after the gateway had heard that the device was back is a false offline, whatever it says of itself. Latency counts from
-// the deadline by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard) moves that deadline, and so
-// excuses what comes late or not at all; it never excuses a false offline. How long that was, and whether the gateway answered meanwhile, is
-// part of the report.
+// An absence that lasted for longer than Slack beyond its deadline and has no verdict is a missed
+// offline, until one comes. One that comes more than Slack after the gateway had heard that the
+// device was back is a false offline, whatever it says of itself. Latency counts from the deadline
+// by the truth to the arrival. Time in which the source was deaf (source.deaf and source.heard)
+// moves that deadline, and so excuses what comes late or not at all; it never excuses a false
+// offline. How long that was, and whether the gateway answered meanwhile, is part of the report.
 //
-// Nothing that a gateway says of itself is trusted where it can be known otherwise: an event cannot be from later than it came, not from before
-// the one before it, and must be one that can follow that. Times are brought to the clock of this machine: [HTTP] measures the other one.
+// What a gateway reports about itself is checked wherever possible: an event's time is not after
+// its arrival and not before the previous event's, and the event must be able to follow that one.
+// Times are brought to the clock of this machine: [HTTP] measures the other one.
 //
-// A connection that the gateway ended (plan.Lost) is judged by what the device had sent: silence is due a timeout after the last sign of
-// life. When exactly the gateway ended it is known to the gateway alone, so a verdict for that reason is accepted from a close grace after
-// the last sign of life on.
+// A connection that the gateway ended (plan.Lost) is judged by what the device had sent: silence is
+// due a timeout after the last sign of life. When exactly the gateway ended it is known to the
+// gateway alone, so a verdict for that reason is accepted from a close grace after the last sign of
+// life on.
 //
-// A device that stalls is heard until its socket is full, one that sleeps may be judged once it does not come back, and one whose duplicate
-// does not get in is silent: verdicts on these are neither right nor wrong, and counted as excused.
+// A device that stalls is heard until its socket is full, one that sleeps may be judged once it
+// does not come back, and one whose duplicate does not get in is silent: verdicts on these are
+// neither right nor wrong, and counted as excused.
 //
-// When whoever plays a part of the fleet dies, the truth about it ends ([Score.Unknown]): verdicts of later deadlines are unjudged, and what
-// is due later is not missed. Its earlier verdicts are judged, and all numbers of events are checked.
+// When a process that plays a part of the fleet dies, the truth about it ends ([Score.Unknown]):
+// verdicts of later deadlines are unjudged, and what is due later is not missed. Its earlier
+// verdicts are judged, and all numbers of events are checked.
 //
 // # Several gateways
 //
-// Followed at several addresses, gateways are taken to know nothing of each other, as processes that share a port do. A device that comes
-// back at another gateway is gone for the first one: its verdict on the device is right, as soon as the other one has said that the device is
-// there. Numbers of events are checked for each gateway by itself.
+// Followed at several addresses, gateways are taken to know nothing of each other, as processes
+// that share a port do. A device that comes back at another gateway is gone for the first one: its
+// verdict on the device is right, as soon as the other one has said that the device is there.
+// Numbers of events are checked for each gateway by itself.
 //
 // # Cost
 //
-// Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway that spoke of it, 32 for an absence until
-// it is over and judged, 24 for an offline verdict that waits for its truth,
-// until [Score.Settle].
+// Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway
+// that spoke of it, 32 for an absence until it is over and judged, 24 for an offline verdict that
+// waits for its truth, until [Score.Settle].
 package score

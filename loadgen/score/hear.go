@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Verdict takes what was said, in the order in which it was read from its gateway.
+// Verdict adds an event, in the order in which it was read from its gateway.
 func (s *Score) Verdict(v Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Score) Verdict(v Verdict) {
 	}
 }
 
-// when is the instant of what was said, as well as it is known.
+// when returns the time of the event, or of its arrival if it has none.
 func (v *Verdict) when() time.Time {
 	if v.Time.IsZero() {
 		return v.Seen
@@ -56,7 +56,7 @@ func (v *Verdict) when() time.Time {
 	return v.Time
 }
 
-// streamLocked takes what was said of no device.
+// streamLocked handles an event that is about no device.
 func (s *Score) streamLocked(v *Verdict) {
 	p := s.placeLocked(v.URL, v.Source)
 	g := &s.gateways[s.places[p].url]
@@ -145,7 +145,8 @@ func (s *Score) trackLocked(n int, p uint16, v *Verdict) *track {
 // small keeps a number in 32 bits: a device has not as many events.
 func small(seq uint64) uint32 { return uint32(min(seq, math.MaxUint32)) }
 
-// countedLocked checks numbers, and says whether what was said is new, and the event that has its turn.
+// countedLocked checks numbers, and reports whether the event is new, and whether it is the next
+// one.
 func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) {
 	if v.Seq == 0 {
 		known := v.Kind == Offline && !t.state.here() || v.Kind == Online && t.state.here()
@@ -185,7 +186,7 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 	return true, inTurn
 }
 
-// stateLocked notes what a gateway holds a device for.
+// stateLocked notes the state of a device at a gateway.
 func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
 	switch v.Kind {
 	case Offline:

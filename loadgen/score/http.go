@@ -19,15 +19,18 @@ import (
 
 // HTTPConfig says where Holter's HTTP API is.
 type HTTPConfig struct {
-	// URLs are the addresses of the APIs, as in http://127.0.0.1:8080. Several are those of gateways that know nothing of each other.
+	// URLs are the addresses of the APIs, as in http://127.0.0.1:8080. Several are those of
+	// gateways that know nothing of each other.
 	URLs []string
 	// Token is sent with each request; "" sends none.
 	Token string
-	// ClockSkew is how far the gateways' clocks are ahead of the one of this machine. Default: it is measured, again and again.
+	// ClockSkew is how far the gateways' clocks are ahead of the one of this machine. Default: it
+	// is measured, again and again.
 	ClockSkew *time.Duration
 	// Retry is the pause after a broken connection. Default 200 ms.
 	Retry time.Duration
-	// Quiet is how long nothing may come before a connection counts as broken. Holter says something every 15 s. Default 45 s.
+	// Quiet is how long nothing may arrive before a connection counts as broken. Holter sends
+	// something every 15 s. Default 45 s.
 	Quiet time.Duration
 }
 
@@ -70,8 +73,9 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 	return h, errors.Join(errs...)
 }
 
-// Follow implements [Follower]. tell is called by two goroutines for each address, one of which only tells of the clock. It fails if an
-// address cannot be followed at all: nobody answers when it is tried first, or it refuses the token, now or later.
+// Follow implements [Follower]. tell is called by two goroutines for each address, one of which
+// only tells of the clock. It fails if an address cannot be followed at all: nobody answers when it
+// is tried first, or it refuses the token, now or later.
 func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -90,7 +94,8 @@ func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) erro
 	return all.Wait()
 }
 
-// Knows asks whether a device is held to be online, and was heard since an instant of the gateway's clock, at any of the addresses.
+// Knows asks whether a device is held to be online, and was heard since an instant of the gateway's
+// clock, at any of the addresses.
 func (h *HTTP) Knows(ctx context.Context, device string, since time.Time) (known bool, err error) {
 	for _, u := range h.urls {
 		s := &stream{config: &h.config, url: u, client: h.client}
@@ -141,7 +146,7 @@ type stream struct {
 	oldest bool   // begin with the oldest event
 	began  bool   // it was followed once
 	asked  bool   // which sources were deaf before
-	// following says that the connection, if there is one, has told where it begins
+	// following reports whether the current connection has told where it begins.
 	following bool
 	clock     *clockwork
 	idle      time.Time // when there was nothing to be read last
@@ -237,8 +242,8 @@ func (s *stream) follows(ctx context.Context) error {
 	return s.deafBefore(ctx)
 }
 
-// deafBefore tells which sources were deaf already when the stream began, unless it began with the oldest event. A gateway that has no list
-// of sources, or does not show it, tells nothing.
+// deafBefore tells which sources were deaf already when the stream began, unless it began with the
+// oldest event. A gateway that has no list of sources, or does not show it, tells nothing.
 func (s *stream) deafBefore(ctx context.Context) error {
 	if s.asked || s.oldest {
 		return nil
@@ -283,10 +288,11 @@ func (s *stream) deafBefore(ctx context.Context) error {
 // askTimeout is how long the answer to a question may take.
 const askTimeout = 10 * time.Second
 
-// waited is how long a read takes at least that had to wait.
+// waited is the shortest duration of a read that counts as waiting.
 const waited = time.Millisecond
 
-// inTurn tells of places of the log that do not follow the one before: without a filter the stream has each of them.
+// inTurn tells of offsets that do not follow the one before: without a filter the stream has each
+// of them.
 func (s *stream) inTurn(m *message, offset uint64) {
 	next := s.place + 1
 	if m.data == nil {
@@ -340,7 +346,7 @@ func (s *stream) request(ctx context.Context, path string) (*http.Request, error
 	return req, err
 }
 
-// refusal says what an answer that is no stream means.
+// refusal turns an unexpected answer into an error.
 func refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 300)) // as much as there is
 	text := fmt.Sprintf("%s: %.300q", resp.Status, body)
@@ -384,7 +390,8 @@ type cloudEvent struct {
 	} `json:"data"`
 }
 
-// parse turns a message of the stream into a verdict; false if it is about groups, or something that came with a later version.
+// parse turns a message of the stream into a verdict; false if it is about groups, or something
+// that came with a later version.
 func parse(m message) (Verdict, bool, error) {
 	if string(m.event) == missedEvent {
 		var gone struct{ Oldest uint64 }

@@ -22,8 +22,8 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	return best, how
 }
 
-// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from before its deadline, or long before it
-// came, is still to be told.
+// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from
+// before its deadline, or long before it came, is still to be told.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
 	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.settled
 }
@@ -77,8 +77,8 @@ func (s *Score) takeLocked(n int, a *absence) {
 	a.mark |= judged
 }
 
-// passLocked counts a claim of which nobody knows whether it is right, and says whether it is one. If it fits an absence, that may have its
-// verdict.
+// passLocked counts a claim that cannot be judged, and reports whether it is one. If it fits an
+// absence, that may have its verdict.
 func (s *Score) passLocked(n int, c *claim) bool {
 	if c.deadline() < s.knownLocked(n) {
 		return false
@@ -90,7 +90,8 @@ func (s *Score) passLocked(n int, c *claim) bool {
 	return true
 }
 
-// resolveLocked judges a claim, and says whether it is done with. One that is not ripe can only be right: the truth about it may be to come.
+// resolveLocked judges a claim, and reports whether that is final. As long as the truth may be
+// incomplete, it can only be found right.
 func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 	if s.passLocked(n, c) {
 		s.report.Waiting--
@@ -242,7 +243,8 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 	})
 }
 
-// ghostLocked counts a device that is gone for good, had its verdict, and is held for present after that.
+// ghostLocked counts a device that is gone for good, had its verdict, and is held for present after
+// that.
 func (s *Score) ghostLocked(n int, now int64) {
 	d := &s.devices[n]
 	for t := range s.tracks.all(d.tracks) {
@@ -291,7 +293,8 @@ func (s *Score) missedLocked(n int, a *absence, due int64) func() Example {
 	}
 }
 
-// exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what was said.
+// exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what
+// was said.
 func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 	e := Example{Device: s.plan.DeviceID(n), Number: n, Done: "nothing was done to it"}
 	if v != nil {

@@ -26,17 +26,18 @@ type MQTTConfig struct {
 	// ClientID defaults to one by chance.
 	ClientID string
 	States   []State
-	// EMQX follows what EMQX says under $SYS of its clients, whose ids are the devices. By default it lets only clients on its own host read
-	// that.
+	// EMQX follows what EMQX says under $SYS of its clients, whose ids are the devices. By default
+	// it lets only clients on its own host read that.
 	EMQX bool
-	// ClockSkew is how far the broker's clock is ahead of the one of this machine. Default: not at all.
+	// ClockSkew is how far the broker's clock is ahead of the one of this machine. Default: not at
+	// all.
 	ClockSkew time.Duration
 	// Timeout is for an answer of the broker. Default 10 s.
 	Timeout time.Duration
 }
 
-// MQTT is a [Follower] of a broker's messages. Nothing is known of what was said while it had no connection, so it says Missed after one
-// that broke.
+// MQTT is a [Follower] of a broker's messages. Nothing is known of what was said while it had no
+// connection, so it says Missed after one that broke.
 type MQTT struct {
 	config   MQTTConfig
 	filters  map[string]byte
@@ -100,8 +101,8 @@ func filterOf(topic string) string {
 // queued bounds what was read and not told yet; when it is full, the broker waits.
 const queued = 1 << 16
 
-// Follow implements [Follower]; there is no log to begin at, so from is not looked at. It fails if there is no connection at first, or the
-// broker refuses a subscription.
+// Follow implements [Follower]; there is no log to begin at, so from is not looked at. It fails if
+// there is no connection at first, or the broker refuses a subscription.
 func (m *MQTT) Follow(ctx context.Context, _ uint64, tell func(Verdict)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

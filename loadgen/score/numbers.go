@@ -1,6 +1,6 @@
 package score
 
-// track is what one gateway said of one device.
+// track is the state of one device at one gateway.
 type track struct {
 	top   uint32 // the highest number so far
 	seen  uint32 // bit i: number top-1-i was there
@@ -43,11 +43,11 @@ const (
 // window is how far back numbers are remembered one by one; older ones count as duplicates.
 const window = 32
 
-// begin says that the next number is the first one to be expected. It works like the window by which IPsec refuses replays
-// (RFC 4303, 3.4.3).
+// begin says that the next number is the first one to be expected. It works like the window by
+// which IPsec refuses replays (RFC 4303, 3.4.3).
 func (t *track) begin(first uint32) { t.top, t.seen = first-1, ^uint32(0) }
 
-// number takes an event's number, and says how many before it are missing so far.
+// number takes an event's number, and returns how many before it are missing so far.
 func (t *track) number(seq uint32) (numbered, uint32) {
 	if seq > t.top {
 		gap := seq - t.top - 1
@@ -66,7 +66,7 @@ func (t *track) number(seq uint32) (numbered, uint32) {
 	return disorder, 0
 }
 
-// session takes an event's epoch, and says whether it fell.
+// session takes an event's epoch, and reports whether it went back.
 func (t *track) session(epoch uint64) (fell bool) {
 	e := uint32(epoch) // compared by their distance
 	if epoch == 0 {

@@ -14,44 +14,47 @@ type Report struct {
 	// Devices are those of the plan, Touched those that something was done to or happened to.
 	Devices int `json:"devices"`
 	Touched int `json:"touched"`
-	// Verdicts counts what was said of devices, Offlines the offline verdicts among that. Of these, Right were right, Excused neither right
-	// nor wrong, and Waiting wait for their truth.
+	// Verdicts counts what was said of devices, Offlines the offline verdicts among that. Of these,
+	// Right were right, Excused neither right nor wrong, and Waiting wait for their truth.
 	Verdicts uint64 `json:"verdicts"`
 	Offlines uint64 `json:"offlines"`
 	Right    uint64 `json:"right"`
 	Excused  uint64 `json:"excused"`
 	Waiting  uint64 `json:"waiting"`
-	// Unjudged counts the offline verdicts from when nobody knew any more what their devices do, and UnjudgedDevices such devices, see
-	// [Score.Unknown]. Neither is for or against anybody.
+	// Unjudged counts the offline verdicts from when nobody knew any more what their devices do,
+	// and UnjudgedDevices such devices, see [Score.Unknown]. Neither is for or against anybody.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
 
-	// FalseOffline are verdicts on devices that were alive. Among them: Early, those on devices that were gone, but not for long enough yet;
-	// Replaced, those that came from the end of a connection when the device was back on another one; and Overtaken, those that were due, but
+	// FalseOffline are verdicts on devices that were alive. Among them: Early, those on devices
+	// that were gone, but not for long enough yet; Replaced, those that came from the end of a
+	// connection when the device was back on another one; and Overtaken, those that were due, but
 	// came when the gateway had long heard that the device was back.
 	FalseOffline Figure `json:"false_offline"`
 	Early        Figure `json:"early"`
 	Replaced     Figure `json:"replaced"`
 	Overtaken    Figure `json:"overtaken"`
-	// MissedOffline are absences that have no verdict, WrongReason those whose verdict gives another reason than the true one.
+	// MissedOffline are absences that have no verdict, WrongReason those whose verdict gives
+	// another reason than the true one.
 	MissedOffline Figure `json:"missed_offline"`
 	WrongReason   Figure `json:"wrong_reason"`
-	// Order are events of a device whose number or epoch is lower than one before, Gaps are missing numbers; Duplicates came twice, or are
-	// second verdicts on one absence.
+	// Order are events of a device whose number or epoch is lower than one before, Gaps are missing
+	// numbers; Duplicates came twice, or are second verdicts on one absence.
 	Order      Figure `json:"order"`
 	Gaps       Figure `json:"gaps"`
 	Duplicates Figure `json:"duplicates"`
-	// NeverOnline are devices of which nobody ever said that they are there, Stuck are those that are back and still offline by what was said
-	// last. Both are known at the end only.
+	// NeverOnline are devices of which nobody ever said that they are there, Stuck are those that
+	// are back and still offline by what was said last. Both are known at the end only.
 	NeverOnline Figure `json:"never_online"`
 	Stuck       Figure `json:"stuck"`
-	// FalseOnline are devices that were said to be online while they were away. Late are verdicts and returns that were told long after they
-	// were due, see [Options].Late.
+	// FalseOnline are devices that were said to be online while they were away. Late are verdicts
+	// and returns that were told long after they were due, see [Options].Late.
 	FalseOnline Figure `json:"false_online"`
 	Late        Figure `json:"late"`
-	// Future are events that came before the time that they tell; Backwards those that tell an earlier time than the event of the device before
-	// them; Contradictions those that cannot follow that one, or are from before their own deadline; Lacking those that do not have all that
-	// events of Holter's have. Forgotten are events that say that a device was removed.
+	// Future are events that came before the time that they tell; Backwards those that tell an
+	// earlier time than the event of the device before them; Contradictions those that cannot
+	// follow that one, or are from before their own deadline; Lacking those that do not have all
+	// that events of Holter's have. Forgotten are events that say that a device was removed.
 	Future         Figure `json:"future"`
 	Backwards      Figure `json:"backwards"`
 	Contradictions Figure `json:"contradictions"`
@@ -60,40 +63,47 @@ type Report struct {
 	// LogGaps are places of the log that are missing, LogOrder places that come again.
 	LogGaps  Figure `json:"log_gaps"`
 	LogOrder Figure `json:"log_order"`
-	// DeafAnswered are times for which a source says that it was deaf, although the gateway answered. That is known at the end only.
+	// DeafAnswered are times for which a source says that it was deaf, although the gateway
+	// answered. That is known at the end only.
 	DeafAnswered Figure `json:"deaf_answered"`
-	// DeafUnasked are times for which a source was deaf, and not where the gateway was stopped, see [Score.Stopped].
+	// DeafUnasked are times for which a source was deaf, and not where the gateway was stopped, see
+	// [Score.Stopped].
 	DeafUnasked Figure `json:"deaf_unasked"`
-	// Not mistakes by themselves: OtherTimeout are verdicts by another timeout than the plan's; Strangers are events of devices that are not
-	// in the plan.
+	// Not mistakes by themselves: OtherTimeout are verdicts by another timeout than the plan's;
+	// Strangers are events of devices that are not in the plan.
 	OtherTimeout Figure `json:"other_timeout"`
 	Strangers    Figure `json:"strangers"`
 
-	// Latency is how long after its deadline a right verdict was decided, by what the gateway says of that; Told is how long after the deadline
-	// it came. See [Report.Detection] and [Report.Delivery].
+	// Latency is how long after its deadline a right verdict was decided, by what the gateway says
+	// of that; Told is how long after the deadline it came. See [Report.Detection] and
+	// [Report.Delivery].
 	Latency Latency `json:"latency"`
 	Told    Latency `json:"told"`
-	// Deaf counts how often sources that hear the fleet said that they were deaf, since the streams were there; DeafFor is how long that was
-	// altogether, DeafLongest the longest of these times. StillDeaf are the names of those that are deaf at the end.
+	// Deaf counts how often sources that hear the fleet said that they were deaf, since the streams
+	// were there; DeafFor is how long that was altogether, DeafLongest the longest of these times.
+	// StillDeaf are the names of those that are deaf at the end.
 	Deaf        int           `json:"deaf"`
 	DeafFor     time.Duration `json:"deaf_for_ns"`
 	DeafLongest time.Duration `json:"deaf_longest_ns"`
 	StillDeaf   []string      `json:"still_deaf,omitempty"`
-	// Clocks are the gateways' clocks. Unnumbered and Unreasoned are the addresses of those whose events had no numbers, and no reasons, and
-	// need not: what follows from these was not checked there.
+	// Clocks are the gateways' clocks. Unnumbered and Unreasoned are the addresses of those whose
+	// events had no numbers, and no reasons, and need not: what follows from these was not checked
+	// there.
 	Clocks     []Clocked `json:"clocks,omitempty"`
 	Unnumbered []string  `json:"unnumbered,omitempty"`
 	Unreasoned []string  `json:"unreasoned,omitempty"`
-	// Breaks counts how often a stream of verdicts broke; Incomplete says where events were no longer kept when it was read on, for the
-	// first ten times: figures that follow from that are not the gateway's fault alone.
+	// Breaks counts how often a stream of verdicts broke; Incomplete says where events were no
+	// longer kept when it was read on, for the first ten times: figures that follow from that are
+	// not the gateway's fault alone.
 	Breaks     int      `json:"breaks"`
 	Incomplete []string `json:"incomplete,omitempty"`
 
 	detection, told *hdrhistogram.Histogram
 }
 
-// Clocked is what is known of a gateway's clock: by how much it is ahead of the one of this machine, and by how much that may be wrong; and
-// the least and the most that it was in the course of time.
+// Clocked is what is known of a gateway's clock: by how much it is ahead of the one of this
+// machine, and by how much that may be wrong; and the least and the most that it was in the course
+// of time.
 type Clocked struct {
 	URL      string        `json:"url"`
 	Measured bool          `json:"measured"`
@@ -214,7 +224,8 @@ type Limits struct {
 	LatencyP99 time.Duration
 }
 
-// Check says what does not hold, a sentence each; nil if all does. A report on verdicts of which none ever came does not pass.
+// Check says what does not hold, a sentence each; nil if all does. A report on verdicts of which
+// none ever came does not pass.
 func (l Limits) Check(r Report) []string {
 	var broken []string
 	for _, c := range []struct {

@@ -13,23 +13,26 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// Options say what to expect of the gateway beyond what the plan says, and what to tolerate.
+// Options describe what to expect of the gateway beyond the plan, and what to tolerate.
 type Options struct {
-	// Timeout is the silence after which a device is offline. Default: what devices of the plan announce, over MQTT one and a half of their
-	// keep alive.
+	// Timeout is the silence after which a device is offline. Default: what devices of the plan
+	// announce, over MQTT one and a half of their keep alive.
 	Timeout time.Duration
-	// Slack is how late a verdict may come before its absence counts as missed, and how long a return may be on its way for a verdict that
-	// tells no deadline. Default 2 s.
+	// Slack is how late a verdict may come before its absence counts as missed, and how long a
+	// return may be on its way for a verdict that tells no deadline. Default 2 s.
 	Slack time.Duration
-	// Clock is how far the clocks of gateway and generator may differ. Default none: on one machine a verdict is false if it comes a
-	// nanosecond early.
+	// Clock is how far the clocks of gateway and generator may differ. Default none: on one machine
+	// a verdict is false if it comes a nanosecond early.
 	Clock time.Duration
-	// ReconnectGrace is for how long at most a source waits to hear a device once it was deaf; altogether it waits three times that at most
-	// from a device's timeout on. Default: the plan's interval and 10 s, at most 5 min.
+	// ReconnectGrace is for how long at most a source waits to hear a device once it was deaf;
+	// altogether it waits three times that at most from a device's timeout on. Default: the plan's
+	// interval and 10 s, at most 5 min.
 	ReconnectGrace time.Duration
-	// Late is how long after it was due a verdict or a return may come before it counts as late. Default 5 s.
+	// Late is how long after it was due a verdict or a return may come before it counts as late.
+	// Default 5 s.
 	Late time.Duration
-	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default 1 min.
+	// Keep is how long an absence that is over is remembered, for verdicts that come late. Default
+	// 1 min.
 	Keep time.Duration
 }
 
@@ -71,7 +74,7 @@ const (
 	vouched                      // it is known by other means that the gateway holds it for present
 )
 
-// Score holds verdicts against the truth. All methods may be called concurrently.
+// Score checks verdicts against the truth. All methods may be called concurrently.
 type Score struct {
 	plan    *plan.Plan
 	options Options
@@ -106,16 +109,19 @@ type placeName struct{ url, source string }
 // gateway is where verdicts are read.
 type gateway struct {
 	url string
-	// fresh says that its log was empty when it was begun to be followed, so that all devices' numbers begin with 1.
+	// fresh says that its log was empty when it was begun to be followed, so that all devices'
+	// numbers begin with 1.
 	fresh, followed bool
-	// full says that its events are to have all that Holter's have; numbered and reasoned that some had a number, and a reason.
+	// full says that its events are to have all that Holter's have; numbered and reasoned that some
+	// had a number, and a reason.
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    Clocked
 	err                      int64 // of the clock, as it was told last
 }
 
-// New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say what is due when.
+// New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say
+// what is due when.
 func New(p *plan.Plan, o Options) (*Score, error) {
 	o, err := o.withDefaults(p)
 	if err != nil {
@@ -138,8 +144,8 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 	return s, nil
 }
 
-// Add takes what was done to a device: when it was done, and again, with the same Device, Kind and At, when the device is back. What is said
-// of no device of the plan is ignored.
+// Add takes what was done to a device: when it was done, and again, with the same Device, Kind and
+// At, when the device is back. What is said of no device of the plan is ignored.
 func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
@@ -151,7 +157,8 @@ func (s *Score) Add(t plan.Truth) {
 	s.note(t.Device, a)
 }
 
-// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device and At, when the device is back.
+// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device
+// and At, when the device is back.
 func (s *Score) AddLost(l plan.Lost) {
 	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost, wait: hundredths(l.Back, l.Heard)})
 }
@@ -162,18 +169,8 @@ func hundredths(back, heard time.Time) uint16 {
 	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16))
 }
 
-// NotConnected says that a device never had a connection, and nobody can know of it. Such devices are not expected to be online. Without it
-// only those are not that lost their connection before they were welcomed.
-func (s *Score) NotConnected(number int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if number >= 0 && number < len(s.devices) {
-		s.devices[number].flags |= unwelcomed
-	}
-}
-
-// Unheard returns the devices of which nobody said that they are there, and that should be. Nothing at all was said of them; of others,
-// among them, it was said that they went offline: these are taken to have been online before, where old is set.
+// Unheard returns the devices that should be online and have no event that says so. If old is set,
+// those that went offline are taken to have been online before, and left out.
 func (s *Score) Unheard(old bool) (numbers []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,16 +187,17 @@ func (s *Score) Unheard(old bool) (numbers []int) {
 	return numbers
 }
 
-// Vouch says that a gateway holds a device for present, although it did not say so since it was followed.
+// Vouch notes that a gateway holds a device for present without having told so in the stream.
 func (s *Score) Vouch(number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.devices[number].flags |= vouched
 }
 
-// Unknown says that nobody knows what a part of the fleet does from an instant on, because whoever played it is gone; all that it did before
-// has been added, or is about to be. Verdicts of later deadlines are unjudged, and no verdict that is due later is missed. Numbers that are
-// not of the plan are ignored.
+// Unknown notes that it is unknown what a part of the fleet does from an instant on, because the
+// process that played it is gone; what it did before has been added, or is about to be. Verdicts of
+// later deadlines are unjudged, and no verdict that is due later is missed. Numbers that are not of
+// the plan are ignored.
 func (s *Score) Unknown(r plan.Range, from time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +256,8 @@ func (s *Score) note(number int, a absence) {
 	s.absences.push(&d.absences, a)
 }
 
-// absorb takes in what another one tells of the same absence, if it is the same: no sign of life lies between them.
+// absorb takes in what another one tells of the same absence, if it is the same: no sign of life
+// lies between them.
 func (a *absence) absorb(b *absence) bool {
 	same := a.at == b.at && a.kind == b.kind
 	if !same && (!a.gone() && a.kind != plan.Sleep || !b.gone() || b.last > a.at || a.last > b.at) {
@@ -282,8 +281,8 @@ func (a *absence) absorb(b *absence) bool {
 	return true
 }
 
-// Finish judges all that is left: the truth is complete until an instant, at which the fleet was still beating. What was decided later is
-// left alone.
+// Finish judges all that is left: the truth is complete until an instant, at which the fleet was
+// still beating. What was decided later is left alone.
 func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,16 +292,18 @@ func (s *Score) Finish(now time.Time) Report {
 	return s.reportLocked()
 }
 
-// Settle judges what is ripe: all that was done by devices before an instant has been added, returns too. Without it verdicts wait for
-// Finish, since a return may still have to be told. It looks at each device, which takes some 60 ms for a million that all have something
-// waiting: once a second, or every few, is often enough.
+// Settle judges what is ripe: all that was done by devices before an instant has been added,
+// returns too. Without it verdicts wait for Finish, since a return may still have to be told. It
+// looks at each device, which takes some 60 ms for a million that all have something waiting: once
+// a second, or every few, is often enough.
 func (s *Score) Settle(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settleLocked(nanos(until), false)
 }
 
-// Report says how it stands: without verdicts that wait for their truth, and without absences that were not settled.
+// Report returns the score so far, without verdicts that wait for their truth and absences that
+// were not settled.
 func (s *Score) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()

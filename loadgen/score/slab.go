@@ -1,6 +1,7 @@
 package score
 
-// slab holds items by number, from 1, and takes back those that are not needed. It grows by pieces, so that nothing is ever copied.
+// slab holds items by number, from 1, and takes back those that are not needed. It grows by pieces,
+// so that nothing is ever copied.
 type slab[T any] struct {
 	pieces [][]T
 	used   uint32

@@ -15,8 +15,8 @@ type message struct {
 	data  []byte // nil if the message only told an id
 }
 
-// decoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream"). Unlike a browser it also returns messages
-// that have an id and no data: they tell a place.
+// decoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
+// Unlike a browser it also returns messages that have an id and no data: they tell a place.
 type decoder struct {
 	in    *bufio.Reader
 	begun bool
@@ -32,7 +32,8 @@ var errLong = errors.New("a message is longer than 1 MiB; is this an event strea
 
 func newDecoder(r io.Reader) *decoder { return &decoder{in: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next message. A message that was cut off by the end of the stream does not count.
+// next returns the next message. A message that was cut off by the end of the stream does not
+// count.
 func (d *decoder) next() (message, error) {
 	d.now.event, d.now.data, d.hasID = d.now.event[:0], nil, false
 	var data []byte
@@ -70,7 +71,8 @@ func (d *decoder) next() (message, error) {
 	}
 }
 
-// readLine returns a line without its end, which is LF, CR LF or CR. It does not wait for what comes after a CR.
+// readLine returns a line without its end, which is LF, CR LF or CR. It does not wait for what
+// comes after a CR.
 func (d *decoder) readLine() ([]byte, error) {
 	d.line = d.line[:0]
 	for {

@@ -32,7 +32,8 @@ const (
 	Clock                        // the gateway's clock was measured, or is taken to be ahead by Skew
 )
 
-// The reasons of an offline verdict that a [Score] knows. No reason at all is right for every absence.
+// The reasons of an offline verdict that a [Score] knows. No reason at all is right for every
+// absence.
 const (
 	ReasonSilence  = "silence"
 	ReasonClosed   = "closed"
@@ -49,20 +50,23 @@ type Verdict struct {
 	Device string // its id
 	Kind   Kind
 	Reason string
-	// Seq counts what is said of the device, from 1, Epoch its sessions. Offset is the place in the gateway's log.
+	// Seq counts what is said of the device, from 1, Epoch its sessions. Offset is the place in the
+	// gateway's log.
 	Seq, Epoch, Offset uint64
 	// ID is what consumers tell events apart by.
 	ID string
-	// Time is when it was decided, by the clock of this machine, and Seen when it was read here. Came is when it came at the earliest: until
-	// then there was nothing to be read. Default: Seen.
+	// Time is when it was decided, by the clock of this machine, and Seen when it was read here.
+	// Came is when it came at the earliest: until then there was nothing to be read. Default: Seen.
 	Time, Seen, Came time.Time
 	// Error is how far Time and Deadline may be from what they are by the clock of this machine.
 	Error time.Duration
 	// Skew is how far the gateway's clock is ahead, of Clock.
 	Skew time.Duration
-	// Full says, of Following, that events of devices have all that Holter's have: numbers, sessions, reasons and deadlines.
+	// Full says, of Following, that events of devices have all that Holter's have: numbers,
+	// sessions, reasons and deadlines.
 	Full bool
-	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had listened to the device's silence.
+	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had
+	// listened to the device's silence.
 	Deadline              time.Time
 	LastSeen              time.Time // when the gateway heard the device last, by its own clock, as Time
 	HeardSilence, Timeout time.Duration
@@ -76,8 +80,10 @@ const FromNow uint64 = math.MaxUint64
 
 // Follower reads verdicts.
 type Follower interface {
-	// Follow passes on what is said after an offset of the gateway's log, or [FromNow], and blocks until ctx is done, which is no error. It
-	// says Following as soon as nothing more can be missed, and goes on after a broken connection from where it was. The error says why the
-	// verdicts cannot be read at all. tell is called concurrently where there are several addresses; while it blocks, no more is read.
+	// Follow passes on what is said after an offset of the gateway's log, or [FromNow], and blocks
+	// until ctx is done, which is no error. It says Following as soon as nothing more can be
+	// missed, and goes on after a broken connection from where it was. The error says why the
+	// verdicts cannot be read at all. tell is called concurrently where there are several
+	// addresses; while it blocks, no more is read.
 	Follow(ctx context.Context, from uint64, tell func(Verdict)) error
 }

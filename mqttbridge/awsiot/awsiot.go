@@ -30,11 +30,11 @@ const (
 	connected    = "connected"
 	disconnected = "disconnected"
 
-	maxPayload = 128 << 10 // as the broker's own bound for a message
+	maxPayload = 128 << 10 // the broker's bound for a message
 	maxClients = 1_000_000 // some 100 bytes and the id each
 )
 
-// Presence is the convention. Like any, it is for one goroutine at a time.
+// Presence is the convention. It is not safe for concurrent use.
 type Presence struct {
 	clients map[string]state
 	limit   int
@@ -54,7 +54,8 @@ func (p *Presence) Subscriptions() []convention.Subscription {
 	return []convention.Subscription{{Filter: topics + connected + "/+", QoS: 1}, {Filter: topics + disconnected + "/+", QoS: 1}}
 }
 
-// Connected implements [convention.Convention]. There is nobody to ask what was missed; the next event of a client shows it.
+// Connected implements [convention.Convention]. Missed events cannot be requested; the next event
+// of a client shows its state.
 func (p *Presence) Connected(fleet convention.Fleet, _ func(convention.Sign)) { p.fleet = fleet }
 
 // Apply implements [convention.Convention].
@@ -95,7 +96,8 @@ func (p *Presence) Apply(m convention.Message, explain bool, emit func(conventio
 	return nil
 }
 
-// keep stores a client's state. When there are too many, another is forgotten, one that is not connected if one is near.
+// keep stores a client's state. If there are too many, it drops another, preferably one that is not
+// connected.
 func (p *Presence) keep(id string, s state, known bool) {
 	if !known && len(p.clients) >= p.limit {
 		victim, looked := "", 0
@@ -112,7 +114,7 @@ func (p *Presence) keep(id string, s state, known bool) {
 	p.clients[id] = s
 }
 
-// event is a message.
+// event is a lifecycle event.
 type event struct {
 	end     bool
 	session uint64 // hash of its identifier, not 0
@@ -164,7 +166,7 @@ func parse(m convention.Message, kind, id string) (event, error) {
 	}, nil
 }
 
-// maxTime bounds timestamps, in ms: the year 2109. Beyond it an epoch would not hold them.
+// maxTime bounds timestamps, in ms: the year 2109. An epoch cannot hold later ones.
 const maxTime = 1 << 42
 
 func hash(session string) uint64 {
@@ -174,8 +176,8 @@ func hash(session string) uint64 {
 }
 
 const (
-	// skew is how much two timestamps may differ from their true distance.
+	// skew is the largest error of the distance between two timestamps.
 	skew = int64(2 * 2 * time.Minute / time.Millisecond)
-	// reset is the distance from which on a lower version is that of a later session.
+	// reset is the distance beyond which a lower version belongs to a later session.
 	reset = skew + int64(time.Minute/time.Millisecond)
 )

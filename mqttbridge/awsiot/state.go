@@ -6,7 +6,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// state is what is known of a client: the latest session that anything was heard of.
+// state is the state of a client: its latest known session.
 type state struct {
 	session uint64 // hash of its identifier, 0: no session is known
 	before  uint64 // that of the session before it
@@ -16,7 +16,8 @@ type state struct {
 	ended   bool
 }
 
-// Of an epoch, the low 16 bits are of the session's hash, the others are the second of its connect, or a little more to keep them rising.
+// The low 16 bits of an epoch are those of the session's hash. The others are the second of its
+// connect, or a little more to keep epochs rising.
 const (
 	hashBits  = 16
 	hashMask  = 1<<hashBits - 1
@@ -24,7 +25,7 @@ const (
 	maxSecond = maxTime / 1000
 )
 
-// nextEpoch is the smallest epoch above the last one that tells of the session.
+// nextEpoch returns the smallest epoch above the last one that identifies the session.
 func nextEpoch(last, session uint64, at int64) uint64 {
 	floor := max(last+1, uint64(at/1000)<<hashBits)
 	e := floor&^hashMask | session&hashMask
@@ -34,8 +35,9 @@ func nextEpoch(last, session uint64, at int64) uint64 {
 	return e
 }
 
-// restore is the state that an epoch of the registry tells of, as far as it matters for the event: its session is known by 16 bits only,
-// and its version is not known, so that the time decides.
+// restore returns the state that follows from an epoch of the registry, as far as it matters for
+// the event. Only 16 bits of the session are known and its version is not, so that the time
+// decides.
 func restore(epoch uint64, e event) state {
 	second := epoch >> hashBits
 	if second < minSecond || second >= maxSecond {
@@ -52,7 +54,7 @@ func restore(epoch uint64, e event) state {
 	return s
 }
 
-// relation is how the session of an event stands to the known one.
+// relation compares the session of an event with the known one.
 type relation uint8
 
 const (
@@ -82,8 +84,8 @@ func (s state) relation(e event) relation {
 	return older
 }
 
-// apply returns what a client's state is after an event, and the sign that follows. Epoch is that of the registry. An event that is older
-// than what is known is a *Rejected.
+// apply returns a client's state after an event, and the sign of the event. epoch is that of the
+// registry. It returns a *Rejected for an event that is older than the state.
 func (s state) apply(e event, epoch uint64) (state, convention.Sign, error) {
 	r := s.relation(e)
 	switch {
@@ -111,7 +113,7 @@ func (s state) apply(e event, epoch uint64) (state, convention.Sign, error) {
 	}, nil
 }
 
-// end is the sign of a session's end.
+// end returns the sign of a session's end.
 func (s state) end(e event, r relation) convention.Sign {
 	sign := convention.Sign{Meaning: convention.Offline, Epoch: s.epoch, Why: fmt.Sprintf("disconnected, version %d: %.40q", e.version, e.reason)}
 	if r == newer {

@@ -32,12 +32,14 @@ const (
 	// remembered is how many passwords that were right are remembered, and rememberedFor how long.
 	remembered    = 1 << 16
 	rememberedFor = 10 * time.Minute
-	// guessesAtOnce is how many passwords from one address may wait to be checked for one user, and for all who are none.
+	// guessesAtOnce is how many passwords from one address may wait to be checked for one user, and
+	// for all unknown users together.
 	guessesAtOnce = 8
 )
 
-// Users lets those in who stand in a file with a password, a line for each: NAME:HASH, the hash as [HashPassword] returns it. Empty lines
-// and those that begin with # are skipped. The file is read again when it has changed.
+// Users authenticates clients by a file with a line for each user: NAME:HASH, the hash as
+// [HashPassword] returns it. Empty lines and lines that begin with # are skipped. The file is read
+// again when it has changed.
 //
 // Checking a password takes some 30 ms of a processor, by design. As many are checked at a time as there are processors, some hundred
 // wait, more are told to come again. One that was right is not checked again for ten minutes, so a fleet that reconnects is let in at once;
@@ -173,7 +175,7 @@ func (u *Users) Login(ctx context.Context, _, name string, password []byte, remo
 		}
 		c, mine := u.join(key)
 		if mine {
-			t := try{address: household(remote)}
+			t := try{address: clientPrefix(remote)}
 			if known {
 				t.user = name
 			}
@@ -263,9 +265,9 @@ func (u *Users) leave(t try) {
 	}
 }
 
-// household is an IPv4 address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177); the zero Prefix for what is
-// neither.
-func household(remote net.Addr) netip.Prefix {
+// clientPrefix returns an IPv4 address, or the first 64 bits of an IPv6 address, which identify a
+// customer (RFC 6177). It returns the zero Prefix for anything else.
+func clientPrefix(remote net.Addr) netip.Prefix {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
 		return netip.Prefix{}

@@ -12,7 +12,7 @@ import (
 
 // rule is a Rule, compiled.
 type rule struct {
-	name    string // for a person
+	name    string // shown to people
 	pattern *pattern
 	qos     byte
 	device  template
@@ -24,9 +24,9 @@ type rule struct {
 	factor            float64
 	cases             []matcher
 	otherwise         Meaning
-	looks             bool // at the payload
-	onlyJSON          bool // no case can fit a payload that is not JSON
-	means             bool // something, at least sometimes
+	looks             bool // it reads the payload
+	onlyJSON          bool // no case matches a payload that is not JSON
+	means             bool // not all its meanings are Ignore
 }
 
 // matcher is a Case, compiled.
@@ -129,7 +129,7 @@ func (c *compiler) check(field string, ok bool, format string, args ...any) {
 	}
 }
 
-// durations checks what a rule announces.
+// durations checks the announced durations of a rule.
 func (c *compiler) durations(s Rule) {
 	const most = maxSeconds * time.Second
 	c.check("interval", s.Interval >= 0 && s.Interval <= most, "%s is not a time of at most a year", s.Interval)
@@ -140,7 +140,7 @@ func (c *compiler) durations(s Rule) {
 	c.check("factor", s.Factor == 0 || s.Timeout == 0, "there is a timeout already; write the one or the other")
 }
 
-// who compiles what says which device a rule's messages are about.
+// who compiles the fields that name the device.
 func (c *compiler) who(r *rule, s Rule) {
 	meanings := []Meaning{r.otherwise}
 	group := false
@@ -199,7 +199,7 @@ func (c *compiler) matcher(s Case) matcher {
 	return m
 }
 
-// scalar returns a value to compare with as value.equals takes it.
+// scalar converts a value for value.equals.
 func scalar(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, string, bool, float64:
@@ -240,12 +240,13 @@ func (m *matcher) compile(text string) error {
 	return nil
 }
 
-// subscriptions returns what the rules need. A filter is left out if another one covers it with the same quality of service.
+// subscriptions returns the subscriptions of the rules. It leaves out a filter that another one
+// with the same quality of service covers.
 func subscriptions(rules []rule) []Subscription {
 	var all []Subscription
 	for _, r := range rules {
 		if !r.means {
-			continue // it only says what other rules are not to see
+			continue // it only hides topics from the rules below
 		}
 		s := Subscription{r.pattern.filter, r.qos}
 		isCovered := func(by, s Subscription) bool { return by.QoS >= s.QoS && covers(by.Filter, s.Filter) }
@@ -257,7 +258,7 @@ func subscriptions(rules []rule) []Subscription {
 	return all
 }
 
-// covers reports whether each topic that fits a filter fits another one as well.
+// covers reports whether filter matches each topic that other matches.
 func covers(filter, other string) bool {
 	if filter == other {
 		return true

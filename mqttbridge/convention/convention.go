@@ -1,4 +1,5 @@
-// Package convention says what the messages of an MQTT broker mean for the liveness of devices.
+// Package convention interprets the messages of an MQTT broker with respect to the liveness of
+// devices.
 //
 // A [Convention] knows the topics and payloads by which some kind of device shows that it is alive, and turns each message into signs:
 // this device was heard, that one is gone. Most conventions are data, a list of rules (see [Rule]) that this package compiles; the few
@@ -10,11 +11,11 @@ import (
 	"time"
 )
 
-// Message is what came from a broker.
+// Message is a message from a broker.
 type Message struct {
 	Topic    string
-	Payload  []byte // not to be kept
-	Retained bool   // it was kept by the broker: it tells of the past
+	Payload  []byte // not to be retained by the callee
+	Retained bool   // a retained message, which tells of the past
 	Time     time.Time
 }
 
@@ -26,48 +27,55 @@ const (
 	Ignore Meaning = iota
 	// Beat: a heartbeat.
 	Beat
-	// Online: the device opened a session, or its broker vouches for it. In a message that is not retained it is a heartbeat, too.
+	// Online: the device opened a session, or the broker tracks its liveness. In a message that is
+	// not retained it is a heartbeat as well.
 	Online
-	// Offline: the broker published the device's last will, or says that its connection ended. The device has its policy's CloseGrace
-	// to come back.
+	// Offline: the broker published the device's last will, or reports the end of its connection.
+	// The device may come back within its policy's CloseGrace.
 	Offline
 	// Bye: the device said goodbye.
 	Bye
 	// Sleep: the device will be silent for Sign.Length.
 	Sleep
-	// Fail: the device tells of a failure, in Sign.Text. It is a heartbeat.
+	// Fail: the device reports a failure, in Sign.Text. It is a heartbeat as well.
 	Fail
-	// Gone: the device was removed or renamed; it is not to be watched any more.
+	// Gone: the device was removed or renamed, and is deleted.
 	Gone
-	// Deaf: what stands behind Sign.Behind cannot be heard from now on: its gateway lost its broker or its radio.
+	// Deaf: the devices behind Sign.Behind cannot be heard from now on, because their gateway lost
+	// its broker or its radio.
 	Deaf
 	// Heard ends what Deaf began.
 	Heard
 )
 
-// Never as Sign.Timeout: the device's silence means nothing, its broker vouches for it.
+// Never as Sign.Timeout: the device's silence means nothing, because its broker tracks its
+// liveness.
 const Never time.Duration = -1
 
-// Sign is what follows from a message.
+// Sign is the meaning of a message for a device or a gateway.
 type Sign struct {
 	Meaning Meaning
-	// Device is its id; empty for Deaf and Heard.
+	// Device is the device's id. It is empty for Deaf and Heard.
 	Device string
-	// Behind names the gateway that the device is heard through, if the convention tells when a gateway is deaf; else it is empty.
+	// Behind names the gateway through which the device is heard, if the convention says when
+	// gateways are deaf. Else it is empty.
 	Behind string
-	// Epoch numbers the device's sessions, if the convention does. For Online it must not fall; Offline and Bye count only if it is that of
-	// the device's latest session. 0: the convention does not number them.
+	// Epoch numbers the device's sessions. For Online it must not fall; Offline and Bye count only
+	// if it is that of the device's latest session. 0: the convention does not number sessions.
 	Epoch uint64
-	// Interval and Timeout are announced for the device. 0: not. Timeout may be [Never].
+	// Interval and Timeout are announced for the device; 0 announces nothing. Timeout may be
+	// [Never].
 	Interval, Timeout time.Duration
-	Length            time.Duration // of Sleep; 0: not told
+	Length            time.Duration // of Sleep; 0: not known
 	Text              string        // of Fail
-	// Why says in a few words how the meaning was found, for a person: "rule 2: payload is Offline". Set only when the convention was asked
-	// to explain, see [Convention].
+	// Why explains the meaning to a person: "rule 2: payload is Offline". It is set only when the
+	// convention was asked to explain, see [Convention].
 	Why string
-	// Publish is what the bridge is to publish, for instance a request for a new birth. With Ignore and no Device that is all the sign is for.
+	// Publish is what the bridge shall publish, for instance a request for a new birth. A sign with
+	// Ignore and without Device may serve only for that.
 	Publish []Publication
-	// Subscribe is what the bridge is to subscribe to besides, because a message named other topics.
+	// Subscribe is what the bridge shall subscribe to as well, because a message named other
+	// topics.
 	Subscribe []Subscription
 }
 
@@ -79,42 +87,49 @@ type Publication struct {
 	Retained bool
 }
 
-// Subscription is a topic filter, and the quality of service at most 1 to ask for.
+// Subscription is a topic filter with a quality of service of at most 1.
 type Subscription struct {
 	Filter string
 	QoS    byte
 }
 
-// Fleet is what is known of the devices.
+// Fleet gives access to the devices of a bridge.
 type Fleet interface {
-	// Epoch returns the epoch of a device's latest session, 0 if it is not known. It takes a lock for a moment.
+	// Epoch returns the epoch of a device's latest session, or 0 if it is not known. It takes a
+	// lock briefly.
 	Epoch(device string) uint64
-	// Devices are the ids of all devices that this bridge heard, also before a restart. O(devices).
+	// Devices returns the ids of all devices that this bridge has heard, also before a restart.
+	// O(devices).
 	Devices() iter.Seq[string]
 }
 
-// Convention turns messages into signs. Its methods are called by one goroutine at a time, and block on nothing.
+// Convention turns messages into signs. Its methods are called by one goroutine at a time, and must
+// not block.
 type Convention interface {
-	// Name names it: "tasmota".
+	// Name returns its name, such as "tasmota".
 	Name() string
-	// Subscriptions are needed for it; they do not change, but see Sign.Subscribe.
+	// Subscriptions returns the subscriptions that it needs. They do not change, but see
+	// Sign.Subscribe.
 	Subscriptions() []Subscription
-	// Connected is called after each connect, before the first message, and after messages were dropped: those in between may have been
-	// missed. fleet may be kept.
+	// Connected is called at the start of each connection, before its first message, and after
+	// messages were dropped. Messages may have been missed before the call. fleet may be kept.
 	Connected(fleet Fleet, emit func(Sign))
-	// Apply emits the signs of a message; none if it is not one of the convention's. A message that has the topic of one but cannot be
-	// understood is a *Rejected. With explain, signs say Why, and a message that means nothing emits an Ignore that says why.
+	// Apply emits the signs of a message, and none for a message of other conventions. It returns a
+	// *Rejected for a message with one of its topics that it cannot understand. With explain, signs
+	// have Why, and a message that means nothing emits an Ignore with the reason.
 	Apply(m Message, explain bool, emit func(Sign)) error
 }
 
-// Reviewer is a convention that asks devices something in Connected, and concludes from who did not answer.
+// Reviewer is a convention that sends requests to devices in Connected, and draws conclusions from
+// missing answers.
 type Reviewer interface {
-	// Review is called once the devices have had a minute to answer since Connected, by the goroutine that calls Apply.
+	// Review is called when the devices have had a minute to answer since Connected, by the
+	// goroutine that calls Apply.
 	Review(emit func(Sign))
 }
 
 // Rejected is the error for a message that cannot be understood.
-type Rejected struct { //nolint:errname // it is what happens to the message, and what the metric is called
+type Rejected struct { //nolint:errname // named like the metric
 	// Reason is one of a few: "payload", "device_id", "protobuf", "json", "topic", "order", "limit".
 	Reason string
 	Detail string

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// order is a value that messages are ordered by.
+// order is the value by which messages are ordered.
 type order struct {
 	kind orderKind
-	n    int64   // of whole numbers; of times the nanoseconds since 1970
-	f    float64 // of numbers
-	text string  // of texts, and of whatever is written as a text
+	n    int64   // whole number, or nanoseconds since 1970 of a time
+	f    float64 // value of a number
+	text string  // the text of a quoted value
 }
 
-// maxOrder is how many bytes a text has at most that messages are ordered by.
+// maxOrder is the length of the longest text that messages are ordered by, in bytes.
 const maxOrder = 64
 
 type orderKind uint8
@@ -27,7 +27,7 @@ const (
 	timeOrder
 )
 
-// order returns the value as what messages are ordered by.
+// order converts the value to an order.
 func (v value) order() (order, bool) {
 	text, quoted := v.text()
 	if !quoted {
@@ -67,15 +67,16 @@ func (o order) less(than order) bool {
 	}
 }
 
-// orders knows the latest order of devices. It is two maps: when the newer one is full, the older one is forgotten.
+// orders remembers the latest order of each device in two maps. When the newer one is full, the
+// older one is dropped.
 type orders struct {
-	half       int // how many devices each map holds
+	half       int // devices in each map
 	newer, old map[string]order
 }
 
 func newOrders(half int) *orders { return &orders{half: half, newer: make(map[string]order)} }
 
-// take reports whether a device's message is not older than its latest one, and notes it.
+// take records a message's order, and reports whether it is not less than the device's latest one.
 func (s *orders) take(device string, o order) bool {
 	latest, ok := s.newer[device]
 	if !ok {
@@ -88,7 +89,7 @@ func (s *orders) take(device string, o order) bool {
 		if len(s.newer) >= s.half {
 			s.old, s.newer = s.newer, make(map[string]order)
 		}
-		device = strings.Clone(device) // it may be a part of a longer text
+		device = strings.Clone(device) // it may share memory with a longer text
 	}
 	s.newer[device] = o
 	return true

@@ -8,21 +8,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxCaptures is how many captures a topic may have.
+// maxCaptures is the largest number of captures in a topic.
 const maxCaptures = 8
 
-// captures are what a topic's captures stand for, in their order.
+// captures holds the texts of a topic's captures, in their order.
 type captures [maxCaptures]string
 
-// pattern is a topic with captures, parsed. See [Rule.Topic] for what it fits.
+// pattern is a parsed topic with captures. See [Rule.Topic].
 type pattern struct {
-	filter string   // to subscribe to
-	names  []string // of the captures
-	// prefix and suffix are text that each topic which fits begins and ends with: most are turned away by them.
+	filter string   // the filter to subscribe to
+	names  []string // names of the captures
+	// prefix and suffix are the fixed texts at both ends. Comparing them first rejects most topics.
 	prefix, suffix string
 	levels         []level
 	multi          int  // the index of the level that is {name...}, or -1
-	wild           bool // the first level is no fixed text
+	wild           bool // the first level is not a fixed text
 }
 
 type levelKind uint8
@@ -43,7 +43,7 @@ type level struct {
 	between []string // of mixedLevel: the text before, between and after its captures
 }
 
-// parsePattern parses a topic. Its errors begin with what is wrong in it.
+// parsePattern parses a topic.
 func parsePattern(topic string) (*pattern, error) {
 	switch {
 	case topic == "":
@@ -179,7 +179,7 @@ func (p *pattern) name(name string) error {
 	return nil
 }
 
-// finish sets what follows from the levels.
+// finish computes filter, prefix and suffix from the levels.
 func (p *pattern) finish(share string) {
 	filter := make([]string, 0, len(p.levels))
 	for _, l := range p.levels {
@@ -199,7 +199,7 @@ func (p *pattern) finish(share string) {
 			break
 		}
 		p.prefix += l.text
-		if i < len(p.levels)-1 && p.levels[i+1].kind != restLevel { // a/# fits a, too
+		if i < len(p.levels)-1 && p.levels[i+1].kind != restLevel { // a/# matches a as well
 			p.prefix += "/"
 		}
 	}
@@ -224,7 +224,8 @@ func (l level) filter() string {
 	return "+"
 }
 
-// match reports whether a topic fits, and fills in the captures. O(len(topic)), and no allocation.
+// match reports whether a topic matches, and fills in the captures. O(len(topic)), without
+// allocation.
 func (p *pattern) match(topic string, found *captures) bool {
 	if !strings.HasPrefix(topic, p.prefix) || !strings.HasSuffix(topic, p.suffix) || topic == "" || p.wild && topic[0] == '$' {
 		return false
@@ -252,7 +253,8 @@ func (p *pattern) match(topic string, found *captures) bool {
 	return matchLevels(tail, topic, end+1, found)
 }
 
-// matchHead matches the first levels of a topic and returns where the next one starts; there has to be one.
+// matchHead matches the first levels of a topic and returns where the next one starts. There must
+// be a next one.
 func matchHead(levels []level, topic string, found *captures) (next int, ok bool) {
 	for i := range levels {
 		end := strings.IndexByte(topic[next:], '/')
@@ -300,7 +302,8 @@ func (l *level) match(text string, found *captures) bool {
 	}
 }
 
-// matchMixed goes from right to left: when each fixed text stands as far right as it can, each capture from the left on is as long as it can.
+// matchMixed matches from right to left: if each fixed text is as far right as possible, each
+// capture from the left is as long as possible.
 func (l *level) matchMixed(text string, found *captures) bool {
 	last := len(l.between) - 1
 	if !strings.HasPrefix(text, l.between[0]) || !strings.HasSuffix(text, l.between[last]) {

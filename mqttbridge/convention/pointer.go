@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// pointer is a JSON pointer, RFC 6901, parsed; nil: none.
+// pointer is a parsed JSON pointer (RFC 6901); nil: none.
 type pointer []string
 
 func parsePointer(text string) (pointer, error) {
@@ -39,7 +39,7 @@ func parsePointer(text string) (pointer, error) {
 	return tokens, nil
 }
 
-// document is a payload that may be JSON. It is looked at only when it has to be, and then once.
+// document is a payload that may be JSON. It is validated at most once, when needed.
 type document struct {
 	payload []byte
 	checked bool
@@ -54,11 +54,11 @@ func (d *document) isJSON() bool {
 	return d.valid
 }
 
-// value is a JSON value as it stands in the payload, nil if there is none.
+// value is the raw text of a JSON value, nil if there is none.
 type value []byte
 
-// at returns the value that a pointer leads to. Of members with the same name the last one counts, as in encoding/json. O(len(payload)), and
-// no allocation.
+// at returns the value at a pointer. Of several members with the same name the last one counts, as
+// in encoding/json. O(len(payload)), without allocation.
 func (d *document) at(p pointer) value {
 	if p == nil || !d.isJSON() {
 		return nil
@@ -204,7 +204,7 @@ func (v value) equals(want any) bool {
 	}
 }
 
-// id returns a device's id: a text, or a number as it is written.
+// id returns the value as a device's id: a text, or the raw text of a number.
 func (v value) id() (string, bool) {
 	if v.isNumber() {
 		return string(v), true
@@ -212,7 +212,7 @@ func (v value) id() (string, bool) {
 	return v.text()
 }
 
-// number returns what a number, or a text that is one, is written as.
+// number returns the raw text of a number, or of a text that is a number.
 func (v value) number() (string, error) {
 	if v.isNumber() {
 		return string(v), nil
@@ -224,7 +224,7 @@ func (v value) number() (string, error) {
 	return text, nil
 }
 
-// maxSeconds is the longest time that a payload can announce.
+// maxSeconds is the longest time that a payload may announce.
 const maxSeconds = 366 * 24 * 60 * 60
 
 // seconds returns a number of seconds, at least -1.
@@ -244,7 +244,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.Duration(n * float64(time.Second)), nil
 }
 
-// epoch returns the number of a session: a whole number, or a time.
+// epoch returns the value as the number of a session: a whole number, or a time.
 func (v value) epoch() (uint64, error) {
 	if text, err := v.number(); err == nil {
 		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
@@ -262,10 +262,10 @@ func (v value) epoch() (uint64, error) {
 	return 0, errors.New(cut(string(v)) + " is neither a whole number nor a time as in RFC 3339")
 }
 
-// cut shortens a text to be shown.
+// cut shortens a text for an error message.
 func cut(text string) string { return shorten(text, 80) }
 
-// shorten makes a text UTF-8 of about so many bytes at most.
+// shorten returns a text as UTF-8, cut to about most bytes.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "\uFFFD")

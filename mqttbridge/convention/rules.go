@@ -10,11 +10,13 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// MaxPayload is the size of the largest payload that rules look into; larger ones are rejected by those that have to.
+// MaxPayload is the size of the largest payload that rules read. A rule that must read a larger one
+// rejects it.
 const MaxPayload = 256 << 10
 
-// Rules is a convention that is data, compiled by [New]. A message costs a few nanoseconds for each rule before the one whose topic fits; nothing
-// is allocated unless the device's id or the payload asks for it.
+// Rules is a convention of rules, compiled by [New]. A message costs a few nanoseconds for each
+// rule before the one that matches its topic. It allocates only for the device's id and for
+// payloads.
 type Rules struct {
 	name          string
 	rules         []rule
@@ -25,13 +27,14 @@ type Rules struct {
 // Name returns the name in the Spec.
 func (r *Rules) Name() string { return r.name }
 
-// Subscriptions returns what the rules need. Rules that ignore all their messages need none.
+// Subscriptions returns the subscriptions of the rules. Rules that ignore all their messages need
+// none.
 func (r *Rules) Subscriptions() []Subscription { return slices.Clone(r.subscriptions) }
 
 // Connected does nothing: rules do not depend on what was missed.
 func (r *Rules) Connected(Fleet, func(Sign)) {}
 
-// Apply emits the sign of a message, at most one. See [Convention].
+// Apply emits at most one sign. See [Convention].
 func (r *Rules) Apply(m Message, explain bool, emit func(Sign)) error {
 	var found captures
 	for i := range r.rules {
@@ -42,7 +45,7 @@ func (r *Rules) Apply(m Message, explain bool, emit func(Sign)) error {
 	return nil
 }
 
-// apply applies the rule whose topic fits.
+// apply applies the rule that matches the topic.
 func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit func(Sign)) error {
 	if rule.looks && len(m.Payload) > MaxPayload {
 		return &Rejected{"payload", fmt.Sprintf("it has %d bytes, rules look into at most %d", len(m.Payload), MaxPayload)}
@@ -74,15 +77,15 @@ func (r *Rules) apply(rule *rule, m Message, found *captures, explain bool, emit
 	return nil
 }
 
-// decision is what a rule makes of a payload.
+// decision is the result of a rule for a payload.
 type decision struct {
 	means   Meaning
-	matcher *matcher // nil: none fits
-	index   int      // of the matcher
-	groups  []int    // where the groups of its regular expression are
+	matcher *matcher // nil: no case matches
+	index   int      // index of the matcher
+	groups  []int    // positions of the groups of its regular expression
 }
 
-// decide finds the case that fits.
+// decide finds the case that matches.
 func (r *rule) decide(doc *document) decision {
 	for i := range r.cases {
 		if groups, ok := r.cases[i].match(doc); ok {
@@ -110,7 +113,7 @@ func (m *matcher) match(doc *document) (groups []int, ok bool) {
 	return groups, groups != nil
 }
 
-// group returns what a group stands for, if there is such a group and it stands for something.
+// group returns the text of a group, if the group exists and matched something.
 func (d decision) group(doc *document, index int) (string, bool) {
 	if index == 0 || d.groups[2*index] < 0 {
 		return "", false
@@ -118,7 +121,7 @@ func (d decision) group(doc *document, index int) (string, bool) {
 	return string(doc.payload[d.groups[2*index]:d.groups[2*index+1]]), true
 }
 
-// fill fills in what the message says of its device.
+// fill fills in what the message says about its device.
 func (r *rule) fill(sign *Sign, is decision, doc *document, found *captures) error {
 	device, err := r.who(is, doc, found)
 	if err != nil {
@@ -172,7 +175,8 @@ func (r *rule) who(is decision, doc *document, found *captures) (string, error) 
 	return id, nil
 }
 
-// longest is the longest timeout that is announced; a longer one would be refused, and the message with it.
+// longest is the longest announced timeout. A longer one would be refused together with its
+// message.
 const longest = maxSeconds * time.Second
 
 // announce fills in the interval and the timeout.
@@ -210,7 +214,7 @@ func (r *rule) announce(sign *Sign, doc *document) error {
 	return nil
 }
 
-// seconds returns the time that a pointer leads to, if it leads anywhere.
+// seconds returns the time at a pointer, if there is one.
 func (r *rule) seconds(doc *document, p pointer, what string, least time.Duration) (time.Duration, bool, error) {
 	v := doc.at(p)
 	if v == nil || string(v) == "null" {
@@ -248,7 +252,7 @@ func (r *rule) sleep(sign *Sign, is decision, doc *document) error {
 	return nil
 }
 
-// inOrder rejects a message that is older than the device's latest one.
+// inOrder returns an error for a message that is older than the device's latest one.
 func (r *Rules) inOrder(rule *rule, device string, doc *document) error {
 	v := doc.at(rule.orderJSON)
 	if v == nil || string(v) == "null" {
@@ -268,7 +272,7 @@ func notJSON(payload []byte) error {
 	return &Rejected{"json", "the payload is not JSON: " + strconv.Quote(cut(string(payload)))}
 }
 
-// why says how a meaning was found.
+// why explains the decision.
 func (r *rule) why(is decision, m Message) string {
 	why := r.name + ": "
 	switch {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// template is a text with captures in it.
+// template is a text with captures.
 type template struct {
 	parts []part
 }
 
 type part struct {
 	fixed   string
-	capture int // that follows fixed, or -1
+	capture int // capture after fixed, or -1
 }
 
 // parseTemplate parses a text with captures that have these names.
@@ -37,7 +37,7 @@ func parseTemplate(text string, names []string) (template, error) {
 	return t, err
 }
 
-// expand returns the text. It allocates nothing if that is one capture and nothing else.
+// expand returns the text. A single capture needs no allocation.
 func (t template) expand(found *captures) string {
 	if len(t.parts) == 1 {
 		switch p := t.parts[0]; {

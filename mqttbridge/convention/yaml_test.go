@@ -39,16 +39,16 @@ rules:
     timeout: never
     cases:
       - {text: Online, means: online}
-      - {text: 'off', means: offline}
-      - {text: '1', means: offline}
-      - {json: /state, equals: ['on', 1, 2.5, true, null], means: online}
-      - {json: /state, equals: 'x, y', means: bye}
+      - {text: "off", means: offline}
+      - {text: "1", means: offline}
+      - {json: /state, equals: ["on", 1, 2.5, true, null], means: online}
+      - {json: /state, equals: ["x, y"], means: bye}
       - {regex: "^it's \"(\\d+)\"", means: beat}
       - {empty: true, means: gone}
     else: beat
-  - topic: '{base}/#'
-    device: '{base}'
-    behind: 'gw {base}'
+  - topic: "{base}/#"
+    device: "{base}"
+    behind: gw {base}
     timeout: 1h30m
     interval_json: /i
     keepalive_json: /k
@@ -69,14 +69,14 @@ rules:
 			Topic, Device, Behind string
 			Cases                 []struct {
 				Text, Regex string
-				Equals      any
+				Equals      []any
 			}
 		}
 	}
 	if err := yaml.Unmarshal([]byte(want), &back); err != nil {
 		t.Fatal(err)
 	}
-	if r := back.Rules[0]; r.Topic != "tele/{device}/LWT" || r.Cases[1].Text != "off" || r.Cases[2].Text != "1" || r.Cases[4].Equals != "x, y" || r.Cases[5].Regex != `^it's "(\d+)"` {
+	if r := back.Rules[0]; r.Topic != "tele/{device}/LWT" || r.Cases[1].Text != "off" || r.Cases[2].Text != "1" || len(r.Cases[4].Equals) != 1 || r.Cases[4].Equals[0] != "x, y" || r.Cases[5].Regex != `^it's "(\d+)"` {
 		t.Errorf("what it wrote is read as %+v", r)
 	}
 }

@@ -28,11 +28,11 @@ const (
 	maxExpire    = 366 * 24 * time.Hour
 )
 
-// found is what a discovery payload says.
+// found is the content of a discovery payload.
 type found struct {
 	device   string
 	entities []foundEntity
-	notes    []string // what of it is not understood, and why it may mean nothing at all
+	notes    []string // remarks on what is ignored, and why
 	ignore   bool
 }
 
@@ -43,7 +43,7 @@ type foundEntity struct {
 	expire  time.Duration
 }
 
-// reading is how a topic tells of availability.
+// reading says how messages on a topic tell availability.
 type reading struct {
 	topic, on, off, template string
 }
@@ -53,7 +53,7 @@ type place struct {
 	component, node, object string
 }
 
-// fallback is the id of what names none: of two places no two have the same.
+// fallback is the id of an entity without identifiers. It is unique for each place.
 func (p place) fallback() string {
 	if p.node == "" {
 		return p.component + "/" + p.object
@@ -61,7 +61,7 @@ func (p place) fallback() string {
 	return p.component + "/" + p.node + "/" + p.object
 }
 
-// parsePlace reads what follows the prefix of a discovery topic. ok is false for other topics.
+// parsePlace parses a discovery topic without the prefix. ok is false for other topics.
 func parsePlace(rest string) (p place, ok bool, err error) {
 	levels := strings.Split(rest, "/")
 	if len(levels) < 3 || len(levels) > 4 || levels[len(levels)-1] != "config" {
@@ -87,7 +87,7 @@ func reject(reason, format string, args ...any) error {
 	return &convention.Rejected{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// parseDiscovery reads a payload that is not empty.
+// parseDiscovery parses a payload that is not empty.
 func parseDiscovery(p place, payload []byte) (found, error) {
 	if len(payload) > maxDiscovery {
 		return found{}, reject("payload", "it has %d bytes, at most %d are read", len(payload), maxDiscovery)
@@ -137,7 +137,7 @@ func parseDiscovery(p place, payload []byte) (found, error) {
 	return f, nil
 }
 
-// inherit gives a component the options that it shares with the others of its device.
+// inherit gives a component the options of its device.
 func inherit(component, root map[string]any) {
 	own := component["availability"] != nil || component["availability_topic"] != nil
 	for _, key := range []string{
@@ -153,7 +153,8 @@ func inherit(component, root map[string]any) {
 	}
 }
 
-// name finds the device's id: the first of its identifiers, else of its connections, else the entity's unique_id, else where it was found.
+// name sets the device's id: the first of its identifiers, else of its connections, else the
+// entity's unique_id, else its place.
 func (f *found) name(p place, root map[string]any) error {
 	device := object(root["device"], deviceShort)
 	id := first(device["identifiers"])
@@ -260,7 +261,8 @@ func fullTopic(topic, base string) (string, error) {
 	return topic, nil
 }
 
-// escape makes an id of any text, another one of each: what an id must not have, and %, is written as % and two hexadecimal digits a byte.
+// escape returns a text as a valid id, different for different texts: characters that an id must
+// not contain and % are written as % and two hexadecimal digits for each byte.
 func escape(s string) string {
 	var b strings.Builder
 	for i, c := range s {

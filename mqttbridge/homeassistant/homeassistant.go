@@ -34,13 +34,13 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Config says where to look.
+// Config is the configuration of the convention.
 type Config struct {
 	// Prefix is the discovery prefix that Home Assistant is set to. Default: "homeassistant".
 	Prefix string
 }
 
-// Validate says what is wrong with the configuration.
+// Validate returns an error for an invalid configuration.
 func (c Config) Validate() error {
 	if strings.ContainsAny(c.Prefix, "+#\x00") || strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") {
 		return fmt.Errorf("prefix %q: it must be a topic without + and #, and without / at its ends", c.Prefix)
@@ -48,15 +48,15 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Discovery is the convention. Like any, it is for one goroutine at a time.
+// Discovery is the convention. It is not safe for concurrent use.
 type Discovery struct {
-	prefix  string // with the slash
+	prefix  string // with a slash at the end
 	sources map[string]*source
 	devices map[string]*device
 	topics  map[string]*topic
 	limits  limits
 	cost    int
-	turn    uint64 // counts messages
+	turn    uint64 // number of the message
 }
 
 type limits struct {
@@ -65,7 +65,7 @@ type limits struct {
 	entities int // of a device
 }
 
-// New returns the convention. A configuration that [Config.Validate] does not like is a mistake of the caller: New panics.
+// New returns the convention. It panics if [Config.Validate] returns an error.
 func New(cfg Config) convention.Convention {
 	if err := cfg.Validate(); err != nil {
 		panic("homeassistant: " + err.Error())
@@ -82,12 +82,13 @@ func New(cfg Config) convention.Convention {
 // Name implements [convention.Convention].
 func (h *Discovery) Name() string { return "homeassistant" }
 
-// Subscriptions implements [convention.Convention]. The first one has the devices of device-based discovery, too.
+// Subscriptions implements [convention.Convention]. The first one includes device-based discovery.
 func (h *Discovery) Subscriptions() []convention.Subscription {
 	return []convention.Subscription{{Filter: h.prefix + "+/+/config", QoS: 1}, {Filter: h.prefix + "+/+/+/config", QoS: 1}}
 }
 
-// Connected implements [convention.Convention]. Discovery and, as a rule, availability are retained: the broker tells what was missed.
+// Connected implements [convention.Convention]. It does nothing: discovery and usually availability
+// are retained, so the broker sends what was missed.
 func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {}
 
 // Apply implements [convention.Convention].
@@ -163,7 +164,8 @@ func (h *Discovery) discover(p place, m convention.Message, explain bool, emit f
 	return nil
 }
 
-// teller emits signs, with a reason if it is to be explained; signs that mean nothing only then.
+// teller returns a function that emits signs, with a reason if explain is set. It emits signs that
+// mean nothing only then.
 func teller(explain bool, emit func(convention.Sign)) func(convention.Sign, string, ...any) {
 	return func(s convention.Sign, format string, args ...any) {
 		if explain {
@@ -182,9 +184,10 @@ func timeoutText(d *device) string {
 	return d.timeout.String()
 }
 
-// admit checks the bounds, and returns what is to be filled. Its device is only to ask for its state: it may be an empty one.
+// admit checks the bounds, and returns a source to be filled in. Its device serves only for its
+// state, and may be an empty one.
 func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
-	const perEntity, perSignal = 256, 256 // for what is not text
+	const perEntity, perSignal = 256, 256 // overhead beyond the texts
 	cost, topics := len(at)+len(f.device), make(map[string]struct{})
 	for _, e := range f.entities {
 		cost += perEntity + len(e.state)
@@ -220,7 +223,7 @@ func (h *Discovery) admit(at string, f found, old *source) (*source, error) {
 	return &source{cost: cost, device: d}, nil
 }
 
-// tell says that a device is online or offline.
+// tell emits that a device is online or offline.
 func (h *Discovery) tell(d *device, v verdict, say func(convention.Sign, string, ...any), why string) {
 	switch v {
 	case available:
@@ -233,7 +236,7 @@ func (h *Discovery) tell(d *device, v verdict, say func(convention.Sign, string,
 	d.told = h.turn
 }
 
-// hear applies a message on a topic that discovery named.
+// hear applies a message on a topic named by discovery.
 func (h *Discovery) hear(t *topic, m convention.Message, explain bool, emit func(convention.Sign)) error {
 	say := teller(explain, emit)
 	if len(t.signals) > 0 && len(m.Payload) > maxDiscovery {

@@ -9,7 +9,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// mode is availability_mode: which of the topics of an entity must say that it is available.
+// mode is availability_mode, which says which topics of an entity must report that it is available.
 type mode uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	anyOf
 )
 
-// verdict is what is known of a signal, a group or a device.
+// verdict is the availability of a signal, a group or a device.
 type verdict uint8
 
 const (
@@ -27,10 +27,10 @@ const (
 	unavailable
 )
 
-// topic is one that discovery named.
+// topic is a topic named by discovery.
 type topic struct {
 	signals map[reading]*signal
-	beats   map[*device]int // devices whose entities have it as state topic, and how many of them
+	beats   map[*device]int // number of entities with this state topic, by device
 }
 
 // signal is one way to read a topic.
@@ -38,11 +38,11 @@ type signal struct {
 	reading  reading
 	template template
 	state    verdict
-	turn     uint64 // of the message that set it
+	turn     uint64 // number of the message that set it
 	groups   map[*group]struct{}
 }
 
-// group stands for the entities of a device whose availability is told by the same signals in the same way.
+// group represents the entities of a device with the same signals and mode.
 type group struct {
 	device   *device
 	key      string
@@ -51,26 +51,26 @@ type group struct {
 	entities int
 }
 
-// device is what entities belong to.
+// device is a device with its entities.
 type device struct {
 	id       string
 	entities int
 	groups   map[string]*group
-	expires  map[time.Duration]int // how many entities expire after it
+	expires  map[time.Duration]int // number of entities with each expire_after
 	timeout  time.Duration
-	told     uint64 // the turn of the message that it was told online or offline by
+	told     uint64 // number of the message that last took it online or offline
 }
 
-// source is what came from one discovery topic.
+// source is the content of one discovery topic.
 type source struct {
-	hash     uint64 // of the payload
+	hash     uint64 // hash of the payload
 	cost     int
 	device   *device
 	entities []entity
 }
 
 type entity struct {
-	group  *group // nil: nothing tells of its availability
+	group  *group // nil: it has no availability topic
 	state  string
 	expire time.Duration
 }
@@ -104,7 +104,8 @@ func (g *group) verdict() verdict {
 	return unknown
 }
 
-// verdict is available if any entity is, and unavailable if one is not and nothing is known of the others.
+// verdict is available if any entity is, and unavailable if one is unavailable and none is known to
+// be available.
 func (d *device) verdict() verdict {
 	v := unknown
 	for _, g := range d.groups {
@@ -119,7 +120,8 @@ func (d *device) verdict() verdict {
 	return v
 }
 
-// rate sets the timeout: the longest expire_after, since any message of any entity shows that the device is alive.
+// rate sets the timeout to the longest expire_after, because a message of any entity shows that the
+// device is alive.
 func (d *device) rate() {
 	d.timeout = convention.Never
 	for expire := range maps.Keys(d.expires) {
@@ -127,7 +129,7 @@ func (d *device) rate() {
 	}
 }
 
-// attach makes a device of what was found, and returns the topics that are new.
+// attach adds what was found to its device, and returns the new topics.
 func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 	d := h.devices[f.device]
 	if d == nil {
@@ -136,7 +138,7 @@ func (h *Discovery) attach(f found) (*source, []convention.Subscription) {
 	}
 	s := &source{device: d}
 	var more []convention.Subscription
-	for _, fe := range f.entities { // before the states: a last will is not to be missed
+	for _, fe := range f.entities { // before the state topics, so that no last will is missed
 		for _, r := range fe.signals {
 			if h.topics[r.topic] == nil {
 				more = append(more, convention.Subscription{Filter: r.topic, QoS: 1})
@@ -203,7 +205,7 @@ func (h *Discovery) group(d *device, fe foundEntity) *group {
 	return g
 }
 
-// detach is the reverse of attach. It reports whether the device has no entity left.
+// detach reverses attach. It reports whether the device has no entity left.
 func (h *Discovery) detach(s *source) (empty bool) {
 	d := s.device
 	for _, e := range s.entities {

@@ -58,10 +58,11 @@ func deviceShort(key string) string {
 // originShort knows no short form that matters: the name has none.
 func originShort(key string) string { return key }
 
-// expand writes the options of an entity in full. The short form wins, as it does in Home Assistant.
+// expand replaces the short forms of an entity's options. The short form wins, as in Home
+// Assistant.
 func expand(raw map[string]any) map[string]any { return object(raw, optionShort) }
 
-// object returns an object with its keys written in full, nil if v is none.
+// object returns an object with its keys in long form, or nil if v is not an object.
 func object(v any, short func(string) string) map[string]any {
 	raw, ok := v.(map[string]any)
 	if !ok {
@@ -79,7 +80,7 @@ func object(v any, short func(string) string) map[string]any {
 	return out
 }
 
-// list returns a list, or one of what is not a list. It is never empty.
+// list returns a list, or a list of the value if it is not a list. It is never empty.
 func list(v any) []any {
 	if l, ok := v.([]any); ok && len(l) > 0 {
 		return l
@@ -87,7 +88,7 @@ func list(v any) []any {
 	return []any{v}
 }
 
-// text returns a string, or a number as it is written; "" for all else.
+// text returns a string or the raw text of a number, and "" for anything else.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -98,7 +99,7 @@ func text(v any) string {
 	return ""
 }
 
-// first returns the first text of a list, or of the one text that stands for a list.
+// first returns the first text of a list, or the value itself if it is a text.
 func first(v any) string {
 	for _, one := range list(v) {
 		if s := text(one); s != "" {

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// template is a value template, of those that are understood.
+// template is a value template of the supported kinds.
 type template struct {
-	path []string // into the payload as JSON; nil: the payload itself
+	path []string // path into the payload as JSON; nil: the payload itself
 }
 
-// parseTemplate reads "{{ value_json.state }}", with any number of names, and "{{ value }}". The rest of Jinja is not understood.
+// parseTemplate parses "{{ value_json.state }}", with any number of names, and "{{ value }}".
+// Nothing else of Jinja is supported.
 func parseTemplate(text string) (template, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -46,7 +47,8 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// render returns what the template makes of a payload, as Python would write it; ok is false if the payload has no such value.
+// render returns the template's value for a payload, as Python would write it. ok is false if the
+// payload has no such value.
 func (t template) render(payload []byte) (text string, ok bool) {
 	if len(t.path) == 0 {
 		return string(payload), true

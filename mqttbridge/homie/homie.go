@@ -20,10 +20,10 @@ type Homie struct {
 	*convention.Rules
 
 	devices map[string]*device
-	limit   int // of devices in trees
+	limit   int // bounds the devices in trees
 }
 
-// device is one that is, or is said to be, in a tree.
+// device is a device that belongs to a tree.
 type device struct {
 	root     string // "" of a root
 	children map[string]struct{}
@@ -39,7 +39,8 @@ func New() (*Homie, error) {
 	return &Homie{Rules: rules, devices: make(map[string]*device), limit: 1_000_000}, nil
 }
 
-// Apply emits the signs of a message. Those of a tree are one for each of its devices. See [convention.Convention].
+// Apply emits the signs of a message: for a tree, one for each of its devices. See
+// [convention.Convention].
 func (h *Homie) Apply(m convention.Message, explain bool, emit func(convention.Sign)) error {
 	id, attribute, ok := tree(m.Topic)
 	if !ok {
@@ -58,7 +59,7 @@ func (h *Homie) Apply(m convention.Message, explain bool, emit func(convention.S
 	return h.Rules.Apply(m, explain, func(s convention.Sign) { h.state(s, m.Retained, explain, emit) })
 }
 
-// tree returns the device and the attribute of a topic that tells something of a tree.
+// tree returns the device and the attribute of a topic that matters for trees.
 func tree(topic string) (id, attribute string, ok bool) {
 	domain, rest, ok := strings.Cut(topic, "/5/")
 	if !ok || strings.Contains(domain, "/") {
@@ -68,7 +69,8 @@ func tree(topic string) (id, attribute string, ok bool) {
 	return id, attribute, attribute == "$state" || attribute == "$description"
 }
 
-// describe notes where in a tree a device is, and returns the devices that were not known to be there.
+// describe records the place of a device in its tree, and returns the devices that were not known
+// to be there.
 func (h *Homie) describe(id string, payload []byte) (joined []string, err error) {
 	if len(payload) == 0 || len(payload) > convention.MaxPayload {
 		return nil, nil // removed, or rejected by the rules
@@ -96,7 +98,7 @@ func (h *Homie) describe(id string, payload []byte) (joined []string, err error)
 	return joined, nil
 }
 
-// put notes that a device is in a root's tree, and reports whether that is new.
+// put adds a device to the tree of a root, and reports whether that is new.
 func (h *Homie) put(id, root string) bool {
 	if liveness.ValidateID(id) != nil || liveness.ValidateID(root) != nil {
 		return false
@@ -116,7 +118,8 @@ func (h *Homie) put(id, root string) bool {
 	return true
 }
 
-// join emits what is known of devices now that their root is: the broker gives retained messages in any order.
+// join emits the states of devices whose root has become known, because the broker sends retained
+// messages in any order.
 func (h *Homie) join(joined []string, explain bool, emit func(convention.Sign)) {
 	for _, id := range joined {
 		child := h.devices[id]
@@ -131,7 +134,7 @@ func (h *Homie) join(joined []string, explain bool, emit func(convention.Sign)) 
 	}
 }
 
-// device returns what is known of a device, nil if there are too many.
+// device returns the entry of a device, or nil if there are too many.
 func (h *Homie) device(id string) *device {
 	d := h.devices[id]
 	if d == nil && len(h.devices) < h.limit {
@@ -141,7 +144,7 @@ func (h *Homie) device(id string) *device {
 	return d
 }
 
-// state emits what the $state of a device means for it, and for its tree.
+// state emits the meaning of a device's $state for itself and its tree.
 func (h *Homie) state(s convention.Sign, retained, explain bool, emit func(convention.Sign)) {
 	if s.Meaning == convention.Ignore {
 		emit(s)
@@ -159,7 +162,7 @@ func (h *Homie) state(s convention.Sign, retained, explain bool, emit func(conve
 	}
 	before := d.state
 	d.state = s.Meaning
-	// What was retained before the will of the root is history; what comes now shows that the root is back.
+	// A retained state is older than the will of the root; a live one shows that the root is back.
 	root := h.devices[d.root]
 	if root != nil && root.state == convention.Offline && retained && (s.Meaning == convention.Online || s.Meaning == convention.Sleep) {
 		s.Meaning, s.Length = convention.Offline, 0
@@ -176,7 +179,7 @@ func (h *Homie) state(s convention.Sign, retained, explain bool, emit func(conve
 	}
 }
 
-// tree emits the sign of a root for those of its children that it is for.
+// tree emits the sign of a root for its children that is selects.
 func (h *Homie) tree(root *device, s convention.Sign, explain bool, emit func(convention.Sign), is func(*device) bool) {
 	why := "its root " + s.Device + " is back"
 	if s.Meaning == convention.Offline {
@@ -193,7 +196,7 @@ func (h *Homie) tree(root *device, s convention.Sign, explain bool, emit func(co
 	}
 }
 
-// remove forgets a device. Its children may stay, each with a root of its own.
+// remove removes a device. Its children may stay, each as its own root.
 func (h *Homie) remove(id string) {
 	d := h.devices[id]
 	if d == nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Spec returns what of the convention is data: all but the trees of version 5.
+// Spec returns the rules of the convention: all but the trees of version 5.
 func Spec() convention.Spec {
 	var (
-		told   = []convention.Case{{Means: convention.Ignore}} // the device is told something, and does not tell
+		told   = []convention.Case{{Means: convention.Ignore}} // messages to the device
 		beat   = []convention.Case{{Empty: true, Means: convention.Ignore}, {Means: convention.Beat}}
 		states = []convention.Case{
 			{Text: new("ready"), Means: convention.Online},
@@ -41,7 +41,7 @@ https://homieiot.github.io/specification/`,
 	}
 	for i, r := range spec.Rules {
 		if r.Cases[0].Means != convention.Ignore || len(r.Cases) > 1 {
-			spec.Rules[i].Timeout = convention.Never // the broker vouches for the device
+			spec.Rules[i].Timeout = convention.Never // the broker tracks the device's liveness
 		}
 	}
 	return spec

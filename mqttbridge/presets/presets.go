@@ -1,14 +1,17 @@
-// Package presets has the conventions that are known by a name: those of firmwares, gateways and brokers that many fleets run.
+// Package presets contains the named conventions of common firmwares, gateways and brokers.
 //
-// Most are data, a convention.Spec in a file of its own, and can be printed as a start for one's own rules. Where a convention has no
-// heartbeat and its broker vouches for the device, its presets announce that silence means nothing (convention.Never).
+// Most are rules, a convention.Spec in a file of its own, and can be printed as a start for one's
+// own rules. Where a convention has no heartbeats and the broker tracks a device's liveness, its
+// preset announces that silence means nothing (convention.Never).
 package presets
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/mqttbridge/awsiot"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/homeassistant"
@@ -16,108 +19,57 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/sparkplug"
 )
 
-// specs are the presets that are data, or mostly, by name.
-func specs() map[string]func() convention.Spec {
-	return map[string]func() convention.Spec{
-		"emqx":           emqx,
-		"emqx-keepalive": emqxKeepAlive,
-		"esphome":        esphome,
-		"homie":          homie.Spec,
-		"hono":           hono,
-		"nats":           nats,
-		"raw":            raw,
-		"shelly":         shelly,
-		"tasmota":        tasmota,
-		"zigbee2mqtt":    zigbee2mqtt,
-	}
+// preset is a named convention. spec is its rules, or most of them; code builds those that are more than rules.
+type preset struct {
+	spec func() convention.Spec
+	code func() (convention.Convention, error)
 }
 
-// code are the presets that are not, or not only.
-func code() map[string]func() (convention.Convention, error) {
-	return map[string]func() (convention.Convention, error){
-		"homeassistant": func() (convention.Convention, error) { return homeassistant.New(homeassistant.Config{}), nil },
-
-		"aws":       func() (convention.Convention, error) { return awsiot.New(), nil },
-		"homie":     func() (convention.Convention, error) { return homie.New() },
-		"sparkplug": func() (convention.Convention, error) { return sparkplug.New(), nil },
+func all() map[string]preset {
+	return map[string]preset{
+		"aws":            {code: func() (convention.Convention, error) { return awsiot.New(), nil }},
+		"emqx":           {spec: emqx},
+		"emqx-keepalive": {spec: emqxKeepAlive},
+		"esphome":        {spec: esphome},
+		"homeassistant":  {code: func() (convention.Convention, error) { return homeassistant.New(homeassistant.Config{}), nil }},
+		"homie":          {spec: homie.Spec, code: func() (convention.Convention, error) { return homie.New() }},
+		"hono":           {spec: hono},
+		"nats":           {spec: nats},
+		"raw":            {spec: raw},
+		"shelly":         {spec: shelly},
+		"sparkplug":      {code: func() (convention.Convention, error) { return sparkplug.New(), nil }},
+		"tasmota":        {spec: tasmota},
+		"zigbee2mqtt":    {spec: zigbee2mqtt},
 	}
 }
 
 // Names returns the names of all presets, sorted.
-func Names() []string {
-	var all []string
-	for name := range specs() {
-		all = append(all, name)
-	}
-	for name := range code() {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
+func Names() []string { return slices.Sorted(maps.Keys(all())) }
 
-// New returns the preset of a name. Each call returns another one: a convention is used by one bridge.
+// New returns the preset with a name. Each call returns another one: a convention is used by one
+// bridge.
 func New(name string) (convention.Convention, error) {
-	if preset, ok := code()[name]; ok {
-		return preset()
+	switch p, ok := all()[name]; {
+	case !ok:
+		return nil, fmt.Errorf("there is no preset %q%s; there are %s", name, strictyaml.DidYouMean(name, Names()), strings.Join(Names(), ", "))
+	case p.code != nil:
+		return p.code()
+	default:
+		return convention.New(p.spec())
 	}
-	if spec, ok := specs()[name]; ok {
-		return convention.New(spec())
-	}
-	hint := ""
-	if near := nearest(name); near != "" {
-		hint = fmt.Sprintf("; did you mean %s?", near)
-	}
-	return nil, fmt.Errorf("there is no preset %q%s; there are %s", name, hint, strings.Join(Names(), ", "))
 }
 
-// Spec returns the rules of the preset of a name, if it is data. Of homie that is all but the trees of version 5.
+// Spec returns the rules of the preset with a name, if it consists of rules. For homie it returns
+// all but the trees of version 5.
 func Spec(name string) (convention.Spec, bool) {
-	spec, ok := specs()[name]
-	if !ok {
-		return convention.Spec{}, false
+	if spec := all()[name].spec; spec != nil {
+		return spec(), true
 	}
-	return spec(), true
+	return convention.Spec{}, false
 }
 
-// nearest returns the name that was probably meant, "" if none is near.
-func nearest(name string) string {
-	name = strings.ToLower(name)
-	best, least := "", len(name)/2+1
-	for _, known := range Names() {
-		switch d := distance(name, known); {
-		case d < least:
-			best, least = known, d
-		case best == "" && len(name) >= 3 && strings.HasPrefix(known, name):
-			best = known
-		}
-	}
-	return best
-}
-
-// distance returns how many bytes have to be changed, added or removed to make one text of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
-
-// onlineOffline are the cases of a topic that says, retained, whether its device is there: a birth message, a last will, and an empty payload
-// when the retained message is removed.
+// onlineOffline returns the cases of a retained status topic: a birth message, a last will, and an
+// empty payload when the retained message is removed.
 func onlineOffline(online, offline string) []convention.Case {
 	return []convention.Case{
 		{Text: new(online), Means: convention.Online},
@@ -126,5 +78,5 @@ func onlineOffline(online, offline string) []convention.Case {
 	}
 }
 
-// ignored are the cases of topics on which devices are told, and do not tell.
+// ignored returns the cases of topics with messages to devices.
 func ignored() []convention.Case { return []convention.Case{{Means: convention.Ignore}} }

@@ -176,9 +176,9 @@ func TestSubscriptions(t *testing.T) {
 
 func TestUnknown(t *testing.T) {
 	for _, tt := range []struct{ name, hint string }{
-		{"tasmotta", "did you mean tasmota?"},
-		{"Tasmota", "did you mean tasmota?"},
-		{"zigbee", "did you mean zigbee2mqtt?"},
+		{"tasmotta", `did you mean "tasmota"?`},
+		{"Tasmota", `did you mean "tasmota"?`},
+		{"zigbee", `did you mean "zigbee2mqtt"?`},
 		{"mosquitto", "there are "},
 		{"", "there are "},
 	} {

@@ -2,7 +2,7 @@ package presets
 
 import "github.com/holter-iot/holter/mqttbridge/convention"
 
-// raw takes any message for a heartbeat.
+// raw takes each message for a heartbeat.
 func raw() convention.Spec {
 	return convention.Spec{
 		Name: "raw",

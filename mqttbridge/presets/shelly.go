@@ -7,8 +7,9 @@ import (
 )
 
 // shelly follows https://shelly-api-docs.shelly.cloud/gen1/#mqtt-support and
-// https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Mqtt. Battery models have no last will: they are given 1.2 times the
-// period in which they wake up, which those of the second generation tell.
+// https://shelly-api-docs.shelly.cloud/gen2/ComponentsAndServices/Mqtt. Battery models have no last
+// will. Their timeout is 1.2 times the period in which they wake up, which models of the second
+// generation report.
 func shelly() convention.Spec {
 	const late = 1.2
 	object := []convention.Case{{Regex: `^\s*\{`, Means: convention.Beat}}

@@ -24,7 +24,7 @@ type Discovery struct {
 	Origin              Origin         `json:"origin"`
 }
 
-// Availability says where to hear of the reporter itself, or of the device's source.
+// Availability names the status topic of the reporter, or of the device's source.
 type Availability struct {
 	Topic        string `json:"topic"`
 	Available    string `json:"payload_available"`
@@ -37,7 +37,7 @@ type DiscoveryOf struct {
 	Name        string   `json:"name"`
 }
 
-// Origin says who publishes this.
+// Origin names the publisher.
 type Origin struct {
 	Name string `json:"name"`
 	URL  string `json:"support_url"`
@@ -49,7 +49,8 @@ const (
 	Offline = "offline"
 )
 
-// valueTemplate is on for every state in which the device counts as alive, and None, which means unknown, for one that was never seen.
+// valueTemplate is ON for all states of a device that is alive, and None, which means unknown, for
+// a device that was never heard.
 const valueTemplate = "{{ 'OFF' if value_json.state == 'offline' else 'None' if value_json.state == 'never_seen' else 'ON' }}"
 
 const (
@@ -57,8 +58,8 @@ const (
 	objectID   = "connectivity"
 )
 
-// nodeID makes a node identifier of a device's id, of letters, digits, hyphens and underscores, and no two ids make the same: any other
-// byte is an underscore and two hexadecimal digits.
+// nodeID returns a device's id as a node identifier of letters, digits, hyphens and underscores.
+// Other bytes become an underscore and two hexadecimal digits, so that identifiers are unique.
 func nodeID(id string) string {
 	var b strings.Builder
 	b.WriteString(nodePrefix)
@@ -82,8 +83,8 @@ func discoveryFilter(discoveryPrefix string) string {
 	return discoveryPrefix + "/binary_sensor/+/" + objectID + "/config"
 }
 
-// discovery returns the payload for a device that is heard by a source; one that was never heard has none. Reporters with other prefixes
-// make others of the same id.
+// discovery returns the payload for a device and its source, which is empty for a device that was
+// never heard. Reporters with other prefixes publish other sensors for the same id.
 func discovery(prefix, id, source string) []byte {
 	unique := "holter_" + prefix + "_" + id
 	available := []Availability{{Topic: StatusTopic(prefix), Available: Online, NotAvailable: Offline}}
@@ -104,7 +105,7 @@ func discovery(prefix, id, source string) []byte {
 	return b
 }
 
-// discovered returns the device that a retained discovery of this prefix is for.
+// discovered returns the device of a retained discovery message with this prefix.
 func discovered(prefix, discoveryPrefix, topic string, payload []byte) (string, bool) {
 	var d Discovery
 	if json.Unmarshal(payload, &d) != nil {

@@ -1,4 +1,5 @@
-// Package report publishes what is known of each device to an MQTT broker, for those who would rather subscribe than ask.
+// Package report publishes the states of devices to an MQTT broker, for clients that subscribe
+// instead of polling.
 //
 // A [Reporter] keeps one retained message per device, on the topic PREFIX/DEVICE/state (see [StateTopic] and [State]), and if wanted a
 // second one by which Home Assistant discovers a connectivity sensor for it. One more message per source, on [SourceTopic], reports whether the

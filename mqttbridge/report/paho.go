@@ -21,19 +21,23 @@ import (
 
 // PahoConfig is the configuration of a [Paho].
 type PahoConfig struct {
-	// Options say where the broker is and how to get in; needed. What they say of sessions, reconnects, handlers and wills does not count.
+	// Options are the broker's address, credentials and TLS. Required. Their settings for sessions,
+	// reconnects, handlers and wills are ignored.
 	Options *paho.ClientOptions
-	// Prefix is that of the reporter, default "holter": PREFIX/status tells whether it is there.
+	// Prefix is the reporter's prefix. PREFIX/status says whether the reporter is connected.
+	// Default: "holter".
 	Prefix string
-	// ClientID: default one that is made of the host's name and the prefix, so that the connection of a process that died is taken over.
+	// ClientID is the client identifier. Default: derived from the host's name and the prefix, so
+	// that a new process takes over the connection of one that died.
 	ClientID string
-	// KeepAlive is that of the connection, default 30 s.
+	// KeepAlive is the keep alive of the connection. Default: 30 s.
 	KeepAlive time.Duration
-	// MaxReconnect is the longest time between two attempts to connect, default 30 s.
+	// MaxReconnect is the longest pause between two connection attempts. Default: 30 s.
 	MaxReconnect time.Duration
-	// Quiet: retained messages have all been seen when none has come for this long, default 300 ms, after a message of our own came back.
+	// Quiet is the time without retained messages, after the publisher's own message came back,
+	// after which all have come. Default: 300 ms.
 	Quiet time.Duration
-	// Logger takes what went wrong; nil discards it.
+	// Logger receives errors. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -61,7 +65,7 @@ func (c PahoConfig) withDefaults() (PahoConfig, error) {
 	return c, checkPrefix("Prefix", c.Prefix)
 }
 
-// Paho is a [Publisher] with a connection of its own. Make one with [NewPaho], and run it.
+// Paho is a [Publisher] with its own connection. Make one with [NewPaho], and call [Paho.Run].
 type Paho struct {
 	cfg PahoConfig
 
@@ -79,7 +83,8 @@ type session struct {
 
 func (s *session) end() { s.once.Do(func() { close(s.ended) }) }
 
-// NewPaho returns a publisher that is not connected yet. Errors say which field is wrong.
+// NewPaho returns a publisher that is not connected yet. It returns an error for an invalid
+// configuration.
 func NewPaho(cfg PahoConfig) (*Paho, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -88,7 +93,8 @@ func NewPaho(cfg PahoConfig) (*Paho, error) {
 	return &Paho{cfg: cfg, changed: make(chan struct{})}, nil
 }
 
-// Run keeps connected until ctx is done, and then says goodbye. It may be called once.
+// Run keeps the publisher connected until ctx is done. Then it publishes the offline status and
+// disconnects. Call it once.
 func (p *Paho) Run(ctx context.Context) error {
 	for wait := 500 * time.Millisecond; ; {
 		s, err := p.connect(ctx)
@@ -112,7 +118,7 @@ func (p *Paho) Run(ctx context.Context) error {
 	}
 }
 
-// set makes a session the one that there is.
+// set sets the current session.
 func (p *Paho) set(s *session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,14 +127,15 @@ func (p *Paho) set(s *session) {
 	p.changed = make(chan struct{})
 }
 
-// session returns the session that there is, or nil, and a channel that is closed when that is no longer so.
+// session returns the current session, or nil, and a channel that is closed when it changes.
 func (p *Paho) session() (*session, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now, p.changed
 }
 
-// connect opens a session and says online. Until it returns, the network connection ends with ctx.
+// connect opens a session and publishes the online status. Until it returns, the end of ctx closes
+// the network connection.
 func (p *Paho) connect(ctx context.Context) (*session, error) {
 	s := &session{ended: make(chan struct{})}
 	o := *p.cfg.Options
@@ -148,7 +155,7 @@ func (p *Paho) connect(ctx context.Context) (*session, error) {
 	})
 	s.client = paho.NewClient(&o)
 	token := s.client.Connect()
-	<-token.Done() // soon after ctx is
+	<-token.Done() // it ends soon after ctx
 	stop()
 	if err := token.Error(); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", o.Servers[0].Redacted(), err)
@@ -173,7 +180,7 @@ func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, err
 	return (&tls.Dialer{NetDialer: o.Dialer, Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
 }
 
-// close ends a session; in order, it says offline before.
+// close ends a session. If inOrder, it publishes the offline status before.
 func (p *Paho) close(ctx context.Context, s *session, inOrder bool) {
 	if inOrder {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -186,7 +193,7 @@ func (p *Paho) close(ctx context.Context, s *session, inOrder bool) {
 	s.end()
 }
 
-// errLost is for what was under way when the connection ended.
+// errLost is returned by operations during which the connection ended.
 var errLost = errors.New("report: the connection to the broker was lost")
 
 // await waits for a token.

@@ -11,9 +11,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// publication is a message that is to be retained; without a payload it clears what is retained.
+// publication is a message to retain. Without a payload it deletes the retained message.
 type publication struct {
-	device  string // "" for what is of none
+	device  string // "" if it is about no device
 	topic   string
 	payload []byte
 }
@@ -23,8 +23,8 @@ type publication struct {
 //nolint:gochecknoglobals // never changes
 var seed = maphash.MakeSeed()
 
-// publish publishes a batch: the messages of a device one after the other, those of others beside them. It returns when all are
-// acknowledged, or with the first error.
+// publish publishes a batch: messages of one device in order, those of different devices
+// concurrently. It returns when all are acknowledged, or with the first error.
 func (r *Reporter) publish(ctx context.Context, batch []publication) error {
 	workers := min(r.cfg.Window, len(batch))
 	if workers == 0 {
@@ -58,10 +58,10 @@ func (r *Reporter) publish(ctx context.Context, batch []publication) error {
 	return context.Cause(ctx)
 }
 
-// listSize bounds the devices that are looked at, and published, at once.
+// listSize is the number of devices that are compared and published at a time.
 const listSize = 1024
 
-// reconcile makes the broker retain what the registry says, and notes that.
+// reconcile makes the broker's retained messages match the registry.
 func (r *Reporter) reconcile(ctx context.Context) error {
 	r.stats.reconciles.Add(1)
 	states, err := r.retained(ctx, r.cfg.Prefix+"/+/state")
@@ -90,7 +90,7 @@ func (r *Reporter) reconcile(ctx context.Context) error {
 	return r.publish(ctx, r.stale(batch[:0], states, sensors))
 }
 
-// compare appends what a device lacks.
+// compare appends the publications that a device needs.
 func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensors map[string][]byte) []publication {
 	if v.State == liveness.Pending { // its event is on its way
 		r.devices[v.ID] = known{}
@@ -112,7 +112,8 @@ func (r *Reporter) compare(batch []publication, v *liveness.View, states, sensor
 	return batch
 }
 
-// stale appends the removal of what is retained of devices that are gone. What is not of our making stays.
+// stale appends the deletion of retained messages of devices that do not exist any more. It keeps
+// messages of others.
 func (r *Reporter) stale(batch []publication, states, sensors map[string][]byte) []publication {
 	for topic, p := range sensors {
 		if id, ours := discovered(r.cfg.Prefix, r.cfg.DiscoveryPrefix, topic, p); ours {
@@ -136,7 +137,8 @@ func (r *Reporter) stale(batch []publication, states, sensors map[string][]byte)
 	return batch
 }
 
-// retained asks the broker. One that does not let us read is taken for one that retains nothing: all is published, and nothing cleared.
+// retained reads retained messages. If the broker refuses that, everything is published and nothing
+// deleted.
 func (r *Reporter) retained(ctx context.Context, filter string) (map[string][]byte, error) {
 	found, err := r.cfg.Publisher.Retained(ctx, filter)
 	if !errors.Is(err, ErrRefused) {
@@ -147,5 +149,5 @@ func (r *Reporter) retained(ctx context.Context, filter string) (map[string][]by
 		r.cfg.Logger.WarnContext(ctx, "retained states of deleted devices stay: the broker refuses the subscription that finds them; allow it",
 			"filter", filter, "error", err)
 	}
-	return nil, nil // a nil map is an empty one
+	return nil, nil // nil is an empty map
 }

@@ -13,15 +13,16 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// Registry is what the reporter asks for the devices; *[liveness.Registry] is one.
+// Registry gives access to the devices. *[liveness.Registry] implements it.
 type Registry interface {
 	// Sources returns all sources.
 	Sources() []*liveness.Source
-	// List appends pictures of at most limit devices to buffer, from a place on, and returns the place to go on from, 0 at the end.
+	// List appends at most limit devices to buffer, starting at a cursor, and returns the next
+	// cursor, 0 at the end.
 	List(buffer []liveness.View, from liveness.Cursor, limit int) ([]liveness.View, liveness.Cursor)
 }
 
-// Events is the log that the reporter follows; *[eventlog.Log] is one.
+// Events is the log that the reporter follows. *[eventlog.Log] implements it.
 type Events interface {
 	// Bounds returns the offsets of the oldest event that is kept and of the latest.
 	Bounds() (oldest, latest uint64)
@@ -30,14 +31,15 @@ type Events interface {
 	Wait(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error)
 }
 
-// Publisher is a connection to a broker that comes and goes; *[Paho] is one. Publish is called from many goroutines at once, the others
-// from one at a time.
+// Publisher is a connection to a broker, which may be lost and made again. *[Paho] implements it.
+// Publish is called concurrently, the other methods are not.
 type Publisher interface {
 	// Connected waits until there is a connection, or ctx is done, and returns a channel that is closed when that connection has ended.
 	Connected(ctx context.Context) (ended <-chan struct{}, err error)
 	// Publish returns when the broker has acknowledged the message. It fails if ctx is done or the connection ended before.
 	Publish(ctx context.Context, topic string, payload []byte, retain bool) error
-	// Retained returns the retained messages that match a filter, by topic. Its error wraps [ErrRefused] if the broker does not let us.
+	// Retained returns the retained messages that match a filter, by topic. Its error wraps
+	// [ErrRefused] if the broker refuses the subscription.
 	Retained(ctx context.Context, filter string) (map[string][]byte, error)
 }
 
@@ -47,19 +49,20 @@ var ErrRefused = errors.New("report: the broker refuses the subscription")
 // Config is the configuration of a [Reporter].
 type Config struct {
 	Registry  Registry  // needed
-	Events    Events    // needed; of the same registry
+	Events    Events    // required; of the same registry
 	Publisher Publisher // needed
-	// Prefix is the beginning of all topics, default "holter". Two reporters of one broker must not have the same.
+	// Prefix is the prefix of all topics. Reporters of one broker need different prefixes. Default:
+	// "holter".
 	Prefix string
-	// HomeAssistant publishes a discovery message for each device as well, below DiscoveryPrefix, default "homeassistant". Those of a
-	// reporter that had it on stay when one follows that has it off.
+	// HomeAssistant publishes a discovery message for each device as well, below DiscoveryPrefix,
+	// whose default is "homeassistant". Switching it off later does not delete those messages.
 	HomeAssistant   bool
 	DiscoveryPrefix string
-	// Node is put into each message; it may be empty.
+	// Node is part of each message. It may be empty.
 	Node string
-	// Window is how many messages may wait for the broker's answer at once, default 64.
+	// Window is the largest number of unacknowledged messages. Default: 64.
 	Window int
-	// Logger takes what went wrong; nil discards it.
+	// Logger receives errors. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -83,24 +86,24 @@ func (c Config) withDefaults() (Config, error) {
 // Reporter publishes the states of devices. Make one with [New].
 type Reporter struct {
 	cfg       Config
-	devices   map[string]known  // what the broker retains, or is about to; owned by Run. About 120 B per device
-	sources   map[string]string // by topic, what the broker retains of them; owned by whom Run lets look after them
-	refused   bool              // it was said that the broker does not let us read
+	devices   map[string]known  // states that the broker retains or will retain; owned by Run. About 120 B per device
+	sources   map[string]string // retained status by topic; owned by the goroutine that watches sources
+	refused   bool              // the refused subscription has been logged
 	stats     counters
 	published []publication // of one batch
 }
 
 type counters struct{ published, cleared, failed, reconciles atomic.Uint64 }
 
-// Stats is a picture of a reporter's work.
+// Stats is a snapshot of a reporter's counters.
 type Stats struct {
-	Published  uint64 // messages that a broker acknowledged, without those that clear
-	Cleared    uint64 // of devices that are gone
-	Failed     uint64 // messages that were not acknowledged; they are made up for after the next connect
-	Reconciles uint64 // comparisons with what the broker retains
+	Published  uint64 // acknowledged messages, without deletions
+	Cleared    uint64 // acknowledged deletions
+	Failed     uint64 // messages that were not acknowledged; the next reconciliation repeats them
+	Reconciles uint64 // reconciliations with the retained messages
 }
 
-// New returns a reporter. Errors say which field is wrong.
+// New returns a reporter. It returns an error for an invalid configuration.
 func New(cfg Config) (*Reporter, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -109,7 +112,7 @@ func New(cfg Config) (*Reporter, error) {
 	return &Reporter{cfg: cfg}, nil
 }
 
-// Stats returns a picture of the reporter's work, at any time.
+// Stats returns a snapshot of the counters. It may be called concurrently.
 func (r *Reporter) Stats() Stats {
 	return Stats{
 		Published: r.stats.published.Load(), Cleared: r.stats.cleared.Load(), Failed: r.stats.failed.Load(),
@@ -117,7 +120,7 @@ func (r *Reporter) Stats() Stats {
 	}
 }
 
-// Run publishes until ctx is done. It may be called once. The publisher has to be running, too.
+// Run publishes until ctx is done. Call it once. The publisher must run as well.
 func (r *Reporter) Run(ctx context.Context) error {
 	for {
 		ended, err := r.cfg.Publisher.Connected(ctx)
@@ -156,7 +159,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// serve reconciles and follows for as long as a connection lasts.
+// serve reconciles and follows events while a connection lasts.
 func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
@@ -186,10 +189,10 @@ func (r *Reporter) serve(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// batchSize bounds the events that are read at once.
+// batchSize is the number of events read at a time.
 const batchSize = 512
 
-// follow publishes what happens after an offset. It returns with an error.
+// follow publishes the events after an offset. It returns an error.
 func (r *Reporter) follow(ctx context.Context, offset uint64) error {
 	var events []liveness.Event
 	for {
@@ -209,7 +212,7 @@ func (r *Reporter) follow(ctx context.Context, offset uint64) error {
 	}
 }
 
-// wait is Events.Wait, but for an offset of 0 it also notices that events are gone.
+// wait is Events.Wait, and notices missing events also after an offset of 0.
 func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, offset uint64) ([]liveness.Event, error) {
 	events, err := r.cfg.Events.Wait(ctx, buffer, offset, batchSize)
 	if err == nil && len(events) > 0 && events[0].Offset > offset+1 {
@@ -218,14 +221,14 @@ func (r *Reporter) wait(ctx context.Context, buffer []liveness.Event, offset uin
 	return events, err
 }
 
-// apply appends what an event makes to be published.
+// apply appends the publications of an event.
 func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
 	if !isDevice(e.Type) {
 		return batch
 	}
 	before, there := r.devices[e.Subject]
 	if there && e.Seq <= before.seq {
-		return batch // the registry was ahead of the log when we looked
+		return batch // the registry was ahead of the log
 	}
 	if e.Type == liveness.DeviceForgotten {
 		delete(r.devices, e.Subject)
@@ -239,12 +242,12 @@ func (r *Reporter) apply(batch []publication, e *liveness.Event) []publication {
 	return append(batch, publication{e.Subject, StateTopic(r.cfg.Prefix, e.Subject), payload(k, e, r.cfg.Node, true)})
 }
 
-// sensor is the discovery of a device that is heard by a source.
+// sensor returns the discovery message of a device heard by a source.
 func (r *Reporter) sensor(id, source string) publication {
 	return publication{id, DiscoveryTopic(r.cfg.DiscoveryPrefix, id), discovery(r.cfg.Prefix, id, source)}
 }
 
-// clear appends the removal of all that is retained of a device.
+// clear appends the deletion of a device's retained messages.
 func (r *Reporter) clear(batch []publication, id string) []publication {
 	if r.cfg.HomeAssistant { // first, so that it does not become unknown before it is gone
 		batch = append(batch, publication{device: id, topic: DiscoveryTopic(r.cfg.DiscoveryPrefix, id)})

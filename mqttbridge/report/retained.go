@@ -11,22 +11,22 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// patience is how long retained messages are waited for when not even a message of our own comes back.
+// patience replaces Quiet until the publisher's own message has come back.
 const patience = 5 * time.Second
 
-// collector takes what comes of a subscription.
+// collector collects the messages of a subscription.
 type collector struct {
 	mu     sync.Mutex // guards the fields below
 	found  map[string][]byte
-	last   time.Time     // when something came
-	echoed chan struct{} // closed when our own message came back
+	last   time.Time     // time of the last message
+	echoed chan struct{} // closed when the own message came back
 }
 
 func (c *collector) take(_ paho.Client, m paho.Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !m.Retained() {
-		return // somebody published it meanwhile
+		return // it was published meanwhile
 	}
 	c.last = time.Now()
 	if len(m.Payload()) > 0 {
@@ -94,7 +94,7 @@ func (s *session) subscribe(ctx context.Context, filter string, handle paho.Mess
 	return nil
 }
 
-// quiet waits until all has come.
+// quiet waits until all retained messages have come.
 func (s *session) quiet(ctx context.Context, c *collector, quiet time.Duration) error {
 	limit := patience // without an echo
 	echoed := c.echoed

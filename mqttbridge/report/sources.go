@@ -7,15 +7,16 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// lookEvery is how often it is looked whether the sources listen. A stall that is shorter shows in no device, and not here either.
+// lookEvery is the interval at which sources are checked. Shorter stalls affect no device and are
+// not reported.
 const lookEvery = time.Second
 
-// listens reports whether a source listens: the time of one that does goes on.
+// listens reports whether a source listens, which it does if its time advances.
 func listens(s *liveness.Source, now time.Time) bool {
 	return s.Time(now.Add(-time.Hour)) != s.Time(now.Add(time.Hour))
 }
 
-// statuses returns what is to be retained of all sources, by topic.
+// statuses returns the status to retain for each source, by topic.
 func (r *Reporter) statuses() map[string]string {
 	now, sources := time.Now(), r.cfg.Registry.Sources()
 	all := make(map[string]string, len(sources))
@@ -29,7 +30,7 @@ func (r *Reporter) statuses() map[string]string {
 	return all
 }
 
-// reconcileSources makes the broker retain which sources listen, and nothing of those that are gone.
+// reconcileSources makes the broker's retained messages match the sources.
 func (r *Reporter) reconcileSources(ctx context.Context) error {
 	found, err := r.retained(ctx, sourceFilter(r.cfg.Prefix))
 	if err != nil {
@@ -42,7 +43,7 @@ func (r *Reporter) reconcileSources(ctx context.Context) error {
 	return r.publishSources(ctx)
 }
 
-// publishSources publishes what has changed of the sources.
+// publishSources publishes changes of the sources.
 func (r *Reporter) publishSources(ctx context.Context) error {
 	now := r.statuses()
 	var batch []publication
@@ -63,7 +64,7 @@ func (r *Reporter) publishSources(ctx context.Context) error {
 	return nil
 }
 
-// watchSources publishes what changes of the sources until ctx is done. What could not be published is tried again.
+// watchSources publishes changes of the sources until ctx is done. It repeats what failed.
 func (r *Reporter) watchSources(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -7,8 +7,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// State is what is published for a device: its state, and the event that it follows from, named as in the HTTP API. What does not apply
-// is left out.
+// State is the published state of a device with the event that led to it. Its fields are named as
+// in the HTTP API. Those that do not apply are left out.
 type State struct {
 	// ID and Type are those of the event; they are left out of a state that was read from the registry after a connect.
 	ID           string    `json:"id,omitempty"`
@@ -33,7 +33,7 @@ type State struct {
 	Outage       bool      `json:"outage,omitempty"`
 }
 
-// known is what the broker retains of a device, or is to.
+// known is the state of a device that the broker retains or will retain.
 type known struct {
 	seq, epoch uint64
 	source     string

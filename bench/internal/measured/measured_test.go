@@ -52,7 +52,7 @@ func serve(name string) error {
 
 func start(t *testing.T) *measured.Process {
 	t.Helper()
-	p, err := measured.Start(t.Context(), measured.Command{Args: []string{"subject"}, Core: 0, Back: 1})
+	p, err := measured.Start(t.Context(), measured.Alone, "subject")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,28 +82,21 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestProfiles(t *testing.T) {
-	p := start(t)
-	cpu, heap := filepath.Join(t.TempDir(), "cpu"), filepath.Join(t.TempDir(), "heap")
-	if end, err := p.ProfileCPU(""); err != nil || end() != nil {
-		t.Errorf("ProfileCPU without a name: %v", err)
+func TestProfile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(measured.ProfileEnv, dir)
+	start(t).Stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*subject.*.pprof"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the profiles are %q, %v", files, err)
 	}
-	end, err := p.ProfileCPU(cpu)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(end(), p.ProfileHeap(heap)); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{cpu, heap} {
-		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", filepath.Base(file), err)
-		}
+	if info, err := os.Stat(files[0]); err != nil || info.Size() == 0 {
+		t.Errorf("the profile: %v", err)
 	}
 }
 
 func TestStartFails(t *testing.T) {
-	_, err := measured.Start(t.Context(), measured.Command{Args: []string{"broken"}, Back: 1})
+	_, err := measured.Start(t.Context(), measured.Beside, "broken")
 	if err == nil || !strings.HasPrefix(err.Error(), "broken did not start: ") {
 		t.Errorf("Start: %v", err)
 	}

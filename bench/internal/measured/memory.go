@@ -7,9 +7,10 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 )
 
-// Memory is what a process has in use, in bytes.
+// Memory is the memory that a process has in use, in bytes.
 type Memory struct {
 	Heap   int // live objects of a program of Go
 	Stacks int // of its goroutines
@@ -17,7 +18,7 @@ type Memory struct {
 	Resident int `json:"-"` // in RAM, of the process that Hello names
 }
 
-// collect returns what can be returned to the system, and reads what is left.
+// collect returns all unused memory to the system, and reads what is left.
 func collect() Memory {
 	runtime.GC() // what finalizers and pools hold goes with the second one
 	debug.FreeOSMemory()
@@ -28,13 +29,49 @@ func collect() Memory {
 
 // Resident returns the memory of a process that is in RAM, in bytes.
 func Resident(pid int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	n, err := kilobytes(fmt.Sprintf("/proc/%d/status", pid), "VmRSS")
+	return n << 10, err
+}
+
+// Settle returns all unused memory of this process to the system, and the bytes that it has in RAM then. Peak begins anew, see
+// proc_pid_clear_refs(5).
+func Settle() (int, error) {
+	collect()
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return 0, err
+	}
+	return Resident(os.Getpid())
+}
+
+// Peak returns the most memory that this process had in RAM, in bytes.
+func Peak() (int, error) {
+	n, err := kilobytes("/proc/self/status", "VmHWM")
+	return n << 10, err
+}
+
+// Proportional returns the bytes of a process in RAM, with its share of those that it shares with others, such as its program.
+func Proportional(pid int) (int, error) {
+	n, err := kilobytes(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss")
+	return n << 10, err
+}
+
+// Available returns the bytes of memory that programs may still take.
+func Available() (int, error) {
+	n, err := kilobytes("/proc/meminfo", "MemAvailable")
+	return n << 10, err
+}
+
+// kilobytes finds a line such as "Pss:  123 kB" in a file of the kernel.
+func kilobytes(file, name string) (n int, err error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
-	var size, resident int
-	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
-		return 0, fmt.Errorf("memory of process %d: %w", pid, err)
+	for line := range strings.Lines(string(text)) {
+		if key, rest, ok := strings.Cut(line, ":"); ok && key == name {
+			_, err = fmt.Sscan(rest, &n)
+			return n, err
+		}
 	}
-	return resident * os.Getpagesize(), nil
+	return 0, fmt.Errorf("%s has no %s", file, name)
 }

@@ -6,11 +6,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/holter-iot/holter/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/cores"
 )
 
-// Meter reads the clocks of processes at the beginning and the end of what is
-// measured.
+// Meter reads the CPU clocks of processes at the beginning and the end of a measurement.
 type Meter struct {
 	pids []int // the first one is measured
 	at   time.Time
@@ -18,7 +17,7 @@ type Meter struct {
 	busy time.Duration
 }
 
-// Usage is what was used meanwhile.
+// Usage is what was used during a measurement.
 type Usage struct {
 	Elapsed time.Duration
 	CPU     time.Duration // of what is measured

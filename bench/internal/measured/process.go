@@ -11,9 +11,10 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
-	"github.com/holter-iot/holter/internal/cores"
+	"github.com/holter-iot/holter/bench/internal/cores"
 )
 
 // Subcommand is the first argument of a process that Start has started.
@@ -22,7 +23,7 @@ const Subcommand = "serve-one"
 // ending is how long a process has to end before it is killed.
 const ending = 5 * time.Second
 
-// Hello is what a process says when it is ready.
+// Hello is what a process sends when it is ready.
 type Hello struct {
 	Addr netip.AddrPort // where it listens, if it does
 	PID  int            // of the process that is measured, which may be a child of it
@@ -37,23 +38,33 @@ type Process struct {
 	out *bufio.Reader
 }
 
-// Command says what to start, and where.
-type Command struct {
-	Args []string // after Subcommand; the first one is in messages
-	Env  []string // beside the environment of this process and GOMAXPROCS=1
-	Core int      // of the process
-	Back int      // of this process, which starts it from there
-}
+// Place is where a process runs.
+type Place uint8
 
-// Start starts this program again and waits until it has said hello. The
-// process ends when ctx does.
-func Start(ctx context.Context, c Command) (*Process, error) {
+// The places.
+const (
+	Anywhere Place = iota // on all cores, like this process
+	Alone                 // on the core of what is measured, with GOMAXPROCS=1
+	Beside                // on the core of the driver, with GOMAXPROCS=1
+	Behind                // on the core of the driver and at a low priority
+)
+
+// Start starts this program again and waits until it has sent its hello. The arguments are the benchmark's name and what its Child
+// understands. The process ends when ctx does.
+func Start(ctx context.Context, place Place, args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, append([]string{Subcommand}, c.Args...)...)
-	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), c.Env...)
+	command := append([]string{self, Subcommand}, args...)
+	if place == Behind {
+		command = append([]string{"nice", "-n", "10"}, command...)
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "GNET_LOGGING_LEVEL=2") // gnet would greet on the output
+	if place == Alone || place == Beside {
+		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
+	}
 	cmd.Stderr = os.Stderr
 	cmd.WaitDelay = ending
 	in, err := cmd.StdinPipe()
@@ -65,19 +76,36 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cores.StartOn(c.Core, c.Back, cmd.Start); err != nil {
+	switch place {
+	case Anywhere:
+		err = cmd.Start()
+	case Alone:
+		err = cores.StartOn(cores.Measured, cmd.Start)
+	case Beside, Behind:
+		err = cores.StartOn(cores.Driver, cmd.Start)
+	}
+	if err != nil {
 		return nil, err
 	}
 	p := &Process{cmd: cmd, in: in, out: bufio.NewReader(out)}
 	if err := p.hear(&p.Hello); err != nil {
 		p.Stop()
-		return nil, fmt.Errorf("%s did not start: %w", c.Args[0], err)
+		return nil, fmt.Errorf("%s did not start: %w", strings.Join(args, " "), err)
 	}
 	return p, nil
 }
 
-// Ask sends a command and decodes the answer into what answer points to, unless
-// it is nil.
+// Call starts a process, sends it the command Work, and decodes the answer into what answer points to.
+func Call(ctx context.Context, place Place, answer any, args ...string) error {
+	p, err := Start(ctx, place, args...)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	return p.Ask(Work, answer)
+}
+
+// Ask sends a command and decodes the answer into what answer points to, unless it is nil.
 func (p *Process) Ask(command string, answer any) error {
 	_, err := io.WriteString(p.in, command+"\n")
 	if err == nil {
@@ -100,10 +128,10 @@ func (p *Process) hear(answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// FillEvents lets the event log grow to the size that it then keeps.
+// FillEvents makes the event log grow to the size that it then keeps.
 func (p *Process) FillEvents() error { return p.Ask(fillEvents, nil) }
 
-// Collect lets the process return to the system what it can, and weighs it.
+// Collect makes the process return to the system what it can, and returns the memory that is left.
 func (p *Process) Collect() (Memory, error) {
 	var m Memory
 	if err := p.Ask(collectMemory, &m); err != nil {
@@ -114,20 +142,7 @@ func (p *Process) Collect() (Memory, error) {
 	return m, err
 }
 
-// ProfileCPU begins a CPU profile, which end ends and writes into a file.
-// Without a name there is none.
-func (p *Process) ProfileCPU(file string) (end func() error, err error) {
-	if file == "" {
-		return func() error { return nil }, nil
-	}
-	return func() error { return p.Ask(endCPUProfile, nil) }, p.Ask(beginCPUProfile+" "+file, nil)
-}
-
-// ProfileHeap writes a profile of the heap into a file.
-func (p *Process) ProfileHeap(file string) error { return p.Ask(heapProfile+" "+file, nil) }
-
-// Stop lets the process end, kills it after 5 s, and waits for its end. It may
-// be called more than once.
+// Stop asks the process to end, kills it after 5 s, and waits for its end. It may be called more than once.
 func (p *Process) Stop() {
 	_ = p.in.Close()
 	late := time.AfterFunc(ending, func() { _ = p.cmd.Process.Kill() })

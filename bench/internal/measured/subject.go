@@ -4,14 +4,13 @@ package measured
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"path/filepath"
 	"runtime/pprof"
 	"strings"
 
@@ -19,29 +18,38 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// The commands that every Subject obeys; those of profiles are followed by a
-// space and the name of a file.
+// Work is the command of Call.
+const Work = "work"
+
+// The commands of every Subject.
 const (
-	fillEvents      = "fill"
-	collectMemory   = "collect"
-	beginCPUProfile = "cpuprofile"
-	endCPUProfile   = "cpuprofile-end"
-	heapProfile     = "heapprofile"
+	fillEvents    = "fill"
+	collectMemory = "collect"
 )
 
-// Subject is what is measured, until the process ends.
+// Subject is what runs in a process of its own. It runs until the process ends.
 type Subject struct {
 	Hello // a PID of 0 stands for this process
 
 	Events *eventlog.Log // its event log; nil if it has none
 
-	// Answer carries out any other command, one after the other; nil if there
-	// are none.
+	// Answer carries out all other commands, one at a time; nil if there are none.
 	Answer func(command string) (any, error)
+
+	// Stop is called before the process ends; it may be nil.
+	Stop func()
 }
 
-// Obey says hello on out and obeys the commands that come in, until they end.
-func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) error {
+// Obey writes the hello to out and carries out the commands that come in, until there are no more.
+func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	if s.Stop != nil {
+		defer s.Stop()
+	}
+	end, err := profile(os.Getenv(ProfileEnv), os.Args)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	if s.PID == 0 {
 		s.PID = os.Getpid()
 	}
@@ -62,23 +70,31 @@ func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) error {
 	return commands.Err()
 }
 
+// ProfileEnv is the environment variable that names the directory for a CPU profile of each process. Without it there are none.
+const ProfileEnv = "HOLTER_BENCH_PROFILE"
+
+// profile begins a CPU profile, which end writes. The file is named for the arguments of the process.
+func profile(dir string, args []string) (end func() error, err error) {
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	name := strings.NewReplacer("/", "-", ":", "-").Replace(strings.Join(args[1:], "-"))
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%.100s.%d.pprof", name, os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, pprof.StartCPUProfile(f)
+}
+
 func (s Subject) obey(ctx context.Context, text string) (any, error) {
-	switch command, file, _ := strings.Cut(text, " "); command {
+	switch text {
 	case fillEvents:
 		return nil, fill(ctx, s.Events)
 	case collectMemory:
 		return collect(), nil
-	case beginCPUProfile:
-		f, err := os.Create(file)
-		if err != nil {
-			return nil, err
-		}
-		return nil, pprof.StartCPUProfile(f) // it is ended by the next command, and closed with the process
-	case endCPUProfile:
-		pprof.StopCPUProfile()
-		return nil, nil
-	case heapProfile:
-		return nil, writeHeap(file)
 	}
 	if s.Answer == nil {
 		return nil, errors.New("no such command")
@@ -86,25 +102,15 @@ func (s Subject) obey(ctx context.Context, text string) (any, error) {
 	return s.Answer(text)
 }
 
-func writeHeap(file string) error {
-	runtime.GC()
-	var b bytes.Buffer
-	if err := pprof.Lookup("heap").WriteTo(&b, 0); err != nil {
-		return err
-	}
-	return os.WriteFile(file, b.Bytes(), 0o600)
-}
-
-// Keep runs a part of what is measured to the end of the process. If it ends by
-// itself before ctx does, so does the process: any result would be worthless.
+// Keep runs a part of the Subject until the process ends. It panics if that part returns before ctx ends, because no result would be
+// valid any more.
 func Keep(ctx context.Context, run func() error) {
 	if err := run(); ctx.Err() == nil {
 		panic(fmt.Sprintf("a part of what is measured ended: %v", err))
 	}
 }
 
-// fill fills an event log, if there is one, as it is after a while: it has the
-// same size for ever then, which is not that of any connection.
+// fill fills an event log, if there is one, to the size that it then keeps, so that no connection is blamed for its growth.
 func fill(ctx context.Context, log *eventlog.Log) error {
 	if log == nil {
 		return nil
@@ -117,8 +123,7 @@ func fill(ctx context.Context, log *eventlog.Log) error {
 	return nil
 }
 
-// EachEvent calls f for each event of a log, the oldest one first; nil has
-// none. The event is f's only until it returns.
+// EachEvent calls f for each event of a log, the oldest first; a nil log has none. The event is valid until f returns.
 func EachEvent(log *eventlog.Log, f func(e *liveness.Event)) error {
 	if log == nil {
 		return nil

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/loadgen/report"
+)
+
+// actEnv makes this program act as holter; its value says how.
+const actEnv = "HOLTER_E2E_TEST_ACT"
+
+// reportedEnv names a file that an interrupted generator makes when its report is written.
+const reportedEnv = "HOLTER_E2E_TEST_REPORTED"
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(actEnv); how != "" {
+		os.Exit(act(how, os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
+}
+
+// act is a holter of which only the edges are there.
+func act(how string, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if args[0] == "serve" {
+		if how == "no server" {
+			fmt.Fprintln(os.Stderr, `{"msg":"no","error":"there is no disk"}`)
+			return 1
+		}
+		fmt.Fprintln(os.Stderr, "noise\n"+`{"msg":"holter is watching","http":"127.0.0.1:81","devices":"line://127.0.0.1:70"}`)
+		<-ctx.Done()
+		return 0
+	}
+	if how == "no report" {
+		return 3
+	}
+	f := report.Final{Run: report.Run{Command: strings.Join(args, " "), Fleet: report.Fleet{Timeout: 3 * time.Minute}}}
+	f.Outcome.Passed = how != "missed"
+	if !f.Outcome.Passed {
+		f.Outcome.Reasons = []string{"2 false offline, 0 allowed"}
+	}
+	rtt := report.Latency{Count: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond, Max: 3 * time.Millisecond}
+	f.Samples = []report.Sample{
+		{At: time.Second, Phase: report.Ramp},
+		{At: 2 * time.Second, Phase: report.Ramp, Connects: 950, Welcomed: 900, Memory: 5_000_000},
+		{At: 3 * time.Second, Phase: "steady", Connects: 1000, Welcomed: 1000, Rate: report.Rate{Answered: 17}},
+		{At: 4 * time.Second, Phase: "steady", Welcomed: 990, RTT: rtt, Rate: report.Rate{Answered: 1234}},
+		{At: 5 * time.Second, Phase: "steady", Welcomed: 1001, RTT: rtt, Rate: report.Rate{Answered: 1250}},
+	}
+	f.Verdicts = &report.Verdicts{Right: 12_345, Mistakes: []report.Mistake{
+		{Name: "false offline", Count: 2}, {Name: "missed offline", Count: 3}, {Name: "sequence gaps", Count: 4}, {Name: "duplicates", Count: 50, Allowed: -1},
+	}}
+	text, err := json.Marshal(f)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(args[slices.Index(args, "--report")+1], "report.json"), text, 0o600)
+	}
+	if err != nil || how == "missed" {
+		return 1
+	}
+	if how == "interrupted" {
+		_ = os.WriteFile(os.Getenv(reportedEnv), nil, 0o600)
+		<-ctx.Done()
+		return 130
+	}
+	return 0
+}
+
+// runTest runs the benchmark with this program as holter, and keeps its logs in a directory.
+func runTest(ctx context.Context, t *testing.T, how string, args ...string) (stdout, logs string, err error) {
+	t.Helper()
+	t.Setenv(actEnv, how)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	var out strings.Builder
+	err = run.Main(ctx, append([]string{"e2e", "-program", self, "-keep"}, args...), nil, &out, t.Output(), Command())
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), "holter-bench-*"))
+	if len(dirs) != 1 {
+		t.Fatalf("the logs are in %q", dirs)
+	}
+	return out.String(), dirs[0], err
+}
+
+func TestRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "benchmarks.md")
+	stdout, logs, err := runTest(t.Context(), t, "well", "-connections", "1000", "-per-server", "400", "-only", "steady|reconnect-storm", "-md", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"## End to end\n\n<!-- e2e:begin -->\n",
+		"| steady | 1,000 | 2.00 s | 1,234 | – | 0 ms | met |",
+		"| reconnect-storm | 12,345 | 2 | 3 | 4 | – |",
+		"each with a heartbeat every 1m0s and a timeout of 3m0s, of 3 processes of `holter serve`",
+		" | 5 | 5,000 | ",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is missing from\n%s", want, text)
+		}
+	}
+	if !strings.HasPrefix(stdout, "## End to end\n") {
+		t.Errorf("stdout is\n%s", stdout)
+	}
+	var f report.Final
+	if err := readFinal(filepath.Join(logs, "reconnect-storm", "report.json"), &f); err != nil {
+		t.Fatal(err)
+	}
+	server := " --target 127.0.0.1:70 --verify http://127.0.0.1:81"
+	want := "loadgen --scenario reconnect-storm --connections 1000 --ramp 10000/s --interval 1m0s --report " + filepath.Join(logs, "reconnect-storm") +
+		fmt.Sprintf(" --on-signal kill -10 %d", os.Getpid()) + " --max-latency-p99 2s" + strings.Repeat(server, 3)
+	if f.Command != want {
+		t.Errorf("command = %q, want %q", f.Command, want)
+	}
+}
+
+func TestRunMissed(t *testing.T) {
+	stdout, _, err := runTest(t.Context(), t, "missed", "-quick", "-only", "steady")
+	if !errors.Is(err, errMissed) || !strings.Contains(stdout, "**missed**") || !strings.Contains(stdout, "\n* steady: 2 false offline, 0 allowed\n") {
+		t.Errorf("run = %v\n%s", err, stdout)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	for how, want := range map[string]string{
+		"no server": "there is no disk",
+		"no report": "holter loadgen ended with status 3 and left no report",
+	} {
+		t.Run(how, func(t *testing.T) {
+			stdout, _, err := runTest(t.Context(), t, how, "-quick")
+			if err == nil || !strings.Contains(err.Error(), want) || stdout != "" {
+				t.Errorf("run = %v, want %q\n%s", err, want, stdout)
+			}
+		})
+	}
+}
+
+// An interrupt ends generator and servers, and shows what is known.
+func TestRunInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	marker := filepath.Join(t.TempDir(), "reported")
+	t.Setenv(reportedEnv, marker)
+	go func() { // the generator has written its report and waits
+		defer close(done)
+		for ctx.Err() == nil {
+			if _, err := os.Stat(marker); err == nil {
+				cancel()
+			}
+		}
+	}()
+	stdout, _, err := runTest(ctx, t, "interrupted", "-connections", "10")
+	cancel()
+	<-done
+	if !errors.Is(err, context.Canceled) || !strings.Contains(stdout, "| steady | 1,000 |") {
+		t.Errorf("run = %v\n%s", err, stdout)
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, args := range [][]string{
+		{"x"}, {"-connections", "0"}, {"-only", "calm"}, {"-ramp", "0"}, {"-interval", "1ms"}, {"-duration", "-1s"}, {"-per-server", "-1"},
+	} {
+		for _, c := range []run.Command{Command(), Brokers()} {
+			if err := run.Main(t.Context(), append([]string{c.Name, "-program", "/nowhere"}, args...), nil, io.Discard, io.Discard, c); err == nil {
+				t.Errorf("%s takes %q", c.Name, args)
+			}
+		}
+	}
+}
+
+func TestReadFinal(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"schema":"other/1"}`: `it is a "other/1"`,
+		`{`:                    "unexpected end",
+	} {
+		name := filepath.Join(t.TempDir(), "report.json")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var f report.Final
+		if err := readFinal(name, &f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("readFinal(%s) = %v, want %q", text, err, want)
+		}
+	}
+}

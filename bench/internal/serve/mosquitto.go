@@ -1,0 +1,57 @@
+//go:build linux
+
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// FindMosquitto returns the path of mosquitto, and an error if it is not installed.
+func FindMosquitto() (string, error) {
+	for _, name := range []string{"mosquitto", "/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("mosquitto is not installed; test/setup.sh does that")
+}
+
+// MosquittoVersion returns the name and version of mosquitto, "" if it is not installed.
+func MosquittoVersion(ctx context.Context) string {
+	program, err := FindMosquitto()
+	if err != nil {
+		return ""
+	}
+	out, _ := exec.CommandContext(ctx, program, "-h").Output() // it ends with an error
+	version, _, _ := strings.Cut(string(out), "\n")
+	return strings.Replace(strings.TrimSpace(version), "version ", "", 1)
+}
+
+// Mosquitto starts mosquitto without authentication and persistence, and waits until it listens. It drops no message that waits for
+// a subscriber.
+func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
+	program, err := FindMosquitto()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	at := netip.MustParseAddrPort(ports[0])
+	file := filepath.Join(dir, "mosquitto.conf")
+	settings := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\npersistence false\nmax_queued_messages 0\nlog_dest stderr\nlog_type error\n", at.Port())
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		return nil, err
+	}
+	s := &Server{Options: Options{Program: program, Args: []string{"-c", file}, Log: log}, MQTT: at.String()}
+	s.ready = func(ctx context.Context) error { return listens(ctx, s.MQTT) }
+	return s, s.Start(ctx)
+}

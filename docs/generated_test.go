@@ -1,0 +1,186 @@
+package docs_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of the pages")
+
+// TestGenerated holds those pages that are made from the program against it. After a change:
+//
+//	go test ./docs -run TestGenerated -update
+func TestGenerated(t *testing.T) {
+	program := buildProgram(t)
+	t.Run("command line", func(t *testing.T) {
+		compareGenerated(t, "reference/cli.md", commandLine(t, program))
+	})
+	api := startServer(t, program)
+	t.Run("API", func(t *testing.T) {
+		compareGenerated(t, "reference/api.md", operations(t, fetch(t, api+"/openapi.json")))
+	})
+	t.Run("metrics", func(t *testing.T) {
+		compareGenerated(t, "reference/metrics.md", metrics(t, fetch(t, api+"/metrics")))
+	})
+}
+
+// compareGenerated compares what stands in the page below its marker, or writes it there.
+func compareGenerated(t *testing.T, page, want string) {
+	t.Helper()
+	const marker = "<!-- generated: go test ./docs -run TestGenerated -update -->\n"
+	head, got, ok := strings.Cut(readPage(t, page), marker)
+	if !ok {
+		t.Fatalf("%s has no line %s", page, marker)
+	}
+	want = "\n" + want
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Errorf("%s is not what the program says now; run: go test ./docs -run TestGenerated -update", page)
+		return
+	}
+	if err := os.WriteFile(page, []byte(head+marker+want), 0o644); err != nil { //nolint:gosec // a page for everybody
+		t.Fatal(err)
+	}
+}
+
+// commandLine returns the help of each command.
+func commandLine(t *testing.T, program string) string {
+	t.Helper()
+	var b strings.Builder
+	top := help(t, program)
+	fmt.Fprintf(&b, "```\n%s```\n", top)
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z][a-z-]*(?: [a-z][a-z-]*)*)  +\S`).FindAllStringSubmatch(top, -1) {
+		fmt.Fprintf(&b, "\n## holter %s\n\n```\n%s```\n", m[1], help(t, program, strings.Fields(m[1])...))
+	}
+	return b.String()
+}
+
+func help(t *testing.T, program string, command ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append(command, "--help")...)
+	cmd.Env = append(os.Environ(), "COLUMNS=100")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("holter %s --help: %v", strings.Join(command, " "), err)
+	}
+	return strings.TrimSpace(string(out)) + "\n"
+}
+
+// startServer starts a server with a bridge, whose broker does not answer, and returns the address of its API.
+func startServer(t *testing.T, program string) string {
+	t.Helper()
+	dir := t.TempDir()
+	config := filepath.Join(dir, "fleet.yaml")
+	if err := os.WriteFile(config, []byte("bridges:\n  - {url: \"mqtt://127.0.0.1:9\", presets: [raw]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := "127.0.0.1:" + freePort(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, "serve", "--config", config, "--data", dir, "--listen", "any://127.0.0.1:0,udp+any://127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--http", address)
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	for deadline := time.Now().Add(commandLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if response, err := http.Get("http://" + address + "/readyz"); err == nil { //nolint:noctx // to this machine
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return "http://" + address
+			}
+		}
+	}
+	t.Fatal("the server does not answer")
+	return ""
+}
+
+func fetch(t *testing.T, url string) []byte {
+	t.Helper()
+	response, err := http.Get(url) //nolint:noctx,gosec // to this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, response.Status, err)
+	}
+	return body
+}
+
+// operations returns a table of the operations for each tag of an OpenAPI description.
+func operations(t *testing.T, description []byte) string {
+	t.Helper()
+	var api struct {
+		Paths map[string]map[string]struct {
+			Summary string
+			Tags    []string
+		}
+	}
+	if err := json.Unmarshal(description, &api); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(api.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(api.Paths[path])) {
+			o := api.Paths[path][method]
+			rows[o.Tags[0]] = append(rows[o.Tags[0]], fmt.Sprintf("| `%s %s` | %s |\n", strings.ToUpper(method), path, o.Summary))
+		}
+	}
+	var b strings.Builder
+	for i, tag := range slices.Sorted(maps.Keys(rows)) {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "## %s\n\n| | |\n|---|---|\n%s", tag, strings.Join(rows[tag], ""))
+	}
+	return b.String()
+}
+
+// metrics returns a table of Holter's own metrics.
+func metrics(t *testing.T, text []byte) string {
+	t.Helper()
+	types := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (holter_\S+) (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+		types[m[1]] = m[2]
+	}
+	var b strings.Builder
+	b.WriteString("| metric | type | |\n|---|---|---|\n")
+	for _, m := range regexp.MustCompile(`(?m)^# HELP (holter_\S+) (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		labels := map[string]bool{}
+		for _, series := range regexp.MustCompile(`(?m)^`+m[1]+`(?:_bucket|_sum|_count)?\{([^}]*)\}`).FindAllStringSubmatch(string(text), -1) {
+			for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(series[1], -1) {
+				labels[l[1]] = true
+			}
+		}
+		delete(labels, "le")
+		name := m[1]
+		if len(labels) > 0 {
+			name += "{" + strings.Join(slices.Sorted(maps.Keys(labels)), ",") + "}"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, types[m[1]], m[2])
+	}
+	return b.String()
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/duration"
+	"github.com/holter-iot/holter/liveness"
+)
+
+type policyCommand struct {
+	apiFlags
+
+	Device     string         `arg:"" help:"Id of the device."`
+	Timeout    *orNever       `placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
+	Interval   *time.Duration `placeholder:"DURATION" help:"Expected time between two heartbeats."`
+	LateAfter  *time.Duration `placeholder:"DURATION" help:"Heard silence after which it is late."`
+	CloseGrace *time.Duration `placeholder:"DURATION" help:"Time to come back after its connection ended."`
+	SleepLimit *time.Duration `placeholder:"DURATION" help:"Longest sleep it may announce."`
+	Probes     *int           `placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
+	ProbeWait  *time.Duration `placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
+	Clear      bool           `help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
+}
+
+// Help is the text below the usage line.
+func (*policyCommand) Help() string {
+	return `The policy overrides all others and the configuration, and replaces one that was set before. Options that are left out are taken from the others.
+
+Examples:
+
+    holter devices policy site-7/pump-3 --timeout 2m
+    holter devices policy site-7/pump-3 --timeout never
+    holter devices policy site-7/pump-3 --clear`
+}
+
+// orNever is a duration, or the word never.
+type orNever time.Duration
+
+// Decode implements kong.MapperValue.
+func (d *orNever) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	if text == "never" {
+		*d = orNever(liveness.Never)
+		return nil
+	}
+	v, err := duration.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration of at most 366 days; write 90s, 5m, 1h30m or 1d, or never", text)
+	}
+	*d = orNever(v)
+	return nil
+}
+
+// Run sets or clears the policy.
+func (c *policyCommand) Run(ctx context.Context, out output) error {
+	body, err := c.body()
+	given := body != httpapi.PolicyChange{}
+	switch {
+	case err != nil:
+		return usageError{err}
+	case c.Clear && given:
+		return usageError{errors.New("--clear takes the policy away: give it alone, or leave it out")}
+	case c.Clear:
+		return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodDelete, "/policy", nil, "has no policy of its own any more")
+	case !given:
+		return usageError{errors.New("say what the policy is, as in --timeout 2m, or --clear to take it away")}
+	}
+	return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodPut, "/policy", body, "has a policy of its own")
+}
+
+// body returns the policy that was given.
+func (c *policyCommand) body() (body httpapi.PolicyChange, err error) {
+	for _, f := range []struct {
+		name string
+		from *time.Duration
+		to   *float64
+	}{
+		{"timeout", (*time.Duration)(c.Timeout), &body.Timeout},
+		{"interval", c.Interval, &body.Interval},
+		{"late-after", c.LateAfter, &body.LateAfter},
+		{"close-grace", c.CloseGrace, &body.CloseGrace},
+		{"sleep-limit", c.SleepLimit, &body.SleepLimit},
+		{"probe-wait", c.ProbeWait, &body.ProbeWait},
+	} {
+		switch {
+		case f.from == nil:
+			continue
+		case *f.from <= 0:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", f.name, *f.from))
+		case *f.from > liveness.Never:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", f.name, *f.from, liveness.Never))
+		}
+		setMilliseconds(f.to, f.from)
+	}
+	if c.Probes != nil && (*c.Probes < 1 || *c.Probes > 100) {
+		err = errors.Join(err, fmt.Errorf("--probes: %d is not 1 to 100; leave it out to take that of the other policies", *c.Probes))
+	}
+	set(&body.Probes, c.Probes)
+	return body, err
+}

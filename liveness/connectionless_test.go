@@ -1,0 +1,273 @@
+package liveness_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/liveness"
+)
+
+func TestDeafen(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		s := r.open("a")
+		r.listen(4 * unit)
+		s.Beat(r.now())
+		time.Sleep(unit) // the broker is lost, and it takes a unit until that is noticed
+		r.source.Pulse(time.Now())
+		r.source.Deafen(time.Now().Add(-unit))
+		r.source.Deafen(time.Now()) // it is deaf already
+		r.want(
+			"a:1 device.online at 1 seen 1 due 31 silent 0",
+			"source/edge:1 source.deaf at 5 deaf 0", // beyond the heartbeat as a checkpoint would round it
+		)
+		r.wantState("a", liveness.Unknown)
+		if v := r.source.View(); r.units(v.DeafSince) != 5 {
+			t.Errorf("View.DeafSince = %v, want 5 units", r.units(v.DeafSince))
+		}
+		stamp := r.now()
+		time.Sleep(1000 * unit)
+		if got := r.now(); got != stamp {
+			t.Errorf("listening time went on from %v to %v while the source was deaf", stamp, got)
+		}
+		r.pulse()
+		r.want("source/edge:2 source.heard at 1006 deaf 1001")
+		r.wantState("a", liveness.Unknown)
+		if v := r.device("a"); r.units(v.LastSeen) != 5 {
+			t.Errorf("a was seen last at %v, want 5 units", r.units(v.LastSeen))
+		}
+		r.open("b")
+		r.listen(30*unit - step)
+		r.wantState("a", liveness.Unknown)
+		s.Beat(r.now())
+		r.wantState("a", liveness.Online)
+		if v := r.source.View(); len(v.Deaf) != 1 || inUnits(v.DeafTotal) != 1001 || !v.DeafSince.IsZero() {
+			t.Errorf("View = %+v, want one deaf interval of 1001 units", v)
+		}
+	})
+}
+
+// What was heard last before the source was deaf came before, however late the clock that is found
+// to have stopped.
+func TestDeafenGrace(t *testing.T) {
+	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit}}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		r.open("a")
+		r.source.Deafen(time.Now())
+		time.Sleep(50 * unit)
+		r.pulse()
+		r.listen(10 * unit)
+		r.wantState("a", liveness.Unknown)
+		r.listen(2 * unit)
+		r.wantState("a", liveness.Offline)
+	})
+}
+
+func TestDeafenBeforeTheFirstPulse(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other", Note: "a"})
+		s.Deafen(time.Now())
+		s.SetNote("b")
+		if v := s.View(); !v.DeafSince.IsZero() || v.Note != "b" {
+			t.Errorf("View = %+v", v)
+		}
+		r.want()
+	})
+}
+
+func TestNever(t *testing.T) {
+	fleet := liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never, CloseGrace: 5 * unit}}
+	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		if _, err := r.source.Apply("a", liveness.Signal{At: r.now()}); err != nil {
+			t.Fatal(err)
+		}
+		r.listen(1000 * unit)
+		v := r.device("a")
+		if v.State != liveness.Online || !v.Deadline.IsZero() || v.NotBefore != 0 || v.Policy.Interval != 30*time.Second {
+			t.Errorf("a device that is never silent for too long is %+v", v)
+		}
+		if e := r.events(); len(e) != 1 || !e[0].Deadline.IsZero() {
+			t.Errorf("events = %+v, want one without a deadline", e)
+		}
+		r.cut(unit)
+		r.wantState("a", liveness.Unknown)
+		r.read++
+		r.read++
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()}); err != nil { // nobody else can vouch for it
+			t.Fatal(err)
+		}
+		r.wantState("a", liveness.Online)
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Reason: liveness.Will}); err != nil {
+			t.Fatal(err)
+		}
+		if v := r.device("a"); v.Closing != liveness.Will || v.Deadline.IsZero() {
+			t.Errorf("a device whose last will came is %+v", v)
+		}
+		r.listen(5 * unit)
+		r.want("a:2 device.offline will at 1007 seen 1002 due 1007 silent 5")
+	})
+}
+
+func TestLostAndSeed(t *testing.T) {
+	const (
+		lost  = "lost"
+		seed  = "seed"
+		beat  = "beat"
+		greet = "greet"
+		bye   = "bye"
+		quiet = "quiet"
+	)
+	tests := []struct {
+		name string
+		do   []string
+		want []string
+		left liveness.State
+	}{
+		{"a new device is lost", []string{lost}, []string{"a:1 device.offline will at 1 seen 1 due 31 silent 0"}, liveness.Offline},
+		{"a new device was online", []string{seed}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"lost, and back in time", []string{beat, lost, beat}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"lost, and a word from later", []string{beat, lost, seed}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"gone, and a word from later", []string{beat, bye, seed}, []string{
+			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline bye at 1 seen 1 due 31 silent 0",
+			"a:3 device.online at 1 seen 1 due 31 silent 0",
+		}, liveness.Online},
+		{"silent, and a word from before", []string{beat, quiet, seed}, []string{
+			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
+		}, liveness.Offline},
+		{"a word is no heartbeat", []string{beat, quiet[:4], seed, quiet[:4], seed}, []string{
+			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
+		}, liveness.Offline},
+		{"another session", []string{greet, greet}, []string{
+			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.session_replaced at 1 seen 1 due 31 silent 0",
+		}, liveness.Online},
+		{"another session of a lost one", []string{greet, lost, greet}, []string{
+			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.changed at 1 seen 1 due 31 silent 0",
+		}, liveness.Online},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+				r.listen(unit)
+				epoch := uint64(0)
+				for _, do := range tt.do {
+					var err error
+					switch do {
+					case lost:
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: epoch, Reason: liveness.Will})
+					case seed:
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()})
+					case beat:
+						_, err = r.source.Apply("a", liveness.Signal{At: r.now()})
+					case greet:
+						epoch++
+						_, err = r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch})
+					case bye:
+						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Goodbye, At: r.now()})
+					case quiet:
+						r.listen(30 * unit)
+					default:
+						r.listen(15 * unit)
+					}
+					if err != nil {
+						t.Fatalf("%s: %v", do, err)
+					}
+				}
+				r.want(tt.want...)
+				r.wantState("a", tt.left)
+			})
+		})
+	}
+}
+
+// The end of an old session never takes a device offline, whatever ends it.
+func TestLostWithAnOldEpoch(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		for _, epoch := range []uint64{300, 301} {
+			if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: 300, Reason: liveness.Will}); !errors.Is(err, liveness.ErrStaleEpoch) {
+			t.Errorf("Lost of an old session = %v, want ErrStaleEpoch", err)
+		}
+		if _, err := r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: 300}); !errors.Is(err, liveness.ErrStaleEpoch) {
+			t.Errorf("Greet with an old epoch = %v, want ErrStaleEpoch", err)
+		}
+		if v := r.device("a"); v.Closing != liveness.NoReason || v.Epoch != 301 {
+			t.Errorf("the device is %+v", v)
+		}
+	})
+}
+
+// Another source's word counts for nothing while the device is heard elsewhere.
+func TestLostElsewhere(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		r.listen(unit)
+		other := r.addSource(liveness.SourceConfig{Name: "other"})
+		r.open("a")
+		if _, err := r.source.Apply("b", liveness.Signal{At: r.now()}); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"a", "b"} {
+			if _, err := other.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: other.Time(time.Now()), Reason: liveness.Will}); err != nil {
+				t.Errorf("Lost(%s) = %v", id, err)
+			}
+			if _, err := other.Apply(id, liveness.Signal{Kind: liveness.Retained, At: other.Time(time.Now())}); err != nil {
+				t.Errorf("Seed(%s) = %v", id, err)
+			}
+			if v := r.device(id); v.Source != "edge" || v.Closing != liveness.NoReason {
+				t.Errorf("the device is %+v", v)
+			}
+		}
+		if _, err := other.Apply("", liveness.Signal{Kind: liveness.Disconnected, Reason: liveness.Will}); !errors.Is(err, liveness.ErrInvalidID) {
+			t.Errorf("Lost without an id = %v", err)
+		}
+		if _, err := other.Apply("", liveness.Signal{Kind: liveness.Retained}); !errors.Is(err, liveness.ErrInvalidID) {
+			t.Errorf("Seed without an id = %v", err)
+		}
+	})
+}
+
+// What is heard of a source that was restored, before it listens for sure, is heard after what it
+// had heard before.
+func TestHeardBeforePulse(t *testing.T) {
+	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never}}, liveness.SourceConfig{}, func(r *rig) {
+		err := r.registry.RestoreSource(liveness.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := liveness.Record{Num: 1, ID: "a", State: liveness.Online, Source: "other", Last: 100 * unit, Since: time.Now(), Seq: 1}
+		if err := r.registry.Restore(rec); err != nil {
+			t.Fatal(err)
+		}
+		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other"})
+		r.wantState("a", liveness.Unknown)
+		if _, err := s.Apply("a", liveness.Signal{Kind: liveness.Retained, At: s.Time(time.Now())}); err != nil {
+			t.Fatal(err)
+		}
+		s.Pulse(time.Now())
+		r.wantState("a", liveness.Online)
+	})
+}
+
+// A source that was deaf when the process ended is heard again; it was told already that it is
+// deaf.
+func TestDeafAcrossRestart(t *testing.T) {
+	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
+		for i, seq := range []uint64{3, 4} {
+			name := []string{"was-deaf", "listened"}[i]
+			err := r.registry.RestoreSource(liveness.SourceRecord{Name: name, Listened: 100 * unit, At: time.Now(), Seq: seq})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(7 * unit)
+		r.addSource(liveness.SourceConfig{Name: "was-deaf"})
+		r.want("source/was-deaf:4 source.heard at 7 deaf 7")
+		r.addSource(liveness.SourceConfig{Name: "listened"})
+		r.want("source/listened:5 source.deaf at 0 deaf 7", "source/listened:6 source.heard at 7 deaf 7")
+	})
+}

@@ -1,0 +1,177 @@
+package liveness
+
+import "time"
+
+// marks are flags of a device beside its condition.
+type marks uint8
+
+const (
+	byOperator   marks = 1 << iota // in maintenance
+	byWindow                       // a maintenance window covers it
+	suppressed                     // a maintenance window suppresses its silence
+	statePending                   // its change of state waits for the sink
+)
+
+func marksOf(rec *Record) (m marks) {
+	if rec.Maintenance {
+		m |= byOperator
+	}
+	if rec.Window {
+		m |= byWindow
+	}
+	return m
+}
+
+// maintained reports whether the device's events are not to raise an alarm.
+func (d *device) maintained() bool { return d.marks&(byOperator|byWindow) != 0 }
+
+// suppression is until when a device's silence does not count.
+type suppression struct {
+	source *Source
+	until  time.Duration // listening time of the source
+}
+
+// Window is a maintenance window that covers a device.
+type Window struct {
+	Name string
+	// Suppress is how far the window's end is away if silence in the window does not count: then
+	// the device is not judged for a silence, or for a connection that ended, until its whole
+	// timeout has passed after the end. 0: it is judged as any other.
+	Suppress time.Duration
+}
+
+// suppressionTolerance is by how much a window's end may move without a device's step being armed
+// again, since clocks do not agree.
+const suppressionTolerance = 2 * time.Second
+
+// Cover passes over up to limit devices, from a position on, and records which of them a
+// maintenance window covers. It returns how many that changed, and the position to go on from, 0 at
+// the end. It calls by for each device with its lock held: by must return at once, and not ask the
+// registry. A device that comes to be covered is in maintenance as with [Registry.SetMaintenance].
+// The events of this have the window's name as Message, and those of devices that are no longer
+// covered have ended. The devices' records hold what is covered.
+//
+// Cover yields to all others: while more than a quarter of Config.Outbox waits for the sink it
+// returns [ErrBusy], and the position to go on from.
+func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
+	next = r.walk(from, func(sh *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
+		}
+		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
+			err = ErrBusy
+			return false
+		}
+		limit--
+		w, covered := by(d.id, d.group())
+		if !covered {
+			w = Window{Name: ended}
+		}
+		if r.coverLocked(sh, d, w, covered) {
+			changed++
+		}
+		return true
+	})
+	return next, changed, err
+}
+
+// coverLocked records whether a device is covered, and reports whether that is new.
+func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered bool) bool {
+	if d.source != nil {
+		r.setSuppressionLocked(sh, d, w.Suppress)
+	}
+	return r.toggleLocked(sh, d, byWindow, covered, w.Name)
+}
+
+// toggleLocked sets or clears a mark that puts the device in maintenance, with an event that has a
+// message, and reports whether that is new.
+func (r *Registry) toggleLocked(sh *deviceShard, d *device, mark marks, on bool, message string) bool {
+	if on == (d.marks&mark != 0) {
+		return false
+	}
+	was := d.standing()
+	d.marks ^= mark
+	r.regroupLocked(d, was, d.since)
+	kind := DeviceMaintenanceStopped
+	if on {
+		kind = DeviceMaintenanceStarted
+	}
+	r.emitLocked(sh, d, kind, message, d.nowLocked())
+	return true
+}
+
+// setSuppressionLocked suppresses a device's silence for a duration from now, 0 to end it.
+func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Duration) {
+	now := d.source.Now()
+	was, end := sh.suppressions[d.id], now+min(left, maxSpan)
+	isSuppressed := d.marks&suppressed != 0 && was.source == d.source
+	switch {
+	case left == 0 && d.marks&suppressed == 0:
+		return
+	case left == 0 && (!isSuppressed || was.until+d.rule.Value().Timeout <= now): // it is over
+		delete(sh.suppressions, d.id)
+		d.marks &^= suppressed
+	case left == 0 && was.until <= now+suppressionTolerance: // its timeout begins
+		return
+	case isSuppressed && (end-was.until).Abs() <= suppressionTolerance:
+		return
+	default:
+		sh.suppressLocked(d, end)
+	}
+	r.rearmLocked(sh, d)
+}
+
+// rearmLocked arms the device's next step anew. If its timer has expired, the handler reads the
+// suppression.
+func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
+	if f, known := d.conditionLocked(); known && d.expected() {
+		r.setLocked(sh, d, f, d.nowLocked())
+	}
+}
+
+// suppressLocked suppresses a device's silence until a listening time.
+func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
+	if sh.suppressions == nil {
+		sh.suppressions = make(map[string]suppression)
+	}
+	sh.suppressions[d.id] = suppression{d.source, until}
+	d.marks |= suppressed
+}
+
+// Suppress restores the suppression of silence by windows that an earlier process knew, see
+// [Window]. by returns how far the end of a device's last window is away or, if negative, how long
+// ago in listening time it was; then the device has the rest of its timeout, which by is given. by
+// is called with the device's lock held, and must not ask the registry. Call Suppress once the
+// devices are restored, before their sources listen. It causes no events.
+func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
+	r.walk(0, func(sh *deviceShard, d *device) bool {
+		if d.source == nil {
+			return true
+		}
+		timeout := d.rule.Value().Timeout
+		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
+			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan))
+			r.rearmLocked(sh, d)
+		}
+		return true
+	})
+}
+
+// group returns the name of the device's group, empty if it has none.
+func (d *device) group() string {
+	if g := d.rule.Value().group; g != nil {
+		return g.Name
+	}
+	return ""
+}
+
+// notBeforeLocked returns the listening time before which the device, in this condition, is not
+// judged.
+func (d *device) notBeforeLocked(f condition, p Policy) time.Duration {
+	if d.marks&suppressed != 0 {
+		if x := d.source.registry.shards[d.handle%shardCount].suppressions[d.id]; x.source == d.source {
+			return max(x.until+p.Timeout, d.source.notBefore(f.last, max(f.from(), x.until), p))
+		}
+	}
+	return d.source.notBefore(f.last, f.from(), p)
+}

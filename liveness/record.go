@@ -1,0 +1,86 @@
+package liveness
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Record is what must be kept of a device so that a registry can go on from there: its durable
+// state as of its event Seq. It changes with events only; the heartbeats since are in a
+// [Registry.Snapshot].
+type Record struct {
+	// Num is the device's number, from 1 on. Numbers are dense: that of a forgotten device is given
+	// to another.
+	Num    uint32
+	ID     string
+	State  State         // never Unknown
+	Reason Reason        // of an offline device
+	Source string        // where it was heard last; empty if it never was
+	Last   time.Duration // listening time of Source at the last sign of life
+	Heard  time.Duration // for Restore: that of a later heartbeat, from a Snapshot or a Recollection; 0 if there was none
+	Until  time.Duration // listening time: when a sleep ends, or when the verdict was due
+	Since  time.Time     // when the state changed last, in steady time, which is never set back
+	Seq    uint64
+	Epoch  uint64
+	// Announced is what the device's protocol announced, Own what [Registry.SetPolicy] set.
+	Announced Policy
+	Own       Policy
+	Changes   []int64 // when it lately went offline or came back: steady time in ns, oldest first
+	Flapping  bool
+	// Maintenance is what [Registry.SetMaintenance] set. Window: a maintenance window covers it,
+	// see [Registry.Cover]. Forgotten: the device was removed, and nothing is to be kept of it.
+	Maintenance bool
+	Window      bool
+	Forgotten   bool
+}
+
+// SourceRecord is what must be kept of a source.
+type SourceRecord struct {
+	Name      string
+	Listened  time.Duration  // what its listening clock read
+	At        time.Time      // when it did; zero if the source never listened
+	Deaf      []DeafInterval // the latest, oldest first
+	DeafTotal time.Duration
+	Missed    time.Duration // for how long the process listened without the source, which was configured no more
+	// Blank: it is not known what was heard in the end. Each device counts as heard at Listened,
+	// within the bounds of what gaps may put a verdict off. A Snapshot leaves it false.
+	Blank bool
+	// Seq is that of the source's latest event that was kept. A Snapshot, which may be ahead of the
+	// sink, leaves it 0.
+	Seq uint64
+}
+
+// GroupRecord is what must be kept of a group; all of it is in the group's latest event.
+type GroupRecord struct {
+	Name   string
+	Seq    uint64
+	Outage bool
+	From   time.Time // see [Event]
+}
+
+const (
+	// maxListened bounds listening time; the timers end soon after.
+	maxListened = 16 * maxSpan
+	// maxNum bounds the numbers of devices, so that a wrong one does not take all memory.
+	maxNum = 1 << 26
+)
+
+func (rec *Record) validate() error {
+	err := errors.Join(ValidateID(rec.ID), rec.Announced.validate(), rec.Own.validate())
+	switch {
+	case err != nil:
+	case rec.State >= Unknown || int(rec.Reason) >= reasons:
+		err = fmt.Errorf("state %d, reason %d", rec.State, rec.Reason)
+	case rec.Last < 0 || rec.Last > maxListened || rec.Heard < 0 || rec.Heard > maxListened || rec.Until < 0 || rec.Until > maxListened+maxSpan:
+		err = fmt.Errorf("listening times %v, %v", rec.Last, rec.Until)
+	case len(rec.Changes) > maxThreshold:
+		err = fmt.Errorf("%d changes", len(rec.Changes))
+	case rec.Num == 0 || rec.Num > maxNum:
+		err = fmt.Errorf("number %d", rec.Num)
+	}
+	if err != nil {
+		return fmt.Errorf("liveness: restore device %q: %w", rec.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package liveness
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// RestoreSource restores a source: its clock goes on where it was, and all that passed since At was
+// deaf. The source may have been added or not; if it never is, it stays deaf, and the devices that
+// it heard are unknown until it is retired. Call it before the source's first pulse and before the
+// devices are restored. Errors: a bad record, a source that listens.
+func (r *Registry) RestoreSource(rec SourceRecord) error {
+	if rec.Listened < 0 || rec.Listened > maxListened {
+		return fmt.Errorf("liveness: source %q: a listening time of %v", rec.Name, rec.Listened)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.sourceLocked(rec.Name)
+	if s == nil {
+		cfg, err := SourceConfig{Name: rec.Name}.withDefaults()
+		if err != nil {
+			return err
+		}
+		if s, err = r.addSourceLocked(cfg); err != nil {
+			return err
+		}
+		s.absent.Store(true)
+	}
+	return s.restore(rec)
+}
+
+// restore restores the source.
+func (s *Source) restore(rec SourceRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest.Load() != nil {
+		return fmt.Errorf("liveness: source %q listens already", s.name)
+	}
+	s.seq, s.past = rec.Seq, rec.At
+	s.deaf = append(s.deaf[:0], rec.Deaf[max(len(rec.Deaf)-deafKept, 0):]...)
+	s.deafTotal = rec.DeafTotal
+	listened := max(rec.Listened, 1) // later than all heartbeats, even without any checkpoint
+	s.clock.Set(listened)
+	if rec.Blank {
+		s.gaps.addBlank(listened)
+	} else {
+		s.gaps.addCut(listened)
+	}
+	s.course.restore(s.deaf, listened, rec.At)
+	s.missed.Store(int64(rec.Missed))
+	for i := range s.marks {
+		s.marks[i] = listened
+	}
+	return nil
+}
+
+// RestoreGroup restores a group; it ignores one that is not configured. Call it before the devices
+// are restored.
+func (r *Registry) RestoreGroup(rec GroupRecord) {
+	for _, g := range r.groups {
+		if g.Name == rec.Name {
+			g.restore(rec)
+		}
+	}
+}
+
+func (g *group) restore(rec GroupRecord) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seq, g.outage, g.from = rec.Seq, rec.Outage, rec.From.UnixNano()
+}
+
+// restoreDevice counts a restored device.
+func (g *group) restoreDevice(st standing, since, now int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.turnLocked(now)
+	g.countLocked(1, st, since)
+}
+
+// RestoreForgotten restores the number of a forgotten device's last event: if the device comes
+// back, its events' numbers go on from there. For devices whose numbers are not kept one by one,
+// pass the greatest of them with an empty id: new devices go on from that. Call it before the
+// devices are restored.
+func (r *Registry) RestoreForgotten(id string, seq uint64) {
+	if id == "" {
+		r.raiseFloor(seq)
+		return
+	}
+	sh, hash := r.shardOf(id)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if d := sh.findLocked(id, hash); d != nil { // a configured device
+		d.seq = max(d.seq, seq)
+		return
+	}
+	r.endLocked(sh, id, max(seq, sh.ended[id]))
+}
+
+// Of the devices that are due at once after a restart, dueBatch are judged every dueEvery.
+const (
+	dueBatch = 1000
+	dueEvery = 50 * time.Millisecond
+)
+
+// Restore restores a device. One that is not offline is unknown until it is heard or judged, for
+// which it has the reconnect grace. Heard is that of the latest [Registry.Snapshot], or of a
+// [Recollection], if it is of the same source and later. The source must have been restored and not
+// listen yet; groups report no outage before the first source listens. Restore may be called
+// concurrently. Errors: an invalid record, an id or a number that is taken, [ErrFull].
+func (r *Registry) Restore(rec Record) error {
+	if err := rec.validate(); err != nil {
+		return err
+	}
+	source := r.source(rec.Source)
+	if source == nil && rec.State != NeverSeen {
+		return fmt.Errorf("liveness: device %q: there is no source %q", rec.ID, rec.Source)
+	}
+	sh, hash := r.shardOf(rec.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	d := sh.findLocked(rec.ID, hash)
+	if d != nil && d.num != 0 {
+		return fmt.Errorf("liveness: device %q was restored already", rec.ID)
+	}
+	if !r.numbers.claim(rec.Num) {
+		return fmt.Errorf("liveness: device %q: its number %d is that of another", rec.ID, rec.Num)
+	}
+	if d == nil {
+		var err error
+		if d, err = r.addLocked(sh, rec.ID, hash); err != nil {
+			r.numbers.release(rec.Num)
+			return err
+		}
+	}
+	if rec.Own != (Policy{}) {
+		sh.setOwnLocked(d.id, rec.Own)
+	}
+	r.reviveLocked(sh, d, &rec, source)
+	return nil
+}
+
+// reviveLocked gives a new device the state of a record.
+func (r *Registry) reviveLocked(sh *deviceShard, d *device, rec *Record, source *Source) {
+	d.num, d.seq, d.epoch = rec.Num, rec.Seq, rec.Epoch
+	d.source, d.marks = source, marksOf(rec)
+	if !rec.Since.IsZero() { // otherwise it is when the device was made
+		d.since = r.clock.restored(rec.Since.UnixNano())
+	}
+	d.rule = r.resolveLocked(sh, d.id, rec.Announced)
+	d.state, d.reason, d.until = rec.State, rec.Reason, rec.Until
+	if source != nil {
+		d.last = max(min(max(rec.Last, rec.Heard), source.Now()-1), 0) // what was heard after the checkpoint was heard before the source listens again
+	}
+	if len(rec.Changes) > 0 || rec.Flapping {
+		d.changes = &changes{at: slices.Clone(rec.Changes[max(len(rec.Changes)-r.flapping.Threshold, 0):]), flapping: rec.Flapping}
+		for i, at := range d.changes.at {
+			d.changes.at[i] = r.clock.restored(at)
+		}
+		r.flaps.set(d.handle, rec.Flapping)
+	}
+	sh.counts[NeverSeen]--
+	sh.counts[d.state]++
+	d.countLocked(1)
+	if g := d.rule.Value().group; g != nil {
+		g.restoreDevice(d.standing(), d.since, r.clock.steady())
+	}
+	if source == nil {
+		return
+	}
+	f, _ := d.conditionLocked()
+	r.storeHeard(d, f.last)
+	if rec.Heard > rec.Last+heardTick && d.state != Online { // it was about to come online when the process died
+		r.setLocked(sh, d, f.heard(f.last), f.last)
+		return
+	}
+	p := d.policyLocked()
+	notBefore := d.notBeforeLocked(f, p)
+	spread := time.Duration(0)
+	if at, _ := f.verdict(p, notBefore); at == notBefore && d.expected() {
+		spread = time.Duration((r.due.Add(1)-1)/dueBatch)*dueEvery + max(source.Now()-at, 0)
+	}
+	r.armLocked(d, f, spread)
+}

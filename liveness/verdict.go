@@ -1,0 +1,247 @@
+package liveness
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/holter-iot/holter/timer"
+)
+
+// conditionLocked returns what is known of a device. While heartbeats only touch its timer, the
+// timer knows the last one. If the timer has just expired, its handler waits for the shard's lock,
+// and only the handler knows the last heartbeat; then c.last is out of date and known is false.
+func (d *device) conditionLocked() (f condition, known bool) {
+	f = condition{state: d.state, reason: d.reason, last: d.last, until: d.until, asked: d.asked}
+	if !d.touched {
+		return f, true
+	}
+	last, known := d.source.engine.Touched(d.timer)
+	f.last = max(f.last, last)
+	return f, known
+}
+
+// stopLocked ends the device's timer. It returns the last heartbeat that touched it, 0 if none did.
+func (r *Registry) stopLocked(d *device) (last time.Duration) {
+	if d.timer == 0 {
+		return 0
+	}
+	touched, won := d.source.engine.Disarm(d.timer)
+	if won && d.touched {
+		last = touched
+	}
+	d.timer, d.touched = 0, false
+	return last
+}
+
+// countLocked adds n, 1 or -1, to the number of devices that the source waits for, if the device is
+// one of them.
+func (d *device) countLocked(n int64) {
+	if d.source != nil && d.expected() {
+		d.source.alive.Add(n)
+	}
+}
+
+// setLocked makes next the device's condition: it emits what changed, and arms the timer for the
+// next step.
+func (r *Registry) setLocked(sh *deviceShard, d *device, next condition, now time.Duration) {
+	before := condition{state: d.state, reason: d.reason, until: d.until, asked: d.asked}
+	r.storeHeard(d, next.last)
+	next.last = max(next.last, r.stopLocked(d)) // it may have been touched since
+	was, since := d.standing(), d.since
+	sh.counts[d.shownLocked()]--
+	d.countLocked(-1)
+	d.last, d.until, d.state, d.reason, d.asked = next.last, next.until, next.state, next.reason, next.asked
+	if before.state != next.state {
+		d.marks |= statePending
+	}
+	sh.counts[d.shownLocked()]++
+	d.countLocked(1)
+	if before.state != next.state {
+		d.since = r.clock.steady()
+		r.regroupLocked(d, was, since)
+	}
+	if next.notable(before) {
+		r.changedLocked(sh, d, before.state, now)
+	}
+	r.armLocked(d, next, 0)
+}
+
+// armLocked starts the timer for the device's next step, which may be put off for a while. No timer
+// of the device may run.
+func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
+	d.probeable = d.session != nil && d.session.peer != nil
+	p := d.policyLocked()
+	next, ok := f.next(p, d.source.notBefore(f.last, f.from(), p))
+	if d.marks&suppressed != 0 && ok && next.at <= d.source.Now() { // a suppression matters only once the step is due; until then heartbeats may touch the timer
+		next, ok = f.next(p, d.notBeforeLocked(f, p))
+	}
+	if ok && d.source.unheard(f.last) {
+		next.period = 0 // the timer would round the last heartbeat up, perhaps beyond the deaf interval
+	}
+	if ok {
+		// An error means that the source is closed: nothing is judged any more.
+		d.timer, _ = d.source.group.ArmAt(next.at+putOff, next.period, d.timerData())
+		d.touched = next.period != 0 && d.timer != 0
+	}
+	if d.session != nil {
+		id := d.timer
+		if !d.touched {
+			id = 0
+		}
+		d.session.timer.Store(uint64(id))
+	}
+}
+
+// changedLocked emits the event of a change of state.
+func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
+	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
+	if crossed {
+		if d.changes == nil {
+			d.changes = &changes{}
+		}
+		d.changes.add(r.clock.steady(), r.flapping.Threshold)
+	}
+	switch d.state {
+	case Online:
+		r.emitLocked(sh, d, DeviceOnline, "", now)
+	case Late:
+		r.emitLocked(sh, d, DeviceLate, "", now)
+	case Sleeping:
+		r.emitLocked(sh, d, DeviceSleeping, "", now)
+	case Offline:
+		r.emitLocked(sh, d, DeviceOffline, "", now)
+	case NeverSeen, Unknown, Suspect, Pending: // no device changes to these
+	}
+	if crossed {
+		r.flapLocked(sh, d, now)
+	}
+}
+
+// emitLocked numbers an event of a device and hands it to the outbox.
+func (r *Registry) emitLocked(sh *deviceShard, d *device, t Type, message string, now time.Duration) {
+	if d.num == 0 {
+		d.num = r.numbers.allocate()
+		if d.seq == 0 { // a configured device was made before the floor was restored
+			d.seq = r.floor.Load()
+		}
+		r.storeHeard(d, d.last)
+	}
+	d.seq++
+	d.uncommitted = uint8(min(int(d.uncommitted)+1, math.MaxUint8))
+	rule := d.rule.Value()
+	e := Event{
+		Type:        t,
+		Subject:     d.id,
+		Seq:         d.seq,
+		Epoch:       d.epoch,
+		Time:        r.clock.time(),
+		Policy:      rule.from,
+		Timeout:     rule.Timeout,
+		Message:     message,
+		Flapping:    d.changes != nil && d.changes.flapping,
+		Maintenance: d.maintained(),
+		Record:      d.recordLocked(sh),
+		handle:      d.handle,
+	}
+	if d.source != nil {
+		d.fillTimesLocked(&e, d.policyLocked(), now)
+	}
+	if d.state == Offline {
+		e.Reason = d.reason
+	}
+	if rule.group != nil {
+		e.Group = rule.group.Name
+		e.Outage = rule.group.inOutage()
+	}
+	if d.session != nil {
+		d.session.pending.Store(true)
+	}
+	r.outbox.put(e)
+}
+
+// fillTimesLocked fills in what follows from the source's clock. However the wall clock was set,
+// the deadline of a silence is not less than the timeout after the device was last seen, and a
+// verdict's time is not before its deadline.
+func (d *device) fillTimesLocked(e *Event, p Policy, now time.Duration) {
+	s := d.source
+	f, _ := d.conditionLocked()
+	f.last = d.lastLocked()
+	e.Source = s.name
+	e.HeardSilence = max(now-f.last, 0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.LastSeen = s.wallLocked(f.last)
+	if !f.awaited(p) {
+		return
+	}
+	due, _ := f.verdict(p, d.notBeforeLocked(f, p))
+	e.Deadline = s.wallLocked(due)
+	if e.Type == DeviceOffline && f.until != 0 && e.Time.Before(e.Deadline) { // the wall clock was set back a moment ago
+		e.Time = e.Deadline
+	}
+}
+
+// recordLocked returns what must be kept of the device.
+func (d *device) recordLocked(sh *deviceShard) *Record {
+	rec := &Record{
+		Num: d.num, ID: d.id, State: d.state, Reason: d.reason, Last: d.lastLocked(), Until: d.until,
+		Since: time.Unix(0, d.since), Seq: d.seq, Epoch: d.epoch,
+		Announced: d.rule.Value().announced, Own: sh.own[d.id],
+		Maintenance: d.marks&byOperator != 0, Window: d.marks&byWindow != 0, Forgotten: d.gone,
+	}
+	if d.state != Offline {
+		rec.Reason = NoReason // that a connection ended is not kept: after a restart every device has to reconnect
+	}
+	if d.state == Online || d.state == Late {
+		rec.Until = 0
+	}
+	if d.source != nil {
+		rec.Source = d.source.name
+	}
+	if c := d.changes; c != nil {
+		rec.Changes, rec.Flapping = slices.Clone(c.at), c.flapping
+	}
+	return rec
+}
+
+// yieldEvery is after how many verdicts the handler yields. On few cores a mass verdict would
+// otherwise delay the reading of heartbeats.
+const yieldEvery = 32
+
+// expired handles the source's expired timers: it takes the next step of each device.
+func (s *Source) expired(expired []timer.Expired) {
+	now := s.Now()
+	for i := range expired {
+		if i%yieldEvery == yieldEvery-1 {
+			runtime.Gosched()
+		}
+		if s.registry.outbox.wait() {
+			now = s.Now()
+		}
+		s.registry.pass(s, &expired[i], now)
+	}
+}
+
+// pass takes a device's next step.
+func (r *Registry) pass(s *Source, e *timer.Expired, now time.Duration) {
+	sh, d := r.lock(uint32(e.Data))
+	defer sh.mu.Unlock()
+	if d == nil || d.timer != e.ID || d.source != s {
+		return // the device has moved on
+	}
+	f, _ := d.conditionLocked()
+	if d.touched {
+		f.last = max(f.last, e.Touched) // a touch, unless it is the arming, less what rounding takes
+	}
+	p := d.policyLocked()
+	next := f.passed(now, p, d.notBeforeLocked(f, p))
+	if next.suspect() && next.until != f.until && !d.probeLocked() {
+		next.asked = f.asked
+	}
+	r.setLocked(sh, d, next, now)
+	if d.state == Offline {
+		r.lag.add(now - d.until)
+	}
+}

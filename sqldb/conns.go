@@ -1,0 +1,141 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// patience is the default of how long a server may take for a transaction.
+const patience = 30 * time.Second
+
+// connections is how many connections read, and how many write to a server.
+const connections = 4
+
+// conns are the connections to a database.
+type conns struct {
+	backend
+
+	patience time.Duration
+	write    *bun.DB
+	read     *bun.DB
+	guard    *guard       // of a database in a file, once it was opened for writing
+	waiting  atomic.Int64 // Unix time in ns since when a transaction in a file waits for other programs; 0 if none does
+}
+
+func openConns(b backend, timeout time.Duration) (*conns, error) {
+	if err := b.prepare(); err != nil {
+		return nil, err
+	}
+	return connect(b, timeout), nil
+}
+
+// connect is openConns for a database that is there.
+func connect(b backend, timeout time.Duration) *conns {
+	write, read := b.pools()
+	_, dialect := b.dialect()
+	return &conns{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}
+}
+
+func (c *conns) close() error {
+	_ = c.read.Close() // nothing was written over it
+	return errors.Join(c.write.Close(), c.guard.close())
+}
+
+// limit returns ctx with the time that a transaction may take. A transaction in a file is not
+// interrupted: in a commit, SQLite would not say whether it was one, and it does not hang.
+func (c *conns) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := c.backend.(*sqliteDB); ok {
+		return context.WithoutCancel(ctx), func() {}
+	}
+	return context.WithTimeout(ctx, c.patience)
+}
+
+// transact runs a transaction. If it fails, the connection is given up: the next transaction finds
+// the truth in the database.
+func (c *conns) transact(ctx context.Context, do func(ctx context.Context, tx bun.Tx) error) (err error) {
+	if err := c.guard.check(); err != nil {
+		return err
+	}
+	ctx, cancel := c.limit(ctx)
+	defer cancel()
+	conn, tx, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			discard(conn.Conn)
+		}
+		_ = conn.Close() // gives it back
+	}()
+	defer func() { _ = tx.Tx.Rollback() }() // does nothing after the commit
+	if err := do(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return c.guard.check() // what went into a file that is gone was not written
+}
+
+// begin begins a transaction, on another connection if one turns out to be lost.
+func (c *conns) begin(ctx context.Context) (bun.Conn, bun.Tx, error) {
+	for tries := 0; ; tries++ {
+		conn, err := c.write.Conn(ctx)
+		if err != nil {
+			return bun.Conn{}, bun.Tx{}, err
+		}
+		tx, err := c.beginOn(ctx, conn)
+		if err == nil {
+			return conn, tx, nil
+		}
+		discard(conn.Conn)
+		_ = conn.Close() // it was given up
+		if tries == connections || ctx.Err() != nil || !lost(err) {
+			return bun.Conn{}, bun.Tx{}, err
+		}
+	}
+}
+
+// beginOn begins a transaction on a connection. Only one connection writes to a file, so only one
+// transaction waits.
+func (c *conns) beginOn(ctx context.Context, conn bun.Conn) (bun.Tx, error) {
+	if _, ok := c.backend.(*sqliteDB); ok {
+		c.waiting.Store(time.Now().UnixNano())
+		defer c.waiting.Store(0)
+	}
+	return conn.BeginTx(ctx, nil)
+}
+
+// reading runs queries that change nothing. All of them run again if the connection turns out to be
+// lost.
+func (c *conns) reading(ctx context.Context, do func(ctx context.Context, q *bun.DB) error) error {
+	if err := c.guard.check(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		err := do(ctx, c.read)
+		if err == nil || tries == connections || ctx.Err() != nil || !lost(err) {
+			return err
+		}
+	}
+}
+
+// lost reports whether an error is about a connection that ended.
+func lost(err error) bool {
+	cause := causeOf(err, "")
+	return cause == causeLost || cause == causeShutdown
+}
+
+// discard gives up a connection for good.
+func discard(conn *sql.Conn) {
+	_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // what it returns says that it was given up
+}

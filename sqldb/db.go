@@ -1,0 +1,341 @@
+package sqldb
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+var (
+	// ErrLocked is wrapped by errors of [DB.Open] while another process writes to the database.
+	ErrLocked = errors.New("sqldb: the database is held")
+	// ErrFenced is wrapped by errors of all writes once another process has opened the database. It
+	// is final.
+	ErrFenced = errors.New("sqldb: another process has taken the database over")
+	// ErrNotOpen is returned before Open has succeeded, and after Close.
+	ErrNotOpen = errors.New("sqldb: not open")
+)
+
+// Config says which database to open.
+type Config struct {
+	// URL is the database. Required. One of
+	//
+	//	sqlite:path/to/file.db or sqlite:///path/to/file.db
+	//	postgres://user:password@host:5432/database (options of pgx after a ?, such as sslmode=verify-full)
+	//	mysql://user:password@host:3306/database (options: socket=/path; tls=true, skip-verify or preferred)
+	URL string
+	// Dir is a directory of this process for a note that says which database is used. Default: the
+	// directory of an SQLite database. Without one, a server's database that is suddenly empty
+	// counts as new.
+	Dir string
+	// AcceptLoss begins a new database where one is missing that a note names, see [ErrLost].
+	AcceptLoss bool
+	// Patience is how long a server may take for a transaction before it counts as hung. Default: 30 s.
+	Patience time.Duration
+	// Wall reads the wall clock. Default: time.Now.
+	Wall func() time.Time
+}
+
+// Owner is a package that keeps rows in the database. Each function may be nil.
+type Owner struct {
+	// TakeOver is called in the transaction that raises the fence: with an error, the fence is not
+	// raised. It reads what the owner has to know, and may change rows of the owner.
+	TakeOver func(ctx context.Context, tx Tx) error
+	// Verify is called after a file was written anew and opened again. It returns an error if the
+	// file lacks something that the owner has written.
+	Verify func(ctx context.Context, q *bun.DB) error
+	// Close is called by [DB.Close] when nothing new can begin, before the connections are closed. It
+	// waits for what the owner has under way.
+	Close func() error
+}
+
+// DB is a database. Make one with [New], then call [DB.Open].
+type DB struct {
+	config  Config
+	backend backend
+	owners  []Owner
+	steady  steadyClock
+	signs   signs
+	fence   atomic.Int64 // the number of our fence
+	fenced  atomic.Bool
+
+	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
+	noted   bool       // the notes were written; used by Open and then Run
+
+	state   sync.RWMutex // guards the fields below; held for a moment only
+	conns   *conns       // nil while the database is not open
+	lock    lock         // nil if the database is shared
+	storeID string
+}
+
+// New returns a database. It checks cfg and touches nothing. Errors: ErrBadURL, a negative Patience.
+func New(cfg Config) (*DB, error) {
+	b, err := backendOf(cfg.URL)
+	if cfg.Patience < 0 {
+		err = errors.Join(err, fmt.Errorf("sqldb: Patience is %v, want more than 0", cfg.Patience))
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg.Patience = cmp.Or(cfg.Patience, patience)
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
+	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
+		cfg.Dir = filepath.Dir(file.path)
+	}
+	return &DB{config: cfg, backend: b}, nil
+}
+
+// Own adds a package that keeps rows. Owners are called in the order in which they were added. Call
+// it before Open.
+func (db *DB) Own(o Owner) { db.owners = append(db.owners, o) }
+
+// Place returns a description of where the database is, without a password.
+func (db *DB) Place() string { return db.backend.place() }
+
+// Dir returns the directory of this process, see [Config]; "" if there is none.
+func (db *DB) Dir() string { return db.config.Dir }
+
+// ID returns the identity of the database, 32 hexadecimal digits that were made with it. It is empty
+// before Open.
+func (db *DB) ID() string {
+	db.state.RLock()
+	defer db.state.RUnlock()
+	return db.storeID
+}
+
+// Fence returns the number that this process has raised the fence to; each Open raises it further.
+func (db *DB) Fence() int64 { return db.fence.Load() }
+
+// Open takes the database's lock, brings its schema up to date, and makes this process the one that
+// writes. After an error it may be called again. Errors: ErrLocked, ErrNewerSchema, ErrLost, errors
+// of owners, and whatever keeps the database from being reached, see [Explain].
+func (db *DB) Open(ctx context.Context) error {
+	db.opening.Lock()
+	defer db.opening.Unlock()
+	if db.current() != nil {
+		return errors.New("sqldb: open already")
+	}
+	return db.wrap("open", db.open(ctx))
+}
+
+func (db *DB) open(ctx context.Context) (err error) {
+	var c *conns
+	var l lock
+	defer func() {
+		if err == nil {
+			return
+		}
+		if c != nil {
+			err = errors.Join(err, c.close())
+		}
+		if l != nil {
+			err = errors.Join(err, l.release())
+		}
+	}()
+	if err := db.Missing(); err != nil {
+		return err
+	}
+	if file, ok := db.backend.(*sqliteDB); ok {
+		if err := file.prepareDir(); err != nil {
+			return err
+		}
+	}
+	if l, err = db.backend.lock(ctx); err != nil {
+		return err
+	}
+	if c, err = openConns(db.backend, db.config.Patience); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*patience) // a migration may take its time
+	defer cancel()
+	if _, err = migrate(limited, db.backend, c.write.DB, false); err != nil {
+		return err
+	}
+	before, err := fenceOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err = l.check(ctx); err != nil { // a migration may have taken longer than the lock lasted
+		return err
+	}
+	meta, err := db.takeOver(ctx, c, before)
+	if err != nil {
+		return err
+	}
+	if err = c.mount(ctx, meta.Fence); err != nil {
+		return err
+	}
+	// A note that cannot be written does no harm while the database is there; Run tries again.
+	_, noted := db.keepNotes(meta.StoreID)
+	db.noted = noted == nil
+	db.fence.Store(meta.Fence)
+	db.fenced.Store(false)
+	db.steady.begin(Time(cmp.Or(meta.Steady, meta.CheckpointAt)), db.Now().Round(0), time.Now())
+	db.state.Lock()
+	defer db.state.Unlock()
+	db.conns, db.lock, db.storeID = c, l, meta.StoreID
+	return nil
+}
+
+// metaRow is what this package reads of the one row of meta. The other columns are the store's.
+type metaRow struct {
+	bun.BaseModel `bun:"table:meta"`
+
+	ID           int64  `bun:"id,pk"`
+	StoreID      string `bun:"store_id"`
+	Fence        int64  `bun:"fence"`
+	CheckpointAt int64  `bun:"checkpoint_at"`
+	Steady       int64  `bun:"steady"`
+}
+
+// fenceOf returns the number of the fence, 0 if there is none yet.
+func fenceOf(ctx context.Context, c *conns) (fence int64, err error) {
+	err = c.reading(ctx, func(ctx context.Context, q *bun.DB) error {
+		return q.QueryRowContext(ctx, "SELECT COALESCE(MAX(fence), 0) FROM meta WHERE id = 1").Scan(&fence)
+	})
+	return fence, err
+}
+
+// takeOver raises the fence and lets the owners join in. The fence was read as before while the lock
+// was held: a process that was stopped since then, and whose lock another process has now, finds a
+// higher number and changes nothing.
+func (db *DB) takeOver(ctx context.Context, c *conns, before int64) (meta metaRow, err error) {
+	err = c.transact(ctx, func(ctx context.Context, btx bun.Tx) (err error) {
+		if before == 0 {
+			err = db.found(ctx, btx)
+		} else {
+			err = raiseFence(ctx, btx, before)
+		}
+		if err != nil {
+			return err
+		}
+		if err := btx.NewSelect().Model(&meta).Where("id = 1").Scan(ctx); err != nil {
+			return err
+		}
+		if before != 0 { // else it is new, and nothing was lost or the loss was accepted
+			if err := db.checkNote(meta.StoreID); err != nil {
+				return err
+			}
+		}
+		tx := Tx{Tx: btx, db: db, passed: new(bool)}
+		for _, o := range db.owners {
+			if o.TakeOver == nil {
+				continue
+			}
+			if err := o.TakeOver(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return meta, err
+}
+
+// found makes the row of meta in a new database.
+func (db *DB) found(ctx context.Context, tx bun.Tx) error {
+	if err := db.checkNote(""); err != nil {
+		return err
+	}
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	_, err := tx.NewRaw("INSERT INTO meta (id, store_id, fence, last_offset, oldest, checkpoint, checkpoint_at, memory, steady)"+
+		" VALUES (1, ?, 1, 0, 1, 0, 0, '', 0)", hex.EncodeToString(id)).Exec(ctx)
+	return err
+}
+
+// raiseFence raises the fence if it is still what it was before.
+func raiseFence(ctx context.Context, tx bun.Tx, before int64) error {
+	raised, err := Changed(tx.NewRaw("UPDATE meta SET fence = fence + 1 WHERE id = 1 AND fence = ?", before).Exec(ctx))
+	if err == nil && raised == 0 {
+		err = fmt.Errorf("%w while this one was about to; it changes nothing", ErrFenced)
+	}
+	return err
+}
+
+// OpenShared opens a database beside a process that may be at work on it. The schema is made if there
+// is none. Only [DB.Read] and [DB.WriteShared] work then. Errors: those of New; ErrNewerSchema,
+// ErrLost, those of the database; ErrLocked if the schema is older and another process is at work.
+func OpenShared(ctx context.Context, cfg Config) (*DB, error) {
+	db, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.openShared(ctx); err != nil {
+		return nil, db.wrap("open", err)
+	}
+	return db, nil
+}
+
+func (db *DB) openShared(ctx context.Context) error {
+	if err := db.Missing(); err != nil {
+		return err
+	}
+	c, err := openConns(db.backend, db.config.Patience)
+	if err != nil {
+		return err
+	}
+	if err := bringUp(ctx, c); err != nil {
+		_ = c.close() // the cause is what counts
+		return err
+	}
+	db.state.Lock()
+	defer db.state.Unlock()
+	db.conns = c
+	return nil
+}
+
+// bringUp makes sure that the schema is that of this program.
+func bringUp(ctx context.Context, c *conns) (err error) {
+	pending, err := migrate(ctx, c.backend, c.write.DB, true)
+	if err != nil || !pending {
+		return err
+	}
+	l, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = migrate(ctx, c.backend, c.write.DB, false)
+	return errors.Join(err, l.release())
+}
+
+// Close closes the database, after its owners have let go of it. It may be opened again.
+func (db *DB) Close() error {
+	db.opening.Lock()
+	defer db.opening.Unlock()
+	db.state.Lock()
+	c, l := db.conns, db.lock
+	db.conns, db.lock = nil, nil
+	db.state.Unlock()
+	if c == nil {
+		return nil
+	}
+	var errs []error
+	for _, o := range db.owners {
+		if o.Close != nil {
+			errs = append(errs, o.Close())
+		}
+	}
+	errs = append(errs, c.close())
+	if l != nil {
+		errs = append(errs, l.release())
+	}
+	return errors.Join(errs...)
+}
+
+// current returns the connections, nil while the database is not open.
+func (db *DB) current() *conns {
+	db.state.RLock()
+	defer db.state.RUnlock()
+	return db.conns
+}

@@ -1,0 +1,64 @@
+package sqldb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/uptrace/bun"
+)
+
+// Exec runs a statement without the fence.
+func (db *DB) Exec(ctx context.Context, query string) error {
+	return db.WriteShared(ctx, "test", func(ctx context.Context, tx Tx) error {
+		_, err := tx.ExecContext(ctx, query)
+		return err
+	})
+}
+
+// Scan scans the first row of a query.
+func (db *DB) Scan(ctx context.Context, query string, dest ...any) error {
+	return db.Read(ctx, "test", func(ctx context.Context, q *bun.DB) error { return q.QueryRowContext(ctx, query).Scan(dest...) })
+}
+
+// CheckLock makes sure that the lock is held.
+func (db *DB) CheckLock(ctx context.Context) error { return db.lock.check(ctx) }
+
+// Mount opens the database once more, as an Open does that has taken it over, and closes it.
+func (db *DB) Mount(ctx context.Context) error {
+	c, err := openConns(db.backend, patience)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.mount(ctx, db.Fence()), c.close())
+}
+
+// ReleaseLock lets go of the lock, as if it had been lost.
+func (db *DB) ReleaseLock() error {
+	db.state.Lock()
+	defer db.state.Unlock()
+	l := db.lock
+	db.lock = noLock{}
+	return l.release()
+}
+
+type noLock struct{}
+
+func (noLock) check(context.Context) error { return nil }
+
+func (noLock) release() error { return nil }
+
+// SteadyClock is the clock that tells how old things are.
+type SteadyClock struct{ clock steadyClock }
+
+// NewSteadyClock returns one that goes on from an instant.
+func NewSteadyClock(at, wall, now time.Time) *SteadyClock {
+	c := &SteadyClock{}
+	c.clock.begin(at, wall, now)
+	return c
+}
+
+// Look moves it.
+func (c *SteadyClock) Look(wall, now time.Time) (shown, old time.Time) {
+	return c.clock.look(wall.Round(0), now)
+}

@@ -1,0 +1,59 @@
+package sqldb_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/sqldb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Main(m)) }
+
+// base is an instant without a monotonic reading.
+var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())
+
+// newDB returns a database that is not open.
+func newDB(tb testing.TB, url string) *sqldb.DB {
+	tb.Helper()
+	db, err := sqldb.New(sqldb.Config{URL: url})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Errorf("Close: %v", err)
+		}
+	})
+	return db
+}
+
+func open(tb testing.TB, url string) *sqldb.DB {
+	tb.Helper()
+	db := newDB(tb, url)
+	if err := db.Open(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return db
+}
+
+// write writes something behind the fence.
+func write(tb testing.TB, db *sqldb.DB) error {
+	tb.Helper()
+	return db.Write(tb.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw("INSERT INTO names (id, name) SELECT COALESCE(MAX(id), 0) + 1, CONCAT('n', COALESCE(MAX(id), 0) + 1) FROM names").Exec(ctx)
+		return err
+	})
+}
+
+func until(t *testing.T, most time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, most)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"modernc.org/sqlite"
+)
+
+// ErrFile is wrapped by errors of reads and writes while the file of the database is no longer the one
+// at its path: it was deleted, replaced or overwritten. What is written then would not be found
+// again, so nothing counts as written.
+var ErrFile = errors.New("sqldb: the database file is not what it was")
+
+// harm is what may have become of a file.
+type harm int
+
+const (
+	harmNone     harm = iota
+	harmGone          // nothing is at its path
+	harmLog           // its log is gone, or another one is there
+	harmReplaced      // another file is at its path
+	harmSmaller       // it became smaller, which is to be looked into
+	harmInside        // its contents are not ours
+	harmUnknown       // it cannot be looked at
+	harmClosed        // it was closed, and is to be opened anew
+)
+
+// fileError is the error for a file that is not what it was. It wraps ErrFile.
+type fileError struct {
+	harm harm
+	text string
+}
+
+func (e *fileError) Error() string { return e.text }
+
+func (e *fileError) Unwrap() error { return ErrFile }
+
+func harmed(h harm, format string, args ...any) *fileError {
+	return &fileError{harm: h, text: fmt.Sprintf(format, args...)}
+}
+
+// Parts of the header of an SQLite file.
+const (
+	headerLen = 100
+	magic     = "SQLite format 3\x00"
+	markAt    = 60 // the user version, in which each process that opens the file writes the number of its fence
+)
+
+// guard makes sure that a file is the one that was opened. It holds the file and its log open: so both
+// can still be read when they were deleted, no other file gets their inodes, and the log is not made
+// anew. A nil guard finds nothing wrong.
+type guard struct {
+	path   string
+	holder driver.Conn // used by one goroutine at a time: the one that opens, mends or closes
+	file   *os.File    // closed after all connections: to close it earlier would let go of SQLite's locks
+
+	mu    sync.Mutex     // guards the fields below; held while the file system is asked
+	dirs  [1]os.FileInfo // its directory; never changes
+	was   [2]os.FileInfo
+	most  [2]int64  // bytes that they had
+	marks [2]uint32 // that the header may have
+	final *fileError
+}
+
+// ends returns the ends of the paths of the file and its log.
+func ends() [2]string { return [2]string{"", "-wal"} }
+
+// logLimit is the size to which the log may shrink at any time, once it was folded into the file; see
+// pools.
+const logLimit = 64 << 20
+
+// newGuard guards a file that is open, and into which a mark has just been written.
+func newGuard(ctx context.Context, path, dsn string, mark uint32) (g *guard, err error) {
+	g = &guard{path: path}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	if g.holder, err = (&sqlite.Driver{}).Open(dsn); err != nil {
+		return nil, err
+	}
+	if _, err = g.ask(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil { // opens the log, and brings the mark into the file
+		return nil, err
+	}
+	if g.dirs[0], err = os.Stat(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if g.file, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	if g.was[0], err = g.file.Stat(); err != nil {
+		return nil, err
+	}
+	if g.was[1], err = os.Stat(path + ends()[1]); err != nil {
+		return nil, err
+	}
+	seen, ok := g.mark()
+	if !ok {
+		return nil, harmed(harmInside, "%s is no database", path)
+	}
+	g.marks = [2]uint32{seen, mark} // it may still be in the log
+	if found := g.look(); found != nil {
+		return nil, found
+	}
+	return g, nil
+}
+
+// ask runs a query and returns its first row.
+func (g *guard) ask(ctx context.Context, query string) ([]driver.Value, error) {
+	rows, err := g.holder.(driver.QueryerContext).QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	row := make([]driver.Value, len(rows.Columns()))
+	return row, errors.Join(rows.Next(row), rows.Close())
+}
+
+// mark reads the mark of the file, and reports whether it is a database.
+func (g *guard) mark() (uint32, bool) {
+	var header [headerLen]byte
+	if _, err := g.file.ReadAt(header[:], 0); err != nil || string(header[:len(magic)]) != magic {
+		return 0, false
+	}
+	return binary.BigEndian.Uint32(header[markAt:]), true
+}
+
+// check returns an error if the file is not the one that was opened. It asks the file system.
+func (g *guard) check() error {
+	if found := g.look(); found != nil {
+		return found
+	}
+	return nil
+}
+
+// look is check with the type of the error.
+func (g *guard) look() *fileError {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.final != nil {
+		return g.final
+	}
+	found := g.lookLocked()
+	if found != nil && found.harm == harmInside {
+		g.final = found
+	}
+	return found
+}
+
+func (g *guard) lookLocked() *fileError {
+	var now [2]os.FileInfo
+	for i, end := range ends() {
+		path := g.path + end
+		info, err := os.Stat(path)
+		gone, replaced := harmGone, harmReplaced
+		if i == 1 {
+			gone, replaced = harmLog, harmLog
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return harmed(gone, "%s was deleted or moved away, or the directory that it is in", path)
+		case err != nil:
+			return harmed(harmUnknown, "%s cannot be looked at: %v", path, err)
+		case !os.SameFile(info, g.was[i]):
+			return harmed(replaced, "%s was replaced: another file is there now", path)
+		}
+		now[i] = info
+		if i > 0 {
+			continue
+		}
+		// Before the log: whoever opens an empty database removes the log beside it.
+		mark, ok := g.mark()
+		if !ok || mark != g.marks[0] && mark != g.marks[1] {
+			return harmed(harmInside, "%s was overwritten or truncated: what is in it was not written by this process", g.path)
+		}
+		if mark == g.marks[1] {
+			g.marks[0] = mark
+		}
+	}
+	for i, info := range now {
+		floor := g.most[i]
+		if i == 1 {
+			floor = min(floor, logLimit)
+		}
+		if info.Size() < floor {
+			return harmed(harmSmaller, "%s was truncated or overwritten: it has %d bytes and had %d", g.path+ends()[i], info.Size(), g.most[i])
+		}
+		g.most[i] = max(g.most[i], info.Size())
+	}
+	return nil
+}
+
+// examine looks into a file that became smaller: other programs may make it so without harm, with
+// VACUUM or by folding the log. Nothing counts as written until it is done.
+func (g *guard) examine(ctx context.Context, dsn string) {
+	damage := func() error {
+		fresh, err := (&sqlite.Driver{}).Open(dsn) // one that remembers nothing
+		if err != nil {
+			return err
+		}
+		row, err := (&guard{holder: fresh}).ask(ctx, "PRAGMA quick_check(1)")
+		err = errors.Join(err, fresh.Close())
+		if err == nil && row[0] != "ok" {
+			err = fmt.Errorf("%v", row[0])
+		}
+		return err
+	}()
+	if ctx.Err() != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	found := g.lookLocked()
+	if found == nil || found.harm != harmSmaller {
+		return
+	}
+	if damage != nil {
+		g.final = harmed(harmInside, "%s; it is damaged: %v", found.text, damage)
+		return
+	}
+	for i, end := range ends() {
+		if info, err := os.Stat(g.path + end); err == nil {
+			g.most[i] = info.Size()
+		}
+	}
+}
+
+// shut makes check fail from here on: the file is being opened anew.
+func (g *guard) shut(why *fileError) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.final = harmed(harmClosed, "%s; it is being opened anew", why.text)
+}
+
+// close closes the files, once; all other connections must be closed. A file with contents of
+// somebody else is not touched: the last connection would fold the log into it, and so would the next
+// one that finds the log beside it.
+func (g *guard) close() error {
+	if g == nil {
+		return nil
+	}
+	if found := g.look(); found != nil && found.harm == harmInside {
+		_, err := g.setLogAside()
+		return err
+	}
+	var errs []error
+	if g.holder != nil {
+		errs = append(errs, g.holder.Close())
+		g.holder = nil
+	}
+	if g.file != nil {
+		errs = append(errs, g.file.Close())
+		g.file = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,109 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun/dialect/mysqldialect"
+	"github.com/uptrace/bun/schema"
+)
+
+// mysqlDB is a MariaDB or MySQL server.
+type mysqlDB struct {
+	config *mysql.Config
+}
+
+func (b *mysqlDB) place() string {
+	return fmt.Sprintf("MariaDB or MySQL at %s, database %s", b.config.Addr, b.config.DBName)
+}
+
+func (b *mysqlDB) dialect() (goose.Dialect, schema.Dialect) {
+	return goose.DialectMySQL, sameDialect{mysqldialect.New()}
+}
+
+// sameDialect treats all versions of MariaDB and MySQL alike. By itself, bun's dialect asks for the
+// version, waits for the answer, and prints an error.
+type sameDialect struct{ *mysqldialect.Dialect }
+
+// Init asks nothing.
+func (sameDialect) Init(*sql.DB) {}
+
+func (b *mysqlDB) prepare() error { return nil }
+
+func (b *mysqlDB) connect() *sql.DB {
+	cfg := b.config.Clone()
+	cfg.InterpolateParams = true // a batch goes over in one round trip
+	cfg.ClientFoundRows = true   // a row that was changed to what it was counts
+	cfg.ParseTime = true
+	cfg.Loc = time.UTC
+	cfg.Timeout = 10 * time.Second
+	cfg.ReadTimeout, cfg.WriteTimeout = patience, patience
+	cfg.ConnectionAttributes = "program_name:holter"
+	cfg.Logger = &mysql.NopLogger{} // the errors say the same
+	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES'"}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil { // mysqlOf has checked all of the user's options
+		panic(err)
+	}
+	return sql.OpenDB(connector)
+}
+
+func (b *mysqlDB) pools() (write, read *sql.DB) {
+	write, read = b.connect(), b.connect()
+	bound(write)
+	bound(read)
+	return write, read
+}
+
+func (b *mysqlDB) lock(ctx context.Context) (lock, error) {
+	db := b.connect()
+	db.SetMaxOpenConns(1)
+	// The names of locks are the server's, not the database's, and of at most 64 characters.
+	name := "SUBSTRING(CONCAT('holter.', SHA1(DATABASE())), 1, 40)"
+	return newSessionLock(ctx, db, lockQueries{
+		take: "SELECT COALESCE(GET_LOCK(" + name + ", 0), 0)",
+		holder: "SELECT CONCAT('connection ', id, ' from ', host) FROM information_schema.processlist WHERE id = IS_USED_LOCK(" +
+			name + ")",
+	})
+}
+
+func (b *mysqlDB) upsert(_ string, columns ...string) string {
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = c + " = VALUES(" + c + ")"
+	}
+	return " ON DUPLICATE KEY UPDATE " + strings.Join(sets, ", ")
+}
+
+// rowsPerStatement keeps a statement well below max_allowed_packet, whose default is 16 MB, even
+// with the longest messages.
+const rowsPerStatement = 1024
+
+// insert sends many rows with each statement.
+func (b *mysqlDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
+	begin, mark, end := t.begin()+" VALUES ", "("+marks(len(t.columns()))+"), ", t.end(b)
+	var args []any
+	for from := 0; from < n; from += rowsPerStatement {
+		to := min(from+rowsPerStatement, n)
+		args = args[:0]
+		for i := from; i < to; i++ {
+			args = row(args, i)
+		}
+		values := strings.Repeat(mark, to-from)
+		if _, err := tx.ExecContext(ctx, begin+values[:len(values)-2]+end, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *mysqlDB) clock() string {
+	return "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+}
+
+func (b *mysqlDB) size() int64 { return 0 }

@@ -1,0 +1,141 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/schema"
+)
+
+// postgresDB is a PostgreSQL server.
+type postgresDB struct {
+	config *pgx.ConnConfig
+}
+
+func (b *postgresDB) place() string {
+	return fmt.Sprintf("PostgreSQL at %s, database %s", net.JoinHostPort(b.config.Host, strconv.Itoa(int(b.config.Port))), b.config.Database)
+}
+
+func (b *postgresDB) dialect() (goose.Dialect, schema.Dialect) {
+	return goose.DialectPostgres, pgdialect.New()
+}
+
+func (b *postgresDB) prepare() error { return nil }
+
+// connector returns the configuration of a connection. It tells the server which process this is,
+// and to notice soon when the process is gone.
+func (b *postgresDB) connector() pgx.ConnConfig {
+	cfg := b.config.Copy()
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 10 * time.Second
+	}
+	cfg.RuntimeParams["standard_conforming_strings"] = "on" // bun relies on it
+	for key, value := range map[string]string{
+		"application_name":        applicationName(),
+		"tcp_keepalives_idle":     "10",
+		"tcp_keepalives_interval": "5",
+		"tcp_keepalives_count":    "3",
+	} {
+		if _, ok := cfg.RuntimeParams[key]; !ok {
+			cfg.RuntimeParams[key] = value
+		}
+	}
+	return *cfg
+}
+
+// applicationName describes this process for another one that finds the database locked.
+func applicationName() string {
+	host, _ := os.Hostname() // empty if it has none
+	return fmt.Sprintf("holter %d@%.40s", os.Getpid(), host)
+}
+
+func (b *postgresDB) pools() (write, read *sql.DB) {
+	write, read = stdlib.OpenDB(b.connector()), stdlib.OpenDB(b.connector())
+	bound(write)
+	bound(read)
+	return write, read
+}
+
+// bound limits a pool of connections to a server.
+func bound(db *sql.DB) {
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+}
+
+// postgresLockKey is the number of the advisory lock, which is per database.
+const postgresLockKey = 0x686f6c746572
+
+func (b *postgresDB) lock(ctx context.Context) (lock, error) {
+	db := stdlib.OpenDB(b.connector())
+	db.SetMaxOpenConns(1)
+	return newSessionLock(ctx, db, lockQueries{
+		take: fmt.Sprintf("SELECT CASE WHEN pg_try_advisory_lock(%d) THEN 1 ELSE 0 END", postgresLockKey),
+		holder: fmt.Sprintf(`SELECT a.application_name || ', connected since ' || to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ')
+			FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+			WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %d AND l.objid = %d LIMIT 1`, postgresLockKey>>32, postgresLockKey&0xffffffff),
+	})
+}
+
+func (b *postgresDB) upsert(key string, columns ...string) string { return onConflict(key, columns) }
+
+// insert sends each column as an array, all rows in one statement.
+func (b *postgresDB) insert(ctx context.Context, tx *sql.Tx, t *Table, n int, row func(args []any, i int) []any) error {
+	ints, texts, blobs := columnsOf[int64](t.Ints, n), columnsOf[string](t.Texts, n), columnsOf[[]byte](t.Blobs, n)
+	var values []any
+	for i := range n {
+		values = row(values[:0], i)
+		fill(ints, values, i)
+		fill(texts, values[len(ints):], i)
+		fill(blobs, values[len(ints)+len(texts):], i)
+	}
+	var args []any
+	var marks []string
+	add := func(column any, kind string) {
+		args = append(args, column)
+		marks = append(marks, fmt.Sprintf("$%d::%s[]", len(args), kind))
+	}
+	for _, c := range ints {
+		add(c, "bigint")
+	}
+	for _, c := range texts {
+		add(c, "text")
+	}
+	for _, c := range blobs {
+		add(c, "bytea")
+	}
+	_, err := tx.ExecContext(ctx, t.begin()+" SELECT * FROM unnest("+strings.Join(marks, ", ")+")"+t.end(b), args...)
+	return err
+}
+
+// columnsOf makes the columns of n rows.
+func columnsOf[T any](names []string, n int) [][]T {
+	columns := make([][]T, len(names))
+	for c := range columns {
+		columns[c] = make([]T, n)
+	}
+	return columns
+}
+
+// fill puts the first values into row i of the columns.
+func fill[T any](columns [][]T, values []any, i int) {
+	for c := range columns {
+		columns[c][i] = values[c].(T)
+	}
+}
+
+func (b *postgresDB) clock() string {
+	return "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS bigint)"
+}
+
+func (b *postgresDB) size() int64 { return 0 }
