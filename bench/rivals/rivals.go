@@ -150,7 +150,7 @@ func (b *bench) measure(ctx context.Context) error {
 				if err := m.round(b, ctx, round, c); err != nil {
 					errs = append(errs, fmt.Errorf("%s of %s, round %d: %w", m.name, c.name, round+1, err))
 				}
-				settle()
+				freeMemory()
 			}
 			b.Progress("round %d/%d  %-46s %5.1f s", round+1, b.Rounds, c.name, time.Since(start).Seconds())
 			return nil
@@ -159,8 +159,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// settle returns the memory of what was measured to the system.
-func settle() { debug.FreeOSMemory() }
+// freeMemory returns the memory of what was measured to the system.
+func freeMemory() { debug.FreeOSMemory() }
 
 // liveBytes returns the bytes of live objects, after two collections.
 func liveBytes() int64 {
