@@ -53,7 +53,8 @@ func TestSetPolicy(t *testing.T) {
 	})
 }
 
-// The silence of devices in maintenance is told as ever, marked, and is no outage.
+// A device in maintenance is judged as any other; its events are marked, and its silence is no
+// outage.
 func TestMaintenance(t *testing.T) {
 	fleet := liveness.Config{
 		Groups: []liveness.GroupConfig{{Name: "g", Match: "*", Outage: liveness.OutageConfig{Share: 0.5, MinDevices: 2, Window: 100 * unit}}},
@@ -125,18 +126,12 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// Devices come and go; the numbers and the index stay dense, and nobody is mixed up with another.
+// Devices come and go; their numbers stay dense, and the index finds each of them and no other.
 func TestForgetMany(t *testing.T) {
 	log := newLog(t, 1<<20)
-	r, err := liveness.New(log, liveness.Config{MaxDevices: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, log, liveness.Config{MaxDevices: 1000})
 	stop := start(t, r)
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	there := make(map[string]bool)
 	for i := range 50_000 {
@@ -184,18 +179,11 @@ func TestForgetMany(t *testing.T) {
 	}
 }
 
-// A device is forgotten while it beats, is judged and looked at.
+// A device is forgotten while it is heard, judged and shown.
 func TestForgetConcurrently(t *testing.T) {
-	r, err := liveness.New(newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := start(t, r)
-	defer stop()
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
+	defer start(t, r)()
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	var workers sync.WaitGroup
 	for worker := range 4 {
@@ -226,18 +214,11 @@ func TestForgetConcurrently(t *testing.T) {
 	workers.Wait()
 }
 
-// New devices come while pictures of all are taken.
+// New devices are made while snapshots are taken.
 func TestSnapshotWhileDevicesCome(t *testing.T) {
-	r, err := liveness.New(newLog(t, 0), liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := start(t, r)
-	defer stop()
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 0), liveness.Config{})
+	defer start(t, r)()
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	var workers sync.WaitGroup
 	for worker := range 2 {
@@ -317,7 +298,7 @@ func TestSourceBeat(t *testing.T) {
 	})
 }
 
-// A device that has a session is heard where that is.
+// A signal of a device that has a session counts at the session's source.
 func TestSourceBeatBesideASession(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		http := r.addSource(liveness.SourceConfig{Name: "http"})
@@ -340,13 +321,10 @@ func TestSourceBeatBesideASession(t *testing.T) {
 	})
 }
 
-// A configured device that was forgotten so long ago that only the greatest of such numbers is kept
-// goes on from that.
+// A configured device that was forgotten long ago, of which only the greatest of all such numbers
+// is kept, numbers its events from there.
 func TestConfiguredNumbersGoOn(t *testing.T) {
-	r, err := liveness.New(newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
 	defer start(t, r)()
 	r.RestoreForgotten("", 17)
 	r.RestoreForgotten("kept", 5)

@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// clockOp is what happens in a fleet that two sources hear.
+// clockOp is an operation on a fleet with two sources.
 type clockOp struct {
 	kind           string
 	source, device int
@@ -41,18 +41,15 @@ func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 	return g.Log.Append(ctx, events)
 }
 
-// clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and
-// returns what was told of each subject.
+// clockFleet runs operations on a fleet of which one source's clock is ahead, and returns the
+// events of each subject.
 func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]string {
 	t.Helper()
 	told := make(map[string][]string)
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
 		close(sink.open)
-		r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 12 * unit, CloseGrace: 4 * unit}, Outbox: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 12 * unit, CloseGrace: 4 * unit}, Outbox: 3})
 		stop := start(t, r)
 		f := &clocks{sink: sink, registry: r, sessions: make(map[string]*liveness.Session)}
 		for i, name := range []string{"a", "b"} {
@@ -60,9 +57,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 			if err := r.RestoreSource(liveness.SourceRecord{Name: name, Listened: listened, At: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
-			if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
-				t.Fatal(err)
-			}
+			f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit})
 		}
 		f.pass(1)
 		begin := time.Now()
@@ -88,7 +83,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 	return told
 }
 
-// clocks are two sources at work.
+// clocks holds two sources in use.
 type clocks struct {
 	sink     *gate
 	registry *liveness.Registry
@@ -108,7 +103,7 @@ func (f *clocks) pass(units int) {
 	}
 }
 
-// end lets the sink go on.
+// end unblocks the sink.
 func (f *clocks) end() {
 	if f.stopped {
 		f.stopped = false
@@ -156,7 +151,7 @@ func (f *clocks) do(op clockOp) {
 	}
 }
 
-// inSession does what takes a session, if the device has one.
+// inSession runs an operation on the device's session, if it has one.
 func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, length time.Duration) {
 	session := f.sessions[id]
 	if op.kind == "open" {
@@ -186,8 +181,8 @@ func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, lengt
 	}
 }
 
-// TestClocksDoNotMatter plays what happens to a fleet of two sources twice, with clocks that agree
-// and with one that is far ahead, also while too many events wait: what is told is the same.
+// TestClocksDoNotMatter runs operations on a fleet of two sources twice, with clocks that agree and
+// with one that is far ahead, also while too many events wait: the events are the same.
 func TestClocksDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clockOp {
@@ -205,30 +200,25 @@ func TestClocksDoNotMatter(t *testing.T) {
 	})
 }
 
-// A device that says hello, reports a failure, or is heard at another source while the sink is too
-// slow is told busy, and counts as heard.
+// A hello, a failure or a heartbeat at another source that is refused because the sink is too slow
+// counts as heard.
 func TestBusyCounts(t *testing.T) {
 	for _, by := range []string{"beat elsewhere", "hello elsewhere", "hello", "failure", "failure in its session"} {
 		t.Run(by, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &gate{newLog(t, 0), make(chan struct{})}
 				close(sink.open)
-				r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
-				if err != nil {
-					t.Fatal(err)
-				}
-				stop := start(t, r)
-				defer stop()
+				r := newRegistry(t, sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
+				defer start(t, r)()
 				f := &clocks{sink: sink, registry: r}
 				for i, name := range []string{"a", "b"} {
-					if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
-						t.Fatal(err)
-					}
+					f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit})
 				}
 				f.pass(1)
 				a, b, session := f.sources[0], f.sources[1], new(liveness.Session)
 				now := func(s *liveness.Source) time.Duration { return s.Time(time.Now()) }
-				if _, err = a.Open(session, "x", liveness.Hello{}, nil, now(a)); err != nil {
+				_, err := a.Open(session, "x", liveness.Hello{}, nil, now(a))
+				if err != nil {
 					t.Fatal(err)
 				}
 				if by != "failure in its session" {

@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// shelf is a sink that keeps what a store keeps.
+// shelf is a sink that persists what a store persists.
 type shelf struct {
 	*eventlog.Log
 
@@ -102,7 +102,7 @@ func (k *shelf) restore(r *liveness.Registry) error {
 	return nil
 }
 
-// life is a registry from one start of a process to its end.
+// life is one run of a process.
 type life struct {
 	*rig
 
@@ -110,7 +110,7 @@ type life struct {
 	stop  func()
 }
 
-// begin starts a process on what was kept. late adds the source only after the devices are there.
+// begin starts a process on what was kept. late adds the source after the devices are restored.
 func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late bool) *life {
 	t.Helper()
 	if fleet.Policy.Timeout == 0 {
@@ -118,15 +118,10 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	}
 	_, read := k.Bounds()
 	l := &life{rig: &rig{T: t, log: k.Log, start: start0, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
-	var err error
-	if l.registry, err = liveness.New(k, fleet); err != nil {
-		t.Fatal(err)
-	}
+	l.registry = newRegistry(t, k, fleet)
 	l.stop = start(t, l.registry)
 	add := func() {
-		if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit}); err != nil {
-			t.Fatal(err)
-		}
+		l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit})
 	}
 	if !late {
 		add()
@@ -140,7 +135,7 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	return l
 }
 
-// A restart is deaf time: silence goes on where it was, nothing is announced twice, and numbers and
+// A restart is deaf time: silence goes on where it was, nothing is reported twice, and numbers and
 // epochs go on.
 func TestRestart(t *testing.T) {
 	for _, late := range []bool{false, true} {
@@ -225,8 +220,8 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// What a crash leaves behind the checkpoint: events that were kept, of heartbeats that it does not
-// know.
+// A crash leaves events that are newer than the checkpoint, of heartbeats that the checkpoint does
+// not have.
 func TestRestartAfterTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -249,7 +244,7 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 	})
 }
 
-// A process that dies before its first checkpoint leaves devices behind, which have their grace.
+// The devices of a process that died before its first checkpoint have their grace.
 func TestRestartBeforeTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -354,21 +349,14 @@ func TestRestartKeepsAll(t *testing.T) {
 	})
 }
 
-// Many that are due at once are judged one after the other.
+// Many devices that are due at once are judged in batches.
 func TestRestoredAreSpread(t *testing.T) {
 	const devices = 50_000
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(t, 0)
-		r, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
+		defer start(t, r)()
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now().Add(-time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
@@ -402,12 +390,8 @@ func TestRestoredAreSpread(t *testing.T) {
 func TestRestoreRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(t, 0)
-		r, err := liveness.New(log, liveness.Config{MaxDevices: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
+		r := newRegistry(t, log, liveness.Config{MaxDevices: 2})
+		defer start(t, r)()
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
@@ -437,10 +421,7 @@ func TestRestoreRejects(t *testing.T) {
 				t.Errorf("%s: Restore = nil", name)
 			}
 		}
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		source.Pulse(time.Now())
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge"}); err == nil {
 			t.Error("RestoreSource of one that listens = nil")
@@ -459,10 +440,7 @@ func TestRestoreRejects(t *testing.T) {
 
 // A source that is added while a snapshot is taken is in none of its parts, or in both.
 func TestSnapshotWhileSourcesCome(t *testing.T) {
-	r, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, discard{}, liveness.Config{})
 	defer start(t, r)()
 	done := make(chan struct{})
 	go func() {
@@ -496,12 +474,9 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 	}
 }
 
-// A record that cannot be restored leaves nothing behind, and its number to others.
+// A record that cannot be restored leaves nothing behind, and its number is free.
 func TestRestoreFails(t *testing.T) {
-	r, err := liveness.New(discard{}, liveness.Config{MaxDevices: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, discard{}, liveness.Config{MaxDevices: 2})
 	defer func() { start(t, r)() }()
 	if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 		t.Fatal(err)
@@ -554,8 +529,8 @@ func TestEpochIsKept(t *testing.T) {
 	})
 }
 
-// A hello that is refused because too much waits counts as a heartbeat all the same: whoever is
-// there is not judged for a connection that ended.
+// A hello that is refused because too many events wait counts as a heartbeat: the device is not
+// judged for a connection that ended.
 func TestBusyHelloCounts(t *testing.T) {
 	for _, own := range []uint64{0, 7} {
 		synctest.Test(t, func(t *testing.T) {

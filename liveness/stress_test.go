@@ -48,7 +48,7 @@ func (p *stressPeer) Committed() {}
 
 func (p *stressPeer) Probe() bool { return rand.N(4) > 0 }
 
-// work does something to some device again and again, mostly heartbeats.
+// work applies random operations to random devices, mostly heartbeats.
 func (s *stress) work(t *testing.T, rounds int) {
 	t.Helper()
 	var session *liveness.Session
@@ -123,24 +123,18 @@ func (s *stress) pulse(ctx context.Context) {
 	}
 }
 
-// The sequence of each device is without gaps, in order and makes sense, whatever happens at once.
+// Each device's events are without gaps, in order and consistent under concurrent operations.
 func TestStress(t *testing.T) {
 	log := newLog(t, 1<<21)
-	registry, err := liveness.New(log, liveness.Config{
+	registry := newRegistry(t, log, liveness.Config{
 		Policy:   liveness.Policy{CloseGrace: time.Millisecond, LateAfter: 2 * time.Millisecond, Interval: time.Millisecond, Probes: 3, ProbeWait: time.Millisecond},
 		Groups:   []liveness.GroupConfig{{Name: "all", Match: "*", Outage: liveness.OutageConfig{Share: 0.2, Window: 50 * time.Millisecond, MinDevices: 3}}},
 		Flapping: liveness.FlappingConfig{Threshold: 20, Window: time.Second},
 		Outbox:   64,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	stop := start(t, registry)
 	s := &stress{registry: registry, timeout: 4 * time.Millisecond}
-	s.source, err = registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, ReconnectGrace: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.source = addSource(t, registry, liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, ReconnectGrace: time.Millisecond})
 	s.now.Store(new(time.Now()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var driver, workers sync.WaitGroup

@@ -115,48 +115,6 @@ func TestFarEvents(t *testing.T) {
 		if err := s.Scan(t.Context(), "SELECT since FROM device_states WHERE num = 2", &since); err != nil || since != math.MaxInt64 {
 			t.Errorf("since %d, %v, want %d", since, err, math.MaxInt64)
 		}
-		run := store.Run{ID: 7, Playbook: "p", Subject: "a", State: store.RunWaiting, Started: longAgo, Wake: farAhead}
-		step := store.RunStep{Step: "wait", State: store.StepWaiting, Started: longAgo, Wake: farAhead}
-		if err := s.Runs().Save(t.Context(), []*store.RunChange{{Run: run, Steps: []store.RunStep{step}}}); err != nil {
-			t.Fatal(err)
-		}
-		run, steps, err := s.Runs().Get(t.Context(), 7)
-		if err != nil || !isFar(run.Started, longAgo) || !isFar(run.Wake, farAhead) || !isFar(steps[0].Started, longAgo) || !isFar(steps[0].Wake, farAhead) {
-			t.Errorf("run %+v with %+v, %v", run, steps, err)
-		}
-	})
-}
-
-// A schedule whose instants cannot be kept never is due, and one that is due in 1500 is due now.
-func TestFarSchedules(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, st *store.Store) {
-		t.Helper()
-		s := st.Schedules()
-		sc := daily("far")
-		sc.Began, sc.Last, sc.Due = longAgo, longAgo, longAgo
-		sc = putSchedule(t, s, sc)
-		if !isFar(sc.Began, longAgo) || !isFar(sc.Last, longAgo) || !isFar(sc.Due, longAgo) {
-			t.Errorf("schedule %+v", sc)
-		}
-		agenda, err := s.Agenda(t.Context(), base, 10, kinds)
-		if err != nil || len(agenda.Due) != 1 {
-			t.Fatalf("agenda %+v, %v", agenda, err)
-		}
-		fired, err := s.Fire(t.Context(), []store.Firing{{
-			Schedule: sc, Last: base, Due: farAhead, Admits: func(int, int) bool { return true },
-			Runs: []store.FiringRun{{Scheduled: longAgo, Ready: longAgo}},
-		}}, base)
-		if err != nil || len(fired[0].Runs) != 1 || !isFar(fired[0].Runs[0].Scheduled, longAgo) {
-			t.Fatalf("fired %+v, %v", fired, err)
-		}
-		if agenda, err = s.Agenda(t.Context(), base, 10, kinds); err != nil || len(agenda.Due) != 0 || !agenda.Ready[0] || !agenda.Next.IsZero() {
-			t.Errorf("then the agenda is %+v, %v", agenda, err)
-		}
-		for _, now := range []time.Time{farAhead, longAgo, {}} { // nobody's clock shows that, and nothing comes of it
-			if _, err := s.Agenda(t.Context(), now, 10, kinds); err != nil {
-				t.Errorf("agenda of %v: %v", now, err)
-			}
-		}
 	})
 }
 
@@ -176,12 +134,6 @@ func TestFarNumbers(t *testing.T) {
 		}
 		if list, err := s.Jobs().DeadHeads(ctx, store.DeadFilter{After: math.MaxUint64, IDs: []uint64{math.MaxUint64}}, 10); err != nil || len(list) != 0 {
 			t.Errorf("dead letters: %v, %v", list, err)
-		}
-		if list, err := s.Runs().List(ctx, store.RunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
-			t.Errorf("runs: %v, %v", list, err)
-		}
-		if list, err := s.Schedules().History(ctx, store.ScheduleRunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
-			t.Errorf("history: %v, %v", list, err)
 		}
 		if list, err := s.EventsAt(ctx, []uint64{0, math.MaxUint64}); err != nil || len(list) != 0 {
 			t.Errorf("events: %v, %v", list, err)

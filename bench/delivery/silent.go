@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/watermark"
 	"github.com/holter-iot/holter/store"
 	"github.com/holter-iot/holter/timer"
 )
@@ -24,8 +24,8 @@ const (
 
 const (
 	fleetTimeout = time.Minute
-	// others is how many devices there are beside the fleet, at a source of their own. From lead after they were heard on, one of them
-	// is due every otherEvery.
+	// others is the number of devices beside the fleet, at a source of their own. The first is due lead after all were heard, and then one
+	// every otherEvery.
 	others     = 1000
 	otherEvery = 10 * time.Millisecond
 	lead       = 2 * time.Second
@@ -38,24 +38,21 @@ type silent struct {
 	Delivered time.Duration // to the last delivery; 0 if there were none
 	CPU       time.Duration // of this process, until the last commit
 
-	Before, Peak         int // bytes in RAM before, and at most until the last commit
-	HeapBefore, HeapPeak int // of that, objects
+	Before, Peak int // bytes in RAM before, and at most until the last commit
 
 	Others     int           // devices beside the fleet that were due meanwhile
-	TimerP50   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
-	TimerP99   time.Duration
+	TimerP99   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
 	TimerMax   time.Duration
 	InTime     float64       // share of those that were found due within inTime
 	VerdictP50 time.Duration // how long after the deadline the verdict was made
 	VerdictP99 time.Duration
-	Waits      uint64 // times that verdicts waited for the sink
 }
 
-// inTime is the bound of the histogram of timers below the 50 ms that are wanted.
+// inTime is the largest bound of the histogram of timers below the target of 50 ms.
 const inTime = time.Microsecond << 15
 
-// tally is a sink between a registry and a store, which counts what was committed.
-type tally struct {
+// countingSink stands between a registry and a store, and counts what was committed.
+type countingSink struct {
 	store *store.Store
 
 	verdicts atomic.Int64 // on the fleet
@@ -67,7 +64,7 @@ type tally struct {
 }
 
 // Append implements liveness.Sink.
-func (t *tally) Append(ctx context.Context, events []liveness.Event) error {
+func (t *countingSink) Append(ctx context.Context, events []liveness.Event) error {
 	if err := t.store.Append(ctx, events); err != nil {
 		return err
 	}
@@ -93,16 +90,16 @@ const (
 	otherSource = "other"
 )
 
-// silent lets the fleet fall silent.
-func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err error) {
+// silent makes the fleet fall silent.
+func (s *workspace) silent(ctx context.Context, delivered bool) (result silent, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
 	defer endpoint.Stop()
-	var sink *tally
+	var sink *countingSink
 	r, err := s.open(ctx, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}, func(st *store.Store) liveness.Sink {
-		sink = &tally{store: st}
+		sink = &countingSink{store: st}
 		return sink
 	})
 	if err != nil {
@@ -123,7 +120,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err 
 	if err := r.pause(ctx, !delivered); err != nil {
 		return result, err
 	}
-	err = s.profiled(func() error { return result.fall(ctx, f, sink) })
+	err = result.fall(ctx, f, sink)
 	if err != nil || !delivered {
 		return result, err
 	}
@@ -138,9 +135,9 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err 
 type fleet struct {
 	rig   *rig
 	size  int
-	now   time.Time // of the fleet's source, made up, so that the silence takes no time
+	now   time.Time // of the fleet's source: simulated, so that the silence takes no time
 	fleet *liveness.Source
-	other *liveness.Source // its time is the true one
+	other *liveness.Source // it follows the real clock
 }
 
 func newFleet(r *rig, size int) (*fleet, error) {
@@ -161,7 +158,7 @@ func (f *fleet) pulse(d time.Duration) {
 	f.fleet.Watermark(0, f.fleet.Pulse(f.now))
 }
 
-// heard lets all devices of the fleet be heard, no faster than their coming can be stored, and waits until it is.
+// heard sends a heartbeat of each device of the fleet, no faster than the events can be stored, and waits until they are.
 func (f *fleet) heard(ctx context.Context) error {
 	now := f.fleet.Time(f.now)
 	for i := range f.size {
@@ -180,33 +177,20 @@ func (f *fleet) heard(ctx context.Context) error {
 // listen keeps the clock of the other devices until stop, as a source does that is always listening.
 func (f *fleet) listen(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	loop := watermark.Loop{Source: f.other, Pulse: func(now time.Time) (time.Duration, error) {
+		f.other.Watermark(0, f.other.Pulse(now))
+		return f.other.Time(now), nil
+	}}
 	var listening sync.WaitGroup
-	listening.Go(func() {
-		alarm := time.NewTimer(0)
-		defer alarm.Stop()
-		for {
-			select {
-			case <-alarm.C:
-			case <-f.other.Sooner():
-			case <-ctx.Done():
-				return
-			}
-			f.other.Watermark(0, f.other.Pulse(time.Now()))
-			wait := 50 * time.Millisecond
-			if next, ok := f.other.Next(); ok {
-				wait = min(wait, max(next-f.other.Time(time.Now()), 0))
-			}
-			alarm.Reset(wait)
-		}
-	})
+	listening.Go(func() { _ = loop.Run(ctx) }) // Pulse never fails
 	return func() {
 		cancel()
 		listening.Wait()
 	}
 }
 
-// fall lets the fleet fall silent while other devices are due one after the other.
-func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
+// fall makes the fleet fall silent while other devices are due one after the other.
+func (r *silent) fall(ctx context.Context, f *fleet, sink *countingSink) error {
 	stop := f.listen(ctx)
 	defer stop()
 	if err := until(ctx, func() bool { return f.other.View().Listened > 0 }); err != nil {
@@ -216,7 +200,6 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	if r.Before, err = measured.Settle(); err != nil {
 		return err
 	}
-	r.HeapBefore = objects()
 	now := f.other.Time(time.Now())
 	for i := range others {
 		if _, err := f.other.Apply(fmt.Sprintf("other-%04d", i), liveness.Signal{At: now, Announced: liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}}); err != nil {
@@ -226,15 +209,12 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	if err := until(ctx, func() bool { return f.other.Time(time.Now()) >= now+lead && f.rig.registry.Stats().Queued == 0 }); err != nil {
 		return err
 	}
-	heap := watchHeap(ctx)
-	used, waited, late := cpuTime(), f.rig.registry.Stats().Waits, f.other.View().Timers.Lateness
+	used, late := cpuTime(), f.other.View().Timers.Lateness
 	sink.mu.Lock()
 	sink.lags, sink.due = nil, time.Now()
 	sink.mu.Unlock()
 	f.pulse(fleetTimeout + time.Millisecond)
-	err = until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) })
-	r.HeapPeak = heap()
-	if err != nil {
+	if err := until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) }); err != nil {
 		return err
 	}
 	r.CPU = cpuTime() - used
@@ -242,7 +222,6 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 		return err
 	}
 	r.timers(late, f.other.View().Timers.Lateness)
-	r.Waits = f.rig.registry.Stats().Waits - waited
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
 	r.Verdicts, r.Committed = int(sink.verdicts.Load()), sink.last.Sub(sink.due)
@@ -253,7 +232,7 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	return nil
 }
 
-// timers fills in how late the timers of the others were between two pictures.
+// timers fills in how late the timers of the others were, from the histograms before and after.
 func (r *silent) timers(before, after timer.Lateness) {
 	found := 0
 	for i := range after {
@@ -264,36 +243,5 @@ func (r *silent) timers(before, after timer.Lateness) {
 		}
 	}
 	r.InTime = float64(found) / float64(max(r.Others, 1))
-	r.TimerP50, r.TimerP99, r.TimerMax = after.Quantile(0.5), after.Quantile(0.99), after.Quantile(1)
-}
-
-// objects returns the bytes of the heap's objects, dead ones that are not collected yet among them.
-func objects() int {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return int(sample[0].Value.Uint64())
-}
-
-// watchHeap looks at the heap again and again; the function that it returns ends that and returns the most that was seen.
-func watchHeap(ctx context.Context) (most func() int) {
-	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan int, 1)
-	go func() {
-		top := 0
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				top = max(top, objects())
-			case <-ctx.Done():
-				found <- top
-				return
-			}
-		}
-	}()
-	return func() int {
-		cancel()
-		return <-found
-	}
+	r.TimerP99, r.TimerMax = after.Quantile(0.99), after.Quantile(1)
 }

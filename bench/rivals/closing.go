@@ -25,7 +25,7 @@ func (b *bench) closing(_ context.Context, round int, c contender) error {
 	if c.name != holterFuncName && c.name != mapsName {
 		return nil
 	}
-	settle()
+	freeMemory()
 	n := b.adders
 	ran := make([]atomic.Bool, n)
 	s := newSetup(n, func(i int) { ran[i].Store(true) })

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/command"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -18,15 +17,15 @@ const (
 
 // program runs a command.
 type program struct {
-	// Command is the path or the name of a program, or a line for the shell.
+	// Command is the path or name of a program, or a command line for the shell.
 	Command string `json:"command"`
-	// Args are its arguments. No shell looks at them.
+	// Args are its arguments, which no shell interprets.
 	Args []string `json:"args,omitempty"`
-	// Shell makes the command a line for /bin/sh.
+	// Shell passes Command to /bin/sh.
 	Shell bool `json:"shell,omitempty"`
 	// Dir is the directory to run in. Default: that of this process.
 	Dir string `json:"dir,omitempty"`
-	// TimeoutMS is how long it may take before it is killed, with all of its process group. Default: a minute.
+	// TimeoutMS is the time after which its process group is killed. Default: a minute.
 	TimeoutMS float64 `json:"timeout_ms,omitempty"`
 }
 
@@ -55,8 +54,8 @@ func (p *program) timeout() time.Duration {
 	return time.Duration(p.TimeoutMS * float64(time.Millisecond))
 }
 
-func (p *program) do(_, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
-	if err := p.check(e); err != nil { // the server may have been configured otherwise when it was set
+func (p *program) do(_, hard context.Context, e *Engine, run *claimedRun) outcome {
+	if err := p.check(e); err != nil { // the server's configuration may have changed since it was set
 		return failed("%w", err)
 	}
 	argv, err := command.Argv(p.Command, p.Args, p.Shell)
@@ -71,14 +70,14 @@ func (p *program) do(_, hard context.Context, e *Engine, run *store.ClaimedRun) 
 		command.Variable("HOLTER_ATTEMPT", strconv.Itoa(run.Attempt)),
 		command.Variable("HOLTER_SCHEDULED", run.Scheduled.UTC().Format(time.RFC3339Nano)),
 	}})
-	out := store.ScheduleOutcome{State: store.ScheduleDone, Code: r.Code, Output: r.Output}
+	out := outcome{State: Done, Code: r.Code, Output: r.Output}
 	switch {
 	case hard.Err() != nil && err != nil:
-		out.State, out.Error = store.ScheduleIdle, "it was killed because the server was stopped"
+		out.State, out.Error = Idle, "it was killed because the server was stopped"
 	case ctx.Err() != nil && err != nil:
-		out.State, out.Error = store.ScheduleFailed, "it did not end within "+p.timeout().String()+" and was killed"
+		out.State, out.Error = Failed, "it did not end within "+p.timeout().String()+" and was killed"
 	case err != nil:
-		out.State, out.Error = store.ScheduleFailed, err.Error()
+		out.State, out.Error = Failed, err.Error()
 	}
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 // Engine runs the schedules of a store. Make one with [New], then call [Engine.Restore] and [Engine.Run] once the store is open and its
@@ -17,18 +16,18 @@ import (
 type Engine struct {
 	config    Config
 	owner     string
-	schedules *store.Schedules
+	schedules *table
 	delivery  *delivery.Engine
 	registry  *liveness.Registry
 	windows   windows
 	stats     stats
 
-	wake chan struct{} // capacity 1: says that there is something to do; never closed
+	wake chan struct{} // capacity 1, never closed; receives when there is something to do
 	runs sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
-	flight map[uint64]*store.ScheduleRun
-	busy   int       // runs in flight, but for maintenance windows
+	flight map[uint64]*Run
+	busy   int       // runs in flight, without maintenance windows
 	swept  time.Time // the last times by this process's own clock, which is never set
 	leased time.Time
 	purged time.Time
@@ -36,24 +35,24 @@ type Engine struct {
 
 // New returns an engine. Jobs go through d, which also knows the endpoints; reports and maintenance windows are about the devices of r. It
 // starts nothing. Errors: values that cannot be.
-func New(s *store.Store, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
-	if s == nil || d == nil || r == nil {
-		return nil, errors.New("cron: New needs a store, deliveries and a registry")
+func New(db *sqldb.DB, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
+	if db == nil || d == nil || r == nil {
+		return nil, errors.New("cron: New needs a database, deliveries and a registry")
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Now == nil {
-		cfg.Now = s.Clock
+		cfg.Now = db.Clock
 	}
 	return &Engine{
-		config: cfg, owner: cfg.owner(), schedules: s.Schedules(), delivery: d, registry: r, wake: make(chan struct{}, 1),
-		flight: make(map[uint64]*store.ScheduleRun),
+		config: cfg, owner: cfg.owner(), schedules: newTable(db), delivery: d, registry: r, wake: make(chan struct{}, 1),
+		flight: make(map[uint64]*Run),
 	}, nil
 }
 
-// signal makes Run look for what there is to do.
+// signal wakes Run.
 func (e *Engine) signal() {
 	select {
 	case e.wake <- struct{}{}:
@@ -61,8 +60,8 @@ func (e *Engine) signal() {
 	}
 }
 
-// Run runs what is due until ctx is done. Then it lets commands end, for [Config.Grace], and gives back what has not ended. It may be called
-// once; a database that fails is waited for.
+// Run runs due schedules until ctx is done. Then it lets commands end within [Config.Grace], and
+// releases the other runs. Call it once. It retries when the database fails.
 func (e *Engine) Run(ctx context.Context) error {
 	hard, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -89,7 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pauseAfter waits a while that grows with the failures in a row.
+// pauseAfter pauses, longer with each failure in a row.
 func pauseAfter(ctx context.Context, failures int) {
 	pause(ctx, min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
 }
@@ -111,7 +110,7 @@ const (
 	purgeEvery  = time.Hour
 )
 
-// turn does what there is to do, and says when to do so again if nothing happens before.
+// turn does everything that is due, and returns when to do so again if nothing happens before.
 func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error) {
 	now, err := e.config.Now(ctx)
 	if err != nil {
@@ -120,36 +119,37 @@ func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error
 	if err := e.keep(ctx, now); err != nil {
 		return 0, err
 	}
-	agenda, err := e.schedules.Agenda(ctx, now, agendaMany, bounded(), unbounded())
+	todo, err := e.schedules.Agenda(ctx, now, agendaMany, bounded(), unbounded())
 	if err != nil {
 		return 0, err
 	}
-	if err := e.fire(ctx, agenda.Due, now); err != nil {
+	if err := e.fire(ctx, todo.due, now); err != nil {
 		return 0, err
 	}
 	// Also when something was due: there may be something each time.
-	claimed, err := e.claim(ctx, hard, agenda.Ready, now)
-	if err != nil || claimed > 0 || len(agenda.Due) > 0 {
+	claimed, err := e.claim(ctx, hard, todo.ready, now)
+	if err != nil || claimed > 0 || len(todo.due) > 0 {
 		return 0, err
 	}
 	pause = min(e.config.Poll, e.config.Lease/3)
-	if !agenda.Next.IsZero() {
-		pause = min(pause, max(agenda.Next.Sub(now), 0))
+	if !todo.next.IsZero() {
+		pause = min(pause, max(todo.next.Sub(now), 0))
 	}
 	return pause, nil
 }
 
-// unreadable is how long a schedule rests that cannot be understood any more, such as one with a time zone that is not there any longer.
+// unreadable is the pause of a schedule that cannot be interpreted any more, for instance because
+// its time zone does not exist any longer.
 const unreadable = time.Minute
 
-// fire makes the runs that are due.
-func (e *Engine) fire(ctx context.Context, due []store.Schedule, now time.Time) error {
-	firings := make([]store.Firing, len(due))
+// fire creates the due runs.
+func (e *Engine) fire(ctx context.Context, due []Schedule, now time.Time) error {
+	firings := make([]firing, len(due))
 	for i := range due {
 		var err error
-		if firings[i], err = firing(&due[i], now); err != nil {
+		if firings[i], err = firingOf(&due[i], now); err != nil {
 			e.config.Logger.ErrorContext(ctx, "a schedule cannot be understood", "schedule", due[i].Name, "error", err)
-			firings[i] = store.Firing{Schedule: due[i], Last: due[i].Last, Due: now.Add(unreadable)}
+			firings[i] = firing{Schedule: due[i], Last: due[i].Last, Due: now.Add(unreadable)}
 		}
 	}
 	fired, err := e.schedules.Fire(ctx, firings, now)
@@ -159,11 +159,11 @@ func (e *Engine) fire(ctx context.Context, due []store.Schedule, now time.Time) 
 	return err
 }
 
-// bounded are the kinds whose runs need a worker, unbounded the others.
+// bounded are the kinds whose runs need a worker; unbounded are the others.
 func bounded() []string   { return []string{kindWebhook, kindCommand, kindReport} }
 func unbounded() []string { return []string{kindMaintenance} }
 
-// claim claims what there is room for, and begins it.
+// claim claims runs as far as there are workers, and starts them.
 func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (n int, err error) {
 	e.mu.Lock()
 	rooms := []int{min(e.config.Workers-e.busy, agendaMany), windowsMany - (len(e.flight) - e.busy)}
@@ -184,9 +184,9 @@ func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (
 	return n, nil
 }
 
-// launch begins a run that was claimed.
-func (e *Engine) launch(ctx, hard context.Context, run *store.ClaimedRun) {
-	kept := run.ScheduleRun
+// launch starts a claimed run.
+func (e *Engine) launch(ctx, hard context.Context, run *claimedRun) {
+	kept := run.Run
 	e.mu.Lock()
 	e.flight[run.ID] = &kept
 	if run.Kind != kindMaintenance {
@@ -207,11 +207,11 @@ func (e *Engine) launch(ctx, hard context.Context, run *store.ClaimedRun) {
 	})
 }
 
-// keep extends the leases of what is going on here, and repairs what others left.
+// keep extends the leases of this process's runs, and repairs what other processes left.
 func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	mono := time.Now()
 	e.mu.Lock()
-	var mine []store.ScheduleRun
+	var mine []Run
 	if mono.Sub(e.leased) >= e.config.Lease/3 {
 		for _, run := range e.flight {
 			mine = append(mine, *run)
@@ -246,10 +246,11 @@ func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// maxAttempts is how often a run is begun that does not end because the process does not live that long, before it counts as failed.
+// maxAttempts is the number of starts after which a run fails whose process always died before its
+// end.
 const maxAttempts = 10
 
-// sweep repairs what processes left that died.
+// sweep repairs the runs of processes that died.
 func (e *Engine) sweep(ctx context.Context, now time.Time) error {
 	left, err := e.schedules.Abandoned(ctx, e.owner, e.config.prefix(), now, now.Add(2*e.config.Lease))
 	if err != nil {
@@ -279,23 +280,23 @@ func (e *Engine) flies(id uint64) bool {
 	return e.flight[id] != nil
 }
 
-// abandoned says what becomes of a run whose owner is gone.
-func abandoned(run *store.ScheduleRun) store.ScheduleOutcome {
+// abandoned returns the outcome of a run whose owner is gone.
+func abandoned(run *Run) outcome {
 	switch {
-	case run.State == store.ScheduleClaimed: // it was not begun
-		return store.ScheduleOutcome{State: store.ScheduleIdle}
+	case run.State == Claimed: // it was not begun
+		return outcome{State: Idle}
 	case run.Once:
-		return store.ScheduleOutcome{State: store.ScheduleLost, Error: run.Owner + " had begun it and is gone; whether it was done is not known"}
+		return outcome{State: Lost, Error: run.Owner + " had begun it and is gone; whether it was done is not known"}
 	case run.Attempt >= maxAttempts && run.Kind != kindMaintenance:
-		return store.ScheduleOutcome{State: store.ScheduleFailed, Error: "it was begun again and again, and each time the process ended before it did"}
+		return outcome{State: Failed, Error: "it was begun again and again, and each time the process ended before it did"}
 	}
-	return store.ScheduleOutcome{State: store.ScheduleIdle, Error: run.Owner + " had begun it and is gone"}
+	return outcome{State: Idle, Error: run.Owner + " had begun it and is gone"}
 }
 
 // wrongClock is by how much a clock must have been ahead for what was handled then not to count.
 const wrongClock = 24 * time.Hour
 
-// heal lets schedules go on that a clock which was far ahead has carried into the future.
+// heal resets schedules that a clock which was far ahead has moved into the future.
 func (e *Engine) heal(ctx context.Context, now time.Time) error {
 	ahead, err := e.schedules.Ahead(ctx, now.Add(wrongClock))
 	if err != nil {
@@ -308,11 +309,11 @@ func (e *Engine) heal(ctx context.Context, now time.Time) error {
 			continue
 		}
 		e.config.Logger.WarnContext(ctx, "the clock was set back; a schedule goes on from now", "schedule", sc.Name, "handled_until", sc.Last)
-		f := store.Firing{Schedule: *sc, Last: now}
+		f := firing{Schedule: *sc, Last: now}
 		if !sc.Paused {
 			f.Due = s.Next(now)
 		}
-		if _, err := e.schedules.Fire(ctx, []store.Firing{f}, now); err != nil {
+		if _, err := e.schedules.Fire(ctx, []firing{f}, now); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// target is where something is delivered to.
+// target is a destination of deliveries.
 type target struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	URL      string `json:"url,omitempty"`
@@ -31,8 +31,9 @@ func (t *target) check(e *Engine, body json.RawMessage) error {
 	return nil
 }
 
-// send makes a job, once for each run and what, and says what came of it. A database that fails is waited for.
-func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, what string, body any) store.ScheduleOutcome {
+// send creates a job, once for each run and what, and returns the outcome. It retries when the
+// database fails.
+func (t *target) send(ctx context.Context, e *Engine, run *claimedRun, what string, body any) outcome {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return failed("write the body: %w", err)
@@ -51,33 +52,33 @@ func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, wha
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return store.ScheduleOutcome{State: store.ScheduleIdle, Error: err.Error()}
+		return outcome{State: Idle, Error: err.Error()}
 	case err != nil:
 		return failed("%w", err)
 	case answer != nil:
 		return failed("%w", answer)
 	}
-	return store.ScheduleOutcome{State: store.ScheduleDone, Output: fmt.Sprintf("job %d", job)}
+	return outcome{State: Done, Output: fmt.Sprintf("job %d", job)}
 }
 
-// webhook delivers a body.
+// webhook is the action that delivers a body.
 type webhook struct {
 	target
 
-	// Body is what is delivered. Default: what [about] says of the run.
+	// Body is the body to deliver. Default: an [about].
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// about says which run a message is from.
+// about identifies the run that a message is from.
 type about struct {
 	Schedule  string    `json:"schedule"`
-	Run       uint64    `json:"run"` // the same each time that the run is begun
+	Run       uint64    `json:"run"` // the same for each start of the run
 	Number    uint64    `json:"number"`
 	Scheduled time.Time `json:"scheduled"`
 	Manual    bool      `json:"manual,omitempty"`
 }
 
-func aboutOf(run *store.ClaimedRun) about {
+func aboutOf(run *claimedRun) about {
 	return about{Schedule: run.Name, Run: run.ID, Number: run.Number, Scheduled: run.Scheduled.UTC(), Manual: run.Manual}
 }
 
@@ -89,7 +90,7 @@ func (w *webhook) check(e *Engine) error {
 	return w.target.check(e, body)
 }
 
-func (w *webhook) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+func (w *webhook) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome {
 	if w.Body != nil {
 		return w.send(ctx, e, run, "", w.Body)
 	}

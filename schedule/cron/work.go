@@ -9,10 +9,9 @@ import (
 
 	"github.com/holter-iot/holter/internal/strictjson"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
-// The kinds of schedules.
+// Kinds of schedules.
 const (
 	kindWebhook     = "webhook"
 	kindCommand     = "command"
@@ -23,15 +22,16 @@ const (
 // Kinds returns the kinds of schedules.
 func Kinds() []string { return []string{kindWebhook, kindCommand, kindReport, kindMaintenance} }
 
-// action is what is done at the instants of a schedule.
+// action is the action of a schedule.
 type action interface {
-	// check says what is wrong with it, as far as that can be told before it is done.
+	// check returns the errors that can be found before it runs.
 	check(e *Engine) error
-	// do does it. It ends soon after hard is done, and need not go on once ctx is; then it returns the state idle, if it is to be done again.
-	do(ctx, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome
+	// do performs the action. It ends soon after hard is done. It may end early once ctx is done;
+	// then it returns the state idle if the run shall be started again.
+	do(ctx, hard context.Context, e *Engine, run *claimedRun) outcome
 }
 
-// actionOf reads the settings of a kind. Errors: ErrBad.
+// actionOf decodes the settings of a kind. Errors: ErrBad.
 func actionOf(kind string, settings json.RawMessage) (action, error) {
 	var a action
 	switch kind {
@@ -52,14 +52,14 @@ func actionOf(kind string, settings json.RawMessage) (action, error) {
 	return a, nil
 }
 
-func failed(format string, args ...any) store.ScheduleOutcome {
-	return store.ScheduleOutcome{State: store.ScheduleFailed, Error: fmt.Errorf(format, args...).Error()}
+func failed(format string, args ...any) outcome {
+	return outcome{State: Failed, Error: fmt.Errorf(format, args...).Error()}
 }
 
-// work takes a run that was claimed to its end.
-func (e *Engine) work(ctx, hard context.Context, run *store.ClaimedRun) {
+// work runs a claimed run to its end.
+func (e *Engine) work(ctx, hard context.Context, run *claimedRun) {
 	if ctx.Err() != nil {
-		e.finish(ctx, run, store.ScheduleOutcome{State: store.ScheduleIdle})
+		e.finish(ctx, run, outcome{State: Idle})
 		return
 	}
 	begun, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
@@ -67,20 +67,20 @@ func (e *Engine) work(ctx, hard context.Context, run *store.ClaimedRun) {
 		if err != nil {
 			return false, err
 		}
-		return e.schedules.Start(ctx, &run.ScheduleRun, now, e.config.Lease)
+		return e.schedules.Start(ctx, &run.Run, now, e.config.Lease)
 	})
-	if err != nil || !begun { // the sweep finds it
+	if err != nil || !begun { // the sweep will handle it
 		return
 	}
 	e.mu.Lock()
-	*e.flight[run.ID] = run.ScheduleRun
+	*e.flight[run.ID] = run.Run
 	e.mu.Unlock()
 	e.stats.begin(run)
 	e.finish(ctx, run, e.perform(ctx, hard, run))
 }
 
-// perform does what the run is for.
-func (e *Engine) perform(ctx, hard context.Context, run *store.ClaimedRun) (out store.ScheduleOutcome) {
+// perform performs the action of a run.
+func (e *Engine) perform(ctx, hard context.Context, run *claimedRun) (out outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.config.Logger.ErrorContext(ctx, "a run panicked", "schedule", run.Name, "run", run.ID, "panic", r)
@@ -92,20 +92,20 @@ func (e *Engine) perform(ctx, hard context.Context, run *store.ClaimedRun) (out 
 		return failed("%w", err)
 	}
 	out = act.do(ctx, hard, e, run)
-	if out.State == store.ScheduleIdle && run.Once {
-		out.State = store.ScheduleLost
+	if out.State == Idle && run.Once {
+		out.State = Lost
 	}
 	return out
 }
 
-// finish writes down what came of a run.
-func (e *Engine) finish(ctx context.Context, run *store.ClaimedRun, out store.ScheduleOutcome) {
+// finish stores the outcome of a run.
+func (e *Engine) finish(ctx context.Context, run *claimedRun, out outcome) {
 	ended, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
 		now, err := e.config.Now(ctx)
 		if err != nil {
 			return false, err
 		}
-		return e.schedules.Finish(ctx, &run.ScheduleRun, out, now)
+		return e.schedules.Finish(ctx, &run.Run, out, now)
 	})
 	switch {
 	case err != nil:
@@ -113,15 +113,16 @@ func (e *Engine) finish(ctx context.Context, run *store.ClaimedRun, out store.Sc
 	case ended:
 		e.stats.end(out.State)
 	}
-	if out.State == store.ScheduleFailed {
+	if out.State == Failed {
 		e.config.Logger.WarnContext(ctx, "a run failed", "schedule", run.Name, "run", run.ID, "error", out.Error)
 	}
 }
 
-// lastWord is how long the database may fail after Run was told to end before what is to be written is given up.
+// lastWord is how long finish retries after Run was told to end.
 const lastWord = 5 * time.Second
 
-// insist does something with the database until the database does not fail, or cannot be written any more, or ctx was done long ago.
+// insist repeats a database operation until it succeeds, the database cannot be written any more,
+// or lastWord has passed since ctx was done.
 func (e *Engine) insist(ctx context.Context, do func(ctx context.Context) (bool, error)) (bool, error) {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
