@@ -23,7 +23,7 @@ import (
 // enrolling is how many accepted connections may be on their way into an event loop.
 const enrolling = 16
 
-// listen binds the addresses.
+// listen binds the addresses. After an error some are bound.
 func (g *Gateway) listen(ctx context.Context) error {
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		if !g.config.ReusePort {
@@ -42,18 +42,14 @@ func (g *Gateway) listen(ctx context.Context) error {
 		if at.Packets {
 			addr, err := g.udp.listen(ctx, &lc, at)
 			if err != nil {
-				g.udp.close()
-				g.closeListeners()
-				return fmt.Errorf("gateway: %w", err)
+				return err
 			}
 			g.addrs = append(g.addrs, addr)
 			continue
 		}
 		l, err := newListener(ctx, &lc, at)
 		if err != nil {
-			g.udp.close()
-			g.closeListeners()
-			return fmt.Errorf("gateway: %w", err)
+			return err
 		}
 		g.addrs = append(g.addrs, l.accepts.Addr())
 		g.listeners = append(g.listeners, l)
@@ -119,27 +115,27 @@ type enrolled struct {
 }
 
 // admit hands a connection to an event loop or to the TLS server, or refuses it.
-func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enrolled {
+func (g *Gateway) admit(ctx context.Context, at *listener, c *net.TCPConn) enrolled {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
-	proxied := d.trusts(addr)
+	proxied := at.trusts(addr)
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
-		g.refuse(d, c, "the gateway holds as many connections as it may; try again later")
+		g.refuse(at, c, "the gateway holds as many connections as it may; try again later")
 		return enrolled{}
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
-		g.refuse(d, c, "your address holds as many connections as it may")
+		g.refuse(at, c, "your address holds as many connections as it may")
 		return enrolled{}
 	}
 	g.keepAlive(c)
-	if d.TLS != nil {
-		g.tlsServer.admit(d, c, proxied)
+	if at.TLS != nil {
+		g.tlsServer.admit(at, c, proxied)
 		return enrolled{}
 	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	served := newConn(l, d)
+	served := newConn(l, at)
 	if proxied {
 		served.throughProxy()
 	}
@@ -154,7 +150,7 @@ func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enroll
 
 // settle waits, in order, until the connections are in an event loop, and counts those that did not
 // get there.
-func (g *Gateway) settle(d *listener, results <-chan enrolled) {
+func (g *Gateway) settle(l *listener, results <-chan enrolled) {
 	for e := range results {
 		if e.result != nil {
 			err := (<-e.result).Err
@@ -167,7 +163,7 @@ func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 				g.warnAccept(err)
 			}
 		}
-		d.accepts.Settle()
+		l.accepts.Settle()
 	}
 }
 
@@ -177,11 +173,11 @@ var errNotWatched = errors.New("the kernel does not watch more connections (fs.e
 
 // refuse tells a client why its connection is refused, and closes it. It does not wait for the
 // client.
-func (g *Gateway) refuse(d *listener, c *net.TCPConn, why string) {
+func (g *Gateway) refuse(l *listener, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	if d.TLS == nil { // else the client would not understand it
-		_, _ = c.Write(d.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
+	if l.TLS == nil { // else the client would not understand it
+		_, _ = c.Write(l.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
 	}
 	_ = c.Close()
 }

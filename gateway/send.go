@@ -217,9 +217,9 @@ func run(ctx context.Context, l *loop, f func()) error {
 func (t *conversation) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
 
 // index returns the index of one of the listener's protocols.
-func (d *listener) index(p codec.Protocol) uint8 {
-	for i := range d.Protocols {
-		if d.Protocols[i].Name() == p.Name() {
+func (l *listener) index(p codec.Protocol) uint8 {
+	for i := range l.Protocols {
+		if l.Protocols[i].Name() == p.Name() {
 			return uint8(i)
 		}
 	}
