@@ -203,38 +203,39 @@ func (g *Gateway) warnAccept(err error) {
 	}
 }
 
-// addressCounts counts connections by address.
-type addressCounts struct {
+// keyCounts counts what there is of each key, such as the connections of an address, up to a limit.
+type keyCounts[K comparable] struct {
 	mu     sync.Mutex // guards counts
-	counts map[netip.Addr]int
+	counts map[K]int
 }
 
-// enter counts a connection, and returns false if its address has as many as it may. Without a
-// limit nothing is counted.
-func (b *addressCounts) enter(addr netip.Addr, limit int) bool {
+// enter counts one more of a key, and returns false if there are as many as there may be. A limit of
+// 0 is none: then nothing is counted.
+func (c *keyCounts[K]) enter(key K, limit int) bool {
 	if limit == 0 {
 		return true
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.counts == nil {
-		b.counts = make(map[netip.Addr]int)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = make(map[K]int)
 	}
-	if b.counts[addr] >= limit {
+	if c.counts[key] >= limit {
 		return false
 	}
-	b.counts[addr]++
+	c.counts[key]++
 	return true
 }
 
-func (b *addressCounts) leave(addr netip.Addr, limit int) {
+// leave takes back what enter counted with the same limit.
+func (c *keyCounts[K]) leave(key K, limit int) {
 	if limit == 0 {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.counts[addr]--; b.counts[addr] <= 0 {
-		delete(b.counts, addr)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts[key]--; c.counts[key] <= 0 {
+		delete(c.counts, key)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,13 +35,13 @@ type Gateway struct {
 	holds        holds
 	lingering    linger
 	pacer        pacer
-	addresses    addressCounts
+	addresses    keyCounts[netip.Addr] // connections
 	failures     failures
 	duplicateIDs duplicateIDs
-	waiting      waiting
-	odd          counter[Oddity] // what was unusual and tolerated
-	loops        []*loop         // one for each event loop; made before the first connection is let in
-	tlsServer    *tlsServer      // nil without TLS
+	waiting      keyCounts[string] // messages to a device that Send has not written yet
+	odd          counter[Oddity]   // what was unusual and tolerated
+	loops        []*loop           // one for each event loop; made before the first connection is let in
+	tlsServer    *tlsServer        // nil without TLS
 	udp          udp
 
 	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
