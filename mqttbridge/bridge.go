@@ -243,8 +243,9 @@ var errNoWatermark = errors.New("the watermark did not come back")
 
 // listen moves the clock until the connection is lost or ctx is done. It reports whether a watermark came back on this connection.
 //
-// A connection whose watermarks do not come back is given up: after ProbeTimeout before the first one came back, and when maxProbes are
-// under way after that. Both wait while the broker sends its retained messages, because the watermark comes behind them.
+// It gives up a connection that sends nothing before the first watermark is back, or that has maxProbes
+// watermarks under way. It waits while the broker sends its retained messages, because the watermark
+// comes behind them.
 func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
@@ -263,12 +264,14 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 			return b.clock.hasProved(), nil
 		}
 		now := time.Now()
-		if b.clock.unanswered(now) && !(now.Sub(b.lastHeard()) <= b.config.ProbeTimeout && l.sendsRetained()) {
-			if proved := b.clock.hasProved(); proved || b.answers.Load() {
-				return proved, errNoAnswer
-			}
+		heard := now.Sub(b.lastHeard()) <= b.config.ProbeTimeout
+		switch late := b.clock.late(now); {
+		case heard && l.sendsRetained():
+		case late && !b.answers.Load():
 			b.weaken(errNoWatermark)
 			b.clock.forget()
+		case late && !heard, b.clock.stuck(now):
+			return b.clock.hasProved(), errNoAnswer
 		}
 		b.clock.tick(now, b.lastHeard())
 		if n, due := b.clock.probe(now); due {
