@@ -74,7 +74,7 @@ bench: ## Run the benchmarks that match BENCH (all), COUNT times (1)
 
 .PHONY: bench-rivals
 bench-rivals: ## Measure timer beside other libraries, into docs/numbers/benchmarks.md (30 minutes)
-	cd bench && $(GO) run . rivals -rounds 10 -md ../docs/numbers/benchmarks.md -png ../docs/numbers/img
+	cd bench && $(GO) run . rivals -rounds 10 -md ../docs/numbers/benchmarks.md -svg ../docs/numbers/img
 
 .PHONY: bench-gateway
 bench-gateway: ## Measure the gateway and its protocols beside bare gnet, into docs/numbers/benchmarks.md (30 minutes)

@@ -12,10 +12,12 @@ const (
 	MaxValue = 1<<ValueBits - 1
 	// GenerationBits is the width of a generation.
 	GenerationBits = 64 - ValueBits
-	// MaxGeneration is the generation of a slot's last tenant. The first has generation 1, so that many tenants a slot has.
+	// MaxGeneration is the generation of a slot's last tenant. The first has generation 1, so that
+	// many tenants a slot has.
 	MaxGeneration = 1<<GenerationBits - 1
-	// SlotBytes is the memory of one slot, without the optional position column. Either that column, or to be vacant again after an
-	// entry, takes four bytes more; to lie in a [Memory] eight.
+	// SlotBytes is the memory of one slot, without the optional position column. Either that
+	// column, or being vacant again after an entry, takes four bytes more; to lie in a [Memory]
+	// eight.
 	SlotBytes = 8 + 8 + 4 + 2
 
 	chunkBits = 9
@@ -54,8 +56,8 @@ type Map struct {
 	leavings  []*[chunkLen]atomic.Uint64 // by chunk, nil for one that is not in the memory; empty without a memory
 }
 
-// chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and the parameters only,
-// and eight words share a cache line.
+// chunk holds the columns of chunkLen slots. Columns, not structs: a heartbeat reads the words and
+// the parameters only, and eight words share a cache line.
 type chunk struct {
 	words     *[chunkLen]atomic.Uint64
 	params    *[chunkLen]atomic.Uint32
@@ -64,15 +66,17 @@ type chunk struct {
 	positions *[chunkLen]uint32 // nil unless asked for
 }
 
-// New returns an empty map of at most capacity slots. With positions each slot has a further column that an index can
-// note its place in, see [Map.SetPosition]. With a memory that is not nil its entries outlive the process, see [Scan].
+// New returns an empty map of at most capacity slots. With positions each slot has a further column
+// that an index can note its place in, see [Map.SetPosition]. With a memory that is not nil its
+// entries outlive the process, see [Scan].
 func New(capacity uint32, positions bool, memory Memory) *Map {
 	m := &Map{capacity: min(capacity, maxSlots), positions: positions, memory: memory}
 	m.chunks.Store(new([]chunk))
 	return m
 }
 
-// Insert takes a slot for an entry with a value of 1 to [MaxValue], data and a parameter. The slot is not armed.
+// Insert takes a slot for an entry with a value of 1 to [MaxValue], data and a parameter. The slot
+// is not armed.
 func (m *Map) Insert(value, data uint64, param uint32) (Original, error) {
 	var slot uint32
 	switch {
@@ -104,7 +108,8 @@ func (m *Map) grow() {
 	m.chunks.Store(&chunks)
 }
 
-// Release gives back the slot of an entry that [Map.Remove] ended. Each removed entry must be released once.
+// Release gives back the slot of an entry that [Map.Remove] ended. Each removed entry must be
+// released once.
 func (m *Map) Release(slot uint32) {
 	m.live--
 	c := m.chunkOf(slot)
@@ -130,7 +135,8 @@ func (m *Map) Load(o Original) (value uint64, ok bool) {
 	return value, value != 0 && word>>ValueBits == uint64(o.Generation)
 }
 
-// CompareAndSwap changes the value of a living entry from old to next and says whether it did. Both are 1 to [MaxValue].
+// CompareAndSwap changes the value of a living entry from old to next and reports whether it did.
+// Both are 1 to [MaxValue].
 func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
 	w := m.word(o)
 	if w == nil {
@@ -140,8 +146,8 @@ func (m *Map) CompareAndSwap(o Original, old, next uint64) bool {
 	return w.CompareAndSwap(generation|old, generation|next)
 }
 
-// Remove ends an entry if its value is still old, 1 to [MaxValue], and says whether it did. Who ended it must [Map.Release] its
-// slot. On a map with a memory, Remove needs the lock.
+// Remove ends an entry if its value is still old, 1 to [MaxValue], and reports whether it did. Then
+// the caller must [Map.Release] its slot. On a map with a memory, Remove needs the lock.
 func (m *Map) Remove(o Original, old uint64) bool {
 	w := m.word(o)
 	if w == nil {
@@ -155,8 +161,9 @@ func (m *Map) Remove(o Original, old uint64) bool {
 	return w.CompareAndSwap(was, next)
 }
 
-// Param returns the parameter of a slot, whoever its tenant is or was last: who reads it without the lock must find the entry
-// alive afterwards to know that it is its own. The slot must have been handed out by [Map.Insert].
+// Param returns the parameter of a slot, which belongs to its present or last tenant. A caller
+// without the lock must find the entry alive afterwards to know that the parameter is the entry's
+// own. The slot must have been handed out by [Map.Insert].
 func (m *Map) Param(slot uint32) uint32 { return m.chunkOf(slot).params[slot&chunkMask].Load() }
 
 // SetParam changes the parameter of a slot.
@@ -171,19 +178,21 @@ func (m *Map) Tenant(slot uint32) (o Original, value uint64) {
 	return Original{Slot: slot, Generation: uint32(word >> ValueBits)}, word & MaxValue
 }
 
-// Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the slot with none.
-// Two armings of one slot that an index holds at the same time should differ; if they are equal, both are current.
+// Arm makes c the slot's current identifier, and every earlier one dead. The arming 0 leaves the
+// slot with none. Two armings of one slot that an index holds at the same time should differ; if
+// they are equal, both are current.
 func (m *Map) Arm(c Current) { m.chunkOf(c.Slot).armings[c.Slot&chunkMask] = c.Arming }
 
-// IsCurrent says whether c is the latest arming of its slot.
+// IsCurrent reports whether c is the latest arming of its slot.
 func (m *Map) IsCurrent(c Current) bool {
 	return m.chunkOf(c.Slot).armings[c.Slot&chunkMask] == c.Arming
 }
 
-// Position returns what [Map.SetPosition] noted last.
+// Position returns what [Map.SetPosition] stored last.
 func (m *Map) Position(slot uint32) uint32 { return m.chunkOf(slot).positions[slot&chunkMask] }
 
-// SetPosition notes where an index holds the slot. It panics if the map was made without positions.
+// SetPosition stores where an index holds the slot. It panics if the map was made without
+// positions.
 func (m *Map) SetPosition(slot, position uint32) {
 	m.chunkOf(slot).positions[slot&chunkMask] = position
 }

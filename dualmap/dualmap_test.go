@@ -82,7 +82,8 @@ func TestCompareAndSwap(t *testing.T) {
 	}
 }
 
-// What an identifier that is not good any more finds, in a slot that is vacant and in one that has a new tenant.
+// What an identifier that is not good any more finds, in a slot that is vacant and in one that has
+// a new tenant.
 func TestStaleOriginal(t *testing.T) {
 	m := dualmap.New(1, false, nil)
 	stale := insert(t, m, 5, 0, 0)
@@ -128,7 +129,8 @@ func TestForeignOriginal(t *testing.T) {
 	}
 }
 
-// A slot serves MaxGeneration tenants, each under an identifier of its own, and then no more. Other slots are not concerned.
+// A slot serves MaxGeneration tenants, each under an identifier of its own, and then no more. Other
+// slots are not concerned.
 func TestGenerationsRunOut(t *testing.T) {
 	m := dualmap.New(2, false, nil)
 	kept := insert(t, m, 1, 0, 0)

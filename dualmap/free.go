@@ -2,8 +2,9 @@ package dualmap
 
 const freePageLen = 1024
 
-// freeQueue holds the slots that were released, first in, first out, so that they are used up evenly. It lies beside the slots:
-// a list through the slots themselves would touch one more cache line for each release.
+// freeQueue holds the slots that were released, first in, first out, so that they are used up
+// evenly. It lies beside the slots: a list through the slots themselves would touch one more cache
+// line for each release.
 type freeQueue struct {
 	pages      []*[freePageLen]uint32
 	spare      *[freePageLen]uint32 // the page that was emptied last, or nil

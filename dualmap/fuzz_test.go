@@ -66,8 +66,8 @@ func (m *model) living() (n int) {
 	return n
 }
 
-// FuzzDualmap plays three bytes at a time, an operation, an entry and a value, on a map and on the model; the map's entries lie in the
-// heap, and then in a memory, which must hold what lives.
+// FuzzDualmap plays three bytes at a time, an operation, an entry and a value, on a map and on the
+// model; the map's entries lie in the heap, and then in a memory, which must hold what lives.
 func FuzzDualmap(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 1, 0, 0, 2, 2, 0, 1, 0, 0, 3, 1, 2, 9})

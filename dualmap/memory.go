@@ -7,11 +7,13 @@ import (
 	"unsafe"
 )
 
-// Memory is where a [Map] keeps its entries so that they outlive the process, for instance a shared mapping of a file.
+// Memory is where a [Map] keeps its entries so that they outlive the process, for instance a shared
+// mapping of a file.
 type Memory interface {
-	// Chunk returns size bytes, zeroed and aligned to eight, which are the map's for as long as the process lives. It returns nil
-	// if there is no room: then the entries lie in the Go heap, and end with the process. It is called with the lock held that
-	// guards the structure of the map. Maps that share a memory call it concurrently.
+	// Chunk returns size bytes, zeroed and aligned to eight, which are the map's for as long as the
+	// process lives. It returns nil if there is no room: then the entries lie in the Go heap, and
+	// end with the process. It is called with the lock held that guards the structure of the map.
+	// Maps that share a memory call it concurrently.
 	Chunk(size int) []byte
 }
 
@@ -25,10 +27,11 @@ const ChunkBytes = paramsAt + 4*chunkLen
 //	leavings  512 × 8 bytes: the last value of an entry that was removed and is not released yet, else of no meaning or 0
 //	params    512 × 4 bytes
 //
-// A process may be killed between any two of its stores. Nothing of those before is lost, and nothing of those after has happened:
-// an interrupt is precise on each thread, so what the weaker memory models let other cores see too late or too early is settled when
-// the kernel has ended the threads. That leaves the order in which the program stores. An atomic store or swap comes after all that
-// stands before it in the code; so
+// A process may be killed between any two of its stores. Nothing of those before is lost, and
+// nothing of those after has happened: an interrupt is precise on each thread, so what the weaker
+// memory models let other cores see too late or too early is settled when the kernel has ended the
+// threads. That leaves the order in which the program stores. An atomic store or swap comes after
+// all that stands before it in the code; so
 //   - Insert stores data and parameter before the word: a word with a value belongs to the data and the parameter beside it;
 //   - Remove stores the last value before it takes the value out of the word, and Release clears it before another tenant can come: a
 //     vacant word with a last value beside it belongs to the data and the parameter of the entry that was removed.
@@ -64,7 +67,8 @@ func (m *Map) newChunk() chunk {
 	return c
 }
 
-// leaving returns where the last value of a removed entry is noted, or nil if the slot is not in a memory.
+// leaving returns where the last value of a removed entry is stored, or nil if the slot is not in a
+// memory.
 func (m *Map) leaving(slot uint32) *atomic.Uint64 {
 	if len(m.leavings) == 0 || m.leavings[slot>>chunkBits] == nil {
 		return nil
@@ -79,9 +83,10 @@ type Entry struct {
 	Param uint32
 }
 
-// Scan yields the entries in a block that a [Memory] gave to a map of a process that has ended since: those that had been inserted
-// and not yet released, one that was removed with its last value. It copes with any content and any length, but what it yields then
-// means nothing. The block must not change meanwhile.
+// Scan yields the entries in a block that a [Memory] gave to a map of a process that has ended
+// since: those that had been inserted and not yet released, a removed one with its last value. It
+// accepts any content and any length, but what it yields then means nothing. The block must not
+// change meanwhile.
 func Scan(block []byte) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if len(block) != ChunkBytes {

@@ -84,7 +84,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// An entry that was removed is found with its last value until its slot is released. What has come to the slot since is its own.
+// An entry that was removed is found with its last value until its slot is released. What has come
+// to the slot since is its own.
 func TestScanRemoved(t *testing.T) {
 	var memory fakeMemory
 	m := newMap(1, false, &memory)
@@ -112,7 +113,8 @@ func TestScanRemoved(t *testing.T) {
 	memory.want(t, nil)
 }
 
-// Between two stores of an insertion into a slot that was used before, nothing is found: neither what was there nor half of what comes.
+// Between two stores of an insertion into a slot that was used before, nothing is found: neither
+// what was there nor half of what comes.
 func TestScanHalfInserted(t *testing.T) {
 	var memory fakeMemory
 	m := newMap(1, false, &memory)

@@ -82,8 +82,8 @@ func (g *Gateway) closeListeners() {
 
 // accept lets connections in until the listener is closed.
 //
-// gnet's own acceptor is not used: it ends the engine, and with it every connection, when descriptors
-// run out.
+// gnet's own acceptor is not used: it ends the engine, and with it every connection, when
+// descriptors run out.
 func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
 	results := make(chan enrolled, enrolling) // closed below; what is in it is on its way into a loop
@@ -110,14 +110,15 @@ func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	return nil
 }
 
-// enrolled is a connection on its way into an event loop; the zero one was refused, or is served by none.
+// enrolled is a connection on its way into an event loop. The zero one was refused, or is served by
+// no loop.
 type enrolled struct {
 	conn    *conn
 	address netip.Addr
 	result  <-chan gnet.RegisteredResult
 }
 
-// admit hands a connection to an event loop, or refuses it.
+// admit hands a connection to an event loop or to the TLS server, or refuses it.
 func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enrolled {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
@@ -151,7 +152,8 @@ func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enroll
 	return enrolled{served, addr, result}
 }
 
-// settle waits for the connections to be in an event loop, in their order, and counts those that did not make it.
+// settle waits, in order, until the connections are in an event loop, and counts those that did not
+// get there.
 func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 	for e := range results {
 		if e.result != nil {
@@ -169,10 +171,12 @@ func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 	}
 }
 
-// errNotWatched is for a connection that gnet has closed without a word because epoll_ctl(2) did not take it: it says so in no result.
+// errNotWatched is for a connection that gnet has closed because epoll_ctl(2) failed; gnet does not
+// report that.
 var errNotWatched = errors.New("the kernel does not watch more connections (fs.epoll.max_user_watches)")
 
-// refuse tells a client why it is not let in. It does not wait for it.
+// refuse tells a client why its connection is refused, and closes it. It does not wait for the
+// client.
 func (g *Gateway) refuse(d *listener, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
@@ -187,7 +191,8 @@ func (g *Gateway) leave(addr netip.Addr) {
 	g.addresses.leave(addr, g.config.MaxPerAddress)
 }
 
-// keepAlive asks the kernel to probe an idle connection, each at its own time, so that a fleet is not probed in step.
+// keepAlive has the kernel probe an idle connection, each after a time of its own, so that a fleet
+// is not probed in step.
 func (g *Gateway) keepAlive(c *net.TCPConn) {
 	if d := g.config.KeepAlive; d > 0 {
 		idle := d/2 + rand.N(d)
@@ -197,7 +202,7 @@ func (g *Gateway) keepAlive(c *net.TCPConn) {
 
 func (g *Gateway) warnAccept(err error) {
 	if n := g.counts.warned.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-		g.log.Warn("a connection could not be let in; the others are not affected", "error", err, "times", n,
+		g.log.Warn("cannot accept a connection; the others are not affected", "error", err, "times", n,
 			"connections", g.connections.Load(), "help", "raise the limit on open files (ulimit -n) or lower gateway.max_connections")
 	}
 }
@@ -208,7 +213,8 @@ type addressCounts struct {
 	counts map[netip.Addr]int
 }
 
-// enter says whether an address may have one more connection. Without a limit nothing is kept.
+// enter counts a connection, and returns false if its address has as many as it may. Without a
+// limit nothing is counted.
 func (b *addressCounts) enter(addr netip.Addr, limit int) bool {
 	if limit == 0 {
 		return true

@@ -11,7 +11,8 @@ import (
 	"github.com/holter-iot/holter/internal/sockets"
 )
 
-// A connection that comes into no event loop, as when there are no descriptors or the kernel watches no more, takes up no place of its address.
+// A connection that comes into no event loop, as when there are no descriptors or the kernel
+// watches no more, takes up no place of its address.
 func TestEnrollErrorLeavesNoTrace(t *testing.T) {
 	for name, result := range map[string]gnet.RegisteredResult{
 		"descriptors": {Err: unix.EMFILE},

@@ -23,7 +23,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// The tests that stop a process, or take its descriptors away, do so to a child: this test binary again, with childEnv set.
+// The tests that stop a process, or take its descriptors away, do so to a child: this test binary
+// again, with childEnv set.
 const (
 	childEnv = "HOLTER_TEST_CHILD" // gateway, or gnet: a server that accepts the way gnet does
 	filesEnv = "HOLTER_TEST_FILES" // its limit on open files

@@ -16,51 +16,61 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
-// Config says how a gateway works. Only Listen is required.
+// Config configures a gateway. Only Listen is required.
 type Config struct {
-	// Listen says where to accept devices, and what is spoken there.
+	// Listen says where devices connect, and what is spoken there.
 	Listen []Listener
-	// ReusePort lets several processes listen at the same port; the kernel spreads new connections among them.
+	// ReusePort lets several processes listen at the same port; the kernel spreads new connections
+	// among them.
 	ReusePort bool
 	// Name is the source's name in events and views. Default: "gateway".
 	Name string
-	// Guard says which devices may come in. Default: Password(""), which lets all of them in.
+	// Guard decides which devices are admitted. Default: Password(""), which admits all.
 	Guard Guard
 	// Loops is the number of event loops. Default: GOMAXPROCS.
 	Loops int
-	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least 128, for other uses.
+	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least
+	// 128, for other uses.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address. Default 0: no bound.
 	MaxPerAddress int
 	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
 	AcceptRate int
-	// HandshakeTimeout is how long a connection has to say hello. The time for which the gateway itself keeps a TLS handshake waiting does
-	// not count, up to 2 minutes. Default: 10 s.
+	// HandshakeTimeout is how long a connection has to say hello. Time for which the gateway itself
+	// keeps a TLS handshake waiting does not count, up to 2 minutes. Default: 10 s.
 	HandshakeTimeout time.Duration
-	// MaxHandshakes bounds the TLS handshakes that are computed at a time; the others wait for their turn, and the listening clock waits
-	// with them. What a handshake waits for from its client does not count. Default: half of GOMAXPROCS, at least 1, which leaves
-	// the other half to devices that are connected.
+	// MaxHandshakes bounds the TLS handshakes that are computed at a time. The others wait, and the
+	// listening clock waits with them; what a handshake waits for from its client does not count.
+	// Default: half of GOMAXPROCS, at least 1, which leaves the other half to devices that are
+	// connected.
 	MaxHandshakes int
-	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy. It costs some 60 bytes a connection.
-	// Default 0: off; a device that is judged is disconnected anyway.
+	// IdleTimeout closes connections that said nothing for so long, whatever the device's policy.
+	// It costs some 60 bytes a connection. Default 0: off; a device that is judged is disconnected
+	// anyway.
 	IdleTimeout time.Duration
-	// MaxOutbound bounds what a connection may leave unread, in bytes; it is closed when there is more. Default: 64 KiB.
+	// MaxOutbound bounds the bytes that a connection may leave unread; it is closed when there are
+	// more. Default: 64 KiB.
 	MaxOutbound int
-	// CloseRate is how many connections are closed per second after a verdict, a takeover or IdleTimeout, so that a mass verdict does not
-	// disturb the living. Those that never said who they are do not wait for it. Default: 2,000.
+	// CloseRate is how many connections are closed per second after a verdict, a takeover or
+	// IdleTimeout, so that a mass verdict does not disturb the living. Connections that never said
+	// hello do not wait for it. Default: 2,000.
 	CloseRate int
-	// MaxBeatRate is how many heartbeats per second the gateway means to carry. When there are more than 80 % of it, devices that can be
-	// told are told to send fewer, and their policies follow, unless they are configured ones. Default 0: off.
+	// MaxBeatRate is how many heartbeats per second the gateway is to carry. Above 80 % of it,
+	// devices whose protocol allows that are told to send fewer, and their policies follow, unless
+	// they are configured ones. Default 0: off.
 	MaxBeatRate int
-	// ProbeRate is how many devices are asked for a sign of life per second, see [liveness.Policy]; no more than those of one second wait,
-	// and the oldest are left out. Default: 2,000.
+	// ProbeRate is how many devices are asked for a sign of life per second, see [liveness.Policy].
+	// Those of one second wait at most; when there are more, the oldest are left out. Default:
+	// 2,000.
 	ProbeRate int
-	// KeepAlive is the time after which an idle connection is probed by the kernel, spread by half of it. It should be long: silence is
-	// judged by the policy. Default 0: off.
+	// KeepAlive is the time after which the kernel probes an idle connection, spread by half of it.
+	// It should be long: silence is judged by the policy. Default 0: off.
 	KeepAlive time.Duration
-	// UserTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482). Default: 60 s.
+	// UserTimeout is how long sent bytes may stay unacknowledged (TCP_USER_TIMEOUT, RFC 5482).
+	// Default: 60 s.
 	UserTimeout time.Duration
-	// ProbeInterval is the least time between two probes of the event loops; a verdict waits so long for one at most. Default: 10 ms.
+	// ProbeInterval is the least time between two probes of the event loops; a verdict waits so
+	// long for one at most. Default: 10 ms.
 	ProbeInterval time.Duration
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of [liveness.SourceConfig].
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
@@ -68,19 +78,21 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Listener says where devices are accepted, and how.
+// Listener configures where devices connect, and how.
 type Listener struct {
 	// Address is HOST:PORT. Port 0 picks a free one, see [Gateway.Addrs].
 	Address string
-	// Protocols are spoken there. If there are several, the first bytes of a connection say which it is; they are asked in this order.
-	// Default: the line protocol.
+	// Protocols are spoken there. If there are several, the first bytes of a connection decide
+	// which; they are asked in this order. Default: the line protocol.
 	Protocols []codec.Protocol
-	// Packets says that datagrams (UDP) are served there, of protocols that are [codec.Packets], and no connections.
+	// Packets serves datagrams (UDP) instead of connections, of protocols that are [codec.Packets].
 	Packets bool
-	// TLS, if set, is spoken below the protocols. Its connections cost more memory than others: each has a goroutine.
+	// TLS, if set, is spoken below the protocols. Its connections cost more memory than others:
+	// each has a goroutine.
 	TLS *tls.Config
-	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2, haproxy.org/download/3.0/doc/proxy-protocol.txt),
-	// which says whose they are. A connection from elsewhere is taken as it comes.
+	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2,
+	// haproxy.org/download/3.0/doc/proxy-protocol.txt), which names the client. A connection from
+	// elsewhere is taken as it comes.
 	Proxies []netip.Prefix
 }
 

@@ -35,12 +35,13 @@ type link interface {
 	buffered() int
 	// room returns a buffer for what is to be written; nil if none can be used again.
 	room() []byte
-	// write hands bytes to the kernel, or queues them. It returns false if the connection has ended.
+	// write hands bytes to the kernel, or queues them. It returns false if the connection has
+	// ended.
 	write(out []byte) bool
 	// hangUp writes the last bytes, if there are any, and closes the connection.
 	hangUp(last []byte)
-	// linger writes an answer that was held until after the connection had ended, if the other end may
-	// still read; last says that no other is held.
+	// linger writes an answer that was held until after the connection had ended, if the other end
+	// may still read; last says that no other is held.
 	linger(out []byte, last bool)
 }
 
@@ -178,8 +179,8 @@ func (c *connection) settled(a *answer, committed bool) {
 	}
 }
 
-// ended ends what the connection held. The device's silence, if it is one, begins here. It is called
-// with the lock held.
+// ended ends what the connection held. The device's silence, if it is one, begins here. It is
+// called with the lock held.
 func (c *connection) ended() {
 	c.gateway.timers.Cancel(c.deadline)
 	if !c.gateway.closing.Load() {

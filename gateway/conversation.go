@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	// maxMistakes is how many wrong messages a device may send before its hello, and maxNoise how many in a row may mean nothing.
+	// maxMistakes is how many wrong messages a device may send before its hello, and maxNoise how
+	// many messages in a row may mean nothing.
 	maxMistakes = 3
 	maxNoise    = 16
 	// maxSniff is how many bytes are looked at to find out which protocol a connection speaks.
 	maxSniff = 64
 )
 
-// conversation is the conversation with a device, whatever carries it. One goroutine uses it at a time.
+// conversation is the state of a device's protocol and session, whatever transport carries it. One
+// goroutine uses it at a time.
 type conversation struct {
 	session     liveness.Session
 	codec       codec.Codec // nil until the first bytes have said which protocol it is
@@ -33,7 +35,7 @@ type conversation struct {
 	pace        pace
 }
 
-// details are what only some conversations have.
+// details are what few conversations need, kept apart to keep idle connections small.
 type details struct {
 	name  string // that a certificate has proved; "" if none has
 	nonce []byte // of the challenge that is open
@@ -44,7 +46,8 @@ type details struct {
 	held   *held   // nil unless an answer on a connection waits
 }
 
-// exchange is where conversations are held: what is the same for all of them, and room for the one that goes on. Each goroutine has its own.
+// exchange handles input: it holds the context of the conversation that goes on, and buffers that
+// are used again. Each goroutine that reads has its own.
 type exchange struct {
 	gateway  *Gateway
 	listener *listener
@@ -64,8 +67,8 @@ type exchange struct {
 	out     []byte // the answers
 }
 
-// hear handles what came in. It returns what is left of it, which begins with a message that is not complete, and whether the
-// conversation is to be ended once d.out is written, and what is held.
+// hear handles input. It returns the rest, which begins with an incomplete message, and whether the
+// conversation is to be ended once x.out, and what is held, is written.
 func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.ending() {
 		return nil, true
@@ -116,7 +119,7 @@ func (t *conversation) message(x *exchange) (end bool) {
 		t.noise = 0
 	} else if m.Odd != "" {
 		if t.noise++; t.noise > maxNoise {
-			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "nothing but noise"})
+			return t.fail(x, &codec.Error{Code: codec.Noise, Text: "too many meaningless messages in a row"})
 		}
 	}
 	x.outcome = codec.Outcome{Err: m.Err, Now: x.wall}
@@ -140,7 +143,7 @@ func (t *conversation) message(x *exchange) (end bool) {
 	return end
 }
 
-// known handles a message on an open session.
+// inSession handles a message on an open session.
 func (t *conversation) inSession(x *exchange) (end bool) {
 	m, o := &x.message, &x.outcome
 	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
@@ -184,7 +187,7 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 	return false
 }
 
-// again handles a hello on an open session: the same device may greet again.
+// again handles a hello on an open session: the same device may say hello again.
 func (t *conversation) again(x *exchange) (end bool) {
 	if v := x.udpSession; v != nil {
 		if done, end := v.renewLocked(x); done {
@@ -199,7 +202,8 @@ func (t *conversation) again(x *exchange) (end bool) {
 	return false
 }
 
-// refusal is what a device is told of an error of its session; one that was replaced hears it from the closer.
+// refusal returns what a device is told of an error of its session. One that was replaced is told
+// when its connection is closed.
 func (t *conversation) refusal(err error) *codec.Error {
 	switch {
 	case err == nil:
@@ -233,7 +237,7 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	case len(m.ID) > 0:
 		t.introduced(x)
 	case m.Odd != "":
-		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "this is not what is spoken here: the " + x.listener.names() + " protocol"}
+		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "unknown message; this port speaks: " + x.listener.names()}
 	default:
 		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
 	}
@@ -245,14 +249,15 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	return t.broken
 }
 
-// final says whether a beforeHello is not asked again after a refusal.
+// final reports whether a device may not try again on this connection after a refusal of its hello.
 func final(c codec.Code) bool {
 	return slices.Contains([]codec.Code{
 		codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.NotSpoken, codec.Duplicate,
 	}, c)
 }
 
-// introduced opens the session of a device that names itself in each message, and does what else the message means.
+// introduced opens the session of a device that names itself in each message, and does what else
+// the message means.
 func (t *conversation) introduced(x *exchange) {
 	kind := x.message.Kind
 	if t.hello(x); x.outcome.Err != nil {
@@ -281,7 +286,7 @@ func (t *conversation) hello(x *exchange) {
 	t.open(x, id, m)
 }
 
-// open opens the session of a device that may come in.
+// open opens the session of a device that was admitted.
 func (t *conversation) open(x *exchange, id string, m *codec.Message) {
 	hello := liveness.Hello{Epoch: m.Epoch, Announced: liveness.Policy{Timeout: m.Timeout, Interval: m.Interval}}
 	var pace pace
@@ -304,7 +309,7 @@ func unwelcome(err error) *codec.Error {
 	case errors.Is(err, liveness.ErrInvalidID):
 		return &codec.Error{Code: codec.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
 	case errors.Is(err, liveness.ErrStaleEpoch):
-		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has had a later epoch; count up, or leave epoch= out"}
+		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has used a later epoch; count up, or leave epoch= out"}
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
 	case errors.Is(err, liveness.ErrFull):
@@ -316,10 +321,10 @@ func unwelcome(err error) *codec.Error {
 
 // busy is what a device is told while events cannot be stored.
 func busy() *codec.Error {
-	return &codec.Error{Code: codec.Busy, Text: "the server cannot store more at the moment; heartbeats count, say this again in a while"}
+	return &codec.Error{Code: codec.Busy, Text: "the server cannot store events at the moment; heartbeats still count, repeat this message later"}
 }
 
-// fail ends the conversation because of what came in, or did not.
+// fail ends the conversation because of wrong input.
 func (t *conversation) fail(x *exchange, e *codec.Error) (end bool) {
 	t.broken = true
 	x.gateway.counts.broken.Add(1)

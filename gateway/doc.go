@@ -1,45 +1,55 @@
-// Package gateway lets devices in over TCP and turns what they say into heartbeats.
+// Package gateway serves devices over TCP, TLS and UDP, and turns what they send into heartbeats.
 //
-// Event loops (gnet) read and write; an idle connection costs no goroutine and no buffer. A heartbeat goes from the socket through the
-// line protocol to [liveness.Session.Beat] and no further. Accepting is the gateway's own: when descriptors run out it turns new
-// connections away and keeps those it has.
+// Event loops (gnet) read and write; an idle connection costs no goroutine and no buffer. A
+// heartbeat goes from the socket through the codec of its protocol to [liveness.Session.Beat] and
+// no further. The gateway accepts connections itself: when descriptors run out it turns new
+// connections away and keeps those that it has.
 //
 // # Listening
 //
-// The gateway is a source of the registry, and tells it how far it has listened. Every few milliseconds it sends a probe, a few bytes over
-// a socket pair, into each event loop. The kernel hands ready sockets out in the order in which they became ready (epoll_wait(2)), so
-// when a loop reads the probe, it has read all that was there when the probe was sent. If the loops are swamped, the probes wait in
-// line with the heartbeats, the listening clock waits for the probes, and no verdict overtakes unread input. If the process is stopped,
-// no probe is sent, and that time does not count.
+// The gateway is a source of the registry, and tells it how far it has listened. Every few
+// milliseconds it sends a probe, a few bytes over a socket pair, into each event loop. The kernel
+// hands ready sockets out in the order in which they became ready (epoll_wait(2)), so when a loop
+// reads the probe, it has read all that was there when the probe was sent. If the loops are
+// overloaded, the probes wait in line with the heartbeats, the listening clock waits for the
+// probes, and no verdict overtakes unread input. If the process is stopped, no probe is sent, and
+// that time does not count.
 //
-// Datagrams (UDP) are a source of their own. Its clock goes on as each socket's reader has found it empty, or has read as many datagrams as
-// it can hold, since. When the kernel has dropped some because a socket was full, it is deaf, until that has not happened for a second:
-// who was not heard since has time to be.
+// Datagrams (UDP) are a source of their own. Its clock moves when each socket's reader has found
+// the socket empty, or has read as many datagrams as it can hold. When the kernel has dropped
+// datagrams because a socket was full, the source is deaf until none has been dropped for a second:
+// devices whose heartbeats were dropped then have time to be heard again.
 //
 // # Answers
 //
-// Whoever is answered OK was committed: the answer to anything that causes an event, to the hello of a new device, a sleep, a failure or a
-// goodbye for instance, is held until the registry's sink has taken that, for 2 seconds at most; then the device is told that the server is
-// busy, and may say it again. Other answers on the connection stay behind it. What the device says meanwhile is heard at once. The answer to
-// a heartbeat, or to the hello of a device that is known and was not judged, waits for nothing.
+// An OK means committed: the answer to anything that causes an event, such as the hello of a new
+// device, a sleep, a failure or a goodbye, is held until the registry's sink has taken that, for 2
+// seconds at most; then the device is told that the server is busy, and may repeat the message.
+// Other answers on the connection stay behind it. What the device sends meanwhile is heard at once.
+// The answer to a heartbeat, or to the hello of a known device that was not judged, waits for
+// nothing.
 //
 // # TLS and proxies
 //
-// A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and costs some 15 KB while it is idle, 18 KB if
-// its client showed a certificate, where one without TLS costs 1 KB. They are a source of their own, named after [Config.Name] with -tls
-// behind it; its clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time, in the order in which
-// they came, so that a fleet that comes back does not disturb those that are there; as long as the gateway keeps one waiting, the clock
-// is behind, up to 2 minutes. Sessions can be resumed. A client's certificate that was verified says who the device is: it needs no token,
-// and can be nobody else.
+// A [Listener] may speak TLS 1.2 and 1.3 (crypto/tls). Each such connection has a goroutine and
+// costs some 15 KB while it is idle, 18 KB if its client showed a certificate; one without TLS
+// costs 1 KB. They are a source of their own, named after [Config.Name] with -tls behind it; its
+// clock asks the kernel what lies unread in their sockets. Handshakes are computed a few at a time,
+// in the order in which they came, so that a fleet that comes back does not disturb the devices
+// that are connected. As long as the gateway keeps a handshake waiting, the clock is behind, up to
+// 2 minutes. Sessions can be resumed. A verified client certificate proves the device's id: the
+// device needs no token, and can use no other id.
 //
-// TLS with pre-shared keys (TLS-PSK, RFC 4279 and RFC 8446, 2.2) is not spoken: crypto/tls does not have it. Devices that can do nothing else
-// need a proxy in front that does.
+// TLS with pre-shared keys (TLS-PSK, RFC 4279 and RFC 8446, 2.2) is not supported, as crypto/tls
+// does not have it. Devices that can do nothing else need a proxy in front that does.
 //
-// A proxy that speaks TLS with the devices, HAProxy for instance, says in a PROXY header whose connection it is, and what the certificate's
-// name is (send-proxy-v2-ssl-cn). Only the networks of Listener.Proxies are believed; a connection from there must begin with a header.
+// A proxy that terminates TLS, such as HAProxy, names the client and the name on its certificate in
+// a PROXY header (send-proxy-v2-ssl-cn). Only the networks of Listener.Proxies are trusted; a
+// connection from there must begin with a header.
 //
 // # Bounds
 //
-// Connections, connections of one address, accepts per second, the length of a line, unsent bytes of a connection, the time to say
-// hello, and the rate of closing are bounded, see [Config]. What is refused is told why, and counted in [Stats].
+// Connections, connections of one address, accepts per second, the length of a message, unsent
+// bytes of a connection, the time to say hello, and the rate of closing are bounded, see [Config].
+// A client that is refused is told why, and counted in [Stats].
 package gateway

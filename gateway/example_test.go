@@ -14,8 +14,9 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// Beacon is a protocol of lines: "I <id>" says who the device is, and is answered by "K", or "E <code>"; "B" is a heartbeat, answered by
-// "B". The gateway may send "M <text>". Package codectest holds a codec to what a gateway needs of it.
+// Beacon is a protocol of lines: "I <id>" says who the device is, and is answered by "K", or "E
+// <code>"; "B" is a heartbeat, answered by "B". The gateway may send "M <text>". Package codectest
+// holds a codec to what a gateway needs of it.
 type Beacon struct{}
 
 // Name is what configurations, metrics and answers call it.
@@ -72,7 +73,8 @@ func (Beacon) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 // Goodbye is said before the gateway closes a connection.
 func (Beacon) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }
 
-// Send makes a Beacon a codec.Sender: messages reach its devices. There are codec.Prober and codec.Pacer besides.
+// Send makes a Beacon a codec.Sender: messages reach its devices. There are codec.Prober and
+// codec.Pacer besides.
 func (Beacon) Send(dst, payload []byte) ([]byte, error) {
 	if bytes.IndexByte(payload, '\n') >= 0 {
 		return dst, errors.New("beacon: a message is one line")

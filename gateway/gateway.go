@@ -18,7 +18,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Gateway serves devices. Make one with [New] and call [Gateway.Run] once.
+// Gateway serves devices. Make one with [New] and call [Gateway.Run] once. Its other methods may be
+// called concurrently.
 type Gateway struct {
 	config       Config
 	log          *slog.Logger
@@ -51,9 +52,11 @@ type Gateway struct {
 	counts      counters
 }
 
-// New binds the addresses, for which ctx may be needed (names are looked up), and adds the gateway to the registry's sources. It
-// accepts nothing yet. Errors: a bad config, an address that
-// cannot be bound (then none is), a source name that is taken.
+// New binds the addresses and adds the gateway to the registry's sources. ctx bounds the look-up of
+// host names. New accepts nothing yet.
+//
+// Errors: a bad config, an address that cannot be bound (then none is), a source name that is
+// taken.
 func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -93,7 +96,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	return g, nil
 }
 
-// Addrs returns the addresses that are listened at, in the order of Config.Listen.
+// Addrs returns the bound addresses, in the order of Config.Listen.
 func (g *Gateway) Addrs() []net.Addr {
 	return slices.Clone(g.addrs)
 }
@@ -101,8 +104,9 @@ func (g *Gateway) Addrs() []net.Addr {
 // Source returns the gateway's source.
 func (g *Gateway) Source() *liveness.Source { return g.source }
 
-// Run serves until ctx is done. Then it accepts no more, says goodbye on every connection, and returns when all are closed; the devices
-// keep the states that they have. It returns an error only if it could not start or an event loop died.
+// Run serves until ctx is done. Then it accepts no more, says goodbye on every connection, and
+// returns when all are closed; the devices keep their states. It returns an error only if it could
+// not start or an event loop died.
 func (g *Gateway) Run(ctx context.Context) (err error) {
 	defer g.closeListeners()
 	defer g.udp.close()
@@ -150,7 +154,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	return group.Wait()
 }
 
-// startLoops starts the event loops and a probe into each.
+// startLoops starts the event loops, with a probe into each.
 func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
 	for i := range g.config.Loops {
 		g.loops = append(g.loops, &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}})

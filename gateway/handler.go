@@ -10,7 +10,8 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// handler is what gnet calls, on its event loops. A panic in here would end the process; it ends the connection.
+// handler is what gnet calls, on its event loops. A panic here would end the process, so it ends
+// the connection.
 type handler struct {
 	gateway *Gateway
 }
@@ -65,7 +66,7 @@ func (h handler) guard(action *gnet.Action) {
 	}
 }
 
-// logAdapter passes on what gnet logs, except for its debugging.
+// logAdapter passes gnet's warnings and errors on.
 type logAdapter struct{ log *slog.Logger }
 
 func (a logAdapter) Debugf(string, ...any) {}

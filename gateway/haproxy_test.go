@@ -33,8 +33,8 @@ type front struct {
 	option string // how the server is spoken to
 }
 
-// startHAProxy starts HAProxy on free ports. It is given the listening sockets, so that nobody else takes the ports, and so that devices
-// can connect from the first moment on.
+// startHAProxy starts HAProxy on free ports. It is given the listening sockets, so that nobody else
+// takes the ports, and so that devices can connect from the first moment on.
 func startHAProxy(t *testing.T, fronts ...front) *haproxy {
 	t.Helper()
 	h := &haproxy{t: t, said: new(lockedBuffer), ended: make(chan struct{})}
@@ -105,7 +105,8 @@ func (k keys) termination(t *testing.T, verify string) string {
 		testcert.Write(t, dir, "server.pem", certPEM, keyPEM), testcert.Write(t, dir, "ca.pem", k.ca.PEM()), verify)
 }
 
-// ofDevices waits until there are n events of devices and returns them. On a busy machine there may be others: that the gateway was deaf.
+// ofDevices waits until there are n events of devices and returns them. On a busy machine there may
+// be others: that the gateway was deaf.
 func (r *rig) ofDevices(n int) []liveness.Event {
 	r.t.Helper()
 	for all := n; ; all++ {
@@ -116,7 +117,8 @@ func (r *rig) ofDevices(n int) []liveness.Event {
 	}
 }
 
-// HAProxy speaks TLS with the devices, looks at their certificates, and says in the PROXY header whose they are.
+// HAProxy speaks TLS with the devices, looks at their certificates, and says in the PROXY header
+// whose they are.
 func TestHAProxy(t *testing.T) {
 	k := newKeys(t)
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: time.Minute, CloseGrace: 300 * time.Millisecond}},
@@ -166,7 +168,8 @@ func TestHAProxy(t *testing.T) {
 		t.Errorf("accepted = %d, bad headers = %d, broken = %d, want 20 or more, 0 and 1", st.Accepted, st.BadProxyHeader, st.Broken)
 	}
 
-	// When HAProxy dies, its devices have the grace of connections that were closed, and then they are offline.
+	// When HAProxy dies, its devices have the grace of connections that were closed, and then they
+	// are offline.
 	last := h.dial(0, "127.0.0.6", k.client(k.device(t, "pump-4")))
 	last.say("HELLO pump-4\n")
 	last.expect("OK 1 …")

@@ -11,14 +11,16 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Whoever is told that something was done can rely on it, whatever happens to the process: an answer to anything that caused an event is
-// held until that is committed. Input is read meanwhile, and the answers to it stay behind the one that is held. Heartbeats cause no
-// events, as a rule, so their answers are held only behind another one.
+// Whoever is told that something was done can rely on it, whatever happens to the process: an
+// answer to anything that caused an event is held until that is committed. Input is read meanwhile,
+// and the answers to it stay behind the one that is held. Heartbeats cause no events, as a rule, so
+// their answers are held only behind another one.
 
 const (
-	// patience is how long an answer is held at most. Then the device is told that the server is busy.
+	// patience is how long an answer is held at most. Then the device is told that the server is
+	// busy.
 	patience = 2 * time.Second
-	// maxAsked is how many times at once the registry is asked to tell when something is committed.
+	// maxAsked is how many calls of Registry.AfterCommit may be outstanding.
 	maxAsked = 1024
 )
 
@@ -30,7 +32,8 @@ type answer struct {
 	waits bool   // for that to be committed
 }
 
-// held are the answers of a conversation, or to a datagram, from the first that waits on, in their order.
+// held is the answers of a conversation, or to a datagram, in their order, from the first that
+// waits.
 type held struct {
 	answers []*answer
 	size    int
@@ -68,7 +71,7 @@ func (h *held) giveUp() {
 	}
 }
 
-// take appends what waits no longer, and takes it off.
+// take takes the answers that wait no longer off, and appends them to dst.
 func (h *held) take(dst []byte) []byte {
 	for len(h.answers) > 0 && !h.answers[0].waits {
 		dst = append(dst, h.answers[0].out...)
@@ -78,7 +81,7 @@ func (h *held) take(dst []byte) []byte {
 	return dst
 }
 
-// held returns the answers of the connection that are held, nil if there are none.
+// held returns the answers that are held on the connection; nil if there are none.
 func (t *conversation) held() *held {
 	if t.details == nil {
 		return nil
@@ -86,14 +89,14 @@ func (t *conversation) held() *held {
 	return t.details.held
 }
 
-// drop forgets what is held: something else is said at the end.
+// drop forgets the held answers, because the connection is about to be closed.
 func (t *conversation) drop() {
 	if t.details != nil {
 		t.details.held = nil
 	}
 }
 
-// heldSize is how many bytes are held.
+// heldSize returns how many bytes are held.
 func (t *conversation) heldSize() int {
 	if h := t.held(); h != nil {
 		return h.size
@@ -101,13 +104,14 @@ func (t *conversation) heldSize() int {
 	return 0
 }
 
-// ending says whether the conversation ends with what is held.
+// ending reports whether the conversation ends with the last of the held answers.
 func (t *conversation) ending() bool {
 	h := t.held()
 	return h != nil && h.end
 }
 
-// endsLater says whether something is held, and makes it the end of the conversation.
+// endsLater reports whether answers are held, and makes the last of them the end of the
+// conversation.
 func (t *conversation) endsLater() bool {
 	h := t.held()
 	if h != nil {
@@ -116,8 +120,9 @@ func (t *conversation) endsLater() bool {
 	return h != nil
 }
 
-// uncommitted says whether the answer to a message tells of something that is not committed; established is whether the session was open
-// before the message. That a heartbeat was heard need not be committed.
+// uncommitted reports whether the answer to a message tells of something that is not committed.
+// established is whether the session was open before the message. That a heartbeat was heard need
+// not be committed.
 func (t *conversation) uncommitted(kind codec.Kind, established bool) bool {
 	switch kind {
 	case codec.Bye: // the session that could tell has ended
@@ -129,7 +134,8 @@ func (t *conversation) uncommitted(kind codec.Kind, established bool) bool {
 	}
 }
 
-// hold keeps back the answer to the message, which d.out has from begin on, until what it tells of is committed.
+// hold keeps back the answer to the message, which is x.out from begin on, until what it tells of
+// is committed.
 func (t *conversation) hold(x *exchange, begin int) {
 	out := x.out[begin:]
 	if len(out) == 0 {
@@ -161,7 +167,7 @@ func (t *conversation) hold(x *exchange, begin int) {
 	t.bound(x)
 }
 
-// behind keeps what d.out has from begin on behind what is held.
+// behind keeps x.out from begin on behind what is held.
 func (t *conversation) behind(x *exchange, begin int) {
 	h := x.held
 	if x.udpSession == nil {
@@ -177,7 +183,7 @@ func (t *conversation) behind(x *exchange, begin int) {
 	}
 }
 
-// bound holds no more than half of what a connection may leave unread.
+// bound lets at most half of what a connection may leave unread be held.
 func (t *conversation) bound(x *exchange) {
 	if t.details.held.size > x.gateway.config.MaxOutbound/2 {
 		t.details.held.giveUp()
@@ -185,7 +191,8 @@ func (t *conversation) bound(x *exchange) {
 	}
 }
 
-// letGo appends what is not to be held any longer. It returns whether that was the end of the conversation.
+// letGo appends what is not to be held any longer. It reports whether that was the end of the
+// conversation.
 func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 	h := t.held()
 	if h == nil {
@@ -200,27 +207,28 @@ func (t *conversation) letGo(dst []byte) (out []byte, end bool) {
 	return dst, h.end
 }
 
-// spent says whether the details are those of most conversations.
+// spent reports whether the details hold nothing.
 func (d *details) spent() bool {
 	return d.name == "" && d.nonce == nil && d.hello.Kind == codec.None && d.behind == nil && d.held == nil
 }
 
-// holder is who an answer is held for.
+// holder is what an answer is held for.
 type holder interface {
 	located
 
-	// settled ends the wait of an answer, and says what can be said now.
+	// settled ends the wait of an answer, and writes what can be written now. It is called on the
+	// event loop of where; if there is none, by holds, and must not block.
 	settled(a *answer, committed bool)
 }
 
-// holding is an answer that is held.
+// holding is an answer that is held, with its holder.
 type holding struct {
 	holder
 
 	answer *answer
 }
 
-// holds lets answers go.
+// holds lets answers go when what they tell of is committed.
 type holds struct {
 	registry *liveness.Registry
 
@@ -235,7 +243,7 @@ func (h *holds) init(registry *liveness.Registry) {
 	h.registry, h.some = registry, make(chan struct{}, 1)
 }
 
-// add sees to answers. It does not block.
+// add takes answers that wait. It does not block.
 func (h *holds) add(answers ...holding) {
 	h.mu.Lock()
 	h.fresh = append(h.fresh, answers...)
@@ -258,7 +266,7 @@ func (h *holds) take() []holding {
 	return taken
 }
 
-// group is answers that are held together.
+// group is answers that wait for one call of Registry.AfterCommit.
 type group struct {
 	answers []holding
 	since   time.Time
@@ -271,7 +279,7 @@ const (
 	isLost
 )
 
-// ask has the registry tell when all that the answers tell of is committed.
+// ask has the registry report when all that the answers tell of is committed.
 func (h *holds) ask(g *group) {
 	if g.asked || h.asked.Load() >= maxAsked {
 		return

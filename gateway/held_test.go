@@ -119,7 +119,8 @@ func (r *rig) asked() {
 	until(r.t, "an event waits", func() bool { return r.registry.Stats().Queued > 0 })
 }
 
-// Whatever a device says that causes an event: it is answered once that is committed, and heartbeats behind it count at once.
+// Whatever a device says that causes an event: it is answered once that is committed, and
+// heartbeats behind it count at once.
 func TestAnswersWait(t *testing.T) {
 	words := []struct{ say, want string }{
 		{"HELLO pump s3cret ttl=7s", "OK 1 ttl=7"},
@@ -178,7 +179,8 @@ func TestAnswersWait(t *testing.T) {
 	}
 }
 
-// What is not committed in time is answered with "busy". Heartbeats are answered before and after, and the device may say it again.
+// What is not committed in time is answered with "busy". Heartbeats are answered before and after,
+// and the device may say it again.
 func TestAnswersGiveUp(t *testing.T) {
 	eachCarrier(t, liveness.Config{}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
 		t.Helper()
@@ -220,7 +222,8 @@ func TestAnswersGiveUp(t *testing.T) {
 	})
 }
 
-// A device that is known, and comes back, is not kept waiting by a database that is away; and a heartbeat never is.
+// A device that is known, and comes back, is not kept waiting by a database that is away; and a
+// heartbeat never is.
 func TestAnswersDoNotWait(t *testing.T) {
 	eachCarrier(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Hour}}, func(t *testing.T, r *rig, v *valve, dial func() typist) {
 		t.Helper()
@@ -310,7 +313,8 @@ func TestAnswersAfterTheLastWord(t *testing.T) {
 	d.expect("EOF")
 }
 
-// The binary protocols wait as well. What they say while events cannot be stored, they say when the wait is over.
+// The binary protocols wait as well. What they say while events cannot be stored, they say when the
+// wait is over.
 func TestBinaryAnswersWait(t *testing.T) {
 	tests := []struct {
 		protocol codec.Protocol

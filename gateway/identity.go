@@ -12,24 +12,27 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Guard knows which devices may come in. Its methods are called by the event loops: they are safe for concurrent use and return at once.
-// Package gateway/guard has one that reads a file.
+// Guard decides which devices are admitted. Its methods are called by the event loops: they are
+// safe for concurrent use and return at once. Package gateway/guard has one that reads a file.
 type Guard interface {
-	// Admit says whether a device may come in with a token, which is nil if it showed none.
+	// Admit reports whether a device is admitted with a token, which is nil if it showed none.
 	Admit(id string, token []byte) bool
-	// Knows says whether a device may come in that has proved by a certificate who it is.
+	// Knows reports whether a device is admitted whose id a certificate has proved.
 	Knows(id string) bool
-	// Prove says whether proof is the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
+	// Prove reports whether proof is the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
 	Prove(id string, nonce, proof []byte) bool
-	// Issue returns the token for a device that registers, with which it will be admitted; ok is false if it may not come in. To show it
-	// proves nothing: whoever registers with an id is given it.
+	// Issue returns the token for a device that registers, with which it will be admitted; ok is
+	// false if it will not be. Showing that token proves nothing: whoever registers with an id gets
+	// it.
 	Issue(id string) (token []byte, ok bool)
-	// Guessable says whether the device's secret may have less than 128 bits, so that it could be found by trying. Then wrong tokens from
-	// an address keep the device out from there for a while, also with the right one. It is false for a device that needs no secret.
+	// Guessable reports whether the device's secret may have fewer than 128 bits, so that it could
+	// be found by trying. Then wrong tokens from an address keep the device out from there for a
+	// while, even with the right one. It is false for a device that needs no secret.
 	Guessable(id string) bool
 }
 
-// Password is a guard that admits every device that knows one secret; the empty Password admits every device.
+// Password is a guard that admits every device with one shared secret; the empty Password admits
+// every device.
 type Password string
 
 // Admit implements [Guard].
@@ -37,7 +40,7 @@ func (p Password) Admit(_ string, token []byte) bool {
 	return p == "" || subtle.ConstantTimeCompare(token, []byte(p)) == 1
 }
 
-// Knows implements [Guard]: there is no list.
+// Knows implements [Guard]: there is no list, so it knows every device.
 func (Password) Knows(string) bool { return true }
 
 // Guessable implements [Guard].
@@ -48,10 +51,11 @@ func (p Password) Prove(_ string, nonce, proof []byte) bool {
 	return p == "" || codec.Proves([]byte(p), nonce, proof)
 }
 
-// Issue implements [Guard]: a device that may come in without a token is given its own id. One that needs a password is not told it.
+// Issue implements [Guard]. A device that is admitted without a token gets its own id as one; a
+// device that needs the password does not get it.
 func (p Password) Issue(id string) (token []byte, ok bool) { return []byte(id), p == "" }
 
-// admit says why a device may not come in; nil if it may.
+// admit returns why a device is not admitted; nil if it is.
 func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error {
 	if x.admitted {
 		return t.duplicate(x, id)
@@ -59,9 +63,10 @@ func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error 
 	return t.vet(x, id, func() bool { return x.gateway.config.Guard.Admit(id, token) }, len(token) > 0, wrongToken)
 }
 
-// vet says why a device may not come in; nil if it may. right says whether what it has shown suffices, secret whether that was meant to be
-// a secret: who shows none guesses none. A certificate counts more than both. Who shows the right secret is let in, however many wrong ones
-// came from his address, unless that secret is one that can be found by trying.
+// vet returns why a device is not admitted; nil if it is. right reports whether what the device has
+// shown suffices. secret is whether that was meant to be a secret: attempts without a token are not
+// counted. A verified certificate takes precedence over both. A device that shows the right secret
+// is admitted however many wrong ones came from its address, unless the secret can be guessed.
 func (t *conversation) vet(x *exchange, id string, right func() bool, secret bool, wrong string) *codec.Error {
 	g := x.gateway
 	if err := t.named(x, id); err != nil {
@@ -84,17 +89,18 @@ func (t *conversation) vet(x *exchange, id string, right func() bool, secret boo
 	return t.duplicate(x, id)
 }
 
-// warnLockout tells of a device that is kept out without a look at what it shows, the 1st, 2nd, 4th, 8th … time for an address.
+// warnLockout warns of a device that is refused without a look at its token, the 1st, 2nd, 4th, 8th
+// … time for an address.
 func (g *Gateway) warnLockout(x *exchange, id string) {
 	if n, due := g.failures.lockout(x.wall, x.address()); due {
-		g.log.Warn("a device is kept out, whether its token is right or not, because of wrong tokens for it or from its address",
+		g.log.Warn("a device is locked out because of wrong tokens for it or from its address",
 			"device", strings.Clone(clipped(id)), "address", x.address().String(), "times", n,
-			"help", "two minutes after the last wrong token it can come in; give devices tokens of at least 128 random bits, as holter "+
-				"device-token makes them: these are not kept out")
+			"help", "the lockout ends two minutes after the last wrong token; tokens of at least 128 random bits, as holter devices token "+
+				"makes them, are exempt")
 	}
 }
 
-// certified says whether a certificate has proved who the device is.
+// certified reports whether a certificate has proved who the device is.
 func (t *conversation) certified() bool { return t.details != nil && t.details.name != "" }
 
 // named compares the id with the name that a certificate has proved.
@@ -105,14 +111,15 @@ func (t *conversation) named(x *exchange, id string) *codec.Error {
 	return nil
 }
 
-// turnedAway is what a device is told that may not come in. The reason is for the log.
+// turnedAway returns what a device is told that is not admitted. The reason is for the log.
 func (t *conversation) turnedAway(x *exchange, id, reason, text string) *codec.Error {
 	x.gateway.counts.unauthorized.Add(1)
 	t.tellRefused(x, id, reason)
 	return &codec.Error{Code: codec.Unauthorized, Text: text}
 }
 
-// duplicate refuses a device of which there are two, and a datagram that proves nothing if the device has a connection.
+// duplicate refuses a device whose id is contested, and a datagram that proves nothing if the
+// device has a connection.
 func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
 	g := x.gateway
 	forged := x.udpSession != nil && !x.udpSession.provenLocked() // or may be
@@ -126,12 +133,12 @@ func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
 	if holder, first := g.duplicateIDs.refused(x.wall, id); first {
 		g.warnDuplicateID(strings.Clone(id), holder, x.address())
 	}
-	return &codec.Error{Code: codec.Duplicate, Text: "two connections say, again and again, that they are this device; the one that is connected stays"}
+	return &codec.Error{Code: codec.Duplicate, Text: "two connections keep claiming this id; the one that is connected stays"}
 }
 
-// held says whether a device has a connection that lives: it was heard in the first half of its timeout, and within longHold. A device that
-// comes back because its old connection is dead gets in as long as there is time, however often it came. Datagrams, which may be forged,
-// keep no connection out.
+// held reports whether a device has a connection that is alive: it was heard in the first half of
+// its timeout, and within longHold. A device that comes back because its old connection is dead is
+// admitted in time, however often it came. Datagrams, which may be forged, keep no connection out.
 func (g *Gateway) held(id string) bool {
 	peer, _ := g.registry.Peer(id)
 	if _, packets := peer.(*udpSession); packets {
@@ -141,12 +148,13 @@ func (g *Gateway) held(id string) bool {
 	return err == nil && v.Connected && v.HeardSilence < min(v.Policy.Timeout/2, longHold)
 }
 
-// warnDuplicateID tells of two connections that say they are one device: of the first 16 of them, and then of the 32nd, 64th, 128th …
+// warnDuplicateID warns of two connections that claim one id: of the first 16 such ids, and then of
+// the 32nd, 64th, 128th …
 func (g *Gateway) warnDuplicateID(id string, holder, other netip.Addr) {
 	if n := g.duplicateIDs.told.Add(1); n <= 16 || n&(n-1) == 0 {
-		g.log.Warn("two connections say, again and again, that they are the same device; the one that is connected stays, the other is refused",
+		g.log.Warn("two connections keep claiming one device id; the one that is connected stays, the other is refused",
 			"device", id, "connected", holder.String(), "refused", other.String(), "devices_so_far", n,
-			"help", "give each device an id of its own; a device that has no twin opens a new connection too often")
+			"help", "give each device an id of its own; if no other device uses this id, the device reconnects too often")
 	}
 }
 
@@ -158,7 +166,7 @@ func (t *conversation) register(x *exchange) {
 	}
 	token, ok := x.gateway.config.Guard.Issue(id)
 	if !ok {
-		x.outcome.Err = t.turnedAway(x, id, registers, "the device may not come in by registering")
+		x.outcome.Err = t.turnedAway(x, id, registers, "this device needs its own token; registering is not enough")
 		return
 	}
 	x.outcome.Token = token
@@ -177,7 +185,7 @@ func (t *conversation) challenge(x *exchange) {
 	x.outcome.Nonce = nonce
 }
 
-// proof opens the session of the device that was challenged. A challenge holds once.
+// proof opens the session of the device that was challenged. A challenge is good for one proof.
 func (t *conversation) proof(x *exchange) {
 	if t.details == nil || t.details.nonce == nil {
 		x.outcome.Err = &codec.Error{Code: codec.HelloFirst, Text: "no challenge is open; in the line protocol: HELLO <id> auth=hmac"}
@@ -193,19 +201,22 @@ func (t *conversation) proof(x *exchange) {
 }
 
 const (
-	// maxFailures is how many wrong tokens a minute an address may try for one device whose token can be guessed: then none for it is
-	// looked at until those are forgotten, which takes two minutes at most. Devices that are connected are not concerned.
+	// maxFailures is how many wrong tokens a minute an address may try for one device whose token
+	// can be guessed. After that no token for the device is looked at from there until those are
+	// forgotten, which takes two minutes at most. Devices that are connected are not affected.
 	maxFailures = 60
-	// maxFromAddress is how many it may try for all devices. Behind one address there may be a site, or the customers of a mobile network:
-	// of those, 30 may show a wrong token all the time, and the others still come in. A token of 40 random bits stands a thousand years of
-	// such guessing.
+	// maxFromAddress is how many it may try for all devices. A site, or the customers of a mobile
+	// network, may share one address: 30 of those devices may show a wrong token all the time, and
+	// the others are still admitted. A token of 40 random bits withstands a thousand years of such
+	// guessing.
 	maxFromAddress = 30 * maxFailures
-	// maxTakeovers is how many times a minute a device may be replaced by another connection of the same id before the one that is
-	// connected is left alone, until nobody has tried for a minute.
+	// maxTakeovers is how many times a minute a device may be replaced by another connection with
+	// the same id. After that the connection that is open stays, until none has tried for a minute.
 	maxTakeovers = 6
-	// longHold is how long a silent connection is left alone at most.
+	// longHold is how long a silent connection keeps others with its id out, at most.
 	longHold = 10 * time.Minute
-	// counted is how long tallies are kept, and mostCounted of how many keys at once; what comes on top is not counted.
+	// counted is the length of a rateWindow, and mostCounted how many keys it holds; events of more
+	// keys are not counted.
 	counted     = time.Minute
 	mostCounted = 1 << 16
 )

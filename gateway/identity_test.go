@@ -326,8 +326,8 @@ func TestRegistration(t *testing.T) {
 // Guessable implements gateway.Guard.
 func (guardOf) Guessable(string) bool { return false }
 
-// TestRightTokenAfterWrongOnes: a token that nobody guesses opens whatever came before it from its address, also as a proof, and so does
-// one of the fleet.
+// TestRightTokenAfterWrongOnes: a token that nobody guesses opens whatever came before it from its
+// address, also as a proof, and so does one of the fleet.
 func TestRightTokenAfterWrongOnes(t *testing.T) {
 	token := guard.NewToken()
 	for name, cfg := range map[string]gateway.Config{
@@ -356,8 +356,9 @@ func TestRightTokenAfterWrongOnes(t *testing.T) {
 	}
 }
 
-// TestFailuresAreLimited: who tries tokens that can be guessed for a device is not listened to for a while, and the log says so; its neighbours are, and so are devices that need none
-// and those that are connected.
+// TestFailuresAreLimited: who tries tokens that can be guessed for a device is not listened to for
+// a while, and the log says so; its neighbours are, and so are devices that need none and those
+// that are connected.
 func TestFailuresAreLimited(t *testing.T) {
 	const limit = 60
 	cfg := guarded(t, "a secret:right", "b secret:right", "c secret:right", "listed", "12345678901")
@@ -401,8 +402,8 @@ func TestFailuresAreLimited(t *testing.T) {
 	}
 }
 
-// TestFailuresOfAddress: an address where nearly all tokens are wrong is not listened to for any device that needs one; who shows none has
-// guessed none.
+// TestFailuresOfAddress: an address where nearly all tokens are wrong is not listened to for any
+// device that needs one; who shows none has guessed none.
 func TestFailuresOfAddress(t *testing.T) {
 	const limit, devices = 60 * 30, 40
 	r := startRig(t, liveness.Config{}, guarded(t, "listed", "12345678901", "last secret:right"))
@@ -433,7 +434,8 @@ func TestFailuresOfAddress(t *testing.T) {
 	}
 }
 
-// TestCertificateStandsInTheFile: the file of devices says which certificates are still good for something.
+// TestCertificateStandsInTheFile: the file of devices says which certificates are still good for
+// something.
 func TestCertificateStandsInTheFile(t *testing.T) {
 	k := newKeys(t).asking(tls.RequireAndVerifyClientCert)
 	cfg := guarded(t, "listed", "plain secret:correct-horse")
@@ -477,9 +479,9 @@ func TestRefusalsAreTold(t *testing.T) {
 		{"wrong token", "HELLO plain hunter2\n", false, `device=plain address=127.0.0.1 protocol=line reason="wrong or missing token" times=1`},
 		{"the second", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=2`},
 		{"the third", "HELLO plain hunter2\n", false, `protocol=line reason="wrong or missing token" times=3`},
-		{"unknown IMEI", gt06Login, false, `device=864717003283581 address=127.0.0.1 protocol=gt06 reason="it is not among the devices that may come in" times=1`},
+		{"unknown IMEI", gt06Login, false, `device=864717003283581 address=127.0.0.1 protocol=gt06 reason="it is not in the devices file" times=1`},
 		{"registration", registering(t), false, `device=12345678901 address=127.0.0.1 protocol=jt808 reason="it asks for a token by registering, and must know its own" times=1`},
-		{"long id", "HELLO " + strings.Repeat("x", 500) + " hunter2\n", false, "device=" + strings.Repeat("x", 128) + ` address=127.0.0.1 protocol=line reason="it is not among`},
+		{"long id", "HELLO " + strings.Repeat("x", 500) + " hunter2\n", false, "device=" + strings.Repeat("x", 128) + ` address=127.0.0.1 protocol=line reason="it is not in`},
 		{"another's name", "HELLO 00plain\n", true, `device=00plain address=127.0.0.1 protocol=line reason="its certificate is that of another device" times=1`},
 	}
 	for _, tt := range tests {
@@ -529,7 +531,8 @@ func (r *rig) replaced() (n int) {
 	return n
 }
 
-// TestDuplicateIDsSettle: two clients with one id that reconnect whenever they are replaced: one of them stays.
+// TestDuplicateIDsSettle: two clients with one id that reconnect whenever they are replaced: one of
+// them stays.
 func TestDuplicateIDsSettle(t *testing.T) {
 	const maxTakeovers, refusals = 6, 20
 	r, log := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * time.Minute}})
@@ -577,7 +580,7 @@ func TestDuplicateIDsSettle(t *testing.T) {
 	if stayed.Load() != 1 {
 		t.Errorf("%d clients were connected at the end, want one", stayed.Load())
 	}
-	if n := strings.Count(log.String(), "two connections say"); n != 1 {
+	if n := strings.Count(log.String(), "two connections keep"); n != 1 {
 		t.Errorf("%d warnings, want one:\n%s", n, log.String())
 	}
 	for _, want := range []string{"device=twin", "127.0.0.2", "127.0.0.3"} {
@@ -604,7 +607,7 @@ func TestNewestWins(t *testing.T) {
 	}
 	twin := r.dial()
 	twin.say("HELLO d\n")
-	twin.expect("ERR duplicate two connections say…")
+	twin.expect("ERR duplicate two connections keep…")
 	twin.expect("EOF")
 	before.say("PING 1\n")
 	before.expect("PONG 1")
@@ -620,8 +623,8 @@ func TestNewestWins(t *testing.T) {
 	r.dialUntil("HELLO d\n", "OK ")
 }
 
-// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks like duplicateIDs. It is let in before its time
-// is over.
+// TestDeadTwin: a device whose connections break again and again, unnoticed by the gateway, looks
+// like two devices. It is admitted before its time is over.
 func TestDeadTwin(t *testing.T) {
 	const maxTakeovers = 6
 	r, _ := twinRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second}})

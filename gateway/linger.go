@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLingering is how many connections linger at a time.
+// maxLingering is how many sockets linger at a time.
 const maxLingering = 1024
 
-// linger keeps the sockets of connections that have ended, while answers are held: the other end may have said that it is done with
-// writing, and still read.
+// linger keeps the sockets of connections that have ended while answers are held: the other end may
+// have shut down only its writing side, and still read.
 type linger struct {
 	mu      sync.Mutex // guards the fields below
 	sockets map[*conn]int
@@ -34,7 +34,7 @@ func (l *linger) keep(c *conn) {
 	l.sockets[c] = fd
 }
 
-// write writes what the kernel takes, if the socket was kept, and closes it after the last.
+// write writes what the kernel takes, if the socket was kept, and closes it after the last answer.
 func (l *linger) write(c *conn, out []byte, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *linger) write(c *conn, out []byte, last bool) {
 	}
 }
 
-// close closes all.
+// close closes all sockets; none is kept from now on.
 func (l *linger) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

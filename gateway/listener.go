@@ -8,8 +8,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// listener is a [Listener] that is bound. A connection is settled once it is in an event loop, on the
-// way to a handshake, or refused.
+// listener is a [Listener] that is bound. A connection is settled once it is in an event loop, on
+// the way to a handshake, or refused.
 type listener struct {
 	Listener
 
@@ -27,7 +27,8 @@ func (g *Gateway) acceptsOf(tls bool) (some []*sockets.Listener) {
 	return some
 }
 
-// sniff finds out which protocol begins with these bytes; nil if more of them are needed.
+// sniff returns the protocol of a connection that begins with these bytes; nil if more of them are
+// needed.
 func (l *listener) sniff(first []byte) (codec.Protocol, *codec.Error) {
 	maybe := false
 	for _, p := range l.Protocols {
@@ -45,10 +46,10 @@ func (l *listener) sniff(first []byte) (codec.Protocol, *codec.Error) {
 	if maybe && len(first) < maxSniff {
 		return nil, nil
 	}
-	return nil, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + l.names()}
+	return nil, &codec.Error{Code: codec.NotSpoken, Text: "unknown protocol; this port speaks: " + l.names()}
 }
 
-// names are those of the listener's protocols.
+// names returns the names of the listener's protocols.
 func (l *listener) names() string {
 	var names []string
 	for _, p := range l.Protocols {
@@ -57,7 +58,7 @@ func (l *listener) names() string {
 	return strings.Join(names, ", ")
 }
 
-// goodbye is said to who has not spoken yet.
+// goodbye appends what a client is told that has not sent anything yet.
 func (l *listener) goodbye(dst []byte, why string, err *codec.Error) []byte {
 	if len(l.Protocols) == 1 {
 		return l.Protocols[0].Codec().Goodbye(dst, why, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// newGateway returns a gateway with one listener, and what runs it until the test ends, or until stop is called, which returns what Run does.
+// newGateway returns a gateway with one listener, and what runs it until the test ends, or until
+// stop is called, which returns what Run does.
 func newGateway(t *testing.T, at Listener) (g *Gateway, run func() (stop func() error)) {
 	t.Helper()
 	sink, err := eventlog.New(0)
@@ -68,8 +69,8 @@ func (l *slowListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestNoneOvertakesTheAccepted: a connection that waited is waited for also while the kernel does not hold it any more and the gateway does
-// not have it yet.
+// TestNoneOvertakesTheAccepted: a connection that waited is waited for also while the kernel does
+// not hold it any more and the gateway does not have it yet.
 func TestNoneOvertakesTheAccepted(t *testing.T) {
 	secure := &tls.Config{Certificates: []tls.Certificate{testcert.New(t).Issue(t, testcert.Ask{Name: "gateway"})}}
 	for name, at := range map[string]Listener{

@@ -8,8 +8,8 @@ import (
 	"github.com/panjf2000/gnet/v2"
 )
 
-// loop is an event loop's share of the gateway. Its fields are used by the loop's goroutine only, but
-// where said otherwise.
+// loop is an event loop's share of the gateway. Its fields belong to the loop's goroutine, unless
+// said otherwise.
 type loop struct {
 	gateway  *Gateway
 	events   gnet.EventLoop // set before connections are let in, then read by all
@@ -19,7 +19,8 @@ type loop struct {
 	_ [64]byte
 }
 
-// stopLoops ends the event loops, and with them the connections. What was handed to a loop may be lost.
+// stopLoops ends the event loops, and with them the connections. Tasks that were handed to a loop
+// may be lost.
 func (g *Gateway) stopLoops(engine *gnet.Client) error {
 	defer close(g.ended)
 	g.ending.Lock()
@@ -31,11 +32,12 @@ func (g *Gateway) stopLoops(engine *gnet.Client) error {
 	return nil
 }
 
-// errEnded is returned for what is not done because the gateway ends.
+// errEnded is returned for tasks that come when the gateway has ended.
 var errEnded = errors.New("the gateway has ended")
 
-// execute calls f on the event loop, soon; or never, if it returns an error or the loop ends before. It does not wait. A loop of gnet must
-// not be handed anything while it ends: gnet would write to a descriptor that may be another's by then.
+// execute calls f on the event loop, without waiting for it. If it returns an error, or the loop
+// ends first, f is never called. A loop of gnet must not be handed anything while it ends: gnet
+// would write to a descriptor that may have been reused by then.
 func (l *loop) execute(ctx context.Context, f func()) error {
 	l.gateway.ending.RLock()
 	defer l.gateway.ending.RUnlock()
@@ -45,7 +47,8 @@ func (l *loop) execute(ctx context.Context, f func()) error {
 	return l.events.Execute(ctx, runnable(f))
 }
 
-// soon calls f on the event loop, or at once if there is none. That the gateway ends is no error: f is not called then.
+// soon calls f on the event loop, or at once if l is nil. If the gateway ends, f is not called, and
+// that is no error.
 func (l *loop) soon(ctx context.Context, f func()) error {
 	if l == nil {
 		f()

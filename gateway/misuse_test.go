@@ -102,7 +102,8 @@ func TestHowItEnds(t *testing.T) {
 	}
 }
 
-// While events cannot be stored, heartbeats count, and what would cause more of them is refused. No event loop waits.
+// While events cannot be stored, heartbeats count, and what would cause more of them is refused. No
+// event loop waits.
 func TestSinkBlocks(t *testing.T) {
 	gate := make(chan struct{})
 	r := startGated(t, liveness.Config{Outbox: 1}, gateway.Config{Loops: 1}, gate)

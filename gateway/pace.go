@@ -12,18 +12,22 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// When more heartbeats come than the gateway means to carry, it tells devices whose protocol can carry it to send fewer. How many fewer is
-// one factor for the fleet, and a step is its place among the factors.
+// When more heartbeats come than the gateway means to carry, it tells devices whose protocol can
+// carry it to send fewer. How many fewer is one factor for the fleet, and a step is its place among
+// the factors.
 //
-// A device is told with the answer to a heartbeat. Its timeout grows by the same factor just before; when it shrinks again, the device is
-// told first, and the timeout follows with its next heartbeat. What a device was told is announced for it as if it had said so itself, so it outlives
+// A device is told with the answer to a heartbeat. Its timeout grows by the same factor just
+// before; when it shrinks again, the device is told first, and the timeout follows with its next
+// heartbeat. What a device was told is announced for it as if it had said so itself, so it outlives
 // the process, and yields to configured policies: devices that have one are left alone.
 
 const (
-	// Above raiseAbove of the ceiling devices are told to send fewer heartbeats, so many that less than raiseTo is left. They are told to
-	// send more again when that has left less than lowerTo for a while.
+	// Above raiseAbove of the ceiling, devices are told to send fewer heartbeats, so few that the
+	// load falls below raiseTo. They are told to send more again when the load would stay below
+	// lowerTo for a while.
 	raiseAbove, raiseTo, lowerTo = 0.8, 0.7, 0.6
-	// longestPaced is how long an interval may become, unless it is no more than mostPaced times what it was.
+	// longestPaced bounds a stretched interval, unless it is no more than mostPaced times the
+	// original one.
 	longestPaced = 10 * time.Minute
 	mostPaced    = 4
 	paceTick     = time.Second
@@ -33,9 +37,10 @@ const (
 func halves() [8]int64 { return [...]int64{2, 3, 4, 6, 8, 12, 16, 16} }
 
 const (
-	// lastStep is that of the largest factor.
+	// lastStep is the step of the largest factor.
 	lastStep = 6
-	// outgrown is no step of the fleet's: a device that follows it was told an interval when the fleet's policy was a longer one.
+	// outgrown is no step of the fleet: a device that follows it was told an interval while the
+	// fleet's policy was a longer one.
 	outgrown = 7
 )
 
@@ -51,13 +56,14 @@ func shrunk(d time.Duration, step uint8) time.Duration {
 	return time.Duration((2*int64(d) + h/2) / h)
 }
 
-// load is what comes in, in heartbeats per second. Greetings are none: when a fleet comes back, they are many for a moment.
+// load is the heartbeats per second. Hellos do not count: when a fleet comes back, there are many
+// for a moment.
 type load struct {
 	fixed float64 // of devices that cannot be told anything
 	free  float64 // of the others, as many as there were if none had been told
 }
 
-// at returns the rate once all have been told.
+// at returns the rate once all devices have been told a step.
 func (l load) at(step uint8) float64 { return l.fixed + l.free/factor(step) }
 
 // pacing decides by which factor the fleet is to be slowed down.
@@ -71,8 +77,9 @@ type pacing struct {
 	least   uint8     // that has, since then
 }
 
-// next returns the step at an instant. longest is the longest interval that devices were told since the last change: they are to have been
-// heard after it before less is decided on, for while they change over they send less than before and than after.
+// next returns the step at an instant. longest is the longest interval that devices were told since
+// the last change. A smaller step is decided on only after they have been heard at that interval:
+// while they change over, they send less than before and than after.
 func (p *pacing) next(now time.Time, l load, longest time.Duration) uint8 {
 	if l.at(p.step) > raiseAbove*p.ceiling {
 		step := p.step
@@ -103,7 +110,7 @@ func (p *pacing) next(now time.Time, l load, longest time.Duration) uint8 {
 	return p.step
 }
 
-// pacer keeps the pace of the fleet.
+// pacer holds the step that devices are to be told.
 type pacer struct {
 	step    atomic.Uint32 // that devices are to be told
 	changed atomic.Int64  // when that began, ns since the pacer did: the time of day may be set back
@@ -120,13 +127,13 @@ func (p *pacer) init() {
 	p.calmFor.Store(int64(time.Minute))
 }
 
-// add takes what a exchange that several conversations share has counted.
+// add takes what was counted in an exchange that several conversations share.
 func (p *pacer) add(c *loopCounters) {
 	p.fixed.Add(c.fixed.Swap(0))
 	p.weight.Add(c.weight.Swap(0))
 }
 
-// paceTally is what was counted up to an instant.
+// paceTally is the counts at an instant.
 type paceTally struct {
 	at            time.Time
 	fixed, weight uint64
@@ -148,13 +155,13 @@ func (g *Gateway) paceTally(now time.Time) paceTally {
 	return t
 }
 
-// recent are the tallies of the last seconds. Over several of them chance evens out: without, a small fleet would seem to send now too
-// much, now little.
+// recent is the counts of the last seconds. Over several seconds chance evens out; over one, a
+// small fleet would seem to send now too much, now too little.
 type recent []paceTally
 
 const recentSeconds = 10
 
-// load adds a tally, and returns the load since the oldest.
+// load adds the latest counts, and returns the load since the oldest.
 func (r *recent) load(now paceTally) load {
 	*r = append(*r, now)
 	if n := len(*r) - recentSeconds - 1; n > 0 {
@@ -185,14 +192,15 @@ func (g *Gateway) keepPace(ctx context.Context) error {
 			continue
 		}
 		g.pacer.set(now.at, p.step)
-		g.log.Warn("devices are told another interval, as far as their protocols and policies let them; what they were told before times the factor",
+		g.log.Warn("devices whose protocol and policy allow it are told a new heartbeat interval: their own times the factor",
 			"factor", factor(p.step), "beats_per_second", math.Round(l.at(was)), "expected", math.Round(l.at(p.step)), "max_beat_rate", g.config.MaxBeatRate)
 	}
 }
 
-// pace is what a device was told, in a byte: the step of the fleet that it was told, or left alone at, in the lowest three bits, and above
-// the one by which its policy is stretched. That is less if the interval would become too long, and more after the device was told a shorter
-// interval, until it is heard again.
+// pace is what a device was told, in a byte. The lowest three bits are the step of the fleet that
+// it was told, or left alone at; above them is the step by which its policy is stretched. The
+// latter is less if the interval would become too long, and more from when the device is told a
+// shorter interval until it is heard again.
 type pace uint8
 
 const leftAlone pace = 1 << 6
@@ -203,13 +211,14 @@ func (p pace) told() uint8 { return uint8(p & 7) }
 
 func (p pace) held() uint8 { return uint8(p >> 3 & 7) }
 
-// step is the one that the device follows.
+// step returns the step that the device follows.
 func (p pace) step() uint8 { return min(p.told(), p.held()) }
 
-// settled says whether there is nothing to be done.
+// settled reports whether nothing is to be done.
 func (p pace) settled(step uint8) bool { return p.told() == step && p.held() <= step }
 
-// paceBeat counts a heartbeat on the open session, and tells the device another interval if it is to have one.
+// paceBeat counts a heartbeat on the open session, and tells the device another interval if that is
+// due.
 func (t *conversation) paceBeat(x *exchange) {
 	g := x.gateway
 	if g.config.MaxBeatRate > 0 {
@@ -225,7 +234,8 @@ func (t *conversation) paceBeat(x *exchange) {
 	}
 }
 
-// repace tells the device an interval, and changes its policy. Datagrams are left alone: what is sent may not be answered, or be lost.
+// repace tells the device an interval, and changes its policy. Datagrams are left alone: the device
+// may not read what is sent, or it may be lost.
 func (t *conversation) repace(x *exchange, step uint8) {
 	p, ok := t.codec.(codec.Pacer)
 	announced, holds, free := x.gateway.registry.Announced(t.session.ID())
@@ -275,14 +285,14 @@ func (t *conversation) repace(x *exchange, step uint8) {
 	}
 }
 
-// stretch changes the device's policy, and says whether the new one holds.
+// stretch changes the device's policy, and reports whether the new one is in effect.
 func (t *conversation) stretch(x *exchange, base liveness.Policy, step uint8) (holds bool, err error) {
 	base.Interval, base.Timeout = stretched(base.Interval, step), stretched(base.Timeout, step)
 	p, err := t.session.UpdatePolicy(x.now, base)
 	return p.Interval == base.Interval && p.Timeout == base.Timeout, err
 }
 
-// furthest is the step beyond which a policy is not stretched.
+// furthest returns the largest step by which a policy may be stretched.
 func (g *Gateway) furthest(base liveness.Policy) uint8 {
 	limit := max(longestPaced, mostPaced*base.Interval)
 	if idle := g.config.IdleTimeout; idle > 0 { // it would end connections
@@ -302,20 +312,20 @@ func (p *pacer) set(now time.Time, step uint8) {
 	p.step.Store(uint32(step))
 }
 
-// turn says whether it is a device's turn to be told a longer interval.
+// turn reports whether a device is to be told a longer interval now.
 func (p *pacer) turn(id string, now time.Time, interval time.Duration) bool {
 	share := float64(maphash.String(p.seed, id)>>11) / (1 << 53)
 	return hasTurn(share, now.Sub(p.began)-time.Duration(p.changed.Load()), interval)
 }
 
-// hasTurn says whether a device with a share, from 0 to 1, has its turn some time after the step changed. If all were told with their next
-// heartbeat, they would go on to send as many per second as before, only with long breaks; so each has its turn at some time within the new
-// interval.
+// hasTurn reports whether a device with a share, from 0 to 1, is to be told some time after the
+// step changed. If all were told with their next heartbeat, they would go on to send as many per
+// second as before, only with long breaks; so each is told at some time within the new interval.
 func hasTurn(share float64, since, interval time.Duration) bool {
 	return float64(since) >= share*float64(interval)
 }
 
-// note notes an interval that a device was told.
+// note records an interval that a device was told.
 func (p *pacer) note(interval time.Duration) {
 	for {
 		longest := p.longest.Load()
@@ -325,7 +335,8 @@ func (p *pacer) note(interval time.Duration) {
 	}
 }
 
-// announce passes on what a device announces of itself. What it repeats of what it was told is no news.
+// announce passes on a policy that a device announces. If it repeats what it was told, nothing
+// changes.
 func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy, error) {
 	repeated := false
 	if t.pace.held() > 0 {
@@ -339,8 +350,9 @@ func (t *conversation) announce(x *exchange, p liveness.Policy) (liveness.Policy
 	return holds, err
 }
 
-// resumed returns what a device announces that opens a session. One that says nothing may go on with what it was told in an earlier
-// session, if only until it is told otherwise: then that is announced for it again.
+// resumed returns the announcement of a device that opens a session. If the device announces
+// nothing, it may still follow what it was told in an earlier session; then that is announced for
+// it again, until it is told otherwise.
 func (t *conversation) resumed(x *exchange, id string, said liveness.Policy) (liveness.Policy, pace) {
 	if _, ok := t.codec.(codec.Pacer); !ok || said.Timeout != 0 || said.Interval != 0 || x.udpSession != nil {
 		return said, 0
@@ -352,8 +364,9 @@ func (t *conversation) resumed(x *exchange, id string, said liveness.Policy) (li
 	return resumption(before, x.gateway.registry.Policy())
 }
 
-// resumption returns what is announced for a device that was told a policy before, and the pace that goes with it: the fleet's, stretched no
-// less than that. The fleet's may have been another one when the device was told.
+// resumption returns the announcement for a device that was told a policy before, and the pace that
+// goes with it: the fleet's policy, stretched at least as far. The fleet's may have been another
+// one when the device was told.
 func resumption(before, fleet liveness.Policy) (liveness.Policy, pace) {
 	if before.Timeout <= fleet.Timeout {
 		return liveness.Policy{}, 0

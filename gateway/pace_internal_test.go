@@ -54,7 +54,8 @@ func TestPacingUp(t *testing.T) {
 	}
 }
 
-// The way back is taken when a smaller factor would have sufficed for a minute; what it would have been then, not just at the end.
+// The way back is taken when a smaller factor would have sufficed for a minute; what it would have
+// been then, not just at the end.
 func TestPacingDown(t *testing.T) {
 	start := time.Unix(1000, 0)
 	p := pacing{ceiling: 1000, calmFor: time.Minute}
@@ -82,7 +83,8 @@ func TestPacingDown(t *testing.T) {
 	at(302, 1201, time.Second, 2)  // up at once
 }
 
-// A fleet whose devices do what they are told stays below the ceiling, and is told to send more again when there is room.
+// A fleet whose devices do what they are told stays below the ceiling, and is told to send more
+// again when there is room.
 func TestPacingOfAFleet(t *testing.T) {
 	const (
 		devices  = 3000
@@ -169,7 +171,8 @@ func TestFurthest(t *testing.T) {
 	}
 }
 
-// A device that was told an interval goes on with it, whatever the fleet's policy is now, and is told that one.
+// A device that was told an interval goes on with it, whatever the fleet's policy is now, and is
+// told that one.
 func TestResumption(t *testing.T) {
 	policy := func(interval, timeout int64) liveness.Policy {
 		return liveness.Policy{Interval: time.Duration(interval) * time.Second, Timeout: time.Duration(timeout) * time.Second}

@@ -19,7 +19,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// follower is a device of the line protocol that does as it is told: it sends three heartbeats in each timeout.
+// follower is a device of the line protocol that does as it is told: it sends three heartbeats in
+// each timeout.
 type follower struct {
 	told []string // only after it has ended
 	quit chan struct{}
@@ -64,8 +65,8 @@ func (f *follower) follow(t *testing.T, c net.Conn, id string, interval, first t
 	}
 }
 
-// Devices that follow what they are told are told to slow down, and later that they need not any more; nobody is judged wrongly, and a device with
-// a configured policy is left alone.
+// Devices that follow what they are told are told to slow down, and later that they need not any
+// more; nobody is judged wrongly, and a device with a configured policy is left alone.
 func TestPace(t *testing.T) {
 	const devices, interval = 100, time.Second
 	fleet := liveness.Config{Groups: []liveness.GroupConfig{{Name: "fixed", Match: "fixed-*", Policy: liveness.Policy{Timeout: 3 * time.Second}}}}
@@ -134,7 +135,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A terminal is told by its parameter of the interval of heartbeats. It keeps that when it comes back, and so does its policy.
+// A terminal is told by its parameter of the interval of heartbeats. It keeps that when it comes
+// back, and so does its policy.
 func TestPaceOfATerminal(t *testing.T) {
 	const phone = "13800000000"
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, gateway.Config{
@@ -173,8 +175,8 @@ func TestPaceOfATerminal(t *testing.T) {
 	check("heard")
 }
 
-// A terminal that was told an interval under a policy that has changed since is not judged by the new one before it was told that, and was
-// heard again.
+// A terminal that was told an interval under a policy that has changed since is not judged by the
+// new one before it was told that, and was heard again.
 func TestPaceAfterThePolicyChanged(t *testing.T) {
 	const phone = "13800000000"
 	tests := []struct {

@@ -16,14 +16,14 @@ type located interface {
 	where() *loop
 }
 
-// pacedQueue does something with items, in their order, at a bounded rate: when a site fails, all its
-// devices are to be asked, or closed, at once, and the living must not notice.
+// pacedQueue does something with items, in their order, at a bounded rate: when a site fails, all
+// its devices are to be asked, or closed, at once, and the living must not notice.
 //
 // Pacing is done outside of the event loops: a task that puts itself off does not let I/O through.
 type pacedQueue[T located] struct {
 	perStep int
-	// shares lets a part of the queue go at each step, one of so many, if that is more than perStep:
-	// then no item waits for much longer than as many steps. 0: perStep is the bound.
+	// shares lets a part of the queue go at each step, one of so many, if that is more than
+	// perStep: then no item waits for much longer than as many steps. 0: perStep is the bound.
 	shares int
 	most   int           // items; when there are more, the oldest is dropped; 0: no bound
 	drop   func(T)       // is called with what was dropped, with the lock held
@@ -100,8 +100,8 @@ func (q *pacedQueue[T]) run(ctx context.Context) error {
 	}
 }
 
-// onLoops calls do with items, those of one event loop together and on that loop. It does not wait for
-// the loops.
+// onLoops calls do with items, those of one event loop together and on that loop. It does not wait
+// for the loops.
 func onLoops[T located](ctx context.Context, items []T, do func(T)) error {
 	byLoop := make(map[*loop][]T)
 	for _, item := range items {

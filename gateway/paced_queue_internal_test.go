@@ -10,8 +10,8 @@ type here int
 
 func (here) where() *loop { return nil }
 
-// TestPacedQueue: each step takes as many as the rate allows, or a share of those that wait; the oldest
-// of too many are dropped.
+// TestPacedQueue: each step takes as many as the rate allows, or a share of those that wait; the
+// oldest of too many are dropped.
 func TestPacedQueue(t *testing.T) {
 	const crowd = 1000
 	for _, tt := range []struct {

@@ -18,7 +18,8 @@ func probing() liveness.Config {
 	return liveness.Config{Policy: liveness.Policy{Timeout: 1500 * time.Millisecond, Probes: 2, ProbeWait: 500 * time.Millisecond}}
 }
 
-// A silent device is asked; its answer keeps it online, whatever it is, and one that does not answer is judged when it would have been.
+// A silent device is asked; its answer keeps it online, whatever it is, and one that does not
+// answer is judged when it would have been.
 func TestProbe(t *testing.T) {
 	r := startRig(t, probing(), gateway.Config{})
 	d := r.dial()
@@ -139,7 +140,8 @@ func TestProbeInDatagrams(t *testing.T) {
 	}
 }
 
-// A site outage is no storm of questions: those that are too many are left out, and the verdicts come in time.
+// A site outage is no storm of questions: those that are too many are left out, and the verdicts
+// come in time.
 func TestProbesArePaced(t *testing.T) {
 	const devices = 300
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: time.Second, Probes: 1, ProbeWait: 300 * time.Millisecond}}, gateway.Config{ProbeRate: 100})

@@ -17,24 +17,26 @@ import (
 )
 
 const (
-	// maxProxyHeader bounds a PROXY header, which may announce 64 KiB, since that much is held for each connection until it is complete. An
-	// address takes up to 232 bytes, and the names and texts that proxies add (certificate's name, server name, cipher, unique id) some 100
-	// each. A whole client certificate, which version 2 can carry, does not fit and is not needed here.
+	// maxProxyHeader bounds a PROXY header, since it is held for each connection until it is
+	// complete. A header may announce 64 KiB. An address takes up to 232 bytes, and the names that
+	// proxies add (the certificate's, the server's, the cipher, a unique id) some 100 each. A whole
+	// client certificate, which version 2 can carry, does not fit and is not needed here.
 	maxProxyHeader = 1 << 10
-	// maxProxyLine is the longest header of version 1, its line end included.
+	// maxProxyLine is the longest header of version 1, with its line end.
 	maxProxyLine = 107
-	// proxyPrefix is that of version 2: signature, version and command, family, length.
+	// proxyPrefix is the length of what version 2 begins with: signature, version and command,
+	// family, length.
 	proxyPrefix = 16
 )
 
-// caller is what a PROXY header says of who is behind the proxy.
+// caller is what a PROXY header says of the client of the proxy.
 type caller struct {
 	address netip.Addr // not valid if the header does not say: it is the proxy's own connection, or it does not know
 	name    string     // of the client's certificate, if the proxy has found it good; "" otherwise
 }
 
-// parseProxy takes a PROXY header (haproxy.org/download/3.0/doc/proxy-protocol.txt, versions 1 and 2) off input and returns its length, 0
-// if it is not complete.
+// parseProxy takes a PROXY header (haproxy.org/download/3.0/doc/proxy-protocol.txt, versions 1 and
+// 2) off input and returns its length, 0 if it is not complete.
 func parseProxy(input []byte) (n int, from caller, err error) {
 	if n, err = proxyLength(input); n == 0 || err != nil {
 		return 0, caller{}, err
@@ -64,7 +66,7 @@ func parseProxy(input []byte) (n int, from caller, err error) {
 	return n, from, nil
 }
 
-// proxyLength returns the length of the header that input begins with, 0 if there is not all of it.
+// proxyLength returns the length of the header that input begins with, 0 if it is not complete.
 func proxyLength(input []byte) (int, error) {
 	switch {
 	case begins(input, "PROXY "):
@@ -81,24 +83,25 @@ func proxyLength(input []byte) (int, error) {
 		}
 		n := proxyPrefix + int(binary.BigEndian.Uint16(input[proxyPrefix-2:]))
 		if n > maxProxyHeader {
-			return 0, fmt.Errorf("the header has %d bytes, of which %d are bearable; let the proxy send fewer options", n, maxProxyHeader)
+			return 0, fmt.Errorf("the header has %d bytes, want at most %d; let the proxy send fewer options", n, maxProxyHeader)
 		}
 		if len(input) < n {
 			return 0, nil
 		}
 		return n, nil
 	}
-	return 0, errors.New("there is no header")
+	return 0, errors.New("there is no PROXY header")
 }
 
-// begins says whether input begins with a signature, as far as there is something of it.
+// begins reports whether input begins with a signature, as far as there is input.
 func begins(input []byte, signature string) bool {
 	n := min(len(input), len(signature))
 	return string(input[:n]) == signature[:n]
 }
 
-// isLocal says whether a header is for a connection of the proxy's own, a health check for instance, and whether it is for one that the
-// proxy cannot name. In version 1 that is the same, and the library knows it.
+// isLocal reports whether a header is for a connection of the proxy's own, such as a health check,
+// and whether it is for one whose client the proxy cannot name. In version 1 both are the same, and
+// the library knows it.
 func isLocal(header []byte) (local, unspec bool) {
 	if header[0] == 'P' {
 		return false, false
@@ -128,7 +131,7 @@ func certifiedName(tlvs []proxyproto.TLV) string {
 	return name
 }
 
-// trusts says whether connections from an address begin with a PROXY header.
+// trusts reports whether connections from an address begin with a PROXY header.
 func (d *listener) trusts(a netip.Addr) bool {
 	for _, p := range d.Proxies {
 		if p.Contains(a.WithZone("")) {
@@ -145,10 +148,11 @@ type behind struct {
 	address netip.Addr // the device's; not valid if it is not known
 }
 
-// throughProxy makes it a conversation that comes through a proxy.
+// throughProxy makes the conversation one that comes through a proxy.
 func (t *conversation) throughProxy() { t.details = &details{behind: &behind{awaited: true}} }
 
-// proxied returns what is known of the proxy's caller; nil for a conversation that comes through none.
+// proxied returns what is known of the client of the proxy; nil for a conversation that comes
+// through none.
 func (t *conversation) proxied() *behind {
 	if t.details == nil {
 		return nil
@@ -156,7 +160,7 @@ func (t *conversation) proxied() *behind {
 	return t.details.behind
 }
 
-// awaitsHeader says whether the next input is a PROXY header.
+// awaitsHeader reports whether the next input is a PROXY header.
 func (t *conversation) awaitsHeader() bool {
 	b := t.proxied()
 	return b != nil && b.awaited
@@ -170,14 +174,14 @@ func (t *conversation) from(remote netip.Addr) netip.Addr {
 	return remote
 }
 
-// unwrap takes the PROXY header off the input of a conversation, and returns its length, 0 if there is not all of it. After an error
-// the connection is to be closed.
+// unwrap takes the PROXY header off the input of a conversation, and returns its length, 0 if it is
+// not complete. After an error the connection is to be closed.
 func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, *codec.Error) {
 	n, from, err := parseProxy(input)
 	if err != nil {
 		t.broken = true
 		if n := g.counts.badProxyHeaders.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-			g.log.Warn("a connection from a network of proxies does not begin with a PROXY header that can be used; it is closed", "error", err,
+			g.log.Warn("a connection from a network of proxies has no valid PROXY header; it is closed", "error", err,
 				"address", proxy, "times", n, "help", "let the proxy send one (HAProxy: send-proxy-v2), or take its network out of the listener's proxies")
 		}
 		return 0, &codec.Error{Code: codec.BadMessage, Text: err.Error()}
@@ -198,7 +202,7 @@ func tooManyThere() *codec.Error {
 	return &codec.Error{Code: codec.Full, Text: "your address holds as many connections as it may"}
 }
 
-// left says that a conversation has ended, which had the address that it says.
+// left ends the counting of a connection whose device had an address.
 func (g *Gateway) left(t *conversation, address netip.Addr) {
 	if b := t.proxied(); b != nil && !b.counted {
 		g.connections.Add(-1)
@@ -207,7 +211,7 @@ func (g *Gateway) left(t *conversation, address netip.Addr) {
 	g.leave(address)
 }
 
-// takeHeader takes the PROXY header off what came in, and says whether it is off.
+// takeHeader takes the PROXY header off the input, and reports whether it is off.
 func (c *conn) takeHeader() (bool, gnet.Action) {
 	input, _ := c.gnet.Peek(-1)
 	n, err := c.loop.gateway.unwrap(&c.conversation, remoteAddr(c.gnet.RemoteAddr()), input)

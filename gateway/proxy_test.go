@@ -93,8 +93,8 @@ func TestProxyHeader(t *testing.T) {
 		{name: "TLS without a certificate", header: header(t, "198.51.100.7:5000", certificate(t, "", overTLS, 0)), address: "198.51.100.7"},
 		{name: "name without a certificate", header: header(t, "198.51.100.7:5000", certificate(t, "pump-1", overTLS, 0)), address: "198.51.100.7"},
 		{name: "other parts", header: header(t, "198.51.100.7:5000", proxyproto.TLV{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte("devices.example.com")}), address: "198.51.100.7"},
-		{name: "none", header: []byte("HELLO pump-1\n"), bad: "there is no header"},
-		{name: "v1 in lower case", header: []byte("proxy TCP4 198.51.100.7 192.0.2.1 5000 7700\r\n"), bad: "there is no header"},
+		{name: "none", header: []byte("HELLO pump-1\n"), bad: "there is no PROXY header"},
+		{name: "v1 in lower case", header: []byte("proxy TCP4 198.51.100.7 192.0.2.1 5000 7700\r\n"), bad: "there is no PROXY header"},
 		{name: "v1 without end", header: []byte("PROXY " + strings.Repeat("x", 200)), bad: "107 bytes at most"},
 		{name: "v1 without carriage return", header: []byte("PROXY TCP4 198.51.100.7 192.0.2.1 5000 7700\n"), bad: "must end with"},
 		{name: "v1 of another protocol", header: []byte("PROXY UDP4 198.51.100.7 192.0.2.1 5000 7700\r\n"), bad: "address family"},
@@ -104,7 +104,7 @@ func TestProxyHeader(t *testing.T) {
 		{name: "v2 with a bad family", header: raw(0x21, 0x13, make([]byte, 12)...), bad: "address family"},
 		{name: "v2 too short for its address", header: raw(0x21, 0x11, 1, 2, 3), bad: "invalid length"},
 		{name: "v2 for datagrams", header: raw(0x21, 0x12, make([]byte, 12)...), bad: "for datagrams"},
-		{name: "v2 too long", header: raw(0x21, 0x11, make([]byte, gateway.MaxProxyHeader)...), bad: "are bearable"},
+		{name: "v2 too long", header: raw(0x21, 0x11, make([]byte, gateway.MaxProxyHeader)...), bad: "want at most"},
 		{name: "v2 with half a part", header: raw(0x21, 0x11, append(make([]byte, 12), 2, 0, 9)...), bad: "truncated"},
 	}
 	for _, tt := range tests {
@@ -285,7 +285,7 @@ func TestBadProxyHeader(t *testing.T) {
 	if n := r.gateway.Stats().BadProxyHeader; n != 4 {
 		t.Errorf("bad headers = %d, want 4", n)
 	}
-	if n := strings.Count(said.String(), "PROXY header that can be used"); n != 3 { // the 1st, 2nd and 4th
+	if n := strings.Count(said.String(), "has no valid PROXY header"); n != 3 { // the 1st, 2nd and 4th
 		t.Errorf("said %d times that headers are bad, want 3:\n%s", n, said.String())
 	}
 	slow := r.through([]byte("PROXY TCP4 198"))

@@ -11,7 +11,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// tally counts what keys did in the current minute and the one before, with a note on each. It holds a bounded number of keys.
+// rateWindow counts events by key in the current minute and the one before, and keeps a note for
+// each key. It holds at most mostCounted keys a minute. The zero rateWindow is empty; its methods
+// may be called concurrently.
 type rateWindow[K comparable, N any] struct {
 	mu      sync.Mutex // guards the fields
 	minute  time.Time
@@ -24,7 +26,7 @@ type windowCount[N any] struct {
 	note  N
 }
 
-// add counts one for a key, and returns how many there are.
+// add counts one event of a key, and returns the key's count.
 func (t *rateWindow[K, N]) add(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,7 +38,7 @@ func (t *rateWindow[K, N]) add(now time.Time, key K) int {
 	return t.countLocked(key)
 }
 
-// count returns how many a key has, in the worse of both minutes.
+// count returns the count of a key, in the worse of both minutes.
 func (t *rateWindow[K, N]) count(now time.Time, key K) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +49,7 @@ func (t *rateWindow[K, N]) count(now time.Time, key K) int {
 	return t.countLocked(key)
 }
 
-// note changes the note on a key that was counted. It returns the one from before.
+// note changes the note of a key that was counted. It returns the note from before.
 func (t *rateWindow[K, N]) note(now time.Time, key K, change func(*N)) (before N) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +68,7 @@ func (t *rateWindow[K, N]) note(now time.Time, key K, change func(*N)) (before N
 	return before
 }
 
-// above returns how many keys have so many at least.
+// above returns how many keys have a count of at least least.
 func (t *rateWindow[K, N]) above(now time.Time, least int) (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,7 +113,8 @@ func (t *rateWindow[K, N]) turnLocked(now time.Time) {
 	t.current = nil
 }
 
-// failures are the wrong tokens of each address, altogether and for each device, and why devices were refused.
+// failures counts wrong tokens by address, altogether and for each device, and why devices were
+// refused.
 type failures struct {
 	addresses rateWindow[netip.Addr, struct{}]
 	devices   rateWindow[guess, struct{}]
@@ -119,7 +122,8 @@ type failures struct {
 	reasons   counter[string]
 }
 
-// lockout counts a device that is kept out. It returns how many were from its address, and whether it is time to tell of them.
+// lockout counts a hello that was refused unseen. It returns how many were from its address, and
+// whether a warning is due.
 func (f *failures) lockout(now time.Time, a netip.Addr) (n int, due bool) {
 	a = clientPrefix(a)
 	if n = f.lockouts.add(now, a); n&(n-1) == 0 {
@@ -128,13 +132,13 @@ func (f *failures) lockout(now time.Time, a netip.Addr) (n int, due bool) {
 	return n, due
 }
 
-// guess is where a wrong token came from, and which device it was to be.
+// guess is where a wrong token came from, and for which device it was.
 type guess struct {
 	address netip.Addr
 	id      string
 }
 
-// allow says whether a token is to be looked at.
+// allow reports whether a token from an address is to be looked at.
 func (f *failures) allow(now time.Time, a netip.Addr, id string) bool {
 	a = clientPrefix(a)
 	return f.addresses.count(now, a) < maxFromAddress && f.devices.count(now, guess{a, clipped(id)}) < maxFailures
@@ -147,10 +151,11 @@ func (f *failures) fail(now time.Time, a netip.Addr, id string) {
 	f.devices.add(now, guess{a, strings.Clone(clipped(id))})
 }
 
-// clipped is an id, which nobody has checked, with no more bytes than one may have.
+// clipped returns an unchecked id, cut to the longest that is allowed.
 func clipped(id string) string { return id[:min(len(id), liveness.MaxID)] }
 
-// clientPrefix is an address, or of IPv6 the network of 64 bits that one customer has to himself (RFC 6177).
+// clientPrefix returns an IPv4 address as it is, and of an IPv6 address the network of 64 bits that
+// one customer has to himself (RFC 6177).
 func clientPrefix(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		if p, err := a.WithZone("").Prefix(64); err == nil {
@@ -160,14 +165,15 @@ func clientPrefix(a netip.Addr) netip.Addr {
 	return a
 }
 
-// duplicateIDs are the devices that were taken over by another connection.
+// duplicateIDs counts how often the connections of a device were replaced by others, to find ids
+// that two devices use.
 type duplicateIDs struct {
 	rateWindow[string, contest]
 
 	told atomic.Uint64 // warnings that were due
 }
 
-// contest is what is known of two connections that say they are one device.
+// contest is what is known of two connections that claim one id.
 type contest struct {
 	holder netip.Addr // of the one that came in last
 	told   bool       // somebody was warned
@@ -176,20 +182,22 @@ type contest struct {
 // replaced counts a takeover. It is called with a lock of the registry held.
 func (t *duplicateIDs) replaced(id string) { t.add(time.Now(), id) }
 
-// opened notes where the connection is that the device has now. It does not keep id.
+// opened notes the address of the connection that a device has now. It does not keep id.
 func (t *duplicateIDs) opened(now time.Time, id string, a netip.Addr) {
 	if t.count(now, id) > 0 {
 		t.note(now, strings.Clone(id), func(r *contest) { r.holder = a })
 	}
 }
 
-// contested says whether a device was taken over so often that the connection which it has is to keep it.
+// contested reports whether a device was taken over so often that it keeps the connection that it
+// has.
 func (t *duplicateIDs) contested(now time.Time, id string) bool {
 	return t.count(now, id) >= maxTakeovers
 }
 
-// refused counts a takeover that was not allowed: as long as somebody tries, it stays so. It returns where the connection is that stays,
-// and whether it is the first time. It does not keep id.
+// refused counts a takeover that was refused, which prolongs the contest. It returns the address of
+// the connection that stays, and whether this is the first refusal of the contest. It does not keep
+// id.
 func (t *duplicateIDs) refused(now time.Time, id string) (holder netip.Addr, first bool) {
 	id = strings.Clone(id)
 	t.add(now, id)
@@ -197,13 +205,13 @@ func (t *duplicateIDs) refused(now time.Time, id string) (holder netip.Addr, fir
 	return before.holder, !before.told
 }
 
-// counter counts what there are few different ones of.
+// counter counts events of few kinds.
 type counter[K comparable] struct {
 	mu     sync.Mutex // guards counts
 	counts map[K]uint64
 }
 
-// count counts one, and returns how many of them there are.
+// count counts one event of a kind, and returns the kind's count.
 func (c *counter[K]) count(what K) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +228,7 @@ func (c *counter[K]) all() map[K]uint64 {
 	return maps.Clone(c.counts)
 }
 
-// Oddity is something unusual that was tolerated.
+// Oddity is something unusual in a protocol that was tolerated.
 type Oddity struct {
 	Protocol, What string
 }

@@ -143,7 +143,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestDuplicateIDs: the id may be a part of a buffer that changes; the duplicateIDs keep none of it.
+// TestDuplicateIDs: the id may be a part of a buffer that changes; the duplicateIDs keep none of
+// it.
 func TestDuplicateIDs(t *testing.T) {
 	var w duplicateIDs
 	now := time.Now()

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Why devices are refused, as it is logged. They themselves are not told which of the first two it is.
+// The reasons why devices are refused, as they are logged. A device is not told which of the first
+// two it is.
 const (
-	notListed  = "it is not among the devices that may come in"
+	notListed  = "it is not in the devices file"
 	wrongToken = "wrong or missing token"
 	wrongProof = "wrong proof"
 	registers  = "it asks for a token by registering, and must know its own"
@@ -16,7 +17,7 @@ const (
 	noName     = "its certificate names no device"
 )
 
-// refusal is what is logged of a device that was refused. There is never a token in it.
+// refusal is what is logged of a device that was refused. It never holds a token.
 type refusal struct {
 	id          string // clipped; "" if it has not said it
 	certificate string // the name that a certificate has proved; "" if none has
@@ -35,7 +36,8 @@ func (t *conversation) tellRefused(x *exchange, id, reason string) {
 	x.gateway.tell(r)
 }
 
-// tell logs a refusal: as a warning the 1st, 2nd, 4th, 8th … for a reason, the others for who looks for one device.
+// tell logs a refusal: the 1st, 2nd, 4th, 8th … for one reason as a warning, the others at debug
+// level.
 func (g *Gateway) tell(r refusal) {
 	if (r.reason == wrongToken || r.reason == wrongProof || r.reason == registers) && !g.config.Guard.Knows(r.id) {
 		r.reason = notListed
@@ -48,7 +50,8 @@ func (g *Gateway) tell(r refusal) {
 	log("a device was refused", "", r)
 }
 
-// LogValue implements [slog.LogValuer]: it is put together only if it is logged.
+// LogValue implements [slog.LogValuer], so that the attributes are put together only if they are
+// logged.
 func (r refusal) LogValue() slog.Value {
 	all := []slog.Attr{
 		slog.String("device", r.id), slog.Any("address", r.address), slog.String("protocol", r.protocol), slog.String("reason", r.reason),
@@ -60,11 +63,11 @@ func (r refusal) LogValue() slog.Value {
 	return slog.GroupValue(all...)
 }
 
-// help says what an operator can do.
+// help returns what an operator can do.
 func (r refusal) help() string {
 	switch r.reason {
 	case notListed:
-		return "write it into the file of devices, if it is one of them"
+		return "add it to the devices file, if it is one of yours"
 	case otherName:
 		return "the certificate's common name, else its first DNS name, else its first URI, must be the device's id; that of jt808 has no zeros on the left"
 	case noName:

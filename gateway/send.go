@@ -15,45 +15,48 @@ import (
 )
 
 const (
-	// MaxSend is the longest message that [Gateway.Send] takes, in bytes. Most protocols allow less.
+	// MaxSend is the longest message that [Gateway.Send] takes, in bytes. Most protocols allow
+	// less.
 	MaxSend = 64 << 10
 	// maxWaiting is how many messages may wait for one device.
 	maxWaiting = 16
-	// While a device does not read, it is looked again and again whether a message to it is written: first after firstLook, then each time
-	// after twice as long, up to lastLook.
+	// While a device does not read, Send looks again and again whether its message has been
+	// written: first after firstLook, then after twice as long each time, up to lastLook.
 	firstLook = time.Millisecond
 	lastLook  = 200 * time.Millisecond
 )
 
 // Errors that are wrapped by what [Gateway.Send] returns.
 var (
-	// ErrNotConnected says that the device has no open connection to a gateway of this process.
+	// ErrNotConnected means that the device has no open connection to a gateway of this process.
 	ErrNotConnected = errors.New("gateway: the device is not connected here")
-	// ErrNoMessages says that the device's protocol has no message for texts.
+	// ErrNoMessages means that the device's protocol has no message for texts.
 	ErrNoMessages = errors.New("gateway: the device's protocol has no messages to devices")
-	// ErrNotAllowed says that a message of the protocol cannot hold this text.
+	// ErrNotAllowed means that a message of the protocol cannot hold this text.
 	ErrNotAllowed = errors.New("gateway: the device's protocol does not allow this text")
-	// ErrTooLong says that the payload is longer than MaxSend, Config.MaxOutbound or a message of the protocol.
+	// ErrTooLong means that the payload is longer than MaxSend, Config.MaxOutbound or a message of
+	// the protocol.
 	ErrTooLong = errors.New("gateway: the message is too long")
-	// ErrSlowReader says that the device has left too much unread.
+	// ErrSlowReader means that the device has left too much unread.
 	ErrSlowReader = errors.New("gateway: the device does not read what it was sent before")
-	// ErrTooMany says that too many messages wait for the device.
+	// ErrTooMany means that too many messages wait for the device.
 	ErrTooMany = errors.New("gateway: too many messages wait for the device")
 )
 
-// Sent is what became of a message.
+// Sent describes a message that was sent.
 type Sent struct {
 	Protocol string // the name of the one that the device speaks
 	Bytes    int    // that were written: the payload, and what the protocol puts around it
 }
 
-// Send writes a message to a device that is connected: payload as a text of the device's protocol, or, if raw is set, as it is. It returns
-// once the kernel has all of it, which does not mean that the device does; and it waits for that until ctx is done. It may be called
-// concurrently; messages that are sent one after the other arrive in that order. Payload must not be changed before Send returns.
+// Send writes a message to a connected device: payload as a text of the device's protocol, or, if
+// raw is set, as it is. It blocks until the kernel has all of it, or ctx is done; that the kernel
+// has it does not mean that the device has. It may be called concurrently; messages that are sent
+// one after the other arrive in that order. Payload must not be changed before Send returns.
 //
-// The error wraps one of ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrSlowReader, ErrTooMany, or the cause why ctx is
-// done. In the last case it says whether some of the message may be written nevertheless; otherwise nothing was, unless the connection
-// ended in the middle.
+// The error wraps one of ErrNotConnected, ErrNoMessages, ErrNotAllowed, ErrTooLong, ErrSlowReader,
+// ErrTooMany, or the cause why ctx is done. In the last case it reports whether some of the message
+// may still be written; otherwise nothing was, unless the connection ended in the middle.
 func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool) (Sent, error) {
 	if most := min(MaxSend, g.config.MaxOutbound); len(payload) > most {
 		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(payload), most)
@@ -75,7 +78,7 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 	return l.sent, nil
 }
 
-// outbound is a message on its way.
+// outbound is a message on its way to a device.
 type outbound struct {
 	gateway *Gateway
 	id      string
@@ -84,8 +87,8 @@ type outbound struct {
 	sent    Sent
 }
 
-// encode returns what to write, in dst or in place of it. by is the transport that asks, which holds the
-// conversation with the device, and at the listener that the device came to.
+// encode returns what to write, in dst or in place of it. by is the transport that asks, which
+// holds the conversation with the device; at is the listener that the device came to.
 func (l *outbound) encode(dst []byte, by transport, t *conversation, at *listener) ([]byte, error) {
 	if peer, ok := l.gateway.registry.Peer(l.id); !ok || peer != by {
 		return nil, ErrNotConnected // the device has come back on another connection meanwhile, or ended its session
@@ -108,7 +111,8 @@ func (l *outbound) encode(dst []byte, by transport, t *conversation, at *listene
 	return out, nil
 }
 
-// message makes a message of the payload. A codec that panics would end an event loop, and the process.
+// message makes a message of the payload. A codec that panics would end an event loop, and the
+// process.
 func (l *outbound) message(dst []byte, by codec.Sender) (out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -120,7 +124,7 @@ func (l *outbound) message(dst []byte, by codec.Sender) (out []byte, err error) 
 	return by.Send(dst, l.payload)
 }
 
-// refused is the error for what a codec said of a payload.
+// refused returns the error for what a codec said of a payload.
 func refused(err error) error {
 	if e, ok := errors.AsType[*codec.Error](err); ok && e.Code == codec.TooLong {
 		return fmt.Errorf("%w: %s", ErrTooLong, e.Text)
@@ -128,7 +132,8 @@ func refused(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotAllowed, err)
 }
 
-// deliver hands the outbound over, and waits until the kernel has all of it. What is written behind it in the meantime is waited for as well.
+// deliver hands the message to a transport, and waits until the kernel has all of it, and of what
+// was written behind it in the meantime.
 func (l *outbound) deliver(ctx context.Context, to transport) error {
 	var err error
 	var left int
@@ -161,7 +166,7 @@ func (l *outbound) deliver(ctx context.Context, to transport) error {
 	return nil
 }
 
-// explain gives the errors of the kernel about datagrams a name.
+// explain gives the kernel's errors about datagrams a name.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
@@ -172,8 +177,8 @@ func explain(err error) error {
 	return err
 }
 
-// run calls f on an event loop, or at once if there is none, and waits for it. If ctx is done before f began, or the loop ends, f is not
-// called, and the error is why.
+// run calls f on an event loop, or at once if l is nil, and waits for it. If ctx is done before f
+// begins, or the loop ends, f is not called, and the error is why.
 func run(ctx context.Context, l *loop, f func()) error {
 	if l == nil {
 		if ctx.Err() != nil {
@@ -208,10 +213,10 @@ func run(ctx context.Context, l *loop, f func()) error {
 	return nil
 }
 
-// protocol is the name of the protocol that the device speaks.
+// protocol returns the name of the protocol that the device speaks.
 func (t *conversation) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
 
-// index returns which of the listener's protocols one is.
+// index returns the index of one of the listener's protocols.
 func (d *listener) index(p codec.Protocol) uint8 {
 	for i := range d.Protocols {
 		if d.Protocols[i].Name() == p.Name() {
@@ -221,13 +226,13 @@ func (d *listener) index(p codec.Protocol) uint8 {
 	return 0
 }
 
-// waiting are the messages that wait for each device.
+// waiting counts the messages that wait for each device.
 type waiting struct {
 	mu     sync.Mutex // guards counts
 	counts map[string]int
 }
 
-// enter says whether one more may wait.
+// enter counts one more message, and returns false if there are too many.
 func (w *waiting) enter(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -163,7 +163,8 @@ type stranger struct{ liveness.Peer }
 // Committed implements [liveness.Peer].
 func (stranger) Committed() {}
 
-// What is to be written while the loop is busy waits, and is not written once its sender has given up.
+// What is to be written while the loop is busy waits, and is not written once its sender has given
+// up.
 func TestSendWaits(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
 	d := r.dial()
@@ -214,7 +215,8 @@ func fill(ctx context.Context, r *rig, payload []byte) (written int, err error) 
 	}
 }
 
-// A device that does not read holds up its senders, is not closed for it, and gets all in order once it reads.
+// A device that does not read holds up its senders, is not closed for it, and gets all in order
+// once it reads.
 func TestSendToASlowReader(t *testing.T) {
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: time.Hour}}, gateway.Config{MaxOutbound: 100_000})
 	d := r.dial()
@@ -269,7 +271,8 @@ func TestSendIsCutOff(t *testing.T) {
 	}
 }
 
-// A device that comes back, again and again, is sent to on the connection that it has, or not at all.
+// A device that comes back, again and again, is sent to on the connection that it has, or not at
+// all.
 func TestSendWhileDevicesComeBack(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 2})
 	ctx, stop := context.WithCancel(t.Context())
@@ -354,7 +357,8 @@ func TestTooLongForAProtocol(t *testing.T) {
 	}
 }
 
-// TestSendAtTheEnd: no message is waited for that nobody can write any more, because the gateway ends.
+// TestSendAtTheEnd: no message is waited for that nobody can write any more, because the gateway
+// ends.
 func TestSendAtTheEnd(t *testing.T) {
 	for range 20 {
 		r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})

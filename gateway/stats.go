@@ -24,14 +24,15 @@ type counters struct {
 type loopCounters struct {
 	messages atomic.Uint64
 
-	// Of these, if Config.MaxBeatRate is set, the heartbeats of devices that cannot be told to send fewer, and of the others twice as many
-	// as there would have been if they had not been told.
+	// Of these, if Config.MaxBeatRate is set, the heartbeats of devices that cannot be told to send
+	// fewer, and of the others twice as many as there would have been if they had not been told.
 	fixed, weight atomic.Uint64
 
 	_ [104]byte
 }
 
-// Stats is a picture of a gateway. All but Connections, DuplicateIDs and PaceFactor count up from its start.
+// Stats is a snapshot of a gateway. All but Connections, DuplicateIDs and PaceFactor count up from
+// its start.
 type Stats struct {
 	Connections       int
 	Accepted          uint64
@@ -63,7 +64,7 @@ type Stats struct {
 	Packets           PacketStats
 }
 
-// Stats returns a picture of the gateway.
+// Stats returns a snapshot of the gateway.
 func (g *Gateway) Stats() Stats {
 	c := &g.counts
 	st := Stats{

@@ -15,8 +15,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// exhaust opens connections to a server that may have few files open, until it has none left, and returns those that were served: they
-// have said something and had an answer.
+// exhaust opens connections to a server that may have few files open, until it has none left, and
+// returns those that were served: they have said something and had an answer.
 func exhaust(t *testing.T, r *rig, say, want string) (served []*device) {
 	t.Helper()
 	for range 200 {
@@ -62,8 +62,8 @@ func TestOutOfDescriptors(t *testing.T) {
 	d.expect("PONG")
 }
 
-// The acceptor that gnet brings along does not pass the test above: this is why the gateway has its own. If it passes one day, the
-// gateway's may go.
+// The acceptor that gnet brings along does not pass the test above: this is why the gateway has its
+// own. If it passes one day, the gateway's may go.
 func TestOutOfDescriptorsEndsGnetsOwnAcceptor(t *testing.T) {
 	r := startChild(t, "gnet", 64).rig()
 	served := exhaust(t, r, "hello %d\n", "hello")

@@ -19,16 +19,18 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// tlsServer serves the listeners that speak TLS: each connection has a goroutine of its own.
+// tlsServer serves the listeners that speak TLS. Each connection has a goroutine of its own.
 //
-// Its listening clock is that of package ear, which asks the kernel what lies unread in sockets. What was read is in flight from then on
-// (see [tlsSocket.wait]) until the connection reads again, and that it does only when tls.Conn has no record left that is whole, and the
-// conversation no message: so no heartbeat of which all bytes had reached the process is passed by the clock, wherever it is. A part of a
-// record is none: the rest of it is still on the way.
+// Its listening clock is a [sockets.Clock], which asks the kernel what lies unread in sockets. What
+// was read is in flight (see [tlsSocket.wait]) until the connection reads again, and it reads again
+// only when tls.Conn has no whole record left, and the conversation no whole message. So the clock
+// passes no heartbeat of which all bytes had reached the process, wherever it is. A part of a
+// record is no heartbeat: the rest of it is still on the way.
 //
-// A handshake waits for its turn to be computed. Before the gateway's first answer that is no flight, for a client cannot say hello before
-// that: early data (RFC 8446, 2.3) is not taken. After it, it is one. But a client that is kept waiting says hello later, maybe not before
-// its device's deadline: that time is owed to it, and the clock stays so far behind (see [arrears]).
+// A handshake waits for its turn to be computed. Before the gateway's first answer it is not in
+// flight, for a client cannot say hello before that: early data (RFC 8446, 2.3) is not accepted.
+// After it, it is. But a client that is kept waiting says hello later, maybe after its device's
+// deadline: that time is owed to it, and the clock stays behind by as much (see [arrears]).
 type tlsServer struct {
 	gateway   *Gateway
 	source    *liveness.Source
@@ -83,7 +85,7 @@ func (s *tlsServer) start() {
 	}
 }
 
-// stop says goodbye on all connections, closes them and waits. Nobody accepts any more.
+// stop says goodbye on all connections, closes them and waits. No connection is accepted any more.
 func (s *tlsServer) stop() {
 	s.mu.Lock()
 	open := make([]*tlsConn, 0, len(s.conns))
@@ -97,7 +99,7 @@ func (s *tlsServer) stop() {
 	s.serving.Wait()
 }
 
-// admit begins to serve a connection that is let in. proxied says that a PROXY header comes first.
+// admit begins to serve a connection. proxied is whether a PROXY header comes first.
 func (s *tlsServer) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 	g := s.gateway
 	raw, err := tcp.SyscallConn()
@@ -135,7 +137,7 @@ func (s *tlsServer) forget(c *tlsConn) {
 	delete(s.conns, c)
 }
 
-// tlsExchange is a exchange with room for what comes in.
+// tlsExchange is an exchange with a buffer for input.
 type tlsExchange struct {
 	exchange
 
@@ -149,7 +151,7 @@ func (s *tlsServer) exchange(c *tlsConn) *tlsExchange {
 	return x
 }
 
-// putBack takes a exchange back.
+// putBack returns an exchange to the pool.
 func (s *tlsServer) putBack(x *tlsExchange) {
 	s.gateway.counts.tlsMessages.Add(x.counts.messages.Swap(0))
 	s.gateway.pacer.add(x.counts)
@@ -163,7 +165,8 @@ func (s *tlsServer) putBack(x *tlsExchange) {
 	s.exchanges.Put(x)
 }
 
-// failed counts a handshake that came to nothing. One that the other end, or the gateway, broke off is not worth a word.
+// failed counts a handshake that failed, and logs the 1st, 2nd, 4th, 8th … One that the other end,
+// or the gateway, broke off is not logged.
 func (s *tlsServer) failed(c *tlsConn, err error) {
 	g := s.gateway
 	n := g.counts.handshakeErrors.Add(1)
@@ -174,8 +177,8 @@ func (s *tlsServer) failed(c *tlsConn, err error) {
 		"help", "look at the device's certificate and at the authorities that it and the listener know")
 }
 
-// nameOf returns the device id that a certificate proves: its common name, else its first DNS name, else its first URI; "" if it has none
-// of these.
+// nameOf returns the device id that a certificate proves: its common name, else its first DNS name,
+// else its first URI; "" if it has none of these.
 func nameOf(c *x509.Certificate) string {
 	switch {
 	case c.Subject.CommonName != "":
@@ -188,7 +191,7 @@ func nameOf(c *x509.Certificate) string {
 	return ""
 }
 
-// validate returns what is wrong with how devices are to be accepted.
+// validate returns what is wrong with a listener's configuration.
 func (l Listener) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -221,13 +224,15 @@ func (s *tlsServer) run(ctx context.Context) error {
 	return nil
 }
 
-// longWait is how long clients wait for the gateway's part of a handshake without a thought of giving up.
+// longWait is how long clients are sure to wait for the gateway's part of a handshake.
 const longWait = 3 * time.Second
 
-// handshakeLimiter lets a number of handshakes be computed at a time. The others wait in the order in which they came, but those that were begun
-// go before those that were not. When the first of these has waited for long, the last goes before it: a client that has waited so long
-// may give up before it has got its answer, and if all are served as late as that, none is served at all. Who is left behind has its turn
-// when there is time for it. What is waited for from a client takes up no place.
+// handshakeLimiter lets a number of handshakes be computed at a time. The others wait in the order
+// in which they came, but those that were begun go before those that were not. When the first of
+// these has waited for longWait, the last goes before it: a client that has waited so long may give
+// up before it gets its answer, and if all are served as late as that, none is served at all. The
+// handshakes that are passed over have their turn when there is time for them. A handshake that
+// waits for its client takes up no place.
 type handshakeLimiter struct {
 	mu    sync.Mutex // guards the fields
 	free  int

@@ -29,8 +29,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// The devices of the benchmarks are another process (this test binary again), so that what the gateway costs can be told from what they do.
-// It reads orders, a line each, and answers "done".
+// The devices of the benchmarks are another process (this test binary again), so that what the
+// gateway costs can be told from what they do. It reads orders, a line each, and answers "done".
 const (
 	caEnv   = "HOLTER_TEST_CA"   // the file with the authority that the devices know; empty: they do without TLS
 	addrEnv = "HOLTER_TEST_ADDR" // where they connect to
@@ -166,8 +166,8 @@ func (c *crowd) beats(n int) error {
 	return <-errs
 }
 
-// rtt sends n heartbeats over each connection, some 20 ms apart, and prints how long the answers took: the median, and what 99 % took at
-// most, in microseconds.
+// rtt sends n heartbeats over each connection, some 20 ms apart, and prints how long the answers
+// took: the median, and what 99 % took at most, in microseconds.
 func (c *crowd) rtt(n int) error {
 	var mu sync.Mutex // guards all
 	var all []time.Duration
@@ -364,7 +364,8 @@ func BenchmarkTLSIdle(b *testing.B) {
 	}
 }
 
-// memory returns the bytes that are in use on the heap and in stacks, and of memory, after all that can be freed is.
+// memory returns the bytes that are in use on the heap and in stacks, and of memory, after all that
+// can be freed is.
 func memory(b *testing.B) (heap, stacks, resident int64) {
 	b.Helper()
 	for range 5 { // stacks shrink by half each time
@@ -384,7 +385,8 @@ func memory(b *testing.B) (heap, stacks, resident int64) {
 	return int64(m.HeapAlloc), int64(m.StackInuse), pages * int64(os.Getpagesize())
 }
 
-// What handshakes do to devices that are connected. The machine is the same for all, so what the clients compute disturbs as well.
+// What handshakes do to devices that are connected. The machine is the same for all, so what the
+// clients compute disturbs as well.
 func BenchmarkTLSDisturbed(b *testing.B) {
 	for _, most := range []int{1, 2, 8, 1000} {
 		b.Run(fmt.Sprintf("handshakes=1000/max=%d", most), func(b *testing.B) {

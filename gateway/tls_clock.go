@@ -7,32 +7,36 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// tlsClock is the source of TLS connections as their ear sees it: the clock does not pass who is kept waiting by the gateway. What it
-// waits for is the gateway's own backlog, and never the other end of a connection.
+// tlsClock is the source of TLS connections as their clock sees it. It does not pass connections
+// that the gateway keeps waiting: it waits for the gateway's own backlog, and never for the other
+// end of a connection.
 type tlsClock struct {
 	*liveness.Source
 
 	arrears *arrears
 }
 
-// Watermark is that of the source, as far as no connection is kept waiting.
+// Watermark is that of the source, as far as the gateway keeps no connection waiting.
 func (c *tlsClock) Watermark(part int, listened time.Duration) {
 	c.Source.Watermark(part, c.arrears.bound(listened))
 }
 
 const (
-	// mostOwed is how much a connection is owed at most, and with that how far the clock may be behind because of it: about as long as a
-	// core takes for the handshakes of 100,000 devices. A flood of them delays verdicts by no more.
+	// mostOwed is how much a connection is owed at most, and with that how far the clock may be
+	// behind because of it: about as long as a core takes for the handshakes of 100,000 devices. A
+	// flood of them delays verdicts by no more.
 	mostOwed = 2 * time.Minute
 	// owedIn is the step in which debts are told apart.
 	owedIn = 10 * time.Millisecond
 )
 
-// arrears are what the gateway owes to connections over TLS that have not said hello yet: the time for which it kept them waiting, to be
-// accepted, for their turn with the handshake, or with bytes that it had not looked at. By so much a device says hello later than it would
-// have, and so far behind the clock stays for it: while the gateway is to act, at the instant since when it is, less what was owed before
-// that; while the other end is to act, behind by what is owed. Who does not go on with his handshake thus holds nothing up but by what the
-// gateway itself took. Instants are of the listening time.
+// arrears are what the gateway owes to connections over TLS that have not said hello yet: the time
+// for which it kept them waiting to be accepted, for their turn with the handshake, or with bytes
+// that it had not looked at. A device says hello later by so much, and the clock stays behind by as
+// much for it. While the gateway is to act, the clock does not pass the instant since when it is,
+// less what was owed before; while the other end is to act, the clock is behind by what is owed. A
+// client that does not go on with its handshake thus delays the clock only by what the gateway
+// itself took. Instants are of the listening time.
 type arrears struct {
 	mu   sync.Mutex            // guards the fields, and all debts
 	held map[time.Duration]int // how many the gateway keeps waiting, by the instant which the clock is not to pass
@@ -62,7 +66,7 @@ func (a *arrears) begin(since time.Duration) *debt {
 	return d
 }
 
-// theirs says that the other end is to act now.
+// theirs marks that the other end is to act from now on.
 func (a *arrears) theirs(d *debt, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +75,7 @@ func (a *arrears) theirs(d *debt, now time.Duration) {
 	a.addLocked(d, 1)
 }
 
-// ours says that the gateway is to act since an instant.
+// ours marks that the gateway is to act since an instant.
 func (a *arrears) ours(d *debt, since time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,9 +116,11 @@ func (a *arrears) addLocked(d *debt, n int) {
 	}
 }
 
-// bound returns how far the clock may go when listened is as far as it could. What it was behind it makes up for at twice its pace, and
-// not at once: those who gave up because they were kept waiting, and try again in a while, are not among the arrears meanwhile. It
-// takes as long as there are different debts, of which there are some ten thousand at most, and hardly any while the gateway keeps up.
+// bound returns how far the clock may go when listened is as far as it could. It makes up for what
+// it was behind at twice its pace, and not at once: clients that gave up because they were kept
+// waiting, and will try again, are not among the arrears meanwhile. It takes time in proportion to
+// the number of different debts, of which there are some ten thousand at most, and hardly any while
+// the gateway keeps up.
 func (a *arrears) bound(listened time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

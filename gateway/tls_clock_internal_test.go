@@ -55,8 +55,8 @@ func TestArrears(t *testing.T) {
 	}
 }
 
-// TestHandshakeLimiter: those that were begun go first; the others in their order, until they have waited so long that the last may be served
-// better than the first.
+// TestHandshakeLimiter: those that were begun go first; the others in their order, until they have
+// waited so long that the last may be served better than the first.
 func TestHandshakeLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order []string

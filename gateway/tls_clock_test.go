@@ -28,7 +28,8 @@ func (k keys) witness(cfg gateway.Config) gateway.Config {
 	return cfg
 }
 
-// TestHandshakesWait: devices whose handshakes the gateway has not got to are not judged before it has, and has heard them.
+// TestHandshakesWait: devices whose handshakes the gateway has not got to are not judged before it
+// has, and has heard them.
 func TestHandshakesWait(t *testing.T) {
 	const devices = 40
 	k, release := newKeys(t).slowed()
@@ -76,7 +77,8 @@ func TestHandshakesWait(t *testing.T) {
 	}
 }
 
-// TestStalledHandshakes: who does not go on with a handshake does not hold the clock up, in whatever part of it he stands still.
+// TestStalledHandshakes: who does not go on with a handshake does not hold the clock up, in
+// whatever part of it he stands still.
 func TestStalledHandshakes(t *testing.T) {
 	k := newKeys(t)
 	r := startRig(t, liveness.Config{}, k.witness(gateway.Config{MaxHandshakes: 1, HandshakeTimeout: time.Hour}))

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	// maxLead is how much of a connection is read before its handshake begins: a PROXY header, and the first record. A longer one is
-	// no obstacle, but may keep the listening clock waiting while its handshake waits for its turn.
+	// maxLead is how much of a connection is read before its handshake begins: a PROXY header, and
+	// the first record. A longer record does no harm, but may keep the listening clock waiting
+	// while its handshake waits for its turn.
 	maxLead = 4 << 10
-	// smallInput is how much is read at once of a connection that waits, and roomyInput the room for what comes of it.
+	// smallInput is how much is read at once of a connection that waits, and roomyInput the size of
+	// the buffer for what is decrypted.
 	smallInput = 512
 	roomyInput = 4 << 10
 	// handshakeRecord is the type of the first record of a TLS connection (RFC 8446, 5.1).
@@ -28,8 +30,8 @@ const (
 // maxRoom is how long a buffer may become that is used again.
 const maxRoom = 64 << 10
 
-// tlsConn is a connection over TLS. The lock guards the conversation and the fields below it, between
-// the goroutine that serves the connection and those that write to it or close it.
+// tlsConn is a connection over TLS. The lock guards the conversation and the fields below it,
+// between the goroutine that serves the connection and those that write to it or close it.
 type tlsConn struct {
 	connection
 
@@ -88,7 +90,8 @@ func (c *tlsConn) hangUp(last []byte) {
 // linger implements link. Nothing can be said after the end.
 func (c *tlsConn) linger([]byte, bool) {}
 
-// greet shakes hands. The connection is served by another goroutine then, since this one's stack has become large.
+// greet does the handshake. Then another goroutine serves the connection, since the stack of this
+// one has become large.
 func (c *tlsConn) greet() {
 	if !c.meet() {
 		c.closed()
@@ -101,13 +104,13 @@ func (c *tlsConn) greet() {
 	})
 }
 
-// meet does all that comes before the conversation, and says whether there is to be one.
+// meet does all that comes before the conversation, and reports whether there is to be one.
 func (c *tlsConn) meet() (met bool) {
 	defer c.recovered()
 	return c.lead() && c.shake()
 }
 
-// recovered is deferred. A panic would end the process; it ends the connection.
+// recovered is deferred. A panic would end the process, so it ends the connection.
 func (c *tlsConn) recovered() {
 	if v := recover(); v != nil {
 		c.gateway.counts.panics.Add(1)
@@ -115,7 +118,8 @@ func (c *tlsConn) recovered() {
 	}
 }
 
-// lead reads the PROXY header, if there is to be one, and the first record. It returns false if the connection is to be closed.
+// lead reads the PROXY header, if there is to be one, and the first record. It returns false if the
+// connection is to be closed.
 func (c *tlsConn) lead() bool {
 	room := c.server.leads.Get().(*[maxLead]byte)
 	defer c.server.leads.Put(room)
@@ -144,7 +148,8 @@ func (c *tlsConn) lead() bool {
 	}
 }
 
-// unwrapped takes the PROXY header off input and returns its length. If refused, the connection is to be closed.
+// unwrapped takes the PROXY header off input and returns its length. If refused, the connection is
+// to be closed.
 func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,15 +157,16 @@ func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	return n, err != nil
 }
 
-// notTLS ends a connection that begins with something else. The devices' owner may be listening.
+// notTLS refuses a connection that begins with something else, in plain text for whoever set up the
+// device.
 func (c *tlsConn) notTLS() {
 	g := c.gateway
 	g.counts.broken.Add(1)
 	g.counts.mistakes.Add(1)
-	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "TLS is spoken here: connect with TLS 1.2 or later, or to another port"}))
+	_, _ = c.socket.Write(c.listener.goodbye(nil, "", &codec.Error{Code: codec.NotSpoken, Text: "this port speaks TLS: connect with TLS 1.2 or later, or to another port"}))
 }
 
-// shake shakes hands, and says whether that was done.
+// shake does the handshake, and reports whether it succeeded.
 func (c *tlsConn) shake() bool {
 	s := &c.socket
 	s.shaking = true
@@ -201,7 +207,8 @@ func (c *tlsConn) shake() bool {
 	return true
 }
 
-// nameless refuses who shows a certificate that is good, but does not say which device it is: he could say that he is any.
+// nameless refuses a client whose certificate is good, but names no device: the client could claim
+// to be any.
 func (c *tlsConn) nameless() {
 	g := c.gateway
 	g.counts.unauthorized.Add(1)
@@ -212,7 +219,7 @@ func (c *tlsConn) nameless() {
 	}
 }
 
-// certify notes the name that a certificate has proved.
+// certify records the name that a certificate has proved.
 func (t *conversation) certify(name string) {
 	if t.details == nil {
 		t.details = &details{}
@@ -220,7 +227,7 @@ func (t *conversation) certify(name string) {
 	t.details.name = name
 }
 
-// serve serves the conversation to its end. It waits with as little on its stack as can be.
+// serve serves the conversation to its end. It waits with as little on its stack as possible.
 func (c *tlsConn) serve() {
 	for c.handle() {
 		if err := c.socket.fill(); err != nil {
@@ -229,7 +236,8 @@ func (c *tlsConn) serve() {
 	}
 }
 
-// handle handles what came in, and writes the answers together. It returns false if that was the end.
+// handle handles what came in, and writes the answers together. It returns false if that was the
+// end.
 func (c *tlsConn) handle() bool {
 	x := c.server.exchange(c)
 	defer c.server.putBack(x)
@@ -247,7 +255,7 @@ func (c *tlsConn) handle() bool {
 	return c.write(x.out) && (!end || c.endsLater())
 }
 
-// read takes all out of tls.Conn that it has, and returns whether that was the end.
+// read takes all that tls.Conn has, and reports whether that was the end.
 func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	input := append(x.input[:0], c.part...)
 	for !end {
@@ -273,7 +281,8 @@ func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	return end
 }
 
-// tooLate is called when the time to say hello is over. What the gateway itself took of it does not count.
+// tooLate is called when the time to say hello is over. The time that the gateway itself took does
+// not count.
 func (c *tlsConn) tooLate() {
 	g := c.gateway
 	c.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/internal/sockets"
 )
 
-// tlsSocket is what lies below a tls.Conn. It reads like a connection, but never waits to write.
+// tlsSocket lies below a tls.Conn. It reads like a connection, but never waits to write.
 type tlsSocket struct {
 	*sockets.Conn
 
@@ -39,8 +39,8 @@ type tlsSocket struct {
 	drains bool
 }
 
-// Read reads, for tls.Conn. Once hands are shaken it does not wait: it passes on what [tlsSocket.fill] has read, and says that its time is
-// over when that is through, which leaves a tls.Conn as it is.
+// Read reads, for tls.Conn. After the handshake it does not wait: it passes on what
+// [tlsSocket.fill] has read, and then returns a timeout error, which leaves a tls.Conn usable.
 func (s *tlsSocket) Read(p []byte) (int, error) {
 	if len(s.lead) > 0 {
 		n := copy(p, s.lead)
@@ -65,7 +65,8 @@ func (s *tlsSocket) fill() error {
 	return err
 }
 
-// wait waits for something to read, and reads it. What was read before is handled: tls.Conn has no whole record left.
+// wait waits for something to read, and reads it. What was read before is handled: tls.Conn has no
+// whole record left.
 func (s *tlsSocket) wait(p []byte) (int, error) {
 	s.land()
 	n, err := s.pull(p)
@@ -73,7 +74,7 @@ func (s *tlsSocket) wait(p []byte) (int, error) {
 	return n, err
 }
 
-// pull reads. While it waits, it is the other end that is to act.
+// pull reads. While it waits, the other end is to act.
 func (s *tlsSocket) pull(p []byte) (int, error) {
 	if s.debt == nil {
 		return s.Conn.Read(p)
@@ -95,7 +96,7 @@ func (s *tlsSocket) since() time.Duration {
 	return now - min(ago, mostOwed)
 }
 
-// settle says that nothing is owed to the connection any more.
+// settle marks that nothing is owed to the connection any more.
 func (s *tlsSocket) settle() {
 	if s.debt != nil {
 		s.server.arrears.settle(s.debt)
@@ -103,7 +104,8 @@ func (s *tlsSocket) settle() {
 	}
 }
 
-// left says whether the other end has closed the connection, and all that it sent before was read.
+// left reports whether the other end has closed the connection, and all that it sent before was
+// read.
 func (s *tlsSocket) left() (left bool) {
 	_ = s.raw.Control(func(fd uintptr) {
 		var b [1]byte
@@ -129,7 +131,7 @@ func (s *tlsSocket) leavePlace() {
 	}
 }
 
-// land says that all that was read is handled.
+// land marks that all that was read has been handled.
 func (s *tlsSocket) land() {
 	if s.flying {
 		s.flying = false
@@ -137,7 +139,8 @@ func (s *tlsSocket) land() {
 	}
 }
 
-// Write sends what the kernel takes now, and queues the rest. A connection that leaves more than MaxOutbound bytes queued is cut off.
+// Write sends what the kernel takes now, and queues the rest. A connection that leaves more than
+// MaxOutbound bytes queued is reset.
 func (s *tlsSocket) Write(p []byte) (int, error) {
 	if s.shaking {
 		s.begun = true
@@ -170,8 +173,8 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errSlow ends a connection whose other end does not take what is sent to it.
-var errSlow = errors.New("gateway: the device does not take what is sent to it")
+// errSlow ends a connection whose other end does not read.
+var errSlow = errors.New("gateway: the device does not read what is sent to it")
 
 // try sends what the kernel takes now.
 func (s *tlsSocket) try(p []byte) (n int, err error) {
@@ -189,7 +192,8 @@ func (s *tlsSocket) try(p []byte) (n int, err error) {
 	return n, errors.Join(outer, err)
 }
 
-// drain sends what is queued, and closes the connection if the other end takes none of it for UserTimeout.
+// drain sends what is queued, and closes the connection if the other end takes none of it for
+// UserTimeout.
 func (s *tlsSocket) drain() {
 	for {
 		s.mu.Lock()
@@ -233,7 +237,7 @@ func (s *tlsSocket) Close() error {
 	return s.Conn.Close()
 }
 
-// SetDeadline does nothing: deadlines are the gateway's business.
+// SetDeadline does nothing: the gateway has deadlines of its own.
 func (s *tlsSocket) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.

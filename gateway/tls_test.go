@@ -301,7 +301,7 @@ func TestNotTLS(t *testing.T) {
 	r := startRig(t, liveness.Config{}, k.config())
 	d := r.dial()
 	d.say("HELLO pump-1\n")
-	d.expect("ERR not-spoken TLS is spoken here…")
+	d.expect("ERR not-spoken this port speaks TLS…")
 	d.expect("EOF")
 	for _, bad := range []string{"\x16\x03\x01\x00\x04x\x00\x00\x00", "\x16\x03\x01\xff\xff" + strings.Repeat("x", 5000)} {
 		d := r.dial()
@@ -394,7 +394,8 @@ func TestTLSReplaced(t *testing.T) {
 	last.expect("PONG")
 }
 
-// Who does not get ahead with shaking hands, or with greeting, is shown out, and is no hindrance to others.
+// Who does not get ahead with shaking hands, or with greeting, is shown out, and is no hindrance to
+// others.
 func TestHalfOpen(t *testing.T) {
 	k := newKeys(t)
 	cfg := k.config()
@@ -482,7 +483,8 @@ func TestTLSCaps(t *testing.T) {
 	}
 }
 
-// Who asks and never reads the answers is cut off; the bytes kept for him are bounded, and nobody waits for him.
+// Who asks and never reads the answers is cut off; the bytes kept for him are bounded, and nobody
+// waits for him.
 func TestTLSSlowReader(t *testing.T) {
 	k := newKeys(t)
 	cfg := k.config()
@@ -575,7 +577,8 @@ func TestTLSShutdown(t *testing.T) {
 	}
 }
 
-// The PROXY header comes before TLS, and the certificate of the connection itself counts more than what the header says.
+// The PROXY header comes before TLS, and the certificate of the connection itself counts more than
+// what the header says.
 func TestProxyBeforeTLS(t *testing.T) {
 	k := newKeys(t).asking(tls.VerifyClientCertIfGiven)
 	l := k.listener()
@@ -649,7 +652,8 @@ func (c stuckCodec) Next(input []byte, m *codec.Message) (int, error) {
 	return n, err
 }
 
-// A heartbeat that was read is not missed by the clock, though what was read with it takes long, in the same record or in one before it.
+// A heartbeat that was read is not missed by the clock, though what was read with it takes long, in
+// the same record or in one before it.
 func TestTLSBehindAMessage(t *testing.T) {
 	k := newKeys(t)
 	for name, together := range map[string]bool{"one record": true, "two records in one segment": false} {
@@ -820,7 +824,8 @@ func tlsChild() error {
 	return gatewayChild(gateway.Listener{Address: "127.0.0.1:0", TLS: c})
 }
 
-// A process that is stopped hears nothing; that is not the devices' silence. What lay in the sockets counts.
+// A process that is stopped hears nothing; that is not the devices' silence. What lay in the
+// sockets counts.
 func TestStoppedTLSProcess(t *testing.T) {
 	const devices = 30
 	k := newKeys(t)

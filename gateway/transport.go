@@ -9,23 +9,24 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// transport carries the conversation with a device, as whose [liveness.Peer] the registry knows it: a
-// connection of an event loop, one over TLS, or datagrams. The methods of this interface are called on
-// the event loop of where; if there is none, by any goroutine, concurrently, and do not block.
+// transport carries the conversation with a device, as whose [liveness.Peer] the registry knows it:
+// a connection of an event loop, one over TLS, or datagrams. The methods of this interface are
+// called on the event loop of where; if there is none, by any goroutine, concurrently, and do not
+// block.
 type transport interface {
 	liveness.Peer
 	located
 
-	// finish sends the goodbye and closes. It does nothing if the transport is closed already, or if
-	// the ending does not apply any longer.
+	// finish sends the goodbye and closes. It does nothing if the transport is closed already, or
+	// if the ending does not apply any longer.
 	finish(e ending)
-	// writeProbe asks the device for a sign of life. It returns false if it does not: the transport is
-	// closed, or its other end does not read.
+	// writeProbe asks the device for a sign of life. It returns false if it does not: the transport
+	// is closed, or its other end does not read.
 	writeProbe() bool
 	// send writes an outgoing message of [Gateway.Send] to a device whose session is open.
 	send(m *outbound) error
-	// unsent returns how many bytes were taken by send and are not with the kernel yet; ok is false if
-	// the connection has ended.
+	// unsent returns how many bytes were taken by send and are not with the kernel yet; ok is false
+	// if the connection has ended.
 	unsent() (n int, ok bool)
 }
 
@@ -60,9 +61,9 @@ func (g *Gateway) close(t transport, why string) {
 // lateShares is how many steps connections that did not say hello wait about, when there are many.
 const lateShares = 100
 
-// closeLate queues a transport to be closed whose device did not say hello in time. Such do not wait
-// for those of close: they come as fast as connections are accepted, so behind a lower rate they would
-// fill the gateway.
+// closeLate queues a transport to be closed whose device did not say hello in time. Such do not
+// wait for those of close: they come as fast as connections are accepted, so behind a lower rate
+// they would fill the gateway.
 func (g *Gateway) closeLate(t transport) {
 	g.counts.handshakeTimeouts.Add(1)
 	g.lateHellos.add(ending{transport: t, err: noHello(g.config.HandshakeTimeout)})
@@ -72,9 +73,9 @@ func noHello(timeout time.Duration) *codec.Error {
 	return &codec.Error{Code: codec.Timeout, Text: fmt.Sprintf("the device did not say who it is within %v", timeout)}
 }
 
-// initQueues prepares the queues of what is done at a bounded rate. That a probe is left out changes no
-// verdict: those of one second are held, and when there are more, the devices of the oldest are judged
-// next.
+// initQueues prepares the queues of what is done at a bounded rate. That a probe is left out
+// changes no verdict: those of one second are held, and when there are more, the devices of the
+// oldest are judged next.
 func (g *Gateway) initQueues() {
 	finish := func(e ending) { e.finish(e) }
 	g.closings.init(g.config.CloseRate, finish)
@@ -91,8 +92,8 @@ func (g *Gateway) initQueues() {
 	g.probes.drop = func(transport) { g.counts.probesLeftOut.Add(1) }
 }
 
-// question returns the question of the device's protocol, appended to dst; nothing if it has none. A
-// codec that panics costs the question.
+// question returns the question of the device's protocol, appended to dst; nothing if it has none.
+// A codec that panics costs the question.
 func (t *conversation) question(g *Gateway, dst []byte) (out []byte) {
 	p, ok := t.codec.(codec.Prober)
 	if !ok {

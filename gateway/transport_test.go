@@ -7,7 +7,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// A hello that comes when the time for it is just over, and is answered with OK, counts: the connection stays.
+// A hello that comes when the time for it is just over, and is answered with OK, counts: the
+// connection stays.
 func TestHelloJustInTime(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
 	tardy, other := r.dial(), r.dial()

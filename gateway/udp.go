@@ -15,13 +15,16 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// udp is the part of the gateway that hears datagrams.
+// udp is the part of the gateway that serves datagrams.
 //
-// It is a source of its own. The clock of that goes on as each reader either finds its socket empty, or has read as many datagrams as the
-// socket can hold: then all that had come before is handled. What the kernel drops because a socket is full may be heartbeats, so the
-// source is deaf then, unless no living device can have sent it, see lanes. The address that a datagram comes from can be forged by whoever sends it. So each datagram must name its device
-// and show its token, if it has one; wrong tokens are not held against the address; without a token that counts no answer is longer than the
-// datagram, and nothing is sent that is no answer.
+// It is a source of its own, whose clock moves as each reader either finds its socket empty, or has
+// read as many datagrams as the socket can hold: then all that had come before is handled. What the
+// kernel drops because a socket is full may be heartbeats, so the source is deaf then, unless no
+// device that is alive can have sent it, see lanes.
+//
+// The address that a datagram comes from can be forged. So each datagram must name its device and
+// show its token, if it has one; wrong tokens are not held against the address; without a valid
+// token no answer is longer than the datagram, and nothing is sent but answers.
 type udp struct {
 	gateway *Gateway
 	source  *liveness.Source // nil without readers
@@ -46,8 +49,8 @@ type udpCounters struct {
 	held                                                  atomic.Int64 // packets
 }
 
-// listen binds the sockets of a listener: several if the port is shared anyway, among which the kernel spreads the devices by
-// their addresses, else two lanes.
+// listen binds the sockets of a listener. If the port is shared anyway there are several, among
+// which the kernel spreads the devices by their addresses; else there are two lanes.
 func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (net.Addr, error) {
 	d := &listener{Listener: at}
 	var protocols []codec.Packets
@@ -87,7 +90,7 @@ func (u *udp) listen(ctx context.Context, lc *net.ListenConfig, at Listener) (ne
 	}
 	second, err := newLane(ctx, r.raw, address)
 	if err != nil {
-		u.gateway.log.Warn("a flood of datagrams will keep all devices of this address from being judged", "address", address, "error", err)
+		u.gateway.log.Warn("no second socket for this address: a flood of datagrams will delay all verdicts on its devices", "address", address, "error", err)
 		return r.conn.LocalAddr(), nil
 	}
 	aside, err := add(second)
@@ -173,20 +176,22 @@ func (u *udp) run(ctx context.Context) error {
 }
 
 const (
-	// maxErrors is how many errors a second an address, or the first half of one of IPv6, is answered that has not proved anything.
+	// maxErrors is how many errors a second are sent to an address, or to the first half of one of
+	// IPv6, that has not proved anything.
 	maxErrors = 10
-	// budgetCells is how many addresses are told apart, more or less: those that fall together share.
+	// budgetCells is how many addresses are told apart, more or less: those that fall into one cell
+	// share it.
 	budgetCells = 4096
 )
 
-// budget bounds answers by address. It takes the same memory whatever comes: each cell counts in its lowest byte, and holds the second
-// that it counts in above.
+// budget bounds answers by address. It takes the same memory whatever comes: each cell counts in
+// its lowest byte, and holds the second of that count above it.
 type budget struct {
 	seed  maphash.Seed
 	cells [budgetCells]atomic.Uint64
 }
 
-// allow says whether an address may have one more answer at the moment.
+// allow reports whether an address may have one more answer at the moment.
 func (b *budget) allow(from netip.Addr, now time.Time) bool {
 	key := from.As16()
 	if from.Is6() && !from.Is4In6() {
@@ -208,7 +213,7 @@ func (b *budget) allow(from netip.Addr, now time.Time) bool {
 	}
 }
 
-// PacketStats is a picture of what comes in datagrams. All but Devices count up from the gateway's start.
+// PacketStats is a snapshot of the datagrams. All but Devices count up from the gateway's start.
 type PacketStats struct {
 	Devices  int    // that speak in datagrams, and are bounded by Config.MaxConnections
 	Received uint64 // datagrams

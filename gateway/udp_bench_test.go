@@ -120,8 +120,8 @@ func cpu(b *testing.B, who int) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkUDP counts the heartbeats that are answered, of 10,000 devices. The metric server-ns/beat is the processor time of all threads
-// but the fleet's.
+// BenchmarkUDP counts the heartbeats that are answered, of 10,000 devices. The metric
+// server-ns/beat is the processor time of all threads but the fleet's.
 func BenchmarkUDP(b *testing.B) {
 	const devices = 9984
 	packet, _ := hex.DecodeString("003DCAFE0105000F33353230393330383634303336353508010000016B4F815B30010000000000000000000000000000000103021503010101425DBC000001")
@@ -168,7 +168,8 @@ func BenchmarkUDP(b *testing.B) {
 	}
 }
 
-// BenchmarkPacketMemory states what a device that speaks in datagrams takes, with what the registry keeps of it.
+// BenchmarkPacketMemory states what a device that speaks in datagrams takes, with what the registry
+// keeps of it.
 func BenchmarkPacketMemory(b *testing.B) {
 	const devices = 200_000
 	for _, guard := range []Password{"", "s3cret"} {

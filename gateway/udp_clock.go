@@ -16,8 +16,8 @@ import (
 // quietAfter is how long no socket may have dropped anything before the source listens again.
 const quietAfter = time.Second
 
-// keepClock moves the source's clock until ctx is done: at each pulse it asks the readers how far they
-// are, unless the source is deaf.
+// keepClock moves the source's clock until ctx is done: at each pulse it asks the readers how far
+// they are, unless the source is deaf.
 func (u *udp) keepClock(ctx context.Context) error {
 	var listened time.Duration
 	l := watermark.Loop{Source: u.source, Least: u.gateway.config.ProbeInterval, Pulse: func(now time.Time) (time.Duration, error) {
@@ -39,7 +39,7 @@ func (u *udp) keepClock(ctx context.Context) error {
 	return l.Run(ctx)
 }
 
-// ask wants the readers to say when all is handled that has come until now.
+// ask has the readers report when all is handled that has come until now.
 func (u *udp) ask(listened time.Duration) {
 	for _, r := range u.readers {
 		r.asked.Store(int64(listened))
@@ -47,9 +47,10 @@ func (u *udp) ask(listened time.Duration) {
 	}
 }
 
-// overflowed reports whether a socket has dropped datagrams since the last time, because it was full, that may have been heartbeats, and the
-// lanes of those whose main lane it was. Datagrams with a wrong checksum count among what sockets drop; as anybody can send them, they must
-// not make the source deaf, so they are told from the others by what the kernel counts for all sockets together.
+// overflowed reports whether a full socket has dropped datagrams since the last call that may have
+// been heartbeats, and returns the lanes whose main lane did. Datagrams with a wrong checksum count
+// among what sockets drop. Anybody can send them, so they must not make the source deaf: they are
+// told apart by what the kernel counts for all sockets together.
 func (u *udp) overflowed(now time.Time) (overflow bool, flooded []*lanes, err error) {
 	lost := uint64(0)
 	for _, r := range u.readers {
@@ -88,13 +89,13 @@ func (u *udp) overflowed(now time.Time) (overflow bool, flooded []*lanes, err er
 	return true, flooded, nil
 }
 
-// udpErrors are datagrams that were dropped by all sockets together.
+// udpErrors counts datagrams that were dropped by all sockets together.
 type udpErrors struct {
 	full     uint64 // because there was no room for them
 	checksum uint64 // because their checksum was wrong
 }
 
-// sumsOfUDP reads them (proc_net_snmp(5)). It returns zeros if it cannot.
+// sumsOfUDP reads the counts (proc_net_snmp(5)). It returns zeros if it cannot.
 func sumsOfUDP() (sums udpErrors) {
 	count := func(name, value string) {
 		n, err := strconv.ParseUint(value, 10, 64)

@@ -1,6 +1,7 @@
 package gateway
 
-// StallPackets lets the readers of datagrams get no further than the table of devices while during runs.
+// StallPackets lets the readers of datagrams get no further than the table of devices while during
+// runs.
 func StallPackets(g *Gateway, during func()) {
 	for i := range g.udp.table.shards {
 		g.udp.table.shards[i].mu.Lock()
@@ -9,7 +10,8 @@ func StallPackets(g *Gateway, during func()) {
 	during()
 }
 
-// PacketDrops returns how many datagrams the kernel has dropped that were for the gateway, for whatever reason.
+// PacketDrops returns how many datagrams the kernel has dropped that were for the gateway, for
+// whatever reason.
 func PacketDrops(g *Gateway) (n uint32) {
 	for _, r := range g.udp.readers {
 		_ = r.raw.Control(func(fd uintptr) {

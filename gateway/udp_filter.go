@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// maxMap is how many bits the bitmap of a filter has at most. A filter holds it in its instructions, of which the kernel takes 4,096.
+	// maxMap is how many bits the bitmap of a filter has at most. A filter holds it in its
+	// instructions, of which the kernel takes 4,096.
 	maxMap = 1 << 15
-	// fold is what the words of an IPv6 address are folded into one with; any odd number.
+	// fold mixes the words of an IPv6 address into one; any odd number will do.
 	fold = 0x9e3779b1
 	// networkHeader is where an instruction finds the IP header (SKF_NET_OFF of linux/filter.h).
 	networkHeader = math.MaxUint32 - 0xfffff
@@ -17,17 +18,17 @@ const (
 	atEnd = math.MaxUint32
 )
 
-// salt makes the hash of a place one that nobody else knows. Its numbers are odd.
+// salt makes the hash of a place unpredictable. Its numbers are odd.
 type salt [3]uint32
 
-// hash returns the number of the bit of a place, of size many, which is a power of 2.
+// hash returns the number of a place's bit among size bits; size is a power of 2.
 func (s salt) hash(at place, size int) uint32 {
 	h := (uint32(at>>16)*s[0] ^ uint32(at&0xffff)*s[1]) * s[2]
 	return uint32(uint64(h) * uint64(size) >> 32)
 }
 
-// filter returns a filter that sends what comes from a known place, or from one with the same hash, to the first socket, and all else to the
-// second. If it cannot tell, that is the first.
+// filter returns a filter that sends datagrams from a known place, or from one with the same hash,
+// to the first socket, and all others to the second. If it cannot tell, they go to the first.
 func (s salt) filter(known []place, size int) []unix.SockFilter {
 	words := make([]uint32, size/32)
 	for _, at := range known {
@@ -61,8 +62,8 @@ func (s salt) filter(known []place, size int) []unix.SockFilter {
 	)
 }
 
-// hashing returns the instructions that leave the hash of where a datagram comes from in A. Behind extension headers of IPv6 it does not
-// find the port, and takes what stands there for it.
+// hashing returns the instructions that leave the hash of a datagram's place in A. Behind extension
+// headers of IPv6 they do not find the port, and take what stands there for it.
 func (s salt) hashing() []unix.SockFilter {
 	const alu, word = unix.BPF_ALU | unix.BPF_K, unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	v4 := []unix.SockFilter{
@@ -106,7 +107,8 @@ func (s salt) hashing() []unix.SockFilter {
 	)
 }
 
-// tree returns the instructions that load the word whose number is in A, of those that begin with the first, and jump behind the tree.
+// tree returns the instructions that load the word whose number is in A, and jump behind the tree.
+// The words are numbered from first on.
 func tree(words []uint32, first uint32) []unix.SockFilter {
 	same := true
 	for _, w := range words {

@@ -64,7 +64,8 @@ func newLanes(t *testing.T, address string) *lanes {
 	return l
 }
 
-// TestLanes parts the datagrams of many sockets as the hashes of their addresses say, in any kind of network.
+// TestLanes parts the datagrams of many sockets as the hashes of their addresses say, in any kind
+// of network.
 func TestLanes(t *testing.T) {
 	tests := []struct{ name, listen, from string }{
 		{"IPv4", "127.0.0.1:0", "127.0.0.1"},
@@ -148,7 +149,8 @@ func checkLanes(t *testing.T, l *lanes, known []place, senders []net.Conn) {
 	}
 }
 
-// TestFilterFits wants filters to have no more instructions than the kernel takes, whatever is in them.
+// TestFilterFits wants filters to have no more instructions than the kernel takes, whatever is in
+// them.
 func TestFilterFits(t *testing.T) {
 	var known []place
 	for n := 0; n <= 100_000; n = 2*n + 1 {

@@ -17,8 +17,9 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// FuzzDatagram sends datagrams, at a port of all protocols that have them, to a gateway that knows nobody's token: none may be answered
-// by more than it is, and none may leave anything behind that is not bounded.
+// FuzzDatagram sends datagrams, at a port of all protocols that have them, to a gateway that knows
+// nobody's token: none may be answered by more than it is, and none may leave anything behind that
+// is not bounded.
 func FuzzDatagram(f *testing.F) {
 	for _, seed := range []string{"HELLO a ttl=60s\nPING 1\nBYE\n", "HELLO a\nSLEEP 5\nFAIL x\nHELLO b\nHELLO a epoch=3", "HELLO a x auth=hmac", "PING", ""} {
 		f.Add([]byte(seed))

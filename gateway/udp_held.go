@@ -3,7 +3,8 @@ package gateway
 // maxPackets is how many answers to datagrams are held at a time; others are not given.
 const maxPackets = 1 << 16
 
-// packet is an answer to a datagram, as long as it is held. It need not stay behind the answers to others: their order is not sure anyway.
+// packet is the answer to a datagram while it is held. It need not stay behind the answers to
+// others, whose order is not certain anyway.
 type packet struct {
 	reader *reader
 	to     endpoint
@@ -11,7 +12,8 @@ type packet struct {
 	room   int // it may be as long as this; -1 for one to somebody who has proved whose the datagram was
 }
 
-// later sends the answer that is held to where the datagram came from, once it may. Room is the datagram's length.
+// later sends the answer that is held to where the datagram came from, once it is committed. room
+// is the datagram's length.
 func (r *reader) later(room int, proven bool) {
 	if r.udp.counts.held.Add(1) > maxPackets {
 		r.udp.counts.held.Add(-1)

@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// partedFor is how long the lanes of a listener stay parted after the last drop. For as long after a restart devices may be alive that
-	// were not heard yet, so that nobody knows their addresses.
+	// partedFor is how long the lanes of a listener stay parted after the last drop. For as long
+	// after a restart, devices may be alive that were not heard yet, so that their addresses are
+	// not known.
 	partedFor = 10 * time.Minute
 	// partAgain is how long a new address waits at most to be let into the main lane.
 	partAgain = 500 * time.Millisecond
-	// wandersAfter is how many times in a row a device must come from a new address to be one that does so by nature, for instance behind a
-	// NAT that forgets it between two heartbeats.
+	// wandersAfter is how many times in a row a device must come from a new address to count as one
+	// that always does, for instance behind a NAT that forgets it between two heartbeats.
 	wandersAfter = 2
 )
 
-// place is where datagrams come from, as far as lanes tell places apart: an IPv4 address, or what one of IPv6 is folded into, and a port.
-// The zero place is none.
+// place is the origin of datagrams as lanes tell them apart: an IPv4 address, or a folded IPv6
+// address, and a port. The zero place is none.
 type place uint64
 
 // placeOf returns the place of an address.
@@ -50,11 +51,13 @@ func placeOf(e *endpoint) place {
 
 func newPlace(word uint32, port uint16) place { return place(word)<<16 | place(port) }
 
-// lanes are the two sockets of a listener. What comes to its port goes to the first, until that overflows. From then on only what comes
-// from where devices were heard last does, and all else goes to the second: a flood from elsewhere fills that, and drops nothing of theirs.
-// A filter in the kernel, which needs no privilege, parts them by a bitmap of the hashes of addresses and ports.
+// lanes are the two sockets of a listener. What comes to its port goes to the main one, until that
+// overflows. From then on only datagrams from places where devices were heard last go there, and
+// all others go to the second: a flood from elsewhere fills that one, and drops nothing of the
+// devices'. A filter in the kernel, which needs no privilege, parts them by a bitmap of the hashes
+// of places.
 //
-// Its fields are the clock's.
+// The fields belong to the clock's goroutine.
 type lanes struct {
 	main, aside *reader
 	salt        salt
@@ -64,8 +67,9 @@ type lanes struct {
 	built       time.Time // the filter
 }
 
-// newLane returns the second socket of a listener, and fails where the kernel has no filters for that. The first keeps the port for itself:
-// it was bound without SO_REUSEPORT, so whoever else wants the port is refused unless he asks for it with that.
+// newLane returns the second socket of a listener, and fails where the kernel has no filters for
+// that. The first keeps the port for itself: it was bound without SO_REUSEPORT, so another process
+// that wants the port is refused unless it sets that option.
 func newLane(ctx context.Context, first syscall.RawConn, address string) (*net.UDPConn, error) {
 	share := func(c syscall.RawConn, on int) error {
 		var failed error
@@ -86,7 +90,8 @@ func newLane(ctx context.Context, first syscall.RawConn, address string) (*net.U
 	return nil, errors.Join(err, share(first, 0))
 }
 
-// attach gives the group of sockets that one belongs to a filter, which returns the index of the socket that gets a datagram.
+// attach gives the group of sockets that one belongs to a filter, which returns the index of the
+// socket that gets a datagram.
 func attach(c syscall.RawConn, filter []unix.SockFilter) error {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]} // a filter has 4,096 instructions at most
 	var failed error
@@ -96,8 +101,9 @@ func attach(c syscall.RawConn, filter []unix.SockFilter) error {
 	return errors.Join(err, os.NewSyscallError("setsockopt", failed))
 }
 
-// part lets only what comes from known places into the main lane. With anew it tells places apart in another way: so few of those that
-// flood the port are taken for known ones, by chance, that one of the next ways takes none.
+// part lets only datagrams from known places into the main lane. With anew it tells places apart in
+// another way: by chance, some of a flood's places are taken for known ones, and another way takes
+// others.
 func (l *lanes) part(now time.Time, known []place, anew bool) error {
 	if anew {
 		l.salt = salt{rand.Uint32() | 1, rand.Uint32() | 1, rand.Uint32() | 1}
@@ -120,7 +126,8 @@ func (l *lanes) join() error {
 	return attach(l.main.raw, []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}})
 }
 
-// keepLanes parts the lanes of those listeners whose main lane has just overflowed, keeps them up to date, and joins them in the end.
+// keepLanes parts the lanes of listeners whose main lane has just overflowed, keeps the filters up
+// to date, and joins the lanes in the end.
 func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 	var known []place
 	for _, l := range u.lanes {
@@ -134,7 +141,7 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 				known = u.known()
 			}
 			if !l.parted {
-				u.gateway.log.Warn("a flood of datagrams; those from where devices are known to be get a socket of their own", "address", l.main.conn.LocalAddr().String())
+				u.gateway.log.Warn("a flood of datagrams fills the socket; those from known addresses of devices get one of their own", "address", l.main.conn.LocalAddr().String())
 			}
 			err = l.part(now, known, anew)
 		case l.parted && now.Sub(l.dropped) >= partedFor:
@@ -143,12 +150,12 @@ func (u *udp) keepLanes(now time.Time, flooded []*lanes) {
 		}
 		if err != nil { // what is dropped makes the source deaf then
 			l.parted, l.broken = false, true
-			u.gateway.log.Warn("datagrams cannot be told apart by where they come from", "error", err)
+			u.gateway.log.Warn("cannot separate datagrams by address", "error", err)
 		}
 	}
 }
 
-// known returns where the devices were heard last.
+// known returns the places where the devices were heard last.
 func (u *udp) known() []place {
 	known := make([]place, 0, u.table.held.Load())
 	u.table.all(func(v *udpSession) bool {

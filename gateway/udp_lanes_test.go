@@ -42,8 +42,8 @@ func listens(t *testing.T, udp *liveness.Source, times int) {
 	}
 }
 
-// A flood from where no device was heard makes the source deaf once; then what it makes the kernel drop costs devices nothing, unless one is
-// heard from ever new addresses.
+// A flood from where no device was heard makes the source deaf once; then what it makes the kernel
+// drop costs devices nothing, unless one is heard from ever new addresses.
 func TestFloodFromElsewhere(t *testing.T) {
 	g := &turnstile{Password: "s3cret"}
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Guard: g})

@@ -19,7 +19,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// reader reads a socket. Its fields are used by its goroutine only, but where said otherwise.
+// reader reads a socket. Its fields are used by its goroutine only, unless said otherwise.
 type reader struct {
 	udp       *udp
 	listener  *listener
@@ -37,7 +37,8 @@ type reader struct {
 
 	asked atomic.Int64 // listening time that is to be reached; written by the clock
 
-	// A socket is a queue, so whoever has read as many datagrams as it can hold has read all that were in it before.
+	// A socket is a queue, so whoever has read as many datagrams as it can hold has read all that
+	// were in it before.
 	reached int64  // listening time
 	noted   int64  // of asked,
 	read    uint64 // datagrams,
@@ -89,7 +90,7 @@ func (r *reader) receive(fd uintptr) bool {
 	return true
 }
 
-// reach tells the source that all is handled that had come before listening time was asked.
+// reach tells the source that all that had come before a listening time has been handled.
 func (r *reader) reach(asked int64) {
 	if asked > r.reached {
 		r.reached = asked
@@ -97,10 +98,10 @@ func (r *reader) reach(asked int64) {
 	}
 }
 
-// pause waits after an error that should not be.
+// pause waits after an unexpected error.
 func (r *reader) pause(ctx context.Context) {
 	if n := r.udp.counts.failed.Add(1); n&(n-1) == 0 { // the 1st, 2nd, 4th, 8th … time
-		r.udp.gateway.log.Warn("datagrams could not be read; it is tried again", "error", os.NewSyscallError("recvmmsg", r.failed), "times", n)
+		r.udp.gateway.log.Warn("cannot read datagrams; retrying", "error", os.NewSyscallError("recvmmsg", r.failed), "times", n)
 	}
 	select {
 	case <-time.After(5 * time.Millisecond):
@@ -108,7 +109,7 @@ func (r *reader) pause(ctx context.Context) {
 	}
 }
 
-// handle handles a batch, and leaves the answers.
+// handle handles a batch, and leaves the answers in it.
 func (r *reader) handle() {
 	x := &r.exchange
 	x.wall = time.Now()
@@ -128,7 +129,8 @@ func (r *reader) handle() {
 	}
 }
 
-// one handles a datagram, and keeps the answer to it if there may be one. A panic in a codec costs this datagram only.
+// one handles a datagram, and keeps the answer to it if there may be one. A panic in a codec costs
+// this datagram only.
 func (r *reader) one(input []byte) {
 	x := &r.exchange
 	begin := len(x.out)
@@ -160,10 +162,10 @@ func (r *reader) one(input []byte) {
 	r.batch.answer(r.current, begin)
 }
 
-// address is where the datagram that is handled came from, or says so.
+// address returns where the datagram that is handled claims to come from.
 func (r *reader) address() netip.Addr { return r.batch.from[r.current].address() }
 
-// datagram does what a datagram means, and says whether it has proved whose it is.
+// datagram does what a datagram means, and reports whether it has proved which device sent it.
 func (r *reader) datagram(input []byte) (proven bool) {
 	x := &r.exchange
 	m := &x.message
@@ -204,9 +206,9 @@ func (r *reader) datagram(input []byte) (proven bool) {
 	return proven
 }
 
-// first finds out which protocol a datagram is of, and takes its first message. Of several protocols it is the one in which that names a
-// device; if there is none, the first that is meant has the word, or else the first that may be. After an error n is above 0 if there is a
-// message that can be answered, and the codec may be nil.
+// first finds out which protocol a datagram is of, and takes its first message. Of several
+// protocols it is the one whose message names a device; if there is none, the likeliest answers.
+// After an error n is above 0 if there is a message that can be answered; the codec may be nil.
 func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *codec.Error) {
 	m := &r.exchange.message
 	likely, meant := codec.No, 0
@@ -222,7 +224,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	}
 	*m = codec.Message{}
 	if likely == codec.No {
-		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "these bytes are of no protocol that is spoken here: " + r.listener.names()}
+		return nil, 0, 0, &codec.Error{Code: codec.NotSpoken, Text: "unknown protocol; this port speaks: " + r.listener.names()}
 	}
 	c, spoken = r.protocols[meant].PacketCodec(), uint8(meant)
 	switch n, failed := c.Next(input, m); {
@@ -235,7 +237,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	}
 }
 
-// guess says whether a datagram is of the listener's i-th protocol.
+// guess returns whether a datagram is of the listener's i-th protocol.
 func (r *reader) guess(i int, input []byte) codec.Guess {
 	switch {
 	case len(r.protocols) == 1:
@@ -246,7 +248,8 @@ func (r *reader) guess(i int, input []byte) codec.Guess {
 	return r.listener.Protocols[i].Sniff(input)
 }
 
-// allowed refuses the first messages that make sense only if the next datagram comes from the same device, which nobody knows.
+// allowed refuses first messages that make sense only if the next datagram comes from the same
+// device, which is not certain.
 func (r *reader) allowed(m *codec.Message) *codec.Error {
 	switch m.Kind {
 	case codec.None, codec.Register, codec.Challenge, codec.Proof:
@@ -256,7 +259,7 @@ func (r *reader) allowed(m *codec.Message) *codec.Error {
 	}
 }
 
-// refuse answers a datagram that comes to nothing.
+// refuse answers a datagram that is not handled.
 func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
 	x := &r.exchange
 	r.udp.gateway.counts.mistakes.Add(1)
@@ -270,7 +273,8 @@ func (r *reader) refuse(c codec.Codec, err *codec.Error, reply bool) {
 	}
 }
 
-// enter returns the device with an id, with its lock held. One that is not known has not been welcomed yet.
+// enter returns the device with an id, with its lock held. A device that is new is not welcomed
+// yet.
 func (r *reader) enter(id string) (*udpSession, *codec.Error) {
 	u := r.udp
 	for {

@@ -13,8 +13,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// udpSession is a device that speaks in datagrams: its conversation goes on from one to the next, wherever they come from. It is in the
-// table from the first that opened its session to its goodbye, the verdict on it, or its coming back on a connection.
+// udpSession is the transport of a device that sends datagrams: its conversation goes on from one
+// to the next, wherever they come from. It is in the table from the datagram that opened its
+// session to its goodbye, the verdict on it, or its return on a connection.
 //
 // mu is taken before locks of the registry, and not together with one of the table.
 type udpSession struct {
@@ -35,7 +36,8 @@ type udpSession struct {
 	moves        uint8           // how many times in a row it came from a new place, up to wandersAfter
 }
 
-// Replaced implements [liveness.Peer]. A device that comes back on a connection is no twin.
+// Replaced implements [liveness.Peer]. A device that comes back on a connection does not count as a
+// duplicate.
 func (v *udpSession) Replaced() {
 	v.replaced.Store(true)
 	v.udp.leaving.add(v)
@@ -53,12 +55,12 @@ func (v *udpSession) Judged() { v.udp.leaving.add(v) }
 // Committed implements [liveness.Peer].
 func (v *udpSession) Committed() {}
 
-// open says whether the device's session is that of its datagrams.
+// open reports whether the device's session is that of its datagrams.
 func (v *udpSession) open() bool {
 	return v.conversation.established && !v.replaced.Load() && !v.dismissed.Load()
 }
 
-// provenLocked says whether the latest datagram has proved whose it is.
+// provenLocked reports whether the latest datagram has proved which device sent it.
 func (v *udpSession) provenLocked() bool { return v.home != nil }
 
 // greetLocked is called before a message that may open the session.
@@ -68,8 +70,9 @@ func (v *udpSession) greetLocked() {
 	v.dismissed.Store(false)
 }
 
-// renewLocked handles a hello on an open session, which in datagrams is how a heartbeat says whose it is. It is not done with one that
-// begins a new epoch. Of a datagram from an earlier epoch, which was long on its way, nothing is to be done: it ends there.
+// renewLocked handles a hello on an open session, which in datagrams is how a heartbeat names its
+// device. done is false if it begins a new epoch, so that the session is to be opened anew. end is
+// true for a datagram of an earlier epoch, which was long on its way: nothing in it counts.
 func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 	m, o, t := &x.message, &x.outcome, &v.conversation
 	switch {
@@ -93,7 +96,7 @@ func (v *udpSession) renewLocked(x *exchange) (done, end bool) {
 	return true, false
 }
 
-// leaveLocked ends what the device had here.
+// leaveLocked takes the device out of the table.
 func (v *udpSession) leaveLocked() {
 	if !v.gone {
 		v.gone = true
@@ -102,7 +105,7 @@ func (v *udpSession) leaveLocked() {
 	}
 }
 
-// settle drops the device if it is to leave: it may have spoken up in between.
+// settle drops the device if it is still to leave: it may have sent something in between.
 func (v *udpSession) settle(now time.Duration) {
 	v.queued.Store(false)
 	v.mu.Lock()
@@ -118,11 +121,13 @@ func (v *udpSession) settle(now time.Duration) {
 	v.leaveLocked()
 }
 
-// errNoHome is an ErrNotConnected: it is returned for a device whose latest datagram has not proved where it is.
+// errNoHome is an ErrNotConnected: it is returned for a device whose latest datagram has not proved
+// where it is.
 var errNoHome = errkind.Errorf(ErrNotConnected,
 	"gateway: the device was heard in datagrams that prove nothing, for it needs no token: their address may be forged, so there is none to send to")
 
-// sender returns how to reach the device: a reader with the socket to write to, and a copy of where to.
+// sender returns how to reach the device: a reader with the socket to write to, and a copy of the
+// address.
 func (v *udpSession) sender() (*reader, endpoint, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,8 +140,8 @@ func (v *udpSession) sender() (*reader, endpoint, error) {
 	return v.reader, *v.home, nil
 }
 
-// write sends a datagram to where the device was, for certain, last. It does not wait, and it may be called by any goroutine. Errors: the
-// device was not heard with a token, or is gone; the socket is full.
+// write sends a datagram to the device's latest proven address. It does not wait, and may be called
+// by any goroutine. Errors: the device was not heard with a token, or is gone; the socket is full.
 func (v *udpSession) write(out []byte) error {
 	r, home, err := v.sender()
 	if err != nil {
@@ -149,7 +154,7 @@ func (v *udpSession) write(out []byte) error {
 	return nil
 }
 
-// sendLocked sends a datagram to where the device is for certain, if the kernel takes it.
+// sendLocked sends a datagram to the device's proven address, if the kernel takes it.
 func (v *udpSession) sendLocked(out []byte) {
 	if err := sendTo(v.reader.raw, v.home, out); err != nil {
 		v.udp.counts.unsent.Add(1)
@@ -159,7 +164,8 @@ func (v *udpSession) sendLocked(out []byte) {
 // where implements transport.
 func (v *udpSession) where() *loop { return nil }
 
-// finish implements transport. Nothing is said to a device whose silence was judged: who is at its address now is not known.
+// finish implements transport. A device that was judged for its silence is told nothing: who has
+// its address now is not known.
 func (v *udpSession) finish(e ending) {
 	if e.spare {
 		return
@@ -192,8 +198,8 @@ func (v *udpSession) writeProbe() bool {
 	return len(out) > 0 && v.write(out) == nil
 }
 
-// Probe implements [liveness.Peer]. Only a device that is known to be where its datagrams come from is
-// asked.
+// Probe implements [liveness.Peer]. Only a device that is known to be where its datagrams come from
+// is asked.
 func (v *udpSession) Probe() bool {
 	if !v.asks.Load() {
 		return false
@@ -205,10 +211,10 @@ func (v *udpSession) Probe() bool {
 // unsent implements transport: a datagram is with the kernel, or nowhere.
 func (v *udpSession) unsent() (n int, ok bool) { return 0, true }
 
-// tableShards is the number of parts that the table has a lock each for.
+// tableShards is the number of parts of the table, each with its own lock.
 const tableShards = 64
 
-// table holds the devices that speak in datagrams.
+// table holds the devices that send datagrams.
 type table struct {
 	seed   maphash.Seed
 	most   int64
@@ -236,7 +242,8 @@ func (t *table) find(id string) *udpSession {
 	return sh.devices[id]
 }
 
-// enter returns the device with an id, which is made if there is room for it; else it returns nil. It copies the id.
+// enter returns the device with an id, and makes it if there is room for it; else it returns nil.
+// It copies the id.
 func (t *table) enter(u *udp, id string) *udpSession {
 	sh := &t.shards[maphash.String(t.seed, id)%tableShards]
 	sh.mu.Lock()
@@ -253,7 +260,7 @@ func (t *table) enter(u *udp, id string) *udpSession {
 	return v
 }
 
-// remove forgets a device, which must be in the table.
+// remove removes a device, which must be in the table.
 func (t *table) remove(v *udpSession) {
 	sh := &t.shards[maphash.String(t.seed, v.id)%tableShards]
 	sh.mu.Lock()
@@ -262,7 +269,7 @@ func (t *table) remove(v *udpSession) {
 	t.held.Add(-1)
 }
 
-// all calls f with each device that is there from the beginning to the end.
+// all calls f with each device that is there from the beginning to the end, until f returns false.
 func (t *table) all(f func(*udpSession) bool) {
 	var some []*udpSession
 	for i := range t.shards {
@@ -281,7 +288,7 @@ func (t *table) all(f func(*udpSession) bool) {
 	}
 }
 
-// leaving are devices that may have to leave the table. Each is in it once at most.
+// leaving is a queue of devices that may have to leave the table. Each is in it once at most.
 type leaving struct {
 	mu    sync.Mutex // guards queue
 	queue []*udpSession
@@ -325,8 +332,8 @@ func (l *leaving) run(ctx context.Context, source *liveness.Source) error {
 	}
 }
 
-// goodbye tells the devices whose addresses are certain that the gateway ends, for a second at most, and no faster than it closes
-// connections.
+// goodbye tells the devices whose addresses are proven that the gateway ends, for a second at most,
+// and no faster than it closes connections.
 func (u *udp) goodbye() {
 	tick := time.NewTicker(paceStep)
 	defer tick.Stop()

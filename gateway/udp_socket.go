@@ -15,15 +15,16 @@ import (
 const (
 	// batchSize is how many datagrams a system call reads or writes.
 	batchSize = 64
-	// receiveBuffer is what a socket is to hold for its reader, in bytes; the kernel gives no more than net.core.rmem_max to a process
-	// without CAP_NET_ADMIN, and counts twice of it (socket(7)).
+	// receiveBuffer is the size of a socket's buffer, in bytes. The kernel gives no more than
+	// net.core.rmem_max to a process without CAP_NET_ADMIN, and counts twice of it (socket(7)).
 	receiveBuffer = 4 << 20
-	// leastTaken is what a datagram takes of that at least, however short it is: it is less than its sk_buff and skb_shared_info.
+	// leastTaken is the least that a datagram takes of that buffer, however short it is: less than
+	// its sk_buff and skb_shared_info.
 	leastTaken = 256
 )
 
-// endpoint is an address as the kernel writes it, and the control message that says at which of its own addresses the kernel received
-// what came from there. Both are used again to answer.
+// endpoint is an address as the kernel writes it, and the control message that says at which of its
+// own addresses the kernel received what came from there. Both are used again to answer.
 type endpoint struct {
 	name        unix.RawSockaddrInet6 // or a RawSockaddrInet4, which is shorter
 	control     [5]uint64             // room for an IPV6_PKTINFO, which is the longest; aligned as it must be
@@ -42,8 +43,8 @@ func (e *endpoint) address() netip.Addr {
 	return netip.Addr{}
 }
 
-// anyInterface lets the kernel find the interface to answer through: routes need not be symmetric. Link-local addresses mean nothing
-// without one.
+// anyInterface lets the kernel find the interface to answer through, as routes need not be
+// symmetric. Link-local addresses mean nothing without an interface.
 func (e *endpoint) anyInterface() {
 	if int(e.controlSize) < unix.CmsgLen(0) {
 		return
@@ -68,8 +69,7 @@ type mmsghdr struct {
 	size   uint32
 }
 
-// batch is room for as many datagrams as are read at once, and for the answers to them. The answer to the i-th is in the i-th place,
-// if there is one.
+// batch has room for as many datagrams as are read at once, and for the answers to them.
 type batch struct {
 	in, out   [batchSize]mmsghdr
 	iov, iovs [batchSize]unix.Iovec
@@ -93,7 +93,7 @@ func newBatch() *batch {
 	return b
 }
 
-// receive reads what is there. It does not wait: the error is then EAGAIN.
+// receive reads what is there. It does not wait: if nothing is, the error is EAGAIN.
 func (b *batch) receive(fd uintptr) error {
 	b.answers = 0
 	n, err := mmsg(unix.SYS_RECVMMSG, fd, b.in[:])
@@ -106,7 +106,7 @@ func (b *batch) receive(fd uintptr) error {
 	return err
 }
 
-// reset makes room for the next datagram's.
+// reset makes room for the next datagram's address.
 func (e *endpoint) reset(h *unix.Msghdr) {
 	h.Namelen = uint32(unsafe.Sizeof(e.name))
 	h.SetControllen(int(unsafe.Sizeof(e.control)))
@@ -118,7 +118,8 @@ func (b *batch) datagram(i int) []byte {
 	return b.buffer[at : at+int(b.in[i].size) : at+int(b.in[i].size)]
 }
 
-// answer notes that the bytes from begin on, up to those of the next answer, are for the sender of the i-th.
+// answer notes that the bytes from begin on, up to those of the next answer, are for the sender of
+// the i-th datagram.
 func (b *batch) answer(i, begin int) {
 	e := &b.from[i]
 	e.anyInterface()
@@ -138,7 +139,7 @@ func (e *endpoint) header(iov *unix.Iovec) unix.Msghdr {
 	return h
 }
 
-// send writes the answers, and returns how many could not be.
+// send writes the answers, and returns how many could not be written.
 func (b *batch) send(fd uintptr, out []byte) (lost int) {
 	end := len(out)
 	for i := b.answers - 1; i >= 0; i-- {
@@ -149,7 +150,7 @@ func (b *batch) send(fd uintptr, out []byte) (lost int) {
 	return sendAll(fd, b.out[:b.answers])
 }
 
-// sendAll writes messages, and returns how many could not be: it waits for nothing.
+// sendAll writes messages without waiting, and returns how many could not be written.
 func sendAll(fd uintptr, messages []mmsghdr) (lost int) {
 	for len(messages) > 0 {
 		n, err := mmsg(unix.SYS_SENDMMSG, fd, messages)
@@ -221,7 +222,8 @@ func prepare(raw syscall.RawConn, wildcard bool) (holds int, err error) {
 	return holds, errors.Join(e, os.NewSyscallError("prepare UDP socket", err))
 }
 
-// dropped returns how many datagrams the kernel has dropped that were for a socket (SO_MEMINFO, Linux 4.12 or later).
+// dropped returns how many datagrams the kernel has dropped that were for a socket (SO_MEMINFO,
+// Linux 4.12 or later).
 func dropped(fd uintptr) (uint32, error) {
 	var info [9]uint32 // SK_MEMINFO_VARS of linux/sock_diag.h; the last is SK_MEMINFO_DROPS
 	size := uint32(unsafe.Sizeof(info))

@@ -39,7 +39,8 @@ type sender struct {
 
 func (r *rig) sender() *sender { return senderTo(r.t, r.addr, "") }
 
-// senderTo returns a socket that takes answers from one address only, as the kernel sees to; from may be empty.
+// senderTo returns a socket that takes answers from one address only, as the kernel sees to; from
+// may be empty.
 func senderTo(t *testing.T, to, from string) *sender {
 	t.Helper()
 	var d net.Dialer
@@ -248,7 +249,8 @@ func TestTeltonikaPackets(t *testing.T) {
 	}
 }
 
-// A port may serve several protocols: the one that finds a device in the datagram has it, whatever their order.
+// A port may serve several protocols: the one that finds a device in the datagram has it, whatever
+// their order.
 func TestPacketsOfSeveralProtocols(t *testing.T) {
 	orders := [][]codec.Protocol{
 		{line.Protocol{}, frame.Protocol{}, teltonika.Protocol{}},
@@ -352,7 +354,8 @@ func TestPacketForgedFailures(t *testing.T) {
 	s.expect("OK 1 ttl=90\n")
 }
 
-// Nobody gets more than he sent before he has shown a token, so that a forged address is not worth it.
+// Nobody gets more than he sent before he has shown a token, so that a forged address is not worth
+// it.
 func TestPacketReflection(t *testing.T) {
 	open := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0")})
 	s := open.sender()
@@ -478,8 +481,8 @@ func mixedRig(t *testing.T, fleet liveness.Config, guard gateway.Guard) (*rig, *
 	return r, senderTo(t, r.gateway.Addrs()[1].String(), "")
 }
 
-// The newest wins between connections and datagrams, too; one that is connected is not replaced again and again, but one that comes back
-// on a connection always gets in.
+// The newest wins between connections and datagrams, too; one that is connected is not replaced
+// again and again, but one that comes back on a connection always gets in.
 func TestPacketsAndConnections(t *testing.T) {
 	const maxTakeovers = 6
 	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Millisecond}}, secret)
@@ -500,7 +503,7 @@ func TestPacketsAndConnections(t *testing.T) {
 	d := connect(2*maxTakeovers + 1)
 	for range 3 {
 		s.say("HELLO pump-1 s3cret")
-		s.expect("ERR duplicate two connections say…")
+		s.expect("ERR duplicate two connections keep…")
 		d.say("PING\n")
 		d.expect("PONG")
 	}
@@ -514,8 +517,8 @@ func TestPacketsAndConnections(t *testing.T) {
 	}
 }
 
-// Anybody can send a datagram with the name of a device that needs no token: it ends no connection that lives, and does not make duplicateIDs of
-// the device.
+// Anybody can send a datagram with the name of a device that needs no token: it ends no connection
+// that lives, and does not make duplicateIDs of the device.
 func TestForgedPacketsAndConnections(t *testing.T) {
 	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{CloseGrace: time.Minute}}, nil)
 	d := r.dial()
@@ -538,7 +541,8 @@ func TestForgedPacketsAndConnections(t *testing.T) {
 	s.expect("OK 3 ttl=90\n")
 }
 
-// A connection over which nothing was heard for half of the timeout may be dead, also if the gateway has not noticed.
+// A connection over which nothing was heard for half of the timeout may be dead, also if the
+// gateway has not noticed.
 func TestPacketsAfterADeadConnection(t *testing.T) {
 	r, s := mixedRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second}}, nil)
 	d := r.dial()
@@ -593,7 +597,8 @@ func udpSource(r *rig) *liveness.Source {
 	return nil
 }
 
-// What was dropped because the socket was full may have been heartbeats: the source was deaf, and who was not heard since has time for it.
+// What was dropped because the socket was full may have been heartbeats: the source was deaf, and
+// who was not heard since has time for it.
 func TestPacketsOverflow(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), ReconnectGrace: 3 * time.Second})
 	s := r.sender()
@@ -748,7 +753,8 @@ func TestPacketsOfSeveralReaders(t *testing.T) {
 	}
 }
 
-// At its end the gateway says goodbye to whoever it knows to be where it is; the devices keep their states.
+// At its end the gateway says goodbye to whoever it knows to be where it is; the devices keep their
+// states.
 func TestPacketsEnd(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Listen: packets("127.0.0.1:0"), Guard: guardOf{"a": "s3cret", "b": ""}})
 	known, unknown := r.sender(), r.sender()

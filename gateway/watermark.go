@@ -16,16 +16,16 @@ import (
 	"github.com/holter-iot/holter/liveness/watermark"
 )
 
-// probe is a socket pair with one end in an event loop. What is written to the other end comes out behind all that the loop's sockets
-// held before.
+// probe is a socket pair with one end in an event loop. What is written to the other end comes out
+// behind all that the loop's sockets held before.
 type probe struct {
 	loop *loop
 	out  *net.UnixConn
 	away atomic.Bool // a probe is in the loop; at most one is
 }
 
-// newProbe registers a probe with an event loop. The loop with the fewest connections takes it, so that probes that are made one after
-// the other, before any connection, end up in one loop each.
+// newProbe adds a probe to an event loop. gnet picks the loop with the fewest connections, so
+// probes that are made one after the other, before any connection, end up in one loop each.
 func newProbe(engine *gnet.Client, l *loop) (*probe, error) {
 	in, out, err := socketPair()
 	if err != nil {
@@ -102,7 +102,7 @@ func show(probes []*probe, listened time.Duration) error {
 	return nil
 }
 
-// send puts the listening time into the event loop, unless the one before is still in it.
+// send puts a listening time into the event loop, unless the one before is still in it.
 func (p *probe) send(listened time.Duration) error {
 	if !p.away.CompareAndSwap(false, true) {
 		return nil

@@ -48,7 +48,7 @@ func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedules, err := cron.New(s, e, registry, cron.Config{Node: "node-1"})
+	schedules, err := cron.New(db, e, registry, cron.Config{Node: "node-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, delivery.ErrBad), errors.Is(err, cron.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
-	case errors.Is(err, store.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, cron.ErrUnknown):
 		return huma.Error404NotFound(lines)
 	case errors.Is(err, store.ErrInUse), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
 		return huma.Error409Conflict(strings.TrimPrefix(lines, "cron: "))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
 // ScheduleSettings are the settings of a schedule.
@@ -109,7 +108,7 @@ func (a *API) registerSchedules(api huma.API) {
 		"The latest first. Of each schedule the latest 100 that have ended are kept, for 30 days."), a.listScheduleRuns)
 }
 
-func scheduleOf(sc *store.Schedule) Schedule {
+func scheduleOf(sc *cron.Schedule) Schedule {
 	out := Schedule{Name: sc.Name, Next: utc(sc.Due), Runs: sc.Runs, ScheduleSettings: ScheduleSettings{
 		Kind: sc.Kind, When: sc.Spec, Zone: sc.Zone, Settings: sc.Settings, Jitter: milliseconds(sc.Jitter), Once: sc.Once, Paused: sc.Paused,
 	}}
@@ -123,17 +122,17 @@ func scheduleOf(sc *store.Schedule) Schedule {
 }
 
 // schedule returns the schedule to store.
-func (s *ScheduleSettings) schedule(name string) (store.Schedule, error) {
+func (s *ScheduleSettings) schedule(name string) (cron.Schedule, error) {
 	overlap, err := cron.ParseOverlap(s.Kind, s.Overlap)
 	misfire, misfireErr := cron.ParseMisfire(s.Misfire)
 	jitter := min(s.Jitter, milliseconds(maxDuration))
-	return store.Schedule{
+	return cron.Schedule{
 		Name: name, Kind: s.Kind, Spec: strings.TrimSpace(s.When), Zone: s.Zone, Settings: s.Settings, Overlap: int(overlap), Misfire: int(misfire),
 		Jitter: time.Duration(jitter * float64(time.Millisecond)), Once: s.Once, Paused: s.Paused,
 	}, errors.Join(err, misfireErr)
 }
 
-func scheduleRunOf(r *store.ScheduleRun) ScheduleRun {
+func scheduleRunOf(r *cron.Run) ScheduleRun {
 	out := ScheduleRun{
 		Run: r.ID, Schedule: r.Name, Kind: r.Kind, Number: r.Number, State: string(r.State), Scheduled: utc(r.Scheduled), Manual: r.Manual,
 		Started: utc(r.Started), Ended: utc(r.Ended), Attempt: r.Attempt, Owner: r.Owner, Code: r.Code, Output: r.Output, Error: r.Error,
@@ -180,13 +179,13 @@ func (a *API) runSchedule(ctx context.Context, in *nameInput) (ScheduleRun, erro
 }
 
 func (a *API) listScheduleRuns(ctx context.Context, in *scheduleRunsInput) (scheduleRunPage, error) {
-	f := store.ScheduleRunFilter{Name: in.Schedule, Before: in.Before}
+	f := cron.RunFilter{Name: in.Schedule, Before: in.Before}
 	for _, state := range in.State {
-		f.States = append(f.States, store.ScheduleState(state))
+		f.States = append(f.States, cron.State(state))
 	}
 	runs, err := a.config.Schedules.History(ctx, f, in.Limit)
 	if err == nil && len(runs) == 0 && in.Schedule != "" {
 		_, err = a.config.Schedules.Schedule(ctx, in.Schedule)
 	}
-	return scheduleRunPage{mapped(runs, scheduleRunOf), nextPage(runs, in.Limit, func(r *store.ScheduleRun) uint64 { return r.ID })}, err
+	return scheduleRunPage{mapped(runs, scheduleRunOf), nextPage(runs, in.Limit, func(r *cron.Run) uint64 { return r.ID })}, err
 }

@@ -43,19 +43,7 @@ func (sh *deviceShard) setOwnLocked(id string, p Policy) {
 // group. Maintenance windows are independent: neither ends the other, see [Registry.Cover]. Errors:
 // ErrUnknownDevice, ErrBusy.
 func (r *Registry) SetMaintenance(id string, on bool) error {
-	return r.admin(id, func(sh *deviceShard, d *device, now time.Duration) {
-		if on == (d.marks&byOperator != 0) {
-			return
-		}
-		was := d.standing()
-		d.marks ^= byOperator
-		r.regroupLocked(d, was, d.since)
-		kind := DeviceMaintenanceStopped
-		if on {
-			kind = DeviceMaintenanceStarted
-		}
-		r.emitLocked(sh, d, kind, "", now)
-	})
+	return r.admin(id, func(sh *deviceShard, d *device, _ time.Duration) { r.toggleLocked(sh, d, byOperator, on, "") })
 }
 
 // Disconnect ends the session of a device; [Peer.Dismissed] is called. The device is offline, for
@@ -159,10 +147,14 @@ func (r *Registry) admin(id string, do func(sh *deviceShard, d *device, now time
 	if r.outbox.busy() {
 		return ErrBusy
 	}
-	var now time.Duration
-	if d.source != nil {
-		now = max(d.source.Now(), d.lastLocked())
-	}
-	do(sh, d, now)
+	do(sh, d, d.nowLocked())
 	return nil
+}
+
+// nowLocked returns the present of the device's source, 0 if it has none.
+func (d *device) nowLocked() time.Duration {
+	if d.source == nil {
+		return 0
+	}
+	return max(d.source.Now(), d.lastLocked())
 }

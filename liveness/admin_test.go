@@ -128,15 +128,9 @@ func TestForget(t *testing.T) {
 // Devices come and go; the numbers and the index stay dense, and nobody is mixed up with another.
 func TestForgetMany(t *testing.T) {
 	log := newLog(t, 1<<20)
-	r, err := liveness.New(log, liveness.Config{MaxDevices: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, log, liveness.Config{MaxDevices: 1000})
 	stop := start(t, r)
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	there := make(map[string]bool)
 	for i := range 50_000 {
@@ -186,16 +180,9 @@ func TestForgetMany(t *testing.T) {
 
 // A device is forgotten while it beats, is judged and looked at.
 func TestForgetConcurrently(t *testing.T) {
-	r, err := liveness.New(newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := start(t, r)
-	defer stop()
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
+	defer start(t, r)()
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	var workers sync.WaitGroup
 	for worker := range 4 {
@@ -228,16 +215,9 @@ func TestForgetConcurrently(t *testing.T) {
 
 // New devices come while pictures of all are taken.
 func TestSnapshotWhileDevicesCome(t *testing.T) {
-	r, err := liveness.New(newLog(t, 0), liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := start(t, r)
-	defer stop()
-	s, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 0), liveness.Config{})
+	defer start(t, r)()
+	s := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 	s.Pulse(time.Now())
 	var workers sync.WaitGroup
 	for worker := range 2 {
@@ -343,10 +323,7 @@ func TestSourceBeatBesideASession(t *testing.T) {
 // A configured device that was forgotten so long ago that only the greatest of such numbers is kept
 // goes on from that.
 func TestConfiguredNumbersGoOn(t *testing.T) {
-	r, err := liveness.New(newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
 	defer start(t, r)()
 	r.RestoreForgotten("", 17)
 	r.RestoreForgotten("kept", 5)

@@ -49,10 +49,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
 		close(sink.open)
-		r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 12 * unit, CloseGrace: 4 * unit}, Outbox: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 12 * unit, CloseGrace: 4 * unit}, Outbox: 3})
 		stop := start(t, r)
 		f := &clocks{sink: sink, registry: r, sessions: make(map[string]*liveness.Session)}
 		for i, name := range []string{"a", "b"} {
@@ -60,9 +57,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 			if err := r.RestoreSource(liveness.SourceRecord{Name: name, Listened: listened, At: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
-			if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
-				t.Fatal(err)
-			}
+			f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit})
 		}
 		f.pass(1)
 		begin := time.Now()
@@ -213,22 +208,17 @@ func TestBusyCounts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &gate{newLog(t, 0), make(chan struct{})}
 				close(sink.open)
-				r, err := liveness.New(sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
-				if err != nil {
-					t.Fatal(err)
-				}
-				stop := start(t, r)
-				defer stop()
+				r := newRegistry(t, sink, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}, Outbox: 3})
+				defer start(t, r)()
 				f := &clocks{sink: sink, registry: r}
 				for i, name := range []string{"a", "b"} {
-					if f.sources[i], err = r.AddSource(liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit}); err != nil {
-						t.Fatal(err)
-					}
+					f.sources[i] = addSource(t, r, liveness.SourceConfig{Name: name, MaxGap: unit, ReconnectGrace: unit})
 				}
 				f.pass(1)
 				a, b, session := f.sources[0], f.sources[1], new(liveness.Session)
 				now := func(s *liveness.Source) time.Duration { return s.Time(time.Now()) }
-				if _, err = a.Open(session, "x", liveness.Hello{}, nil, now(a)); err != nil {
+				_, err := a.Open(session, "x", liveness.Hello{}, nil, now(a))
+				if err != nil {
 					t.Fatal(err)
 				}
 				if by != "failure in its session" {

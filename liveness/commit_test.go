@@ -177,16 +177,9 @@ func TestShownNumberIsCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &gate{newLog(t, 0), make(chan struct{})}
 		close(sink.open)
-		r, err := liveness.New(sink, liveness.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, sink, liveness.Config{})
+		defer start(t, r)()
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		if _, err := source.Apply("d", liveness.Signal{}); err != nil {
 			t.Fatal(err)
 		}

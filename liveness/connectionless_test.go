@@ -66,10 +66,7 @@ func TestDeafenGrace(t *testing.T) {
 
 func TestDeafenBeforeTheFirstPulse(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
-		s, err := r.registry.AddSource(liveness.SourceConfig{Name: "other", Note: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other", Note: "a"})
 		s.Deafen(time.Now())
 		s.SetNote("b")
 		if v := s.View(); !v.DeafSince.IsZero() || v.Note != "b" {
@@ -246,10 +243,7 @@ func TestHeardBeforePulse(t *testing.T) {
 		if err := r.registry.Restore(rec); err != nil {
 			t.Fatal(err)
 		}
-		s, err := r.registry.AddSource(liveness.SourceConfig{Name: "other"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := addSource(t, r.registry, liveness.SourceConfig{Name: "other"})
 		r.wantState("a", liveness.Unknown)
 		if _, err := s.Apply("a", liveness.Signal{Kind: liveness.Retained, At: s.Time(time.Now())}); err != nil {
 			t.Fatal(err)

@@ -55,10 +55,7 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 			fleet.Policy.Timeout = 30 * unit
 		}
 		r := &rig{T: t, log: log, start: time.Now(), sessions: make(map[string]*liveness.Session)}
-		var err error
-		if r.registry, err = liveness.New(log, fleet); err != nil {
-			t.Fatal(err)
-		}
+		r.registry = newRegistry(t, log, fleet)
 		stop := start(t, r.registry)
 		defer stop()
 		if cfg.Name == "" {
@@ -67,6 +64,25 @@ func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f fun
 		r.source = r.addSource(cfg)
 		f(r)
 	})
+}
+
+// newRegistry returns a registry that is not run yet.
+func newRegistry(t *testing.T, sink liveness.Sink, cfg liveness.Config) *liveness.Registry {
+	t.Helper()
+	r, err := liveness.New(sink, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func addSource(t *testing.T, r *liveness.Registry, cfg liveness.SourceConfig) *liveness.Source {
+	t.Helper()
+	s, err := r.AddSource(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // start runs a registry and returns what ends it.
@@ -91,10 +107,7 @@ func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
 	if cfg.ReconnectGrace == 0 {
 		cfg.ReconnectGrace = 10 * unit
 	}
-	s, err := r.registry.AddSource(cfg)
-	if err != nil {
-		r.Fatal(err)
-	}
+	s := addSource(r.T, r.registry, cfg)
 	s.Pulse(time.Now())
 	return s
 }

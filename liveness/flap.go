@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -17,12 +18,8 @@ type FlappingConfig struct {
 const maxThreshold = 64
 
 func (c FlappingConfig) withDefaults() FlappingConfig {
-	if c.Threshold == 0 {
-		c.Threshold = 5
-	}
-	if c.Window == 0 {
-		c.Window = 10 * time.Minute
-	}
+	c.Threshold = cmp.Or(c.Threshold, 5)
+	c.Window = cmp.Or(c.Window, 10*time.Minute)
 	return c
 }
 
@@ -85,14 +82,6 @@ func (f *flappers) all() []uint32 {
 		handles = append(handles, h)
 	}
 	return handles
-}
-
-// crossedLocked records that a device went offline or came back.
-func (d *device) crossedLocked(now int64, keep int) {
-	if d.changes == nil {
-		d.changes = &changes{}
-	}
-	d.changes.add(now, keep)
 }
 
 // flapLocked reports that a device begins to flap.

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -70,12 +71,8 @@ func (d *device) standing() standing {
 }
 
 func newGroup(c GroupConfig) *group {
-	if c.Outage.Window == 0 {
-		c.Outage.Window = time.Minute
-	}
-	if c.Outage.MinDevices == 0 {
-		c.Outage.MinDevices = 10
-	}
+	c.Outage.Window = cmp.Or(c.Outage.Window, time.Minute)
+	c.Outage.MinDevices = cmp.Or(c.Outage.MinDevices, 10)
 	return &group{GroupConfig: c}
 }
 

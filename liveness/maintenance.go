@@ -54,35 +54,25 @@ const suppressionTolerance = 2 * time.Second
 // Cover yields to all others: while more than a quarter of Config.Outbox waits for the sink it
 // returns [ErrBusy], and the position to go on from.
 func (r *Registry) Cover(from Cursor, limit int, ended string, by func(id, group string) (w Window, covered bool)) (next Cursor, changed int, err error) {
-	shard, i := int(from>>32), int(uint32(from))
-	for ; shard < shardCount; shard, i = shard+1, 0 {
-		sh := &r.shards[shard]
-		sh.mu.Lock()
-		for ; i < sh.len && limit > 0; i++ {
-			if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
-				err, limit = ErrBusy, 0
-				break
-			}
-			d := sh.at(handleOf(i, shard))
-			if d == nil || d.gone {
-				continue
-			}
-			limit--
-			w, covered := by(d.id, d.group())
-			if !covered {
-				w = Window{Name: ended}
-			}
-			if r.coverLocked(sh, d, w, covered) {
-				changed++
-			}
+	next = r.walk(from, func(sh *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
 		}
-		more := i < sh.len
-		sh.mu.Unlock()
-		if more {
-			return Cursor(shard)<<32 | Cursor(i), changed, err
+		if r.outbox.queued.Load() > int64(r.outbox.limit)/4 {
+			err = ErrBusy
+			return false
 		}
-	}
-	return 0, changed, nil
+		limit--
+		w, covered := by(d.id, d.group())
+		if !covered {
+			w = Window{Name: ended}
+		}
+		if r.coverLocked(sh, d, w, covered) {
+			changed++
+		}
+		return true
+	})
+	return next, changed, err
 }
 
 // coverLocked records whether a device is covered, and reports whether that is new.
@@ -90,21 +80,23 @@ func (r *Registry) coverLocked(sh *deviceShard, d *device, w Window, covered boo
 	if d.source != nil {
 		r.setSuppressionLocked(sh, d, w.Suppress)
 	}
-	if covered == (d.marks&byWindow != 0) {
+	return r.toggleLocked(sh, d, byWindow, covered, w.Name)
+}
+
+// toggleLocked sets or clears a mark that puts the device in maintenance, with an event that has a
+// message, and reports whether that is new.
+func (r *Registry) toggleLocked(sh *deviceShard, d *device, mark marks, on bool, message string) bool {
+	if on == (d.marks&mark != 0) {
 		return false
 	}
 	was := d.standing()
-	d.marks ^= byWindow
+	d.marks ^= mark
 	r.regroupLocked(d, was, d.since)
 	kind := DeviceMaintenanceStopped
-	if covered {
+	if on {
 		kind = DeviceMaintenanceStarted
 	}
-	var now time.Duration
-	if d.source != nil {
-		now = max(d.source.Now(), d.lastLocked())
-	}
-	r.emitLocked(sh, d, kind, w.Name, now)
+	r.emitLocked(sh, d, kind, message, d.nowLocked())
 	return true
 }
 
@@ -133,7 +125,7 @@ func (r *Registry) setSuppressionLocked(sh *deviceShard, d *device, left time.Du
 // suppression.
 func (r *Registry) rearmLocked(sh *deviceShard, d *device) {
 	if f, known := d.conditionLocked(); known && d.expected() {
-		r.setLocked(sh, d, f, max(d.source.Now(), d.lastLocked()))
+		r.setLocked(sh, d, f, d.nowLocked())
 	}
 }
 
@@ -152,24 +144,17 @@ func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
 // is called with the device's lock held, and must not ask the registry. Call Suppress once the
 // devices are restored, before their sources listen. It causes no events.
 func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
-	for shard := range r.shards {
-		sh := &r.shards[shard]
-		sh.mu.Lock()
-		for i := range sh.len {
-			d := sh.at(handleOf(i, shard))
-			if d == nil || d.gone || d.source == nil {
-				continue
-			}
-			timeout := d.rule.Value().Timeout
-			end, ok := by(d.id, d.group(), timeout)
-			if !ok || end <= -timeout {
-				continue
-			}
+	r.walk(0, func(sh *deviceShard, d *device) bool {
+		if d.source == nil {
+			return true
+		}
+		timeout := d.rule.Value().Timeout
+		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
 			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan))
 			r.rearmLocked(sh, d)
 		}
-		sh.mu.Unlock()
-	}
+		return true
+	})
 }
 
 // group returns the name of the device's group, empty if it has none.

@@ -46,13 +46,8 @@ func (m *heapMemory) photo() []liveness.Block {
 func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, origin time.Time) *rig {
 	t.Helper()
 	r := &rig{T: t, log: k.Log, start: origin, sessions: make(map[string]*liveness.Session)}
-	var err error
-	if r.registry, err = liveness.New(k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}}); err != nil {
-		t.Fatal(err)
-	}
-	if r.source, err = r.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: unit}); err != nil {
-		t.Fatal(err)
-	}
+	r.registry = newRegistry(t, k, liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit}})
+	r.source = addSource(t, r.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: unit})
 	r.registry.UseMemory(m)
 	if past != nil {
 		c, whole := liveness.Recall(past)
@@ -74,16 +69,22 @@ func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, or
 	return r
 }
 
+// rememberedFirst is remembered for the first process, which runs and has listened for a unit.
+func rememberedFirst(t *testing.T) (k *shelf, m *heapMemory, r *rig, stop func()) {
+	t.Helper()
+	k, m = newShelf(t), new(heapMemory)
+	r = remembered(t, k, m, nil, time.Now())
+	stop = start(t, r.registry)
+	r.source.Pulse(time.Now())
+	r.listen(unit)
+	return k, m, r, stop
+}
+
 // Whatever was heard before a process was killed, by whatever way, the next one knows, and what its
 // clock read.
 func TestRecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, origin := newShelf(t), time.Now()
-		m := new(heapMemory)
-		r := remembered(t, k, m, nil, origin)
-		stop := start(t, r.registry)
-		r.source.Pulse(time.Now())
-		r.listen(unit)
+		k, m, r, stop := rememberedFirst(t)
 		touched, late, asleep, gone, back := r.open("touched"), r.open("late"), r.open("asleep"), r.open("gone"), r.open("back")
 		_, _ = asleep.Sleep(r.now(), 100*unit)
 		gone.Bye(r.now())
@@ -104,7 +105,7 @@ func TestRecall(t *testing.T) {
 		k.devices = kept
 
 		next := new(heapMemory)
-		r2 := remembered(t, k, next, photo, origin)
+		r2 := remembered(t, k, next, photo, r.start)
 		defer func() { start(t, r2.registry)() }()
 		if now := r2.source.Now(); now != clock {
 			t.Errorf("the clock reads %v, was %v", now, clock)
@@ -122,12 +123,7 @@ func TestRecall(t *testing.T) {
 func TestRecallAfterStall(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			k, origin := newShelf(t), time.Now()
-			m := new(heapMemory)
-			r := remembered(t, k, m, nil, origin)
-			stop := start(t, r.registry)
-			r.source.Pulse(time.Now())
-			r.listen(unit)
+			k, m, r, stop := rememberedFirst(t)
 			early, late := r.open("early"), r.open("late")
 			r.listen(2 * unit)
 			k.checkpoint(r.registry)
@@ -152,7 +148,7 @@ func TestRecallAfterStall(t *testing.T) {
 			k.devices = kept
 
 			time.Sleep(5 * unit)
-			r2 := remembered(t, k, new(heapMemory), photo, origin)
+			r2 := remembered(t, k, new(heapMemory), photo, r.start)
 			defer func() { start(t, r2.registry)() }()
 			r2.source.Pulse(time.Now())
 			for id, want := range was {
@@ -173,12 +169,7 @@ func TestRecallAfterStall(t *testing.T) {
 // told that it is back.
 func TestRecallComeback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, origin := newShelf(t), time.Now()
-		m := new(heapMemory)
-		r := remembered(t, k, m, nil, origin)
-		stop := start(t, r.registry)
-		r.source.Pulse(time.Now())
-		r.listen(unit)
+		k, m, r, stop := rememberedFirst(t)
 		s := r.open("a")
 		r.listen(40 * unit)
 		r.wantState("a", liveness.Offline)
@@ -190,7 +181,7 @@ func TestRecallComeback(t *testing.T) {
 		stop()
 		k.devices["a"] = before
 
-		r2 := remembered(t, k, new(heapMemory), photo, origin)
+		r2 := remembered(t, k, new(heapMemory), photo, r.start)
 		stop2 := start(t, r2.registry)
 		defer stop2()
 		synctest.Wait()

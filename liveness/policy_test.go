@@ -109,15 +109,9 @@ func TestPolicyDefaults(t *testing.T) {
 			Interval: 1, Timeout: s, CloseGrace: s / 2, SleepLimit: 24 * time.Hour,
 		}},
 	}
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
-	source, err := registry.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := addSource(t, registry, liveness.SourceConfig{Name: "edge"})
 	for _, tt := range tests {
 		w, err := source.Open(new(liveness.Session), tt.name, liveness.Hello{Announced: tt.announced}, nil, 0)
 		if err != nil || w.Policy != tt.want {

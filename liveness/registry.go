@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,18 +145,10 @@ type device struct {
 // New returns a registry of no devices but the configured ones. It starts nothing. It fails with a
 // bad config.
 func New(sink Sink, cfg Config) (*Registry, error) {
-	if cfg.MaxDevices == 0 {
-		cfg.MaxDevices = 2_000_000
-	}
-	if cfg.Outbox == 0 {
-		cfg.Outbox = 65_536
-	}
-	if cfg.MinTimeout == 0 {
-		cfg.MinTimeout = time.Second
-	}
-	if cfg.RetireAfter == 0 {
-		cfg.RetireAfter = 10 * time.Minute
-	}
+	cfg.MaxDevices = cmp.Or(cfg.MaxDevices, 2_000_000)
+	cfg.Outbox = cmp.Or(cfg.Outbox, 65_536)
+	cfg.MinTimeout = cmp.Or(cfg.MinTimeout, time.Second)
+	cfg.RetireAfter = cmp.Or(cfg.RetireAfter, 10*time.Minute)
 	cfg.Flapping = cfg.Flapping.withDefaults()
 	c := newClock()
 	r := &Registry{

@@ -118,15 +118,10 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	}
 	_, read := k.Bounds()
 	l := &life{rig: &rig{T: t, log: k.Log, start: start0, read: read, sessions: map[string]*liveness.Session{}}, shelf: k}
-	var err error
-	if l.registry, err = liveness.New(k, fleet); err != nil {
-		t.Fatal(err)
-	}
+	l.registry = newRegistry(t, k, fleet)
 	l.stop = start(t, l.registry)
 	add := func() {
-		if l.source, err = l.registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit}); err != nil {
-			t.Fatal(err)
-		}
+		l.source = addSource(t, l.registry, liveness.SourceConfig{Name: "edge", MaxGap: unit, ReconnectGrace: 10 * unit})
 	}
 	if !late {
 		add()
@@ -359,16 +354,9 @@ func TestRestoredAreSpread(t *testing.T) {
 	const devices = 50_000
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(t, 0)
-		r, err := liveness.New(log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, log, liveness.Config{Policy: liveness.Policy{Timeout: 30 * time.Second, Interval: time.Second}})
+		defer start(t, r)()
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now().Add(-time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
@@ -402,12 +390,8 @@ func TestRestoredAreSpread(t *testing.T) {
 func TestRestoreRejects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(t, 0)
-		r, err := liveness.New(log, liveness.Config{MaxDevices: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := start(t, r)
-		defer stop()
+		r := newRegistry(t, log, liveness.Config{MaxDevices: 2})
+		defer start(t, r)()
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
@@ -437,10 +421,7 @@ func TestRestoreRejects(t *testing.T) {
 				t.Errorf("%s: Restore = nil", name)
 			}
 		}
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		source.Pulse(time.Now())
 		if err := r.RestoreSource(liveness.SourceRecord{Name: "edge"}); err == nil {
 			t.Error("RestoreSource of one that listens = nil")
@@ -459,10 +440,7 @@ func TestRestoreRejects(t *testing.T) {
 
 // A source that is added while a snapshot is taken is in none of its parts, or in both.
 func TestSnapshotWhileSourcesCome(t *testing.T) {
-	r, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, discard{}, liveness.Config{})
 	defer start(t, r)()
 	done := make(chan struct{})
 	go func() {
@@ -498,10 +476,7 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 
 // A record that cannot be restored leaves nothing behind, and its number to others.
 func TestRestoreFails(t *testing.T) {
-	r, err := liveness.New(discard{}, liveness.Config{MaxDevices: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newRegistry(t, discard{}, liveness.Config{MaxDevices: 2})
 	defer func() { start(t, r)() }()
 	if err := r.RestoreSource(liveness.SourceRecord{Name: "edge", Listened: time.Hour, At: time.Now()}); err != nil {
 		t.Fatal(err)

@@ -38,14 +38,8 @@ func withSink(t *testing.T, k *sink, outbox int, f func(r *liveness.Registry, s 
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		k.gate = make(chan struct{})
-		r, err := liveness.New(k, liveness.Config{Outbox: outbox})
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := r.AddSource(liveness.SourceConfig{Name: "edge"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newRegistry(t, k, liveness.Config{Outbox: outbox})
+		source := addSource(t, r, liveness.SourceConfig{Name: "edge"})
 		source.Pulse(time.Now())
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

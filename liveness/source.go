@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,18 +144,10 @@ func (r *Registry) addSourceLocked(cfg SourceConfig) (*Source, error) {
 }
 
 func (c SourceConfig) withDefaults() (SourceConfig, error) {
-	if c.Parts == 0 {
-		c.Parts = 1
-	}
-	if c.MaxGap == 0 {
-		c.MaxGap = time.Second
-	}
-	if c.ReconnectGrace == 0 {
-		c.ReconnectGrace = 10 * time.Second
-	}
-	if c.ReconnectGraceMax == 0 {
-		c.ReconnectGraceMax = 5 * time.Minute
-	}
+	c.Parts = cmp.Or(c.Parts, 1)
+	c.MaxGap = cmp.Or(c.MaxGap, time.Second)
+	c.ReconnectGrace = cmp.Or(c.ReconnectGrace, 10*time.Second)
+	c.ReconnectGraceMax = cmp.Or(c.ReconnectGraceMax, 5*time.Minute)
 	var errs []error
 	if err := ValidateID(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("liveness: source name: %w", err))

@@ -335,15 +335,9 @@ func TestMaxGap(t *testing.T) {
 // The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set
 // back changes nothing.
 func TestClockSteps(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
-	source, err := registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 2 * s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := addSource(t, registry, liveness.SourceConfig{Name: "edge", MaxGap: 2 * s})
 	begin := time.Now() // with a monotonic reading, which the time of a bubble has not
 	source.Pulse(begin)
 	if _, err := source.Open(new(liveness.Session), "a", liveness.Hello{}, nil, 0); err != nil {
@@ -420,15 +414,9 @@ func TestTime(t *testing.T) {
 }
 
 func TestTimeBeforePulse(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
-	s, err := registry.AddSource(liveness.SourceConfig{Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := addSource(t, registry, liveness.SourceConfig{Name: "edge"})
 	if got := s.Time(time.Now()); got != 0 {
 		t.Errorf("Time = %v, want 0", got)
 	}
@@ -505,10 +493,7 @@ func TestWallClock(t *testing.T) {
 }
 
 func TestAddSource(t *testing.T) {
-	registry, err := liveness.New(discard{}, liveness.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := newRegistry(t, discard{}, liveness.Config{})
 	stop := start(t, registry)
 	add := func(cfg liveness.SourceConfig) error {
 		_, err := registry.AddSource(cfg)

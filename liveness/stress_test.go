@@ -126,21 +126,15 @@ func (s *stress) pulse(ctx context.Context) {
 // The sequence of each device is without gaps, in order and makes sense, whatever happens at once.
 func TestStress(t *testing.T) {
 	log := newLog(t, 1<<21)
-	registry, err := liveness.New(log, liveness.Config{
+	registry := newRegistry(t, log, liveness.Config{
 		Policy:   liveness.Policy{CloseGrace: time.Millisecond, LateAfter: 2 * time.Millisecond, Interval: time.Millisecond, Probes: 3, ProbeWait: time.Millisecond},
 		Groups:   []liveness.GroupConfig{{Name: "all", Match: "*", Outage: liveness.OutageConfig{Share: 0.2, Window: 50 * time.Millisecond, MinDevices: 3}}},
 		Flapping: liveness.FlappingConfig{Threshold: 20, Window: time.Second},
 		Outbox:   64,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	stop := start(t, registry)
 	s := &stress{registry: registry, timeout: 4 * time.Millisecond}
-	s.source, err = registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, ReconnectGrace: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.source = addSource(t, registry, liveness.SourceConfig{Name: "edge", MaxGap: 10 * time.Millisecond, ReconnectGrace: time.Millisecond})
 	s.now.Store(new(time.Now()))
 	ctx, cancel := context.WithCancel(t.Context())
 	var driver, workers sync.WaitGroup

@@ -98,7 +98,10 @@ func (r *Registry) armLocked(d *device, f condition, putOff time.Duration) {
 func (r *Registry) changedLocked(sh *deviceShard, d *device, before State, now time.Duration) {
 	crossed := before != NeverSeen && (d.state == Offline) != (before == Offline)
 	if crossed {
-		d.crossedLocked(r.clock.steady(), r.flapping.Threshold)
+		if d.changes == nil {
+			d.changes = &changes{}
+		}
+		d.changes.add(r.clock.steady(), r.flapping.Threshold)
 	}
 	switch d.state {
 	case Online:

@@ -143,23 +143,40 @@ type Cursor uint64
 // and returns the position to go on from, 0 at the end. A device that is added meanwhile may or may
 // not be among them; none is left out or listed twice.
 func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) {
+	next := r.walk(from, func(_ *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
+		}
+		buffer = append(buffer, r.viewLocked(d))
+		limit--
+		return true
+	})
+	return buffer, next
+}
+
+// walk calls do for each device from a position on, with its shard locked, until do returns false.
+// It returns the position of that device, 0 at the end.
+func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor {
 	shard, i := int(from>>32), int(uint32(from))
 	for ; shard < shardCount; shard, i = shard+1, 0 {
-		sh := &r.shards[shard]
-		sh.mu.Lock()
-		for ; i < sh.len && limit > 0; i++ {
-			if d := sh.at(handleOf(i, shard)); d != nil && !d.gone {
-				buffer = append(buffer, r.viewLocked(d))
-				limit--
-			}
-		}
-		more := i < sh.len
-		sh.mu.Unlock()
-		if more {
-			return buffer, Cursor(shard)<<32 | Cursor(i)
+		if at, more := r.walkShard(shard, i, do); more {
+			return Cursor(shard)<<32 | Cursor(at)
 		}
 	}
-	return buffer, 0
+	return 0
+}
+
+// walkShard is walk for the devices of one shard.
+func (r *Registry) walkShard(shard, from int, do func(*deviceShard, *device) bool) (at int, more bool) {
+	sh := &r.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for i := from; i < sh.len; i++ {
+		if d := sh.at(handleOf(i, shard)); d != nil && !d.gone && !do(sh, d) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Stats is a picture of a registry.

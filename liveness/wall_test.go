@@ -49,15 +49,9 @@ func TestToldInstants(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			told := make(verdicts, 1) // there is one
-			registry, err := liveness.New(told, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			registry := newRegistry(t, told, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}})
 			defer start(t, registry)()
-			source, err := registry.AddSource(liveness.SourceConfig{Name: "edge", MaxGap: 2 * hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := addSource(t, registry, liveness.SourceConfig{Name: "edge", MaxGap: 2 * hour})
 			begin := time.Now().Add(-20 * unit) // with a monotonic reading, which the time of a bubble has not
 			for n := range 15 {
 				at := begin.Add(time.Duration(n) * unit)

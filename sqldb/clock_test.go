@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -62,6 +63,20 @@ func TestSteadyClockFollows(t *testing.T) {
 			}
 			if !shown.Equal(wall) || !old.Equal(wall) {
 				t.Errorf("after %v it shows %v, and tells age by %v, want %v", c.after, shown, old, wall)
+			}
+		})
+	}
+}
+
+// The clock is that of the database, which in the tests is that of this machine.
+func TestClock(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			db := open(t, db.URL(t))
+			before := time.Now()
+			now, err := db.Clock(t.Context())
+			if after := time.Now(); err != nil || now.Before(before.Add(-2*time.Millisecond)) || now.After(after.Add(2*time.Millisecond)) {
+				t.Errorf("Clock = %v, %v, want %v to %v", now, err, before, after)
 			}
 		})
 	}

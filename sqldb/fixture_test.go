@@ -2,7 +2,6 @@ package sqldb_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,19 +12,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(testdb.Main(m)) }
-
-// databases are the kinds of databases, and how a test gets an empty one.
-var databases = []struct {
-	name string
-	url  func(testing.TB) string
-}{
-	{"sqlite", func(tb testing.TB) string {
-		tb.Helper()
-		return "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db")
-	}},
-	{"postgres", testdb.Postgres},
-	{"mariadb", testdb.MariaDB},
-}
 
 // base is an instant without a monotonic reading.
 var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())

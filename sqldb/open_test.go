@@ -116,9 +116,9 @@ func TestTakeover(t *testing.T) {
 // What owners do at a takeover and the fence are one change: a process that is stopped in between, and
 // goes on when another one has taken over, would change what that one has.
 func TestTakeoverIsWhole(t *testing.T) {
-	for _, kind := range databases {
-		t.Run("db="+kind.name, func(t *testing.T) {
-			url := kind.url(t)
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			url := kind.URL(t)
 			db := open(t, url)
 			fence := func() (n int64) {
 				t.Helper()
@@ -197,7 +197,7 @@ func TestTakeoverIsLate(t *testing.T) {
 // A process that was stopped when it had taken a file over, and goes on when another one has, leaves no
 // mark in it by which that one would take it for overwritten.
 func TestMountIsLate(t *testing.T) {
-	url := databases[0].url(t)
+	url := testdb.SQLite(t)
 	late := open(t, url)
 	releaseLock(t, late)
 	successor := open(t, url)
@@ -219,7 +219,7 @@ func releaseLock(t *testing.T, db *sqldb.DB) {
 
 // TestLockOfTheDead: a program that a killed process had just begun may hold its lock for a moment.
 func TestLockOfTheDead(t *testing.T) {
-	url := databases[0].url(t)
+	url := testdb.SQLite(t)
 	db := newDB(t, url)
 	if err := errors.Join(db.Open(t.Context()), db.Close()); err != nil {
 		t.Fatal(err)
@@ -281,9 +281,9 @@ func TestLostLock(t *testing.T) {
 }
 
 func TestNewerSchema(t *testing.T) {
-	for _, kind := range databases {
-		t.Run("db="+kind.name, func(t *testing.T) {
-			url := kind.url(t)
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			url := kind.URL(t)
 			db := open(t, url)
 			insert := "INSERT INTO schema_version (version_id, is_applied) VALUES (99, true)"
 			if err := db.Exec(t.Context(), insert); err != nil {

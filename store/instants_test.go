@@ -127,39 +127,6 @@ func TestFarEvents(t *testing.T) {
 	})
 }
 
-// A schedule whose instants cannot be kept never is due, and one that is due in 1500 is due now.
-func TestFarSchedules(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, st *store.Store) {
-		t.Helper()
-		s := st.Schedules()
-		sc := daily("far")
-		sc.Began, sc.Last, sc.Due = longAgo, longAgo, longAgo
-		sc = putSchedule(t, s, sc)
-		if !isFar(sc.Began, longAgo) || !isFar(sc.Last, longAgo) || !isFar(sc.Due, longAgo) {
-			t.Errorf("schedule %+v", sc)
-		}
-		agenda, err := s.Agenda(t.Context(), base, 10, kinds)
-		if err != nil || len(agenda.Due) != 1 {
-			t.Fatalf("agenda %+v, %v", agenda, err)
-		}
-		fired, err := s.Fire(t.Context(), []store.Firing{{
-			Schedule: sc, Last: base, Due: farAhead, Admits: func(int, int) bool { return true },
-			Runs: []store.FiringRun{{Scheduled: longAgo, Ready: longAgo}},
-		}}, base)
-		if err != nil || len(fired[0].Runs) != 1 || !isFar(fired[0].Runs[0].Scheduled, longAgo) {
-			t.Fatalf("fired %+v, %v", fired, err)
-		}
-		if agenda, err = s.Agenda(t.Context(), base, 10, kinds); err != nil || len(agenda.Due) != 0 || !agenda.Ready[0] || !agenda.Next.IsZero() {
-			t.Errorf("then the agenda is %+v, %v", agenda, err)
-		}
-		for _, now := range []time.Time{farAhead, longAgo, {}} { // nobody's clock shows that, and nothing comes of it
-			if _, err := s.Agenda(t.Context(), now, 10, kinds); err != nil {
-				t.Errorf("agenda of %v: %v", now, err)
-			}
-		}
-	})
-}
-
 // Numbers that no database has are asked for in vain.
 func TestFarNumbers(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
@@ -179,9 +146,6 @@ func TestFarNumbers(t *testing.T) {
 		}
 		if list, err := s.Runs().List(ctx, store.RunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
 			t.Errorf("runs: %v, %v", list, err)
-		}
-		if list, err := s.Schedules().History(ctx, store.ScheduleRunFilter{Before: math.MaxUint64}, 10); err != nil || len(list) != 0 {
-			t.Errorf("history: %v, %v", list, err)
 		}
 		if list, err := s.EventsAt(ctx, []uint64{0, math.MaxUint64}); err != nil || len(list) != 0 {
 			t.Errorf("events: %v, %v", list, err)

@@ -76,12 +76,6 @@ func TestClockAhead(t *testing.T) {
 		q.settle(store.Outcome{Job: q.claim(1).Jobs[0], Verdict: store.Dead})
 		run := store.Run{ID: 99, Playbook: "p", Subject: "a", State: store.RunDone, Started: base, Ended: base}
 		check(s.Runs().Save(t.Context(), []*store.RunChange{{Run: run}}))
-		fireAt(t, s.Schedules(), putSchedule(t, s.Schedules(), daily("nightly")), base.Add(time.Hour), nil)
-		claimed, err := s.Schedules().Claim(t.Context(), kinds, 1, "me", base.Add(time.Hour), time.Minute)
-		check(err)
-		if ok, err := s.Schedules().Finish(t.Context(), &claimed[0].ScheduleRun, store.ScheduleOutcome{State: store.ScheduleDone}, base.Add(time.Hour)); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
 
 		wall := func(ahead time.Duration) time.Time {
 			now := time.Now().Add(ahead)
@@ -102,9 +96,6 @@ func TestClockAhead(t *testing.T) {
 			}
 			if n, err := s.Runs().Sweep(t.Context(), 10, 10*day, now); n != 0 || err != nil {
 				t.Errorf("%s: %d runs of playbooks are removed, %v", when, n, err)
-			}
-			if n, err := s.Schedules().Forget(t.Context(), 10*day, now); n != 0 || err != nil {
-				t.Errorf("%s: %d runs of schedules are removed, %v", when, n, err)
 			}
 		}
 		for range 3 {

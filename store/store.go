@@ -68,18 +68,17 @@ func (c Config) withDefaults() (Config, error) {
 
 // Store keeps a fleet. Make one with [New], then call [Store.Open] and [Store.Load].
 type Store struct {
-	config    Config
-	db        *sqldb.DB
-	decoder   decoder
-	jobs      *Jobs
-	schedules *Schedules
-	log       *eventlog.Log
-	names     names
-	record    recorder
-	oldest    atomic.Uint64 // offset of the oldest event that is kept
-	last      atomic.Uint64 // offset of the latest event
-	devices   atomic.Int64  // that have a row
-	aside     atomic.Int64  // rows of devices that are set aside
+	config  Config
+	db      *sqldb.DB
+	decoder decoder
+	jobs    *Jobs
+	log     *eventlog.Log
+	names   names
+	record  recorder
+	oldest  atomic.Uint64 // offset of the oldest event that is kept
+	last    atomic.Uint64 // offset of the latest event
+	devices atomic.Int64  // that have a row
+	aside   atomic.Int64  // rows of devices that are set aside
 
 	writing sync.Mutex // guards the fields below; held while Append is at work
 	loaded  bool
@@ -106,7 +105,6 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 	}
 	s := &Store{config: cfg, db: db, decoder: newDecoder(), log: log}
 	s.jobs = &Jobs{store: s, db: db}
-	s.schedules = newSchedules(db)
 	db.Own(sqldb.Owner{TakeOver: s.takeOver, Verify: s.verify, Close: s.close})
 	db.Own(sqldb.Owner{TakeOver: s.jobs.takeOver})
 	return s, nil
@@ -190,6 +188,3 @@ var errNotLoaded = fmt.Errorf("%w: Load comes first", sqldb.ErrNotOpen)
 
 // Place returns a description of where the database is, without a password.
 func (s *Store) Place() string { return s.db.Place() }
-
-// Clock returns the time of the database's clock, see [sqldb.DB.Clock].
-func (s *Store) Clock(ctx context.Context) (time.Time, error) { return s.db.Clock(ctx) }

@@ -10,7 +10,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// A timer expires in the first unit of Resolution that begins at or after its deadline, and not a nanosecond earlier.
+// A timer expires in the first unit of Resolution that begins at or after its deadline, and not a
+// nanosecond earlier.
 func TestArmNeverEarly(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -127,7 +128,8 @@ func TestFuncs(t *testing.T) {
 	})
 }
 
-// Handlers get what expired in batches, one at a time with one worker, each in the order of the deadlines and of one group.
+// Handlers get what expired in batches, one at a time with one worker, each in the order of the
+// deadlines and of one group.
 func TestBatches(t *testing.T) {
 	bubble(t, timer.Config{}, func(e *fixture) {
 		t := e.t
@@ -179,7 +181,8 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// The order of expiry is that of the deadlines, whatever they were before, and however far the clock jumps.
+// The order of expiry is that of the deadlines, whatever they were before, and however far the
+// clock jumps.
 func TestOrder(t *testing.T) {
 	const day = 24 * time.Hour
 	type timers struct {

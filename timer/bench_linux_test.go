@@ -50,8 +50,9 @@ func BenchmarkTouchMemory(b *testing.B) {
 	}
 }
 
-// pair takes turns at a piece of work in the heap and in shared memory, so that both see the same machine however busy it is with
-// other things. It reports the medians of both, and of what the second one takes more than the first one just before or after it.
+// pair takes turns at a piece of work in the heap and in shared memory, so that both see the same
+// machine however busy it is with other things. It reports the medians of both, and of what the
+// second one takes more than the first one just before or after it.
 func pair(b *testing.B, n int, work [2]func()) {
 	b.Helper()
 	var took [2][]float64
@@ -89,8 +90,9 @@ func pairOf(b *testing.B, n int, cfg timer.Config, h timer.Handler, work func(b 
 	pair(b, n, works)
 }
 
-// What memory that outlives the process costs more: a heartbeat, a timer that takes the place of another one, an expiry, each of a random
-// timer among a million; and a new timer. Run it with -benchtime=200x or more.
+// What memory that outlives the process costs more: a heartbeat, a timer that takes the place of
+// another one, an expiry, each of a random timer among a million; and a new timer. Run it with
+// -benchtime=200x or more.
 func BenchmarkMemoryPaired(b *testing.B) {
 	const n = 100_000
 	b.Run("op=touch", func(b *testing.B) {

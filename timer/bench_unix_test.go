@@ -85,7 +85,8 @@ func BenchmarkDueOverFiveSeconds(b *testing.B) {
 	}
 }
 
-// A callback of two seconds occupies the only worker: how late are others found due, and how long do calls take meanwhile?
+// A callback of two seconds occupies the only worker: how late are others found due, and how long
+// do calls take meanwhile?
 func BenchmarkSlowCallback(b *testing.B) {
 	const n = 20_000
 	for b.Loop() {

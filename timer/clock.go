@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Clock is what deadlines are measured on. It never goes back; it may stand still.
-// Its methods may be called concurrently, and must return at once: the goroutines that watch the deadlines call them.
+// Clock is what deadlines are measured on. It never goes back; it may stand still. Its methods may
+// be called concurrently, and must return at once: the goroutines that watch the deadlines call
+// them.
 type Clock interface {
 	// Now returns the time since the clock's origin.
 	Now() time.Duration
@@ -16,8 +17,8 @@ type Clock interface {
 
 // Alarm tells one goroutine that a [Clock] has reached an instant.
 type Alarm interface {
-	// Set makes C receive once when the clock reads at or later, at once if it does already. It replaces what was set before;
-	// a value of before may still be in C.
+	// Set makes C receive once when the clock reads at or later, at once if it does already. It
+	// replaces the instant that was set before, whose value may still be in C.
 	Set(at time.Duration)
 	// C is the channel that receives. It has room for one value and is never closed.
 	C() <-chan time.Time
@@ -28,8 +29,8 @@ type Alarm interface {
 // system is the runtime's monotonic clock.
 type system struct{ origin time.Time }
 
-// System returns the default clock: the runtime's monotonic time since the call. It stands still only while the machine does
-// (suspend, on most systems), not while the process is stopped.
+// System returns the default clock: the runtime's monotonic time since the call. It stands still
+// only while the machine does (suspend, on most systems), not while the process is stopped.
 func System() Clock { return system{time.Now()} }
 
 func (c system) Now() time.Duration { return time.Since(c.origin) }
@@ -49,8 +50,9 @@ func (a systemAlarm) Set(at time.Duration) { a.timer.Reset(at - a.clock.Now()) }
 func (a systemAlarm) C() <-chan time.Time  { return a.timer.C }
 func (a systemAlarm) Stop()                { a.timer.Stop() }
 
-// Manual is a clock that its owner moves. The zero Manual reads 0 and is ready to use. Mind that deadlines are rounded up to
-// [Resolution]: the clock must be moved by up to d + Resolution for a timer of d to expire.
+// Manual is a clock that its owner moves. The zero Manual reads 0 and is ready to use. Deadlines
+// are rounded up to [Resolution]: the clock must be moved by up to d + Resolution for a timer of d
+// to expire.
 type Manual struct {
 	mu     sync.Mutex // guards the fields below
 	now    time.Duration
@@ -65,8 +67,8 @@ func (c *Manual) Now() time.Duration {
 	return c.now
 }
 
-// Set moves the clock to an instant, unless it is there already or beyond. Alarms are sounded before it returns; it blocks on
-// nothing, and costs O(alarms).
+// Set moves the clock to an instant, unless it is there already or beyond. It sounds alarms before
+// it returns, never blocks, and costs O(alarms).
 func (c *Manual) Set(now time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,8 +86,8 @@ func (c *Manual) Advance(d time.Duration) {
 	c.soundLocked()
 }
 
-// Next returns the earliest instant that somebody waits for, and whether there is one: the clock's owner may have reason to be
-// there in time. It costs O(alarms).
+// Next returns the earliest instant that an alarm is set for, and whether there is one, so that the
+// clock's owner can move the clock in time. It costs O(alarms).
 func (c *Manual) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +103,8 @@ func (c *Manual) nextLocked() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// Sooner returns a channel that receives when Next has become an earlier instant than it was, once for one time or more.
+// Sooner returns a channel that receives when Next has become earlier. One value may stand for
+// several times.
 func (c *Manual) Sooner() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +127,7 @@ func (c *Manual) Alarm() Alarm { return &manualAlarm{clock: c, c: make(chan time
 type manualAlarm struct {
 	clock *Manual
 	at    time.Duration  // guarded by clock.mu
-	c     chan time.Time // room for one value; a full channel has said what there is to say
+	c     chan time.Time // room for one value; a full channel needs no other
 }
 
 func (a *manualAlarm) Set(at time.Duration) {
@@ -136,7 +139,7 @@ func (a *manualAlarm) Set(at time.Duration) {
 	if next, ok := a.clock.nextLocked(); !ok || at < next {
 		select {
 		case a.clock.sooner <- struct{}{}:
-		default: // it has been told, or nobody asked: a nil channel takes nothing
+		default: // a value is there already, or Sooner was never called: a nil channel takes nothing
 		}
 	}
 	a.at = at

@@ -127,7 +127,8 @@ func TestSystemClock(t *testing.T) {
 	})
 }
 
-// Timers that lie farther ahead than a heap's keys reach expire exactly on time, however the clock goes.
+// Timers that lie farther ahead than a heap's keys reach expire exactly on time, however the clock
+// goes.
 func TestFarAhead(t *testing.T) {
 	const day = 24 * time.Hour
 	days := []int{1, 3, 4, 6, 7, 10, 13, 14, 30, 100, 300, 1000}

@@ -7,10 +7,11 @@ import (
 	"github.com/holter-iot/holter/dualmap"
 )
 
-// Close ends the engine. Timers that are not due are dropped; callbacks that are due run. Close waits for them until ctx is done,
-// then it discards those that have not started, and returns why ctx ended; callbacks that run are left to end by themselves.
-// Pass a context that is done to discard at once. Whatever is called afterwards, or meanwhile, finds the engine closed.
-// Close may be called more than once, and waits each time. When it returns nil, the engine's goroutines have ended.
+// Close ends the engine. Timers that are not due are dropped; callbacks that are due run. Close
+// waits for them until ctx is done, then it discards those that have not started, and returns the
+// cause of ctx; callbacks that run are left to end by themselves. A context that is done discards
+// at once. All calls meanwhile and afterwards find the engine closed. Close may be called more than
+// once, and waits each time. When it returns nil, the engine's goroutines have ended.
 func (e *Engine) Close(ctx context.Context) error {
 	if ctx.Err() != nil {
 		e.discard.Store(true)
@@ -45,7 +46,8 @@ func (e *Engine) shut() {
 	e.ready.end()
 }
 
-// close refuses new timers, hands out those that are due, and drops the others. Its watch must have ended.
+// close refuses new timers, hands out those that are due, and drops the others. Its watch must have
+// ended.
 func (s *shard) close() {
 	s.refuse()
 	s.expire()
@@ -60,7 +62,7 @@ func (s *shard) refuse() {
 	s.closed = true
 }
 
-// drop hides the timers from Touch, and returns what ends their ties to contexts.
+// drop hides the timers from Touch, and returns the functions that unbind them from contexts.
 func (s *shard) drop() (stops []func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// closed checks that everything finds an engine closed, with the identifier of a timer that was armed.
+// closed checks that everything finds an engine closed, with the identifier of a timer that was
+// armed.
 func closed(t *testing.T, e *timer.Engine, g *timer.Group, id timer.ID) {
 	t.Helper()
 	f := func() { t.Error("a callback runs though the engine is closed") }
@@ -43,7 +44,8 @@ func closed(t *testing.T, e *timer.Engine, g *timer.Group, id timer.ID) {
 	}
 }
 
-// What is due when Close is called runs, also if no shard has looked at the clock since; what is not due is dropped.
+// What is due when Close is called runs, also if no shard has looked at the clock since; what is
+// not due is dropped.
 func TestCloseRunsWhatIsDue(t *testing.T) {
 	for _, shards := range []int{1, 16} {
 		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
@@ -219,7 +221,8 @@ func TestCloseWhileRepeating(t *testing.T) {
 // fate counts the runs of a timer, and how many there should be.
 type fate struct{ runs, want atomic.Int32 }
 
-// Thousands arm, touch and cancel while the engine closes. Each of their timers that was due has run, unless it was cancelled.
+// Thousands arm, touch and cancel while the engine closes. Each of their timers that was due has
+// run, unless it was cancelled.
 func TestCloseAmongThousands(t *testing.T) {
 	goroutines := 9600
 	if raceEnabled {

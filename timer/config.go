@@ -13,42 +13,48 @@ import (
 )
 
 var (
-	// ErrFull is returned when an engine holds [Config.MaxTimers] timers, or a shard has no slot left.
+	// ErrFull is returned when an engine holds [Config.MaxTimers] timers, or a shard has no slot
+	// left.
 	ErrFull = errors.New("timer: engine is full")
-	// ErrClosed is returned by all that would arm a timer once the engine is closed.
+	// ErrClosed is returned by calls that would arm a timer once the engine is closed.
 	ErrClosed = errors.New("timer: engine is closed")
-	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs among them.
+	// ErrGroups is returned by [Engine.Group] when the engine has 256 groups, that of the funcs
+	// among them.
 	ErrGroups = errors.New("timer: too many groups")
 )
 
 // Unlimited as [Config.Workers] gives each task a goroutine of its own at once.
 const Unlimited = -1
 
-// Config says how an engine works. The zero Config is a good one.
+// Config describes an engine. The zero Config is ready to use.
 type Config struct {
 	// Clock is what deadlines are measured on. Default: System().
 	Clock Clock
-	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded up to a power of two.
+	// Shards is the number of shards, a power of two up to 1024. Default: 4 × GOMAXPROCS, rounded
+	// up to a power of two.
 	Shards int
-	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker claims them. An arming beyond it
-	// returns ErrFull at once. Default 0: bounded only by memory and by 2^24 timers of one group in a shard.
+	// MaxTimers is the most timers that may be armed at a time; due ones count until a worker
+	// claims them. An arming beyond it returns ErrFull at once. Default 0: bounded only by memory
+	// and by 2^24 timers of one group in a shard.
 	MaxTimers int
-	// Eager takes a cancelled timer's entry out of the heap at once, in O(log n), for four bytes more a timer.
-	// Default: it is left to be swept.
+	// Eager takes a cancelled timer's entry out of the heap at once, in O(log n), for four bytes
+	// more a timer. Default: it is left to be swept.
 	Eager bool
-	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no bound.
+	// Workers is the most callbacks that run at a time. Default 0: 8 × GOMAXPROCS. Unlimited: no
+	// bound.
 	Workers int
 	// PoolOptions are passed to the ants pool that the workers belong to.
 	PoolOptions []ants.Option
-	// Queue is how many batches the ready queue is meant to hold. When callbacks are slower than expiries it holds more, in
-	// proportion to the armed timers at most, and Stats.Spilled counts them. Default: 1024.
+	// Queue is how many batches the ready queue is meant to hold. When callbacks are slower than
+	// expiries it holds more, in proportion to the armed timers at most, and Stats.Spilled counts
+	// them. Default: 1024.
 	Queue int
-	// OnPanic is told what a callback panicked with, on the worker's goroutine; several may call it at a time, it may block, and
-	// must not panic. Default: panics are only counted.
+	// OnPanic gets the value with which a callback panicked, on the worker's goroutine. It may be
+	// called concurrently, may block, and must not panic. Default: panics are only counted.
 	OnPanic func(recovered any)
-	// Memory, if not nil, holds the timers of the groups, but not those with funcs, so that [Left] can tell of them when the process
-	// was killed. One memory for one engine; Close leaves in it what is there. Where it has no room the Go heap serves.
-	// Default: the Go heap.
+	// Memory, if not nil, holds the timers of the groups, but not those with funcs, so that [Left]
+	// can read them after the process was killed. Each engine needs its own; Close leaves its
+	// content. Where it has no room the Go heap serves. Default: the Go heap.
 	Memory dualmap.Memory
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/holter-iot/holter/dualmap"
 )
 
-// Engine holds timers. Its methods may be called concurrently, also by callbacks, except that a callback must not wait for
-// Close. Make one with [Start].
+// Engine holds timers. Its methods may be called concurrently, also by callbacks, except that a
+// callback must not wait for Close. Make one with [Start].
 type Engine struct {
 	clock   Clock
 	shards  []*shard
@@ -39,8 +39,8 @@ type Engine struct {
 	done    chan struct{}  // closed when the last callback has returned and the pool is gone
 }
 
-// Start returns a running engine; end it with [Engine.Close]. It starts a goroutine for each shard, one that feeds the pool,
-// and those of the pool.
+// Start returns a running engine; end it with [Engine.Close]. It starts a goroutine for each shard,
+// one that feeds the pool, and those of the pool.
 func Start(cfg Config) (*Engine, error) {
 	e, err := newEngine(cfg)
 	if err != nil {
@@ -53,7 +53,7 @@ func Start(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// newEngine returns an engine whose goroutines, but those of the pool, are not started yet.
+// newEngine returns an engine. Of its goroutines only those of the pool are started.
 func newEngine(cfg Config) (*Engine, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -84,8 +84,9 @@ func newEngine(cfg Config) (*Engine, error) {
 // Now reads the engine's clock.
 func (e *Engine) Now() time.Duration { return e.clock.Now() }
 
-// Resize changes the number of workers, which must be above 0. Callbacks that run are not disturbed. It does nothing to an engine
-// that was started with Unlimited workers, or with preallocated ones (ants.WithPreAlloc).
+// Resize changes the number of workers, which must be above 0. Callbacks that run are not
+// disturbed. It does nothing to an engine that was started with Unlimited workers, or with
+// preallocated ones (ants.WithPreAlloc).
 func (e *Engine) Resize(workers int) { e.pool.Tune(min(workers, math.MaxInt32)) }
 
 // slab returns the map that an id points into, or nil.
@@ -108,11 +109,13 @@ func (e *Engine) load(id ID) (tick, bool) {
 	return m.Load(id.original())
 }
 
-// Touch moves a timer's deadline to one period after now, an instant on the engine's clock that the caller knows, unless the
-// deadline is that late already: a heartbeat never shortens a life. It says whether the timer was armed; if not, its callback has
-// started or is about to, or it was cancelled. It takes no lock, allocates nothing, and does not read the clock.
+// Touch moves a timer's deadline to one period after now, an instant on the engine's clock, unless
+// the deadline is that late already: a heartbeat never shortens a life. It reports whether the
+// timer was armed; if not, its callback has started or is about to, or it was cancelled. It takes
+// no lock, allocates nothing, and does not read the clock.
 //
-// Like a deadline, the period is rounded up to a multiple of Resolution; one of more than a day and a half to some two seconds.
+// Like a deadline, the period is rounded up to a multiple of Resolution; one of more than a day and
+// a half to some two seconds.
 func (e *Engine) Touch(id ID, now time.Duration) bool {
 	m := e.slab(id)
 	if m == nil {
@@ -135,8 +138,9 @@ func (e *Engine) Touch(id ID, now time.Duration) bool {
 	}
 }
 
-// TouchTo moves a timer's deadline to an instant on the engine's clock, later or earlier, and says whether the timer was armed.
-// It takes no lock unless the deadline becomes an earlier one. An instant beyond MaxDeadline is taken as MaxDeadline.
+// TouchTo moves a timer's deadline to an instant on the engine's clock, later or earlier, and
+// reports whether the timer was armed. It takes no lock unless the deadline becomes an earlier one.
+// An instant beyond MaxDeadline is taken as MaxDeadline.
 func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 	m := e.slab(id)
 	if m == nil {
@@ -157,21 +161,23 @@ func (e *Engine) TouchTo(id ID, deadline time.Duration) bool {
 	}
 }
 
-// Reset gives a timer a new period, from now on, and says whether the timer was armed. A repeating timer goes on with that
-// period; one that is not positive makes it expire once more, at once. A deadline beyond MaxDeadline is taken as MaxDeadline.
+// Reset gives a timer a new period, from now on, and reports whether the timer was armed. A
+// repeating timer goes on with that period; one that is not positive makes it expire once more, at
+// once. A deadline beyond MaxDeadline is taken as MaxDeadline.
 func (e *Engine) Reset(id ID, now, period time.Duration) bool {
 	_, armed := e.load(id)
 	return armed && e.shards[id.shard()].reset(id, now, period)
 }
 
-// Cancel ends a timer and says whether it won: if true, the callback of its deadline never starts. For a repeating timer, a run
-// that a worker has claimed already may still start.
+// Cancel ends a timer and reports whether it was armed: if true, the callback of its deadline never
+// starts. For a repeating timer, a run that a worker has claimed already may still start.
 func (e *Engine) Cancel(id ID) bool {
 	_, won := e.Disarm(id)
 	return won
 }
 
-// Disarm is Cancel, and returns what Touched would have: no touch that returned true comes later.
+// Disarm is Cancel, and returns what Touched would have returned: no touch that returned true comes
+// later.
 func (e *Engine) Disarm(id ID) (touched time.Duration, won bool) {
 	if _, armed := e.load(id); !armed {
 		return 0, false
@@ -179,8 +185,9 @@ func (e *Engine) Disarm(id ID) (touched time.Duration, won bool) {
 	return e.shards[id.shard()].cancel(id)
 }
 
-// Deadline returns the instant on the engine's clock at which a timer expires, and whether it is armed. While the callback of a
-// repeating timer with a fixed delay runs, its deadline is not known and lies beyond MaxDeadline.
+// Deadline returns the instant on the engine's clock at which a timer expires, and whether it is
+// armed. While the callback of a repeating timer with a fixed delay runs, its deadline is not known
+// and lies beyond MaxDeadline.
 func (e *Engine) Deadline(id ID) (time.Duration, bool) {
 	t, armed := e.load(id)
 	if !armed {
@@ -189,8 +196,8 @@ func (e *Engine) Deadline(id ID) (time.Duration, bool) {
 	return instant(t), true
 }
 
-// Remaining returns the time from now, an instant on the engine's clock, until a timer expires, negative if it is overdue, and
-// whether it is armed. It returns 0 if not.
+// Remaining returns the time from now, an instant on the engine's clock, until a timer expires,
+// negative if it is overdue, and whether it is armed. It returns 0 if not.
 func (e *Engine) Remaining(id ID, now time.Duration) (time.Duration, bool) {
 	at, armed := e.Deadline(id)
 	if !armed {
@@ -199,8 +206,9 @@ func (e *Engine) Remaining(id ID, now time.Duration) (time.Duration, bool) {
 	return at - now, true
 }
 
-// Touched returns the instant one period before a timer's deadline, which is that of its last touch, or of its arming, rounded up
-// to Resolution; and whether the timer is armed. For a timer whose deadline was set by ArmAt or TouchTo it means nothing.
+// Touched returns the instant one period before a timer's deadline, and whether the timer is armed.
+// That is the instant of its last touch, or of its arming, rounded up to Resolution. For a timer
+// whose deadline was set by ArmAt or TouchTo it means nothing.
 func (e *Engine) Touched(id ID) (time.Duration, bool) {
 	m := e.slab(id)
 	if m == nil {
@@ -222,7 +230,8 @@ func touchedAt(deadline tick, param uint32) time.Duration {
 	return instant(deadline - min(unpackPeriod(param), deadline))
 }
 
-// Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock for a moment.
+// Len returns the number of armed timers, 0 once the engine is closed. It takes each shard's lock
+// for a moment.
 func (e *Engine) Len() int { return e.Stats().Armed }
 
 // arm starts a timer in a shard picked at random.
@@ -245,7 +254,7 @@ func (e *Engine) arm(g *Group, at time.Duration, period time.Duration, data uint
 	return id, err
 }
 
-// reserve takes room for a timer and says whether there was any.
+// reserve takes room for a timer and reports whether there was any.
 func (e *Engine) reserve() bool {
 	if e.max == 0 {
 		return true
@@ -268,7 +277,7 @@ func (e *Engine) release() {
 	}
 }
 
-// full counts an arming that found no room, and returns why.
+// full counts an arming that found no room, and returns its error.
 func (e *Engine) full() error {
 	select {
 	case <-e.stop:

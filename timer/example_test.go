@@ -9,8 +9,8 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// The examples move the clock by hand, so that they print the same every time. Deadlines are rounded up to Resolution, so a step
-// of the clock that shall reach them is that much longer.
+// The examples move the clock by hand, so that they print the same every time. Deadlines are
+// rounded up to Resolution, so a step of the clock that shall reach them is that much longer.
 
 // startExample returns an engine on a hand-moved clock.
 func startExample(cfg timer.Config) (*timer.Engine, *timer.Manual) {
@@ -47,7 +47,8 @@ func Example() {
 	// closed: <nil>
 }
 
-// A fleet of devices, each of which must be heard every 30 seconds: one handler for all, and one touch for a heartbeat.
+// A fleet of devices, each of which must be heard every 30 seconds: one handler for all, and one
+// touch for a heartbeat.
 func ExampleEngine_Touch() {
 	e, clock := startExample(timer.Config{})
 	defer closeExample(e)
@@ -113,7 +114,8 @@ func ExampleEngine_AtFunc() {
 	// armed: false
 }
 
-// A fixed rate keeps its phase: the thousandth run of every third of a second is due a thousand thirds after the start.
+// A fixed rate keeps its phase: the thousandth run of every third of a second is due a thousand
+// thirds after the start.
 func ExampleEngine_RepeatFunc() {
 	e, clock := startExample(timer.Config{})
 	defer closeExample(e)
@@ -184,7 +186,8 @@ func ExampleEngine_Bind() {
 	// timers left: 0
 }
 
-// A clock that is moved by hand makes tests exact, and counts what only its owner knows: here the time for which a line is open.
+// A clock that is moved by hand makes tests exact, and counts what only its owner knows: here the
+// time for which a line is open.
 func ExampleManual() {
 	lineTime := new(timer.Manual)
 	e, err := timer.Start(timer.Config{Clock: lineTime})
@@ -208,7 +211,8 @@ func ExampleManual() {
 	// expired at 1m0s of line time
 }
 
-// With Eager the memory of a cancelled timer is free at once; without, when the dead entries outnumber the others.
+// With Eager the memory of a cancelled timer is free at once; without, when the dead entries
+// outnumber the others.
 func ExampleConfig_eager() {
 	for _, eager := range []bool{false, true} {
 		e, _ := startExample(timer.Config{Eager: eager})

@@ -7,16 +7,18 @@ import (
 )
 
 const (
-	// batchLen is how many timers are taken from a heap under one hold of the lock, and handed to a handler at most.
+	// batchLen is how many timers are taken from a heap under one hold of the lock, and handed to a
+	// handler at most.
 	batchLen = 256
 	// lookLen is how many hints are looked at under one hold of the lock.
 	lookLen = 4 * batchLen
-	// keptKeys is the range of keys kept for deadlines that have passed, a day and a half, so that they too keep their order.
+	// keptKeys is the range of keys kept for deadlines that have passed, a day and a half, so that
+	// they too keep their order.
 	keptKeys = 1 << 30
 )
 
-// batch is a run of timers of one group and shard whose deadlines had passed at an instant. An entry whose timer was cancelled
-// meanwhile finds nothing.
+// batch is a run of timers of one group and shard whose deadlines had passed at an instant. An
+// entry whose timer was cancelled meanwhile finds nothing.
 type batch struct {
 	shard   *shard
 	group   *Group
@@ -24,8 +26,8 @@ type batch struct {
 	entries []dualmap.Original
 }
 
-// expireLocked takes due hints from the heap, at most batchLen timers, and returns them by group, each in the order of their
-// deadlines. It says whether the heap may hold more that is due.
+// expireLocked takes due hints from the heap, at most batchLen timers, and returns them by group,
+// each in the order of their deadlines. It reports whether the heap may hold more that is due.
 func (s *shard) expireLocked(now time.Duration, out []*batch) (batches []*batch, more bool) {
 	nowTick := tickFloor(now)
 	taken := 0
@@ -55,8 +57,9 @@ func (s *shard) nextLocked() tick {
 	return s.base + uint64(s.hints.min().key())
 }
 
-// lookLocked takes the least hint, whose instant has come, and says whether its timer is due as well. A hint whose timer's
-// deadline is later is keyed anew even if that has passed too, so that the order of expiry is that of the deadlines.
+// lookLocked takes the least hint, whose instant has come, and reports whether its timer is due as
+// well. A hint whose timer's deadline is later is keyed anew even if that has passed too, so that
+// the order of expiry is that of the deadlines.
 func (s *shard) lookLocked() (r ref, o dualmap.Original, deadline tick, due bool) {
 	h := s.hints.min()
 	r = h.ref()
@@ -90,9 +93,9 @@ func (s *shard) addLocked(out []*batch, r ref, o dualmap.Original, now tick) []*
 	return append(out, &batch{shard: s, group: g, now: now, entries: []dualmap.Original{o}})
 }
 
-// rebaseLocked moves the base forward once half of the keys' range has gone by, as far as no hint lies before it. When all keys
-// are at their maximum it does so too, thus a hint that is due can always be keyed anew.
-// The step is a multiple of 2^15, so that armings stay what they are.
+// rebaseLocked moves the base forward once half of the keys' range has gone by, as far as no hint
+// lies before it. When all keys are at their maximum it does so too, thus a hint that is due can
+// always be keyed anew. The step is a multiple of 2^15, so that armings stay what they are.
 func (s *shard) rebaseLocked(now tick) {
 	if now < s.base+2*keptKeys {
 		return
@@ -116,8 +119,9 @@ type claimed struct {
 	kept      []uint32           // slots to be released after the callback, see Left
 }
 
-// claim ends, or moves on, the timers of a part of a batch whose deadlines still lie in the past. What was touched meanwhile goes
-// back to the heap. The part is the worker's, which uses it for what it returns.
+// claim ends, or moves on, the timers of a part of a batch whose deadlines still lie in the past.
+// What was touched meanwhile goes back to the heap. The part is the worker's, which uses it for
+// what it returns.
 func (s *shard) claim(b *batch, part []dualmap.Original) (c claimed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +185,9 @@ func (s *shard) claimOneLocked(c *claimed, b *batch, m *dualmap.Map, o dualmap.O
 	}
 }
 
-// followingLocked returns the deadline of a timer that comes after one that has expired, if there is one. It reads the clock: the batch
-// may have waited long for a worker, and what passed meanwhile has passed.
+// followingLocked returns the deadline of a timer that comes after one that has expired, if there
+// is one. It reads the clock: the batch may have waited long for a worker, and what passed
+// meanwhile has passed.
 func (s *shard) followingLocked(m *dualmap.Map, r ref, expired tick) (next tick, again bool) {
 	x := s.extraLocked(m, r)
 	if x == nil {

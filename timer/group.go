@@ -20,10 +20,11 @@ type Expired struct {
 	f func()
 }
 
-// Handler is called with timers of one group that have expired, in the order of their deadlines, up to 256 at a time. It runs on
-// a worker's goroutine, concurrently with other calls for the same group but never for the same timer. It may block, which
-// holds up that worker alone. The slice is the engine's again when it returns. If it panics, what is left of the batch is lost;
-// repeating timers go on all the same.
+// Handler is called with timers of one group that have expired, in the order of their deadlines, up
+// to 256 at a time. It runs on a worker's goroutine, concurrently with other calls for the same
+// group but never for the same timer. It may block, which holds up that worker alone. The slice is
+// the engine's again when it returns. If it panics, what is left of the batch is lost; repeating
+// timers go on all the same.
 type Handler func(expired []Expired)
 
 // Group is a number of timers that share a handler. Its methods may be called concurrently.
@@ -68,8 +69,9 @@ func (s *shard) addSlab(m *dualmap.Map) {
 	s.slabs.Store(&slabs)
 }
 
-// Arm starts a timer that expires one period after now, an instant on the engine's clock, unless it is touched. A period that is
-// not positive expires at once. The group's handler gets data. Errors: ErrFull, ErrClosed, ErrTooFar.
+// Arm starts a timer that expires one period after now, an instant on the engine's clock, unless it
+// is touched. A period that is not positive expires at once. The group's handler gets data. Errors:
+// ErrFull, ErrClosed, ErrTooFar.
 func (g *Group) Arm(now, period time.Duration, data uint64) (ID, error) {
 	return g.engine.arm(g, add(now, period), period, data, nil, nil)
 }
@@ -79,24 +81,26 @@ func (g *Group) ArmAt(deadline, period time.Duration, data uint64) (ID, error) {
 	return g.engine.arm(g, deadline, period, data, nil, nil)
 }
 
-// Repeat starts a timer that expires one period after now and then again and again. A period that is not positive expires once,
-// at once. A timer never expires while its handler runs for it.
+// Repeat starts a timer that expires one period after now and then again and again. A period that
+// is not positive expires once, at once. A timer never expires while its handler runs for it.
 func (g *Group) Repeat(now, period time.Duration, mode Repeat, data uint64) (ID, error) {
 	return g.engine.arm(g, add(now, period), period, data, newRepeat(now, period, mode), nil)
 }
 
-// AfterFunc starts a timer that calls f on a worker's goroutine once d has passed. It may be touched, with d as its period.
+// AfterFunc starts a timer that calls f on a worker's goroutine once d has passed. It may be
+// touched, with d as its period.
 func (e *Engine) AfterFunc(d time.Duration, f func()) (ID, error) {
 	return e.arm(e.funcs(), add(e.Now(), d), d, 0, nil, f)
 }
 
-// AtFunc starts a timer that calls f when the engine's clock reaches an instant. It has no period until a Reset gives it one, so
-// that touching it matters only once the instant has passed.
+// AtFunc starts a timer that calls f when the engine's clock reaches an instant. It has no period
+// until a Reset gives it one, so that touching it matters only once the instant has passed.
 func (e *Engine) AtFunc(at time.Duration, f func()) (ID, error) {
 	return e.arm(e.funcs(), at, 0, 0, nil, f)
 }
 
-// RepeatFunc starts a timer that calls f one period from now and then again and again; see [Group.Repeat].
+// RepeatFunc starts a timer that calls f one period from now and then again and again; see
+// [Group.Repeat].
 func (e *Engine) RepeatFunc(period time.Duration, mode Repeat, f func()) (ID, error) {
 	now := e.Now()
 	return e.arm(e.funcs(), add(now, period), period, 0, newRepeat(now, period, mode), f)

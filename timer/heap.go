@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// hint is a heap entry: "look at this slot then". The upper half is the key, in ticks after the base of the shard, the lower
-// half the ref: group and slot. Hints compare as plain numbers.
+// hint is a heap entry: "look at this slot then". The upper half is the key, in ticks after the
+// base of the shard, the lower half the ref: group and slot. Hints compare as plain numbers.
 type hint uint64
 
 const (
@@ -30,21 +30,23 @@ func (r ref) slot() uint32 { return uint32(r & slotMask) }
 
 const (
 	arity = 8
-	// root is the place of the least hint, so that the children of each node begin at a multiple of arity and fill one cache
-	// line: the children of i are (i-root+1)*arity and the seven after it.
+	// root is the place of the least hint, so that the children of each node begin at a multiple of
+	// arity and fill one cache line: the children of i are (i-root+1)*arity and the seven after it.
 	root = arity - 1
 
 	pageBits = 9
 	pageLen  = 1 << pageBits // hints in a page, a multiple of arity
 	pageMask = pageLen - 1
 
-	// noHint fills the places after the last hint, so that a node always has as many children as its cache line holds.
+	// noHint fills the places after the last hint, so that a node always has as many children as
+	// its cache line holds.
 	noHint = hint(math.MaxUint64)
 )
 
-// hintHeap is an implicit 8-ary min-heap (Johnson, "Priority queues with update and finding minimum spanning trees",
-// Information Processing Letters 4, 1975, for the d-ary heap). It lies in pages, so that growing copies nothing and shrinking
-// gives memory back at once. Not safe for concurrent use.
+// hintHeap is an implicit 8-ary min-heap (Johnson, "Priority queues with update and finding minimum
+// spanning trees", Information Processing Letters 4, 1975, for the d-ary heap). It lies in pages,
+// so that growing copies nothing and shrinking gives memory back at once. Not safe for concurrent
+// use.
 type hintHeap struct {
 	pages []*[pageLen]hint // the first root places of the first page are unused
 	n     int

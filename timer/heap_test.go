@@ -56,7 +56,8 @@ func (m *heapModel) check(t *testing.T) {
 	}
 }
 
-// play does one operation; key is 7 bits wide, so that equal keys are frequent, or reaches to the maximum.
+// play does one operation; key is 7 bits wide, so that equal keys are frequent, or reaches to the
+// maximum.
 func (m *heapModel) play(t *testing.T, operation byte, key uint32, serial uint32) {
 	t.Helper()
 	if key == 127 {

@@ -32,7 +32,8 @@ func (id ID) original() dualmap.Original {
 // Resolution is the unit in which deadlines are kept. A deadline is rounded up to a multiple of it.
 const Resolution = time.Duration(1) << tickBits
 
-// MaxDeadline is the last instant of a clock that a deadline can lie at, some 18 years after the clock's origin.
+// MaxDeadline is the last instant of a clock that a deadline can lie at, some 18 years after the
+// clock's origin.
 const MaxDeadline = time.Duration(dualmap.MaxValue-1) << tickBits
 
 const (
@@ -43,7 +44,8 @@ const (
 // ErrTooFar is returned when a deadline lies beyond [MaxDeadline].
 var ErrTooFar = errors.New("timer: deadline lies beyond MaxDeadline")
 
-// A tick is an instant in units of Resolution. Tick 0 stands for no deadline, so the earliest deadline is tick 1.
+// A tick is an instant in units of Resolution. Tick 0 stands for no deadline, so the earliest
+// deadline is tick 1.
 type tick = uint64
 
 // tickFloor returns the last tick at or before an instant.
@@ -67,9 +69,9 @@ func add(now, d time.Duration) time.Duration {
 
 func instant(t tick) time.Duration { return time.Duration(t << tickBits) }
 
-// A timer's parameter is its period in 30 bits of ticks, 0 if it has none; of coarse units when it exceeds a day and a half.
-// Both are rounded up.
-// One bit says that the shard holds extras of the timer.
+// A timer's parameter is its period in 30 bits of ticks, 0 if it has none; of coarse units when it
+// exceeds a day and a half. Both are rounded up. One bit says that the shard holds extras of the
+// timer.
 const (
 	paramExtra  = 1 << 31
 	paramCoarse = 1 << 30

@@ -89,7 +89,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// A packed period is never shorter than the period, longer by less than its unit, and leaves the extra bit alone.
+// A packed period is never shorter than the period, longer by less than its unit, and leaves the
+// extra bit alone.
 func TestPackPeriod(t *testing.T) {
 	const fineMax = paramMask * Resolution
 	for _, period := range []time.Duration{

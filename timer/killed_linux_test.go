@@ -33,8 +33,9 @@ func killedTarget(worker, at int) int {
 
 func killedData(worker, target int) uint64 { return uint64(worker*killedTimers + target) }
 
-// keeper has timers whose last touch must not get lost: what expires is armed anew, with its last touch, before its handler returns, and
-// what is replaced is canceled after its successor was armed.
+// keeper has timers whose last touch must not get lost: what expires is armed anew, with its last
+// touch, before its handler returns, and what is replaced is canceled after its successor was
+// armed.
 type keeper struct {
 	engine *timer.Engine
 	group  *timer.Group
@@ -114,8 +115,9 @@ func TestKilledChild(t *testing.T) {
 	wg.Wait()
 }
 
-// Whenever a process is killed, each touch that it has answered is in its memory, and none that it has not made: the timers of each worker
-// are as after a number of its touches, which is not less than what it has answered.
+// Whenever a process is killed, each touch that it has answered is in its memory, and none that it
+// has not made: the timers of each worker are as after a number of its touches, which is not less
+// than what it has answered.
 func TestKilled(t *testing.T) {
 	path := filepath.Join("/dev/shm", fmt.Sprintf("holter-timer-test-%d", os.Getpid()))
 	defer func() { _ = os.Remove(path) }()
@@ -145,7 +147,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// runAndKill runs TestKilledChild, kills it, and returns the last touch that each worker has told of.
+// runAndKill runs TestKilledChild, kills it, and returns the last touch that each worker has told
+// of.
 func runAndKill(t *testing.T, path string) (answered [killedWorkers]int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledChild$")

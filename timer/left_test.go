@@ -84,7 +84,8 @@ func TestLeft(t *testing.T) {
 	})
 }
 
-// A timer that has expired is left until its handler has returned, so that the handler can see to it that its last touch is.
+// A timer that has expired is left until its handler has returned, so that the handler can see to
+// it that its last touch is.
 func TestLeftWhileHandled(t *testing.T) {
 	var memory fakeMemory
 	bubble(t, timer.Config{Memory: &memory}, func(e *fixture) {

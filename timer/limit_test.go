@@ -105,7 +105,8 @@ func TestMaxTimersWhileDue(t *testing.T) {
 	})
 }
 
-// An arming that is refused takes no room, not even for a moment, in which another would be refused for no reason.
+// An arming that is refused takes no room, not even for a moment, in which another would be refused
+// for no reason.
 func TestMaxTimersConcurrent(t *testing.T) {
 	const most, goroutines, rounds = 3, 8, 2000
 	e, err := timer.Start(timer.Config{MaxTimers: most, Shards: 2, Workers: 1})
@@ -135,7 +136,8 @@ func TestMaxTimersConcurrent(t *testing.T) {
 	}
 }
 
-// The identifiers of millions of tenants of one slot are never confused, and when they are used up, the slot is retired.
+// The identifiers of millions of tenants of one slot are never confused, and when they are used up,
+// the slot is retired.
 func TestMillionsOfReuses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes too long")

@@ -27,7 +27,8 @@ type fixture struct {
 	t     *testing.T
 }
 
-// bubble runs f in a bubble, with an engine of one shard and one worker unless cfg says otherwise, and closes it afterwards.
+// bubble runs f in a bubble, with an engine of one shard and one worker unless cfg says otherwise,
+// and closes it afterwards.
 func bubble(t *testing.T, cfg timer.Config, f func(e *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

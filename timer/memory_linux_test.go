@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// mapping is a memory in a file on a tmpfs: segments of 1 MiB, and in them the chunks, a cache line apart.
+// mapping is a memory in a file on a tmpfs: segments of 1 MiB, and in them the chunks, a cache line
+// apart.
 type mapping struct {
 	file *os.File
 

@@ -23,8 +23,8 @@ type operation struct {
 	E    time.Duration // another one
 }
 
-// duration makes durations of all orders of magnitude, negative ones too, and multiples of 2^15 ticks. Deadlines in the past keep
-// their order for a day and a half; these do not go beyond it.
+// duration makes durations of all orders of magnitude, negative ones too, and multiples of 2^15
+// ticks. Deadlines in the past keep their order for a day and a half; these do not go beyond it.
 func duration(scale, n uint8) time.Duration {
 	k := int(n)
 	switch scale % 8 {
@@ -78,7 +78,8 @@ func (m *model) errorf(format string, args ...any) {
 	m.errs = append(m.errs, fmt.Sprintf(format, args...))
 }
 
-// playModel plays operations on an engine and on the model, in a bubble, and returns what differed first.
+// playModel plays operations on an engine and on the model, in a bubble, and returns what differed
+// first.
 func playModel(t *testing.T, cfg timer.Config, ops []operation) (err error) { //nolint:thelper // the test is only for its bubble
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{clock: new(timer.Manual), cfg: cfg}
@@ -242,7 +243,8 @@ func (m *model) expire() {
 	}
 }
 
-// sameExpiries checks that each due timer has expired once, and those of a shard in the order of their deadlines.
+// sameExpiries checks that each due timer has expired once, and those of a shard in the order of
+// their deadlines.
 func (m *model) sameExpiries(got []timer.Expired, due map[uint64]*modelTimer) {
 	last := map[int]time.Duration{} // by shard
 	seen := map[uint64]bool{}

@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// readyQueue holds the batches that wait for a worker, first in, first out. It never refuses one: its length is bounded by the
-// number of armed timers, since a timer has only one hint and that is either in a heap or in a batch, and since each shard sweeps
-// out the entries of cancelled timers when they outnumber the others.
+// readyQueue holds the batches that wait for a worker, first in, first out. It never refuses one:
+// its length is bounded by the number of armed timers, since a timer has only one hint and that is
+// either in a heap or in a batch, and since each shard sweeps out the entries of cancelled timers
+// when they outnumber the others.
 type readyQueue struct {
 	limit int // what it is meant to hold; more is counted as spilled
 
@@ -57,7 +58,7 @@ func (q *readyQueue) take() *batch {
 	return b
 }
 
-// filter drops the batches that keep says no to. It calls keep with the queue's lock held.
+// filter drops the batches for which keep returns false. It calls keep with the queue's lock held.
 func (q *readyQueue) filter(keep func(*batch) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -66,7 +67,8 @@ func (q *readyQueue) filter(keep func(*batch) bool) {
 	q.resetLocked()
 }
 
-// resetLocked begins at the front again when the queue is empty, and gives back what a flood has left.
+// resetLocked begins at the front again when the queue is empty, and gives back what a flood has
+// left.
 func (q *readyQueue) resetLocked() {
 	if q.lenLocked() > 0 {
 		return
@@ -79,7 +81,7 @@ func (q *readyQueue) resetLocked() {
 
 func (q *readyQueue) lenLocked() int { return len(q.batches) - q.head }
 
-// end tells take that nothing more comes.
+// end makes take return nil once the queue is empty.
 func (q *readyQueue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

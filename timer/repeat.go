@@ -7,27 +7,30 @@ import (
 	"github.com/holter-iot/holter/dualmap"
 )
 
-// Repeat says how a repeating timer goes on. A timer never expires while its callback runs, and no more than once in a unit of
-// Resolution. It ends when its next deadline would lie beyond MaxDeadline. The zero Repeat expires once.
+// Repeat is how a repeating timer goes on. A timer never expires while its callback runs, and no
+// more than once in a unit of Resolution. It ends when its next deadline would lie beyond
+// MaxDeadline. The zero Repeat expires once.
 type Repeat uint8
 
 const (
-	// FixedRate expires at start + n × period, without drift. One expiry stands for all the instants that passed while it was
-	// late, or while the callback before it ran. A touch that moves the deadline moves the start.
+	// FixedRate expires at start + n × period, without drift. One expiry stands for all the
+	// instants that passed while it was late, or while the callback before it ran. A touch that
+	// moves the deadline moves the start.
 	FixedRate Repeat = iota + 1
 	// FixedDelay expires one period after the callback returned.
 	FixedDelay
 )
 
-// extra is what only few timers need.
+// extra holds what only few timers need.
 type extra struct {
 	mode   Repeat        // 0: once
 	period time.Duration // exact, where the slot's is rounded
 	next   time.Duration // FixedRate: the exact instant behind the slot's deadline
-	stop   func() bool   // ends the tie to a context; nil without one
+	stop   func() bool   // unbinds the timer from its context; nil without one
 }
 
-// untilReturn is the deadline of a FixedDelay timer while its callback runs. No deadline that is asked for is that late.
+// untilReturn is the deadline of a FixedDelay timer while its callback runs. No deadline that is
+// asked for is that late.
 const untilReturn = maxTick + 1
 
 func newRepeat(now, period time.Duration, mode Repeat) *extra {
@@ -44,7 +47,7 @@ func (x *extra) reset(now, period time.Duration) {
 	x.period, x.next = period, add(now, period)
 }
 
-// following returns, and notes, the deadline after one that has expired, if there is one.
+// following returns and records the deadline after one that has expired, if there is one.
 func (x *extra) following(expired, now tick) (next tick, again bool) {
 	switch x.mode {
 	case FixedRate:
@@ -63,7 +66,8 @@ func (x *extra) following(expired, now tick) (next tick, again bool) {
 	}
 }
 
-// extraLocked returns the extra of a timer, or nil. Where no timer has one, it costs no access to the slot.
+// extraLocked returns the extra of a timer, or nil. Where no timer has one, it costs no access to
+// the slot.
 func (s *shard) extraLocked(m *dualmap.Map, r ref) *extra {
 	if len(s.extras) == 0 || m.Param(r.slot())&paramExtra == 0 {
 		return nil
@@ -79,8 +83,8 @@ func (s *shard) setExtraLocked(m *dualmap.Map, r ref, x *extra) {
 	m.SetParam(r.slot(), m.Param(r.slot())|paramExtra)
 }
 
-// resume is called when a callback has returned. It puts repeating timers back into the heap, but for those that were cancelled, and
-// releases the slots that were kept.
+// resume is called when a callback has returned. It puts repeating timers that were not cancelled
+// back into the heap, and releases the slots that were kept.
 func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +111,8 @@ func (s *shard) resume(g *Group, returned *claimed, now time.Duration) {
 	}
 }
 
-// Bind cancels a timer when ctx is done, and says whether the timer was armed. The tie ends with the timer. A timer is bound to
-// at most one context, the last one.
+// Bind cancels a timer when ctx is done, and reports whether the timer was armed. The binding ends
+// with the timer. A timer is bound to at most one context, the last one.
 func (e *Engine) Bind(ctx context.Context, id ID) bool {
 	if _, ok := e.load(id); !ok {
 		return false
@@ -125,7 +129,7 @@ func (e *Engine) Bind(ctx context.Context, id ID) bool {
 	return ok
 }
 
-// bind notes how to end a timer's tie to a context, and returns how to end the one before.
+// bind stores the function that unbinds a timer from its context, and returns the one before.
 func (s *shard) bind(id ID, stop func() bool) (before func() bool, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,8 @@ func TestFixedRateDoesNotDrift(t *testing.T) {
 	}
 }
 
-// Instants that passed while a timer was late, or its callback ran, are made up for by one expiry; then the phase is as before.
+// Instants that passed while a timer was late, or its callback ran, are made up for by one expiry;
+// then the phase is as before.
 func TestFixedRateLate(t *testing.T) {
 	bubble(t, timer.Config{}, func(e *fixture) {
 		t := e.t
@@ -59,7 +60,8 @@ func TestFixedRateLate(t *testing.T) {
 	})
 }
 
-// So are those that passed while it waited for a worker: the run that comes late stands for them as well.
+// So are those that passed while it waited for a worker: the run that comes late stands for them as
+// well.
 func TestFixedRateWaitsForWorker(t *testing.T) {
 	bubble(t, timer.Config{}, func(e *fixture) {
 		t := e.t

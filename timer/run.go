@@ -43,8 +43,8 @@ func (s *shard) expire() tick {
 	}
 }
 
-// expireSome takes some of what is due. When it finds nothing, it also sets the alarm, under the same hold of the lock, so that no
-// earlier deadline can come in unseen.
+// expireSome takes some of what is due. When it finds nothing, it also sets the alarm, under the
+// same hold of the lock, so that no earlier deadline can come in unseen.
 func (s *shard) expireSome(batches *[]*batch) (next tick, more bool) {
 	now := s.engine.clock.Now()
 	s.mu.Lock()

@@ -9,16 +9,19 @@ import (
 	"github.com/holter-iot/holter/dualmap"
 )
 
-// shard is a share of the timers: slots, a heap of hints, and a goroutine (watch) that hands out what is due.
+// shard is a share of the timers: slots, a heap of hints, and a goroutine (watch) that hands out
+// what is due.
 //
-// Each armed timer has exactly one live hint. It lies in the heap, or, once it came due, in a batch on its way to a worker
-// (then the arming of its slot is inBatch). Hints that are not live are dead; they are told by their arming.
+// Each armed timer has exactly one live hint. It lies in the heap, or, once it came due, in a batch
+// on its way to a worker (then the arming of its slot is inBatch). Hints that are not live are
+// dead; they are told by their arming.
 type shard struct {
 	engine *Engine
 	index  int
 	wake   chan struct{} // room for one; never closed; tells watch to look again
 
-	// slabs holds a map for each group, and is read without the lock by Touch. It is emptied by close.
+	// slabs holds a map for each group, and is read without the lock by Touch. It is emptied by
+	// close.
 	slabs atomic.Pointer[[]*dualmap.Map]
 
 	mu       sync.Mutex // guards the fields below, and the structure of the slabs; taken before the ready queue's
@@ -40,7 +43,8 @@ type shard struct {
 
 const (
 	funcChunk = 512
-	// inBatchArming marks a slot whose hint is in a batch. Armings made of keys have their highest bit set.
+	// inBatchArming marks a slot whose hint is in a batch. Armings made of keys have their highest
+	// bit set.
 	inBatchArming = 1
 	// keptArming marks, during a sweep, a slot whose live hint was found.
 	keptArming = 2
@@ -57,16 +61,18 @@ func newShard(e *Engine, index int, now tick) *shard {
 	return s
 }
 
-// noteLocked keeps the place of a hint with its slot.
+// noteLocked records the position of a hint with its slot.
 func (s *shard) noteLocked(h hint, at int) {
 	s.mapLocked(h.ref()).SetPosition(h.ref().slot(), uint32(at))
 }
 
-// armingOf derives a slot's arming from the key of its hint. Two hints of one slot with the same arming are either equal, or
-// a multiple of 2^15 ticks apart; then both are looked at, and the first one that finds the timer due makes the other dead.
+// armingOf derives a slot's arming from the key of its hint. Two hints of one slot with the same
+// arming are either equal, or a multiple of 2^15 ticks apart; then both are looked at, and the
+// first one that finds the timer due makes the other dead.
 func armingOf(key uint32) uint16 { return 1<<15 | uint16(key) }
 
-// keyOf returns the key for a deadline. What lies before the base is due anyway; what lies too far ahead is looked at on the way.
+// keyOf returns the key for a deadline. What lies before the base is due anyway; what lies too far
+// ahead is looked at on the way.
 func (s *shard) keyOf(deadline tick) uint32 {
 	if deadline <= s.base {
 		return 0
@@ -100,7 +106,7 @@ func (s *shard) arm(group uint8, deadline tick, param uint32, data uint64, x *ex
 	return newID(s.index, group, o), nil
 }
 
-// setFuncLocked notes the func of a slot of group 0.
+// setFuncLocked stores the func of a slot of group 0.
 func (s *shard) setFuncLocked(slot uint32, f func()) {
 	for int(slot/funcChunk) >= len(s.funcs) {
 		s.funcs = append(s.funcs, make([]func(), funcChunk))
@@ -108,7 +114,8 @@ func (s *shard) setFuncLocked(slot uint32, f func()) {
 	s.funcs[slot/funcChunk][slot%funcChunk] = f
 }
 
-// hintLocked puts a live hint for a deadline into the heap, and wakes the shard if it would sleep past it.
+// hintLocked puts a live hint for a deadline into the heap, and wakes the shard if it would sleep
+// past it.
 func (s *shard) hintLocked(m *dualmap.Map, r ref, deadline tick) {
 	key := s.keyOf(deadline)
 	m.Arm(dualmap.Current{Slot: r.slot(), Arming: armingOf(key)})
@@ -126,7 +133,8 @@ func (s *shard) signal() {
 	}
 }
 
-// advance makes sure that the hint of a timer whose deadline was moved to an earlier one is looked at in time.
+// advance makes sure that the hint of a timer whose deadline was moved to an earlier one is looked
+// at in time.
 func (s *shard) advance(id ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +161,7 @@ func isInBatch(m *dualmap.Map, o dualmap.Original) bool {
 	return m.IsCurrent(dualmap.Current{Slot: o.Slot, Arming: inBatchArming})
 }
 
-// reset gives a timer a new period and deadline, and says whether it was armed.
+// reset gives a timer a new period and deadline, and reports whether it was armed.
 func (s *shard) reset(id ID, now, period time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +190,7 @@ func (s *shard) reset(id ID, now, period time.Duration) bool {
 	return true
 }
 
-// cancel ends a timer and says whether it did.
+// cancel ends a timer and reports whether it did.
 func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
 	release, touched, ok := s.remove(id)
 	if release != nil {
@@ -191,8 +199,8 @@ func (s *shard) cancel(id ID) (touched time.Duration, ok bool) {
 	return touched, ok
 }
 
-// remove ends a timer. It returns when that was touched last, and whether it was armed. What it returns besides, if not nil, is to be called
-// without the lock.
+// remove ends a timer. It returns when the timer was touched last, and whether it was armed. If
+// release is not nil, the caller must call it without the lock.
 func (s *shard) remove(id ID) (release func() bool, touched time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +232,8 @@ func (s *shard) remove(id ID) (release func() bool, touched time.Duration, ok bo
 	return release, touched, true
 }
 
-// endLocked gives back what an ended timer held, but for its slot. What it returns, if not nil, is to be called without the lock.
+// endLocked gives back what an ended timer held, except its slot. If release is not nil, the caller
+// must call it without the lock.
 func (s *shard) endLocked(m *dualmap.Map, r ref) (release func() bool) {
 	if x := s.extraLocked(m, r); x != nil {
 		release = x.stop

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// still is an engine of one shard whose goroutines have not been started: the test does their work, in the order it likes.
+// still is an engine of one shard whose goroutines have not been started: the test does their work,
+// in the order it likes.
 type still struct {
 	*Engine
 
@@ -37,7 +38,8 @@ func (s *still) group(h Handler) *Group {
 	return g
 }
 
-// due moves the clock and returns the batches that come due, and how often the shard was locked for it.
+// due moves the clock and returns the batches that come due, and how often the shard was locked for
+// it.
 func (s *still) due(at time.Duration) (batches []*batch, holds int) {
 	s.clock.Set(at)
 	for more := true; more; holds++ {
@@ -56,7 +58,8 @@ func (s *still) run(b *batch) {
 	s.Engine.run(task{batch: b, part: b.entries, wg: &wg})
 }
 
-// An entry of a batch is for one timer, not for the next one in its slot, also if workers come to the batches in another order.
+// An entry of a batch is for one timer, not for the next one in its slot, also if workers come to
+// the batches in another order.
 func TestBatchOfFormerTenant(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		for _, inside := range []bool{false, true} {
@@ -119,7 +122,8 @@ func TestOverdueOrder(t *testing.T) {
 	}
 }
 
-// However many hints of touched or cancelled timers come up at an instant, the lock is held for some of them at a time.
+// However many hints of touched or cancelled timers come up at an instant, the lock is held for
+// some of them at a time.
 func TestLocksAreShort(t *testing.T) {
 	const n = 10 * lookLen
 	for name, change := range map[string]func(s *still, id ID) bool{
@@ -155,7 +159,8 @@ func TestLocksAreShort(t *testing.T) {
 	}
 }
 
-// A touch that comes while the hint is looked at, queued or about to be claimed is never lost, and never ignored.
+// A touch that comes while the hint is looked at, queued or about to be claimed is never lost, and
+// never ignored.
 func TestTouchAtEachStep(t *testing.T) {
 	const second = time.Second
 	for step := range 3 {

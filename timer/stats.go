@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Stats is a picture of an engine. Its parts are read one after the other, so sums may be off by what happened meanwhile.
+// Stats is a picture of an engine. Its parts are read one after the other, so sums may be off by
+// what happened meanwhile.
 type Stats struct {
 	Armed    int    // timers that are armed, or due and not yet claimed by a worker; 0 once the engine is closed
 	Hints    int    // entries in the heaps
@@ -20,22 +21,23 @@ type Stats struct {
 	Spilled  uint64 // batches that were queued while the ready queue held Config.Queue or more
 	Refused  uint64 // times that the pool refused a task (possible with ants.WithNonblocking only); it was offered again
 
-	// Lateness counts the expiries by how long after its deadline the engine found a timer due, callbacks not counted.
+	// Lateness counts the expiries by how long after its deadline the engine found a timer due,
+	// callbacks not counted.
 	Lateness Lateness
 }
 
 const latenessBuckets = 32
 
-// Lateness is a histogram: bucket i counts what was late by less than 2^i µs, and not less than 2^(i-1). The last bucket counts
-// all that was later.
+// Lateness is a histogram: bucket i counts what was late by less than 2^i µs, and not less than
+// 2^(i-1). The last bucket counts all that was later.
 type Lateness [latenessBuckets]uint64
 
 func latenessBucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(d, 0)/time.Microsecond)), latenessBuckets-1)
 }
 
-// Quantile returns a bound that the share q of all expiries (0 to 1) was not later than; 0 if there were none. What was later
-// than 18 minutes counts as 36.
+// Quantile returns a bound that the share q of all expiries (0 to 1) was not later than; 0 if there
+// were none. What was later than 18 minutes counts as 36.
 func (l Lateness) Quantile(q float64) time.Duration {
 	var total uint64
 	for _, n := range l {

@@ -25,7 +25,8 @@ type life struct {
 	promised  atomic.Int64 // what the deadline is at least; exactly, in a cell that is moved
 }
 
-// cell holds one timer after the other. Many touch and cancel it; or one moves its deadline and the others cancel it.
+// cell holds one timer after the other. Many touch and cancel it; or one moves its deadline and the
+// others cancel it.
 type cell struct {
 	current atomic.Pointer[life]
 	moved   bool
@@ -43,7 +44,8 @@ type stress struct {
 
 const stressPeriod = 2 * time.Millisecond
 
-// arm begins the next life of a cell, if there are more. By the time that it returns, the life may be over.
+// arm begins the next life of a cell, if there are more. By the time that it returns, the life may
+// be over.
 func (s *stress) arm(c *cell) {
 	i := s.next.Add(1) - 1
 	if i >= int64(len(s.lives)) {
@@ -77,7 +79,8 @@ func (s *stress) handle(expired []timer.Expired) {
 	}
 }
 
-// act does one thing to a life when its deadline is near or past, and checks that an ended one is left alone.
+// act does one thing to a life when its deadline is near or past, and checks that an ended one is
+// left alone.
 func (s *stress) act(l *life, mover bool) {
 	ended := l.ended.Load()
 	if s.e.Now() < time.Duration(l.promised.Load())-resolution || !ended && l.touches.Add(-1) < 0 {
@@ -195,8 +198,8 @@ func (s *stress) judge() {
 	s.t.Logf("%d of %d timers fired", fired, len(s.lives))
 }
 
-// The runs of a repeating timer never overlap, and their deadlines grow, while others touch it; after Cancel at most one run that
-// was claimed before comes.
+// The runs of a repeating timer never overlap, and their deadlines grow, while others touch it;
+// after Cancel at most one run that was claimed before comes.
 func TestStressRepeating(t *testing.T) {
 	e, err := timer.Start(timer.Config{Shards: 1, Workers: 4})
 	if err != nil {

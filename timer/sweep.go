@@ -9,8 +9,8 @@ import (
 const (
 	// sweepMin keeps small heaps from being swept again and again.
 	sweepMin = 64
-	// readySweepMin does the same for the ready queue. It is more than the entries that have left the queue but not yet been
-	// claimed, which a sweep cannot reach.
+	// readySweepMin does the same for the ready queue. It is more than the entries that have left
+	// the queue but not yet been claimed, which a sweep cannot reach.
 	readySweepMin = 4 * batchLen
 )
 
@@ -36,7 +36,8 @@ func (s *shard) sweepLocked() {
 	s.sweeps++
 }
 
-// sweepReadyLocked drops the entries of cancelled timers from the ready queue when they outnumber the timers that are due.
+// sweepReadyLocked drops the entries of cancelled timers from the ready queue when they outnumber
+// the timers that are due.
 func (s *shard) sweepReadyLocked() {
 	if s.entries-s.inBatch <= max(s.inBatch, readySweepMin) {
 		return

@@ -79,7 +79,8 @@ func TestSweptAfterExpiry(t *testing.T) {
 	})
 }
 
-// Moving deadlines to earlier ones again and again leaves entries behind; by multiples of 2^15 ticks, entries that look alive.
+// Moving deadlines to earlier ones again and again leaves entries behind; by multiples of 2^15
+// ticks, entries that look alive.
 func TestEarlierAgainAndAgain(t *testing.T) {
 	const unit = resolution << 15
 	for _, tt := range []struct {

@@ -209,7 +209,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// What happens to timers that are due but wait for the only worker: they are still armed, and their deadline is not final.
+// What happens to timers that are due but wait for the only worker: they are still armed, and their
+// deadline is not final.
 func TestChangedWhileDue(t *testing.T) {
 	for _, eager := range []bool{false, true} {
 		t.Run(fmt.Sprintf("eager=%v", eager), func(t *testing.T) {

@@ -8,15 +8,16 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// absence is a time in which a device was to be judged.
+// absence is an interval in which a device was silent or had no connection, so that a verdict
+// became due.
 type absence struct {
 	from   time.Duration // when it fell silent, or ended its connection
 	end    time.Duration // the HELLO that ended it, be it that it was told "busy"; never if none did
-	action plan.Kind     // what began it
+	action plan.Kind     // how it began
 }
 
-// absences reads the device's history. That the server ended a connection is
-// none: the device goes on trying.
+// absences returns the device's absences, from its steps. A connection that the server ended is
+// none, since the device goes on trying.
 func (j *judge) absences() []absence {
 	var list []absence
 	for _, s := range j.device.Steps {
@@ -59,9 +60,9 @@ func (j *judge) deadline(a *absence) time.Duration {
 	return j.policy.deadline(j.outages, a.from)
 }
 
-// since is the instant from which the device's silence counts: its last sign of
-// life, as what has been done to the server since puts the verdict off. A
-// connection that is ended has been heard since, and may begin a grace.
+// since returns the instant from which silence counts: that of the last sign of life, because
+// outages after it put the verdict off. The end of a connection is heard by the server, and counts
+// from itself.
 func (j *judge) since(a *absence) time.Duration {
 	if i := j.after(a.from) - 1; i >= 0 && a.action == plan.Silent {
 		return min(a.from, j.heardBy(i))
@@ -118,7 +119,7 @@ func (j *judge) absence(a *absence) {
 // final checks the state in the end.
 func (j *judge) final(away []absence) {
 	if len(j.device.Signs) == 0 {
-		return // nobody knows it
+		return // the server does not know it
 	}
 	want := api.TypeOnline
 	if n := len(away); n > 0 && away[n-1].end == never {

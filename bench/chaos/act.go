@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fault does one thing.
+// fault injects a fault.
 func (r *trial) fault(ctx context.Context, f *Fault) error {
 	if f.writes() {
 		r.writer.prepare(ctx)
@@ -28,7 +28,7 @@ func (r *trial) fault(ctx context.Context, f *Fault) error {
 	case Stop:
 		return r.server.stop(ctx, f.Length)
 	case Loop:
-		return r.loop(ctx, f.Lives)
+		return r.loop(ctx, f.Uptimes)
 	case Stalls:
 		return r.stalls(ctx, f)
 	case Quota:
@@ -43,7 +43,7 @@ func (r *trial) fault(ctx context.Context, f *Fault) error {
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
 		return r.during(ctx, f, r.crash, func() error { return r.database.start(ctx) })
-	case Files, Starved: // nobody plans these
+	case Files, Starved: // are not planned
 	}
 	return fmt.Errorf("there is no fault %q", f.Kind)
 }
@@ -61,10 +61,10 @@ func (r *trial) restart(ctx context.Context, down time.Duration) error {
 	return r.server.start(ctx)
 }
 
-// loop kills life after life.
-func (r *trial) loop(ctx context.Context, lives []time.Duration) error {
-	for _, length := range lives {
-		if err := r.server.awaitReadyLife(ctx); err != nil {
+// loop kills the server after each of some uptimes.
+func (r *trial) loop(ctx context.Context, uptimes []time.Duration) error {
+	for _, length := range uptimes {
+		if err := r.server.awaitReadyProcess(ctx); err != nil {
 			return err
 		}
 		if err := r.server.wait(ctx, length); err != nil {
@@ -74,12 +74,12 @@ func (r *trial) loop(ctx context.Context, lives []time.Duration) error {
 			return err
 		}
 	}
-	return r.server.awaitReadyLife(ctx)
+	return r.server.awaitReadyProcess(ctx)
 }
 
-// stalls stops it again and again.
+// stalls stops the server again and again.
 func (r *trial) stalls(ctx context.Context, f *Fault) error {
-	for _, length := range f.Lives {
+	for _, length := range f.Uptimes {
 		if err := r.server.wait(ctx, length); err != nil {
 			return err
 		}
@@ -90,17 +90,17 @@ func (r *trial) stalls(ctx context.Context, f *Fault) error {
 	return nil
 }
 
-// quota leaves it a share of a core for a time.
+// quota leaves the server a share of a core for a time.
 func (r *trial) quota(ctx context.Context, f *Fault) error {
 	over := r.server.trouble(f.Kind)
 	defer over()
-	pid := r.server.life.cmd.Process.Pid
-	limit := limitCPU(pid, f.Share)
-	return errors.Join(r.server.wait(ctx, f.Length), limit.lift(pid))
+	limit := limitCPU(r.server.process.cmd.Process.Pid, f.Share)
+	defer limit.lift()
+	return r.server.wait(ctx, f.Length)
 }
 
-// beat kills it right after it has answered devices that are silent from then
-// on: from their last heartbeat, and not from an earlier one.
+// beat kills the server right after it has answered devices that then fall silent: their silence
+// counts from these heartbeats, and not from earlier ones.
 func (r *trial) beat(ctx context.Context, down time.Duration) error {
 	for _, f := range r.faults {
 		if err := f.last(); err != nil {
@@ -113,11 +113,10 @@ func (r *trial) beat(ctx context.Context, down time.Duration) error {
 	return r.kill(ctx, down)
 }
 
-// beatWithin is the most between a heartbeat and a kill.
+// beatWithin is the longest time between a heartbeat and a kill.
 const beatWithin = 300 * time.Millisecond
 
-// write kills it right after it has answered writes, and looks for them in the
-// life after.
+// write kills the server right after it has answered writes, and looks for them after the restart.
 func (r *trial) write(ctx context.Context, down time.Duration) error {
 	r.writer.write(ctx)
 	err := r.kill(ctx, down)
@@ -126,14 +125,14 @@ func (r *trial) write(ctx context.Context, down time.Duration) error {
 }
 
 func (r *trial) look(ctx context.Context) error {
-	if err := r.server.awaitReadyLife(ctx); err != nil {
+	if err := r.server.awaitReadyProcess(ctx); err != nil {
 		return err
 	}
 	return r.writer.look(ctx)
 }
 
-// during causes a trouble, ends it after a time, and in the middle of it kills
-// the server if the fault says so.
+// during begins a trouble and ends it after a time. If the fault kills, the server is killed in
+// between.
 func (r *trial) during(ctx context.Context, f *Fault, begin, end func() error) error {
 	over := r.server.trouble(f.Kind)
 	defer over()

@@ -23,8 +23,9 @@ func TestParse(t *testing.T) {
 // TestFinish publishes reports in place of running chaos.
 func TestFinish(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reliability.md")
-	finish := func(report *Report, o options, args ...string) (string, error) {
-		var out strings.Builder
+	finish := func(report *Report, args ...string) (string, error) {
+		var log strings.Builder
+		var o options
 		c := Command()
 		c.Run = func(ctx context.Context, r *run.Run) error {
 			err := o.finish(ctx, r, report)
@@ -34,10 +35,10 @@ func TestFinish(t *testing.T) {
 			r.Keep = false
 			return err
 		}
-		err := run.Main(t.Context(), append([]string{"chaos"}, args...), nil, &out, io.Discard, c)
-		return out.String(), err
+		err := run.Main(t.Context(), append([]string{"chaos"}, args...), nil, io.Discard, &log, c)
+		return log.String(), err
 	}
-	if _, err := finish(&Report{Database: "sqlite"}, options{}, "-seed", "1", "-md", file); err != nil {
+	if _, err := finish(&Report{Database: "sqlite"}, "-seed", "1", "-md", file); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
@@ -45,7 +46,7 @@ func TestFinish(t *testing.T) {
 		t.Errorf("the section is %s, %v", text, err)
 	}
 	bad := &Report{Violations: []Violation{{Kind: LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"}}}
-	if out, err := finish(bad, options{json: true}); !errors.Is(err, errViolated) || !strings.Contains(out, `"detail": "gone"`) {
+	if out, err := finish(bad); !errors.Is(err, errViolated) || !strings.Contains(out, "dev-1 offset 7: gone") {
 		t.Errorf("finish = %v, %s", err, out)
 	}
 }

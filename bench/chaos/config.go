@@ -16,34 +16,33 @@ import (
 const (
 	// SQLite: its default, in the data directory.
 	SQLite = "sqlite"
-	// Postgres and MariaDB: a server of our own, made for the run, that is stopped
-	// and killed.
+	// Postgres and MariaDB: a server that is started for the run, and is stopped and killed.
 	Postgres = "postgres"
 	MariaDB  = "mariadb"
 )
 
-// Config says what is run. Command and Dir must be set; every other zero field
-// has a default.
+// Config describes a run. Command and Dir must be set; every other zero field has a default.
 type Config struct {
-	// Command makes the command that runs the program with arguments, the first
-	// of which is serve. Its output is replaced.
+	// Command makes the command that runs the program with arguments, the first of which is serve.
+	// Its output is replaced.
 	Command func(ctx context.Context, args ...string) *exec.Cmd
 	// Dir is an empty directory for data and logs. It must be there.
 	Dir string
-	// Database is SQLite, Postgres, MariaDB or the URL of an empty database, which
-	// is left in peace. Default: SQLite.
+	// Database is SQLite, Postgres, MariaDB or the URL of an empty database, whose server is not
+	// touched. Default: SQLite.
 	Database string
 	// Devices is the size of the fleet. Default 3,000.
 	Devices int
-	// For is how long faults go on; some time for settling follows. Default 5 min.
+	// For is how long faults go on; up to a minute follows in which the last verdicts come. Default
+	// 5 min.
 	For time.Duration
 	// Seed is what the faults of server and devices follow from. Default 1.
 	Seed uint64
-	// Faults are the kinds of faults. Default: all that the database and the
-	// rights of the process allow.
+	// Faults are the kinds of faults. Default: all that the database and the rights of the process
+	// allow.
 	Faults []FaultKind
-	// Rules are what devices announce, and how late the server may be. Defaults:
-	// timeouts of 10, 20 and 30 s; an Epsilon of 2 s.
+	// Rules are what devices announce, and how late the server may be. Defaults: timeouts of 10, 20
+	// and 30 s; an Epsilon of 2 s.
 	Rules Rules
 	// DiskSize is the size of the disk that is filled, in MiB. Default 128.
 	DiskSize int
@@ -104,8 +103,7 @@ func (c *Config) problems() error {
 	return errors.Join(errs...)
 }
 
-// possible returns the kinds of faults that can be done at any time: Files comes
-// at the end.
+// possible returns the kinds of faults that can be done at any time: Files comes at the end.
 func (c *Config) possible(disk bool) []FaultKind {
 	return slices.DeleteFunc(slices.Clone(c.Faults), func(kind FaultKind) bool {
 		switch kind {

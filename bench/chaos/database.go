@@ -17,21 +17,21 @@ import (
 	"time"
 )
 
-// database is a database server of our own, which can be stopped and killed.
+// database is a database server that was started here, and can be stopped and killed.
 type database struct {
 	kind  databaseKind
 	dir   string // of the data
 	port  int
 	log   io.Writer
-	as    *syscall.Credential // nil: ourselves
+	as    *syscall.Credential // nil: our own user
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process is gone
 }
 
-// databaseKind is what differs between them.
+// databaseKind is what differs between PostgreSQL and MariaDB.
 type databaseKind interface {
-	// install returns the command that fills the directory, serve the one that is
-	// the server, and ready whether it takes connections.
+	// install returns the command that fills the directory, serve that of the server; ready reports
+	// whether it accepts connections.
 	install(ctx context.Context, dir string) (*exec.Cmd, error)
 	serve(ctx context.Context, dir string, port int) (*exec.Cmd, error)
 	ready(ctx context.Context, port int) bool
@@ -70,8 +70,8 @@ func newDatabase(ctx context.Context, name, dir string, log io.Writer) (*databas
 	return d, d.start(ctx)
 }
 
-// installed returns a command of a program that is in PATH, or where distributions
-// hide it.
+// installed returns a command of a program that is in PATH, or in a directory of a distribution
+// that is not.
 func installed(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	path, err := exec.LookPath(name)
 	for _, place := range []string{"/usr/lib/postgresql/*/bin", "/usr/sbin", "/usr/libexec"} {
@@ -89,8 +89,7 @@ func installed(ctx context.Context, name string, args ...string) (*exec.Cmd, err
 	return exec.CommandContext(ctx, path, args...), nil
 }
 
-// unprivileged makes the server run as the user postgres, or nobody: servers
-// refuse to run as root.
+// unprivileged makes the server run as the user postgres, or nobody: servers refuse to run as root.
 func (d *database) unprivileged() error {
 	u, err := user.Lookup("postgres")
 	if err != nil {
@@ -113,11 +112,11 @@ func (d *database) unprivileged() error {
 	return os.Chown(d.dir, int(uid), int(gid))
 }
 
-// url is where the server finds it.
+// url is the database's for holter serve.
 func (d *database) url() string { return d.kind.url(d.port) }
 
-// start starts the server and waits until it takes connections. The kernel
-// keeps what was written when a process is killed, so nobody waits for the disk.
+// start starts the server and waits until it accepts connections. It does not sync its files, since
+// the kernel keeps what a killed process has written.
 func (d *database) start(ctx context.Context) error {
 	cmd, err := d.kind.serve(ctx, d.dir, d.port)
 	if err != nil {
@@ -130,7 +129,7 @@ func (d *database) start(ctx context.Context) error {
 	}
 	ended := make(chan struct{})
 	d.cmd, d.ended = cmd, ended
-	go func() { _ = cmd.Wait(); close(ended) }() // killed or stopped: both are meant
+	go func() { _ = cmd.Wait(); close(ended) }() // killed or stopped on purpose
 	for limit := time.Now().Add(readyPatience); time.Now().Before(limit); {
 		if d.kind.ready(ctx, d.port) {
 			return nil
@@ -147,8 +146,7 @@ func (d *database) start(ctx context.Context) error {
 	return fmt.Errorf("the database takes no connections after %v", readyPatience)
 }
 
-// stop stops the server, so that it makes no more processes, and then those that
-// it made. Those that are gone need not be.
+// stop stops the server, so that it starts no more processes, and then its child processes.
 func (d *database) stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGSTOP)
 	d.signal(syscall.SIGSTOP)
@@ -161,7 +159,7 @@ func (d *database) signal(s syscall.Signal) {
 	}
 }
 
-// kill ends all of it at once. It may have ended.
+// kill ends all its processes at once, if they still run.
 func (d *database) kill() {
 	select {
 	case <-d.ended:

@@ -14,15 +14,16 @@ type Device struct {
 
 	ID  string
 	TTL time.Duration // as it announces it
-	// Steps are what it was ordered to do and did, in order. A device without a connection does nothing that the server could notice: it
-	// was Silent.
+	// Steps are what it was ordered to do and did, in order. A device without a connection does
+	// nothing that the server could notice: it was Silent.
 	Steps []plan.Truth
 }
 
 // Lags are delays in ascending order.
 type Lags []time.Duration
 
-// Percentile returns the smallest lag that at least p percent of the lags do not exceed (nearest rank); 0 if there are none.
+// Percentile returns the smallest lag that at least p percent of the lags do not exceed (nearest
+// rank); 0 if there are none.
 func (l Lags) Percentile(p float64) time.Duration {
 	if len(l) == 0 {
 		return 0

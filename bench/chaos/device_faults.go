@@ -15,7 +15,8 @@ import (
 // faultsEvery is the time between two rounds of orders.
 const faultsEvery = 50 * time.Millisecond
 
-// deviceFaults orders devices, chosen by chance, to fall silent, to end their connections or to say goodbye, and to come back.
+// deviceFaults orders devices, chosen by chance, to fall silent, to end their connections or to say
+// goodbye, and to come back.
 type deviceFaults struct {
 	fleet  *drive.Drive
 	policy *Policy
@@ -34,8 +35,8 @@ func newDeviceFaults(d *drive.Drive, devices int, p *Policy, seed uint64, begin,
 	}
 }
 
-// run gives orders until ctx is done. Some devices are silent from the beginning on, and each of the others has its turn about once in six
-// timeouts.
+// run gives orders until ctx is done. Some devices are silent from the beginning on, and each of
+// the others has its turn about once in six timeouts.
 func (f *deviceFaults) run(ctx context.Context) error {
 	if err := f.some(1+len(f.free)/50, f.die); err != nil {
 		return err
@@ -98,7 +99,8 @@ func (f *deviceFaults) any(device int, now time.Duration) error {
 	}
 }
 
-// order lets a device come back, unless the end comes first: not so late that it is judged, just about, or later. limit is when it is.
+// order lets a device come back, unless the end comes first: not so late that it is judged, just
+// about, or later. limit is when it is.
 func (f *deviceFaults) order(o drive.Order, limit time.Duration) error {
 	away := (0.1 + 3*f.chance.Float64()*f.chance.Float64()) * float64(limit)
 	f.free[o.Device] = never

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disk is a small file system of its own in memory, that can be filled.
+// disk is a small file system in memory, which can be filled.
 type disk struct{ dir string }
 
 const ballast = "ballast"
@@ -45,7 +45,7 @@ func (d *disk) fill() error {
 // free removes that file.
 func (d *disk) free() error { return os.Remove(filepath.Join(d.dir, ballast)) }
 
-// unmount gives the disk back, also if somebody still uses it.
+// unmount gives the disk back, even if it is still in use.
 func (d *disk) unmount() error {
 	return os.NewSyscallError("umount", unix.Unmount(d.dir, unix.MNT_DETACH))
 }

@@ -8,56 +8,54 @@ import (
 	"time"
 )
 
-// FaultKind is something that is done to the server.
+// FaultKind is a kind of fault that is injected into the server.
 type FaultKind string
 
 const (
-	// Kill kills it with SIGKILL, and starts it again after Down.
+	// Kill kills the server with SIGKILL, and starts it again after Down.
 	Kill FaultKind = "kill"
-	// Stop stops it with SIGSTOP, and continues it after Length.
+	// Stop stops the server with SIGSTOP, and continues it after Length.
 	Stop FaultKind = "stop"
-	// Term ends it with SIGTERM, and starts it again after Down.
+	// Term ends the server with SIGTERM, and starts it again after Down.
 	Term FaultKind = "term"
-	// Loop kills it as soon as each of its Lives of 3 to 30 s is over, and starts
-	// it at once.
+	// Loop kills the server after each of its Uptimes of 3 to 30 s, and starts it again at once.
 	Loop FaultKind = "loop"
-	// Stalls stops it after each of its Lives, for Length of 0.9 to 3 s.
+	// Stalls stops the server after each of its Uptimes, for Length, which is 0.9 to 3 s.
 	Stalls FaultKind = "stalls"
-	// Quota leaves it Share percent of a core, for Length.
+	// Quota leaves the server Share percent of a core, for Length.
 	Quota FaultKind = "quota"
-	// Beat kills it, like Kill, within 0.3 s of heartbeats of devices that are
-	// silent from then on.
+	// Beat is Kill within 0.3 s of heartbeats of devices that then fall silent.
 	Beat FaultKind = "beat+kill"
-	// Write kills it, like Kill, as soon as it has answered writes of operators and
-	// devices. The other faults that kill it in a trouble do so, too.
+	// Write is Kill as soon as the server has answered writes of operators and devices. The faults
+	// below that kill the server check writes, too.
 	Write FaultKind = "write+kill"
 	// Disk fills the disk for Length.
 	Disk FaultKind = "disk"
-	// DiskKill fills the disk for Length, and kills the server in the middle,
-	// which starts again after Down, often on a full disk.
+	// DiskKill fills the disk for Length, and kills the server in the middle, which starts again
+	// after Down, often on a full disk.
 	DiskKill FaultKind = "disk+kill"
 	// Freeze stops the database's processes with SIGSTOP for Length.
 	Freeze FaultKind = "db stop"
-	// FreezeKill does that, and kills the server in the middle, too.
+	// FreezeKill does that, and kills the server in the middle.
 	FreezeKill FaultKind = "db stop+kill"
-	// Crash kills the database's processes with SIGKILL, and starts the database
-	// again after Length.
+	// Crash kills the database's processes with SIGKILL, and starts the database again after
+	// Length.
 	Crash FaultKind = "db kill"
-	// CrashKill does that, and kills the server in the middle, too.
+	// CrashKill does that, and kills the server in the middle.
 	CrashKill FaultKind = "db+kill"
-	// Files deletes or truncates the files of the database. It comes once, after
-	// everything else, and ends the run: nothing is left of the log.
+	// Files deletes or truncates the files of the database. It is injected once, at the end:
+	// nothing is left of the log.
 	Files FaultKind = "files"
 )
 
-// Fault is one thing to be done.
+// Fault is a fault that is to be injected.
 type Fault struct {
-	Kind   FaultKind       `json:"kind"`
-	Wait   time.Duration   `json:"wait"` // from the end of the one before
-	Length time.Duration   `json:"length,omitempty"`
-	Down   time.Duration   `json:"down,omitempty"`
-	Lives  []time.Duration `json:"lives,omitempty"`
-	Share  int             `json:"share,omitempty"`
+	Kind    FaultKind
+	Wait    time.Duration // from the end of the one before
+	Length  time.Duration
+	Down    time.Duration
+	Uptimes []time.Duration
+	Share   int
 }
 
 // restarts reports whether the server is away for Down.
@@ -75,8 +73,8 @@ func (f Fault) String() string {
 	if f.Share > 0 {
 		fmt.Fprintf(&b, ", %d %% of a core", f.Share)
 	}
-	if f.Lives != nil {
-		fmt.Fprintf(&b, ", lives %v", f.Lives)
+	if f.Uptimes != nil {
+		fmt.Fprintf(&b, ", up for %v", f.Uptimes)
 	} else if f.restarts() {
 		fmt.Fprintf(&b, ", down %v", f.Down)
 	}
@@ -94,18 +92,18 @@ func (f Fault) writes() bool { return f.Kind == Write || f.kills() }
 // span is how long the fault takes, at least.
 func (f *Fault) span() time.Duration {
 	span := f.Wait + max(f.Length, f.Length/2+f.Down)
-	for _, life := range f.Lives {
-		span += life
+	for _, uptime := range f.Uptimes {
+		span += uptime
 	}
 	if f.Kind == Stalls {
-		span += f.Length * time.Duration(len(f.Lives)-1)
+		span += f.Length * time.Duration(len(f.Uptimes)-1)
 	}
 	return span
 }
 
-// Plan returns the faults that fill a time, of the given kinds. It follows from
-// the seed alone; each kind has its turn before one comes again, but for those
-// that would take too long. It is empty if there are no kinds.
+// Plan returns faults of the given kinds that fill a time. It depends on the seed alone. Each kind
+// is planned once before any is planned again, except those that would take too long. It is empty
+// if there are no kinds.
 func Plan(seed uint64, kinds []FaultKind, length time.Duration, r *Rules) []Fault {
 	p := planner{chance: rand.New(rand.NewPCG(seed, 2)), ttl: slices.Min(r.TTLs)}
 	p.longest = (length - p.ttl) / time.Duration(max(1, min(5, len(kinds))))
@@ -144,10 +142,10 @@ func (p *planner) fault(kind FaultKind) Fault {
 	case Stop:
 		f.Length = min(p.between(0, 3*p.ttl), p.longest)
 	case Loop:
-		f.Lives = p.lives(3*time.Second, p.between(4*time.Second, 30*time.Second), 0)
+		f.Uptimes = p.uptimes(3*time.Second, p.between(4*time.Second, 30*time.Second), 0)
 	case Stalls:
 		f.Length = p.between(900*time.Millisecond, 3*time.Second)
-		f.Lives = p.lives(time.Second, 9*time.Second, f.Length)
+		f.Uptimes = p.uptimes(time.Second, 9*time.Second, f.Length)
 	case Quota:
 		f.Length, f.Share = min(p.between(p.ttl/2, 3*p.ttl), p.longest), 10+p.chance.IntN(21)
 	case Disk, Freeze, Crash:
@@ -160,20 +158,20 @@ func (p *planner) fault(kind FaultKind) Fault {
 	return f
 }
 
-// lives returns two lives or more, with breaks between, that take about the
-// longest time that a fault may take, if that is enough.
-func (p *planner) lives(least, most, pause time.Duration) []time.Duration {
-	var lives []time.Duration
+// uptimes returns two uptimes or more. With the breaks between them they take about as long as a
+// fault may take, if two fit into that.
+func (p *planner) uptimes(least, most, pause time.Duration) []time.Duration {
+	var uptimes []time.Duration
 	for left := p.longest; ; {
-		life := p.between(least, max(least, min(most, p.longest/3)))
-		if left -= life + pause; left < 0 && len(lives) > 1 {
-			return lives
+		uptime := p.between(least, max(least, min(most, p.longest/3)))
+		if left -= uptime + pause; left < 0 && len(uptimes) > 1 {
+			return uptimes
 		}
-		lives = append(lives, life)
+		uptimes = append(uptimes, uptime)
 	}
 }
 
-// down is a downtime: none, a short one, or one of some timeouts.
+// down returns a downtime: none, a short one, or one of some timeouts.
 func (p *planner) down() time.Duration {
 	switch n := p.chance.IntN(10); {
 	case n < 3:

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// noticedWithin is how long the server may take to notice that its files are
-// gone: it looks for them at each checkpoint.
+// noticedWithin is how long the server may take to notice that its files are gone: it looks for
+// them at each checkpoint.
 const noticedWithin = 2*checkpoint + recovery
 
-// files deletes the database, truncates it or deletes the whole data directory,
-// as the seed says. The server must notice that, and may answer no write
-// from then on that is not there in the next life, if it starts at all.
+// files deletes or truncates the database, or deletes the whole data directory, depending on the
+// seed. The server must notice that, and must not answer a write afterwards that is gone after the
+// restart, if it starts at all.
 func (r *trial) files(ctx context.Context, e *Evidence) error {
 	r.writer.prepare(ctx)
 	defer r.writer.end()
@@ -30,7 +30,7 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 		}
 	}
 	if r.server.isReady(ctx) {
-		r.server.accuse(WrongState, "ready still %v after its database was destroyed", noticedWithin)
+		r.server.violation(WrongState, "ready still %v after its database was destroyed", noticedWithin)
 	}
 	r.writer.write(ctx)
 	r.writer.made = slices.DeleteFunc(r.writer.made, func(w *Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })
@@ -40,10 +40,10 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 	}
 	var err error
 	select {
-	case <-r.server.life.ready:
+	case <-r.server.process.ready:
 		err = r.writer.look(ctx)
-	case <-r.server.life.ended:
-		r.note("after its database was destroyed, the server does not start: %v", r.server.life.err)
+	case <-r.server.process.ended:
+		r.note("after its database was destroyed, the server does not start: %v", r.server.process.err)
 		r.writer.lose()
 	case <-time.After(readyPatience):
 		err = errors.New("after its database was destroyed, the server neither starts nor ends")

@@ -19,8 +19,8 @@ import (
 	"github.com/holter-iot/holter/bench/internal/api"
 )
 
-// follower reads the stream of events over all restarts, as a client should: it
-// comes back with the id of the last event that it was told.
+// follower reads the stream of events across all restarts: it reconnects with the id of the last
+// event that it was sent.
 type follower struct {
 	api    string
 	client *http.Client
@@ -29,7 +29,7 @@ type follower struct {
 	last   string     // id of the last message
 	events []api.Event
 	missed int
-	resume int // times that it came back
+	resume int // connections so far
 	err    error
 }
 
@@ -50,8 +50,7 @@ func (f *follower) fail(err error) {
 	f.err = err
 }
 
-// follow reads one answer to its end. Only what a server should never send is an
-// error.
+// follow reads one response to its end. Only what a server must never send is an error.
 func (f *follower) follow(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.api+"/v1/events/stream?after=0", nil)
 	if err != nil {
@@ -65,7 +64,7 @@ func (f *follower) follow(ctx context.Context) error {
 	f.mu.Unlock()
 	answer, err := f.client.Do(request)
 	if err != nil {
-		return nil // nobody is there
+		return nil // the server is away
 	}
 	defer answer.Body.Close()
 	switch answer.StatusCode {
@@ -78,8 +77,7 @@ func (f *follower) follow(ctx context.Context) error {
 	return fmt.Errorf("the stream answers %s: %s", answer.Status, body)
 }
 
-// messages reads messages until the input ends. One that is cut off does not
-// count.
+// messages reads messages until the input ends. One that is cut off does not count.
 func (f *follower) messages(body io.Reader) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	var m message
@@ -144,7 +142,7 @@ func (f *follower) take(m *message) error {
 	return nil
 }
 
-// reached is the offset of the latest event that it was told.
+// reached returns the offset of the latest event that it was sent.
 func (f *follower) reached() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,18 +13,18 @@ import (
 type BreakKind string
 
 const (
-	// Start is the time before the first life.
+	// Start is the time before the first process.
 	Start BreakKind = "start"
 	// Stopped is a SIGSTOP, ended by SIGCONT.
 	Stopped BreakKind = "stop"
-	// Killed is a SIGKILL, ended by a new life.
+	// Killed is a SIGKILL, ended by a restart.
 	Killed BreakKind = "kill"
-	// Ended is a SIGTERM, ended by a new life.
+	// Ended is a SIGTERM, ended by a restart.
 	Ended BreakKind = "term"
-	// Died is an end that nobody asked for, ended by a new life.
+	// Died is an unexpected end, ended by a restart.
 	Died BreakKind = "died"
-	// Claimed is a break that nobody caused, and that the server reports itself. No
-	// verdict is excused by it.
+	// Claimed is a break that the server reports and that was not caused here. It excuses no
+	// verdict.
 	Claimed BreakKind = "claimed"
 )
 
@@ -33,34 +33,33 @@ const (
 	ever  = -never
 )
 
-// Break is a time in which the server was deaf. It was for certain from Began
-// to Ending, and perhaps from Asked to Over.
+// Break is a time in which the server was deaf. It was for certain from Began to Ending, and
+// perhaps from Asked to Over.
 type Break struct {
-	Kind BreakKind `json:"kind"`
-	// Asked is just before the signal, Began when the process was seen to stand
-	// still or was gone.
-	Asked time.Duration `json:"asked"`
-	Began time.Duration `json:"began"`
-	// Ending is just before the process was continued or started, Over when it
-	// had been, or said that it was ready. Both are never while it lasts; Over
-	// is, at the latest, when the next break was asked for.
-	Ending time.Duration `json:"ending"`
-	Over   time.Duration `json:"over"`
+	Kind BreakKind
+	// Asked is just before the signal, Began when the process was seen to stand still or was gone.
+	Asked time.Duration
+	Began time.Duration
+	// Ending is just before the process was continued or started, Over when it had been, or said
+	// that it was ready. Both are never while it lasts; Over is, at the latest, when the next break
+	// was asked for.
+	Ending time.Duration
+	Over   time.Duration
 }
 
-// Restart reports whether a new life followed.
+// Restart reports whether a new process followed.
 func (b *Break) Restart() bool { return b.Kind != Stopped && b.Kind != Claimed }
 
-// Starved is a Trouble in which this program itself could not run, so that the
-// machine had perhaps no room for the server either.
+// Starved is a Trouble in which this program could not run, so the server perhaps could not,
+// either.
 const Starved FaultKind = "starved"
 
-// Trouble is a time in which the server could save nothing, since its disk was
-// full or its database gone, or could hardly run. To is never while it lasts.
+// Trouble is a time in which the server could save nothing, since its disk was full or its database
+// gone, or could hardly run. To is never while it lasts.
 type Trouble struct {
-	Kind FaultKind     `json:"kind"`
-	From time.Duration `json:"from"`
-	To   time.Duration `json:"to"`
+	Kind FaultKind
+	From time.Duration
+	To   time.Duration
 }
 
 // History is all that was done to the server.
@@ -76,24 +75,23 @@ func (h *History) at(nanos int64) time.Duration { return time.Duration(nanos - h
 // when turns a time into an instant of the history.
 func (h *History) when(t time.Time) time.Duration { return h.at(t.UnixNano()) }
 
-// listenedAtMost is the most that the listening clock can have advanced between
-// two instants.
+// listenedAtMost is the most that the listening clock can have advanced between two instants.
 func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 	listened := max(to-from, 0)
 	for i := range h.Breaks {
 		b := &h.Breaks[i]
 		deaf := min(to, b.Ending) - max(from, b.Began)
 		if b.Kind == Stopped {
-			deaf -= maxGap // counts as listening
+			deaf -= maxGap // that much counts as listening
 		}
 		listened -= max(deaf, 0)
 	}
 	return max(listened, 0)
 }
 
-// life returns the index of the break that the life of an instant began with,
-// and false if no process lived at that instant.
-func (h *History) life(t time.Duration) (int, bool) {
+// process returns the index of the break that ended with the start of the process of an instant;
+// false if there was none at that instant.
+func (h *History) process(t time.Duration) (int, bool) {
 	found := -1
 	for i := range h.Breaks {
 		b := &h.Breaks[i]
@@ -114,7 +112,7 @@ func (h *History) life(t time.Duration) (int, bool) {
 type outage struct {
 	from, to time.Duration
 	restart  bool
-	trouble  bool // the server listened, but could not say what it found
+	trouble  bool // the server listened, but could not store verdicts
 }
 
 // outages returns breaks and troubles in order of time.
@@ -131,10 +129,9 @@ func (h *History) outages() []outage {
 	return list
 }
 
-// deadline is the instant by which a device that was not heard after from must
-// be judged: once it was silent for its timeout in listening time, and its grace
-// is over. A restart gives it the whole grace, a stall no more than its own
-// length, and all together no more than three of them.
+// deadline returns the instant by which a device that was not heard after from must be judged: when
+// it was silent for its timeout in listening time, and its grace is over. A restart adds a whole
+// grace, a stall at most its own length; all together add at most three graces.
 func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
 	last := p.Timeout + graces*p.Grace
 	need := p.Timeout
@@ -150,17 +147,15 @@ func (p *Policy) deadline(outages []outage, from time.Duration) time.Duration {
 	})
 }
 
-// bound is the instant by which it must be judged whatever has been done to the
-// server.
+// bound returns the instant by which it must be judged whatever was done to the server.
 func (p *Policy) bound(outages []outage, from time.Duration) time.Duration {
 	return p.reach(outages, from, func(*outage, time.Duration) time.Duration { return p.Timeout + graces*p.Grace })
 }
 
-// reach is the instant at which the silence that begins at from must have had
-// its verdict: it grows by all time in which the server listened, but for a
-// little that each break costs. need says for how long it has to last, after a
-// break and before any. In a trouble no verdict can be told. It is never if it
-// cannot be told.
+// reach returns the instant by which the silence that begins at from must have its verdict. The
+// silence grows while the server listens, less a little for each break. need returns how long the
+// silence must last, before any break and after each. During a trouble no verdict can be stored.
+// The result is never if a break or a trouble does not end.
 func (p *Policy) reach(outages []outage, from time.Duration, need func(after *outage, silence time.Duration) time.Duration) time.Duration {
 	silence, listening, told := time.Duration(0), from, from
 	wanted := need(nil, 0)
@@ -182,7 +177,7 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 			continue
 		}
 		if o.to <= listening {
-			continue // in the middle of another one
+			continue // within another one
 		}
 		silence = max(silence-gapLoss, 0)
 		wanted = need(o, silence)
@@ -194,8 +189,8 @@ func (p *Policy) reach(outages []outage, from time.Duration, need func(after *ou
 	return p.due(listening, wanted-silence, told)
 }
 
-// due is when the verdict must be there: when the server has listened for what is
-// left and then for Epsilon, or Epsilon after it could be told.
+// due returns when the verdict must be there: Epsilon after the server has listened for what is
+// left, and Epsilon after it could store verdicts.
 func (p *Policy) due(listening, left, told time.Duration) time.Duration {
 	return max(listening+max(left+p.Epsilon, 0), told+p.Epsilon)
 }

@@ -143,16 +143,16 @@ func TestFollowerRefuses(t *testing.T) {
 	}
 }
 
-func TestCries(t *testing.T) {
+func TestCrashes(t *testing.T) {
 	r := &trial{config: Config{Dir: t.TempDir()}}
-	if list := r.cries(); len(list) != 1 {
+	if list := r.crashes(); len(list) != 1 {
 		t.Errorf("without a log: %v", list)
 	}
 	text := "{\"msg\":\"a panic: none\"}\npanic: oh\n\ngoroutine 1\nWARNING: DATA RACE\n"
 	if err := os.WriteFile(filepath.Join(r.config.Dir, serverLog), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if list := r.cries(); len(list) != 2 || !strings.Contains(list[0].Detail, "line 2 of the server's log: panic: oh") {
-		t.Errorf("cries() = %v", list)
+	if list := r.crashes(); len(list) != 2 || !strings.Contains(list[0].Detail, "line 2 of the server's log: panic: oh") {
+		t.Errorf("crashes() = %v", list)
 	}
 }

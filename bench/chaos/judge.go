@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// judge looks at one device.
+// judge checks one device.
 type judge struct {
 	*Findings
 
@@ -21,7 +21,7 @@ type judge struct {
 	outages  []outage
 	device   *Device
 	events   []api.Event  // of the device, in the log's order
-	used     map[int]bool // steps that a verdict was found for
+	used     map[int]bool // steps that have a verdict
 }
 
 func (j *judge) run() {
@@ -51,9 +51,8 @@ func (j *judge) after(t time.Duration) int {
 	return sort.Search(len(j.device.Signs), func(i int) bool { return j.sign(i) >= t })
 }
 
-// heardBy is when the server must know of a sign of life: a heartbeat at once,
-// since no verdict overtakes unread input, a HELLO once it had time to accept
-// the connection.
+// heardBy returns when the server must know of a sign of life: a heartbeat at once, since no
+// verdict overtakes unread input, a HELLO once it had time to accept the connection.
 func (j *judge) heardBy(i int) time.Duration {
 	s := j.device.Signs[i]
 	if s.Granted == 0 {
@@ -65,7 +64,7 @@ func (j *judge) heardBy(i int) time.Duration {
 // verdict checks that an offline event was due for its reason.
 func (j *judge) verdict(e *api.Event) {
 	t := j.history.when(e.Time)
-	life, alive := j.history.life(t)
+	process, alive := j.history.process(t)
 	if !alive {
 		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
 		return
@@ -73,13 +72,13 @@ func (j *judge) verdict(e *api.Event) {
 	var why string
 	switch e.Reason {
 	case api.ReasonSilence:
-		why = j.silence(t, life)
+		why = j.silence(t, process)
 	case api.ReasonClosed:
-		if why = j.step(t, life, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
+		if why = j.step(t, process, j.policy.CloseGrace, plan.Close, plan.Reset); j.turnedAway(t) {
 			why = ""
 		}
 	case api.ReasonBye:
-		why = j.step(t, life, 0, plan.Bye)
+		why = j.step(t, process, 0, plan.Bye)
 	default:
 		why = "no device did anything to deserve that reason"
 	}
@@ -89,8 +88,8 @@ func (j *judge) verdict(e *api.Event) {
 	}
 }
 
-// turnedAway reports whether the last that the server heard before an instant was a HELLO that it told "busy": the device ended that
-// connection.
+// turnedAway reports whether the last message before an instant was a HELLO that the server
+// answered with "busy", and whose connection the device ended.
 func (j *judge) turnedAway(t time.Duration) bool {
 	last := time.Duration(-1)
 	for _, at := range j.device.Busy {
@@ -102,20 +101,20 @@ func (j *judge) turnedAway(t time.Duration) bool {
 	return last >= 0 && (n == 0 || j.sign(n-1) < last)
 }
 
-// silence says why a verdict for silence is wrong; "" if it is right. It is
-// right if, at some instant of the gap between two signs of life that it fell
-// into or came shortly after, the server had heard nothing for the timeout.
-func (j *judge) silence(t time.Duration, life int) string {
+// silence returns why a verdict for silence is wrong; "" if it is right. It is right if it lies in
+// a gap between two signs of life, or shortly after one, that reached the timeout in listening
+// time.
+func (j *judge) silence(t time.Duration, process int) string {
 	why, i := "", j.after(t)-1
 	for first := true; i >= 0; first, i = false, i-1 {
 		end := t
 		if i+1 < len(j.device.Signs) {
 			end = min(t, j.heardBy(i+1))
 		}
-		if !first && (end < j.history.Breaks[life].Ending || j.history.listenedAtMost(end, t) > j.policy.lag()) {
+		if !first && (end < j.history.Breaks[process].Ending || j.history.listenedAtMost(end, t) > j.policy.lag()) {
 			return why
 		}
-		reason := j.gap(i, end, t, life)
+		reason := j.gap(i, end, t, process)
 		if reason == "" {
 			j.race(i, t)
 			return ""
@@ -137,10 +136,10 @@ func (j *judge) race(i int, t time.Duration) {
 	}
 }
 
-// gap says why a verdict was not due between sign i and an instant; "" if it
-// was. What was due before a stop may be told after it.
-func (j *judge) gap(i int, end, t time.Duration, life int) string {
-	from := j.known(i, life)
+// gap returns why no verdict was due between sign i and an instant; "" if one was. A verdict that
+// was due before a stop may come after it.
+func (j *judge) gap(i int, end, t time.Duration, process int) string {
+	from := j.known(i, process)
 	why := j.due(from, end)
 	for k := range j.history.Breaks {
 		b := &j.history.Breaks[k]
@@ -155,8 +154,8 @@ func (j *judge) gap(i int, end, t time.Duration, life int) string {
 	return why
 }
 
-// due says why a device that was heard at from was not to be judged for silence
-// at to; "" if it was.
+// due returns why a device that was heard at from must not be judged for silence at to; "" if it
+// may be.
 func (j *judge) due(from, to time.Duration) string {
 	if listened := j.history.listenedAtMost(from, to); listened+slack < j.policy.Timeout {
 		return fmt.Sprintf("heard at %s, so it was silent for %v of listening at most, the timeout is %v", clock(from), listened, j.policy.Timeout)
@@ -164,8 +163,8 @@ func (j *judge) due(from, to time.Duration) string {
 	return j.grace(from, to)
 }
 
-// grace says why a device that was heard at from was not to be judged at to so
-// soon after a restart; "" if it was, or had perhaps used up its graces.
+// grace returns why a device that was heard at from must not be judged at to so soon after a
+// restart; "" if it may be, or has perhaps used up its graces.
 func (j *judge) grace(from, to time.Duration) string {
 	var last *Break
 	used, grace := time.Duration(0), j.policy.Grace
@@ -189,25 +188,24 @@ func (j *judge) grace(from, to time.Duration) string {
 	return ""
 }
 
-// known is the latest sign of life, up to sign i, that a life must know of:
-// given to that life itself, or answered by an earlier one. It is long ago if
-// there is none.
-func (j *judge) known(i, life int) time.Duration {
+// known returns the latest sign of life, up to sign i, that a process must know of: it was sent to
+// that process, or an earlier one answered it. It is ever if there is none.
+func (j *judge) known(i, process int) time.Duration {
 	hello := i
 	for ; i >= 0; i-- {
 		hello = min(hello, i)
 		for hello > 0 && j.device.Signs[hello].Granted == 0 {
 			hello--
 		}
-		if j.device.Signs[i].Answered != 0 || j.sign(hello) >= j.history.Breaks[life].Ending {
+		if j.device.Signs[i].Answered != 0 || j.sign(hello) >= j.history.Breaks[process].Ending {
 			return j.sign(i)
 		}
 	}
 	return ever
 }
 
-// answered returns the index of the latest sign of life that was answered before
-// an instant, -1 if none was.
+// answered returns the index of the latest sign of life that was answered before an instant, -1 if
+// none was.
 func (j *judge) answered(t time.Duration) int {
 	i := j.after(t) - 1
 	for i >= 0 && (j.device.Signs[i].Answered == 0 || j.history.at(j.device.Signs[i].Answered) > t-slack) {
@@ -216,8 +214,8 @@ func (j *judge) answered(t time.Duration) int {
 	return i
 }
 
-// forgotten checks that the verdict follows from the latest heartbeat that was
-// answered before, by whichever life.
+// forgotten checks that a verdict's last_seen is not before the latest heartbeat that was answered,
+// by whichever process.
 func (j *judge) forgotten(e *api.Event, t time.Duration) {
 	i := j.answered(t)
 	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
@@ -226,17 +224,16 @@ func (j *judge) forgotten(e *api.Event, t time.Duration) {
 	}
 }
 
-// step says why a verdict for the end of a connection is wrong; "" if it is
-// right: the device did one of the actions in that life, and was not heard again
-// for so long.
-func (j *judge) step(t time.Duration, life int, grace time.Duration, actions ...plan.Kind) string {
-	why := "it did nothing of the kind in this life of the server"
+// step returns why a verdict for the end of a connection is wrong; "" if it is right: the device
+// did one of the actions to that process, and was not heard again within the grace.
+func (j *judge) step(t time.Duration, process int, grace time.Duration, actions ...plan.Kind) string {
+	why := "it did nothing of the kind since the server was started"
 	for i, s := range slices.Backward(j.device.Steps) {
 		at := j.history.when(s.At)
 		if !slices.Contains(actions, s.Kind) || at > t {
 			continue
 		}
-		if at < j.history.Breaks[life].Ending {
+		if at < j.history.Breaks[process].Ending {
 			break
 		}
 		if j.used[i] {
@@ -264,7 +261,7 @@ func (j *judge) step(t time.Duration, life int, grace time.Duration, actions ...
 	return why
 }
 
-// context is the evidence around an instant.
+// context describes the evidence around an instant.
 func (j *judge) context(t time.Duration) string {
 	var b strings.Builder
 	around := j.policy.Timeout + graces*j.policy.Grace

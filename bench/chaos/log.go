@@ -9,7 +9,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/api"
 )
 
-// subject is whose event it is: device, source/NAME or group/NAME.
+// subject returns what an event is about: a device, source/NAME or group/NAME.
 func subject(e *api.Event) string {
 	if i := strings.LastIndexByte(e.ID, ':'); i >= 0 {
 		return e.ID[:i]
@@ -51,7 +51,7 @@ func checkLog(e *Evidence, f *Findings) {
 	}
 }
 
-// check holds the next event of the subject against those before.
+// check compares the next event of a subject with those before.
 func (s *subjectState) check(e *api.Event, f *Findings) {
 	name := subject(e)
 	switch {
@@ -108,8 +108,8 @@ func (e *Evidence) latest() uint64 {
 	return e.Events[len(e.Events)-1].Offset
 }
 
-// checkSeen looks for what was seen and is gone, or is another event now. An
-// event that came after the log was read does not count.
+// checkSeen finds events that readers saw and that are gone, or different now. Events after the log
+// was read do not count.
 func checkSeen(e *Evidence, f *Findings) {
 	e.checkThere(e.Seen, "a page of the log had", f)
 	e.checkThere(e.Followed, "the stream had", f)
@@ -135,8 +135,7 @@ func (e *Evidence) checkThere(list []api.Event, who string, f *Findings) {
 	}
 }
 
-// checkShown looks for events that the API has shown the state after, and that
-// never were.
+// checkShown finds states that the API showed and whose event is not in the log.
 func checkShown(e *Evidence, f *Findings) {
 	there := make(map[string]bool, len(e.Events))
 	for i := range e.Events {
@@ -150,8 +149,8 @@ func checkShown(e *Evidence, f *Findings) {
 	}
 }
 
-// checkFollowed checks that the follower was told of each event once and in
-// order. Whether it was the right one checkSeen looks at.
+// checkFollowed checks that the follower was sent each event once and in order. checkSeen checks
+// their content.
 func checkFollowed(e *Evidence, f *Findings) {
 	next := uint64(1)
 	for i := range e.Followed {

@@ -13,8 +13,8 @@ import (
 // Ports below those that the kernel gives to clients by default.
 const firstPort, lastPort = 20_000, 32_000
 
-// freePorts returns ports of 127.0.0.1 that are free, and that the kernel gives
-// to nobody who connects while the server is away.
+// freePorts returns free ports of 127.0.0.1 that the kernel does not assign to clients while the
+// server is away.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var lc net.ListenConfig
 	var ports []int

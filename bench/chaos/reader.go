@@ -19,8 +19,8 @@ const (
 	readWithin = 5 * time.Second
 )
 
-// reader reads the log page by page while the run lasts: what is new, and now
-// and then an old page again.
+// reader reads the log page by page while the run lasts: what is new, and now and then an old page
+// again.
 type reader struct {
 	api    string
 	client *http.Client
@@ -29,7 +29,7 @@ type reader struct {
 	mu     sync.Mutex // guards the fields below
 	after  uint64
 	events []api.Event
-	shown  map[string]bool // DEVICE:SEQ that a state was shown after
+	shown  map[string]bool // DEVICE:SEQ of the latest event in a shown state
 }
 
 // run reads until ctx is done. A page that cannot be read is read later.
@@ -62,8 +62,7 @@ func (r *reader) read(ctx context.Context, after uint64) bool {
 	return len(page) == api.PageSize
 }
 
-// states notes which events the states that are shown follow from, but for those
-// that are said to be pending.
+// states notes the events that the shown states follow from, except pending ones.
 func (r *reader) states(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

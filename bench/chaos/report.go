@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -16,52 +15,52 @@ const shown = 10
 
 // Report is the result of a run.
 type Report struct {
-	Database string        `json:"database"`
-	Seed     uint64        `json:"seed"`
-	Devices  int           `json:"devices"`
-	Length   time.Duration `json:"length"` // of the whole run
-	Rules    Rules         `json:"rules"`
-	Plan     []Fault       `json:"plan"` // as it was carried out
-	// Breaks and Troubles are what came of it, from the first start on.
-	Breaks   []Break   `json:"breaks"`
-	Troubles []Trouble `json:"troubles"`
-	// Lives counts the processes of the server; Deaf is for how long there was
-	// none that listened, Longest the longest such time.
-	Lives   int           `json:"lives"`
-	Deaf    time.Duration `json:"deaf"`
-	Longest time.Duration `json:"longest_deaf"`
-	// Claimed is deaf time that the server reports and nobody caused.
-	Claimed time.Duration `json:"claimed"`
-	// Heartbeats is what the devices sent, Greetings how often they were granted
-	// a connection, Orders how often they were told to do something.
-	Heartbeats uint64 `json:"heartbeats"`
-	Greetings  int    `json:"greetings"`
-	Orders     int    `json:"orders"`
-	// Events is the length of the log; Seen and Followed what the readers had;
-	// Resumed how often the follower came back.
-	Events   int `json:"events"`
-	Seen     int `json:"seen"`
-	Followed int `json:"followed"`
-	Resumed  int `json:"resumed"`
-	// Writes counts those that were answered and looked for, Shown the events that
-	// the API has shown a state after.
-	Writes int `json:"writes"`
-	Shown  int `json:"shown"`
-	// Verdicts, Due, Bound, Raced: see [Findings]. The lags are of verdicts with no
-	// break before them.
-	Verdicts map[string]int `json:"verdicts"`
-	Due      int            `json:"due"`
-	Bound    int            `json:"bound"`
-	Raced    int            `json:"raced"`
-	LagP50   time.Duration  `json:"lag_p50"`
-	LagP99   time.Duration  `json:"lag_p99"`
-	LagMax   time.Duration  `json:"lag_max"`
-	// Violations is what the proof fails for.
-	Violations []Violation `json:"violations"`
-	Notes      []string    `json:"notes,omitempty"`
+	Database string
+	Seed     uint64
+	Devices  int
+	Length   time.Duration // of the whole run
+	Rules    Rules
+	Plan     []Fault // as it was carried out
+	// Breaks and Troubles are what the faults led to, after the first start.
+	Breaks   []Break
+	Troubles []Trouble
+	// Starts counts the processes of the server; Deaf is for how long none listened, Longest the
+	// longest such time.
+	Starts  int
+	Deaf    time.Duration
+	Longest time.Duration
+	// Claimed is deaf time that the server reports and that was not caused here.
+	Claimed time.Duration
+	// Heartbeats counts those that the devices sent, Greetings the connections that were welcomed,
+	// Orders the faults of devices.
+	Heartbeats uint64
+	Greetings  int
+	Orders     int
+	// Events is the length of the log; Seen and Followed count what the readers got; Resumed how
+	// often the follower connected.
+	Events   int
+	Seen     int
+	Followed int
+	Resumed  int
+	// Writes counts those that were answered and looked for, Shown the events that the API has
+	// shown a state after.
+	Writes int
+	Shown  int
+	// Verdicts, Due, Bound, Raced: see [Findings]. The lags are of verdicts with no break before
+	// them.
+	Verdicts map[string]int
+	Due      int
+	Bound    int
+	Raced    int
+	LagP50   time.Duration
+	LagP99   time.Duration
+	LagMax   time.Duration
+	// Violations are the broken promises; the proof fails if there are any.
+	Violations []Violation
+	Notes      []string
 	// ServerLog is the end of the server's log, Evidence what was scored.
-	ServerLog string    `json:"-"`
-	Evidence  *Evidence `json:"-"`
+	ServerLog string
+	Evidence  *Evidence
 }
 
 // Clean reports whether there was no violation of any kind.
@@ -104,7 +103,7 @@ func (r *Report) verdicts() string {
 	return fmt.Sprintf("%s; %d had to be there, %d of them whatever had happened", strings.Join(parts, ", "), r.Due, r.Bound)
 }
 
-// rows are the lines of the table of what happened.
+// rows returns the table of what happened.
 func (r *Report) rows() [][2]string {
 	rules := fmt.Sprintf("the defaults; timeouts of %v are announced; late by %v at most", r.Rules.TTLs, r.Rules.Epsilon)
 	return [][2]string{
@@ -113,7 +112,7 @@ func (r *Report) rows() [][2]string {
 		{"rules", rules},
 		{"seed, length", fmt.Sprintf("%d, %v", r.Seed, round(r.Length))},
 		{"faults injected", r.faults()},
-		{"process starts", strconv.Itoa(r.Lives)},
+		{"process starts", strconv.Itoa(r.Starts)},
 		{"deaf time", fmt.Sprintf("%v, the longest %v; %v more that nobody caused", round(r.Deaf), round(r.Longest), round(r.Claimed))},
 		{"what the devices did", fmt.Sprintf("%d heartbeats, %d connections granted, %d injected faults", r.Heartbeats, r.Greetings, r.Orders)},
 		{"events", fmt.Sprintf("%d; the follower saw %d and came back %d times, the reader saw %d", r.Events, r.Followed, r.Resumed-1, r.Seen)},
@@ -152,13 +151,6 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// WriteJSON writes the whole report as JSON; durations are nanoseconds.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // Markdown returns the report as two tables.

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// report says what a run found.
+// report builds the report of a run.
 func (r *trial) report(e *Evidence, length time.Duration) *Report {
 	f := Score(e)
 	out := &Report{
 		Database: redacted(r.config.Database), Seed: r.config.Seed, Devices: r.config.Devices, Length: length, Rules: r.config.Rules,
-		Plan: r.done, Lives: r.server.lives,
+		Plan: r.done, Starts: r.server.starts,
 		Events: len(e.Events), Seen: len(e.Seen), Followed: len(e.Followed), Resumed: r.follower.resume,
 		Verdicts: f.Verdicts, Due: f.Due, Raced: f.Raced,
 		LagP50: f.Lags.Percentile(50), LagP99: f.Lags.Percentile(99), LagMax: f.Lags.Percentile(100),
-		Violations: slices.Concat(f.Violations, r.server.wrong, r.cries()), Notes: r.notes, ServerLog: r.logTail(8000), Evidence: e,
+		Violations: slices.Concat(f.Violations, r.server.wrong, r.crashes()), Notes: r.notes, ServerLog: r.logTail(8000), Evidence: e,
 		Breaks: e.History.Breaks[1:], Troubles: e.History.Troubles,
 		Bound: f.Bound, Writes: len(e.Writes), Shown: len(e.Shown),
 	}
@@ -47,9 +47,9 @@ func (r *trial) report(e *Evidence, length time.Duration) *Report {
 	return out
 }
 
-// cries returns a violation for each line of the server's log that tells of a
-// crash or a data race.
-func (r *trial) cries() []Violation {
+// crashes returns a violation for each line of the server's log that tells of a crash or a data
+// race.
+func (r *trial) crashes() []Violation {
 	text, err := os.ReadFile(filepath.Join(r.config.Dir, serverLog))
 	if err != nil {
 		return []Violation{{Kind: WrongEnd, Detail: err.Error()}}
@@ -58,8 +58,8 @@ func (r *trial) cries() []Violation {
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
-		for _, cry := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
-			if strings.HasPrefix(line, cry) {
+		for _, mark := range []string{"panic: ", "fatal error: ", "WARNING: DATA RACE"} {
+			if strings.HasPrefix(line, mark) {
 				list = append(list, Violation{Kind: WrongEnd, Detail: fmt.Sprintf("line %d of the server's log: %.300s", n, strings.TrimSpace(line))})
 			}
 		}

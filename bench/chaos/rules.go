@@ -10,8 +10,7 @@ const (
 	defaultCloseGrace = 10 * time.Second
 	reconnectGrace    = 10 * time.Second // more than an interval
 	maxReconnectGrace = 5 * time.Minute
-	// graces is how many times its reconnect grace a device has at most, since its
-	// last heartbeat.
+	// graces is how many reconnect graces a device has at most since its last heartbeat.
 	graces = 3
 )
 
@@ -26,15 +25,15 @@ const (
 
 // Rules are what the devices announce, and what is tolerated of the server.
 type Rules struct {
-	// TTLs are the timeouts that devices announce; each has as many of them. A
-	// device with the last one beats so rarely that a heartbeat may not be lost.
+	// TTLs are the timeouts that devices announce, each by an equal share. Devices with the last
+	// one beat so rarely that none of their heartbeats may be lost.
 	TTLs []time.Duration
-	// Epsilon is how late the server may do what is due: a verdict, accepting a
-	// connection. It excuses no early verdict on a device that is heard.
+	// Epsilon is how late a verdict may come, or a connection be accepted. It excuses no early
+	// verdict on a device that is heard.
 	Epsilon time.Duration
 }
 
-// Policy is what the server makes of an announced timeout by its defaults.
+// Policy is what follows from an announced timeout by the server's defaults.
 type Policy struct {
 	Timeout, CloseGrace time.Duration
 	// Grace is the listening time that a device has to come back after a restart.
@@ -49,6 +48,5 @@ func (r *Rules) of(ttl time.Duration) *Policy {
 	}
 }
 
-// lag is how long after a gap between two signs of life a verdict on that gap may
-// be told.
+// lag returns how long after a gap between two signs of life a verdict on that gap may come.
 func (p *Policy) lag() time.Duration { return min(p.Epsilon, p.Timeout/4) }

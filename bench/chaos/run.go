@@ -21,10 +21,10 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// serverLog is the file of what the server writes.
+// serverLog is the file of the server's log.
 const serverLog = "holter.log"
 
-// trial is a run.
+// trial is the state of a run.
 type trial struct {
 	config   Config
 	server   *server
@@ -33,7 +33,7 @@ type trial struct {
 	truths   [][]plan.Truth  // of each fleet: what its devices did so far
 	writer   writer
 	disk     *disk     // nil if there is none to be filled
-	database *database // nil if it is not ours
+	database *database // nil if it was not started here
 	follower follower
 	reader   reader
 	notes    []string
@@ -43,9 +43,9 @@ type trial struct {
 	logs     []io.Closer
 }
 
-// Run does all that the package is for, and returns what it found. It takes
-// Config.For and some time more. An error means that there is no proof, neither
-// way: a bad config, ctx is done, the first life of the server did not start.
+// Run starts the server, injects faults, and checks every verdict. It takes a minute or so longer
+// than Config.For. An error means that nothing was proved, neither way: the configuration is bad,
+// ctx is done, or the server did not start at first.
 func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *trial) players(ctx context.Context, log io.Writer, args []string) error
 		},
 	}
 	r.writer = writer{server: r.server, line: line}
-	// The last of these is free to wait: a stream has no end.
+	// The follower's client has no timeout, because a stream has no end.
 	r.reader = reader{api: api, client: &http.Client{Transport: &http.Transport{}}, chance: rand.New(rand.NewPCG(r.config.Seed, 4)), shown: map[string]bool{}}
 	r.follower = follower{api: api, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	for i, ttl := range r.config.Rules.TTLs {
@@ -126,7 +126,7 @@ func (r *trial) players(ctx context.Context, log io.Writer, args []string) error
 	return nil
 }
 
-// fleetPlan is that of the devices with a timeout.
+// fleetPlan returns the plan of the devices with a timeout.
 func (r *trial) fleetPlan(i int, ttl time.Duration, line string) *plan.Plan {
 	p := &plan.Plan{
 		Seed: r.config.Seed, Devices: r.size(i), ID: fmt.Sprintf("dev-%v-%%06d", ttl), Targets: []string{line}, Timeout: ttl, Interval: ttl / 3,
@@ -146,7 +146,7 @@ func (r *trial) size(i int) int {
 	return (r.config.Devices + n - 1 - i) / n
 }
 
-// truth is that of all fleets.
+// truth returns the truth about all devices.
 func (r *trial) truth() []Device {
 	var all []Device
 	for i, d := range r.fleets {
@@ -170,17 +170,17 @@ func (r *trial) openLog(name string) (io.Writer, error) {
 	return f, nil
 }
 
-// note keeps a remark for the report.
+// note adds a remark to the report.
 func (r *trial) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// say writes a line for whoever watches.
+// say writes a line of progress.
 func (r *trial) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.config.Log, "%s "+format+"\n", append([]any{clock(r.server.now())}, args...)...)
 }
 
-// proof lets the fleet and the server play, and gathers the evidence.
+// proof runs the server and the devices, and gathers the evidence.
 func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -236,15 +236,15 @@ func (r *trial) connected(ctx context.Context) error {
 	}
 }
 
-// firstReady waits for the first life, which has no excuse.
+// firstReady waits until the first process is ready.
 func (r *trial) firstReady(ctx context.Context) error {
 	limit := time.NewTimer(readyPatience)
 	defer limit.Stop()
 	select {
-	case <-r.server.life.ready:
+	case <-r.server.process.ready:
 		return nil
-	case <-r.server.life.ended:
-		return fmt.Errorf("the server does not start: %w\n%s", r.server.life.err, r.logTail(2000))
+	case <-r.server.process.ended:
+		return fmt.Errorf("the server does not start: %w\n%s", r.server.process.err, r.logTail(2000))
 	case <-limit.C:
 		return fmt.Errorf("the server is not ready after %v\n%s", readyPatience, r.logTail(2000))
 	case <-ctx.Done():
@@ -261,7 +261,7 @@ func (r *trial) logTail(length int64) string {
 	return string(text[max(int64(len(text))-length, 0):])
 }
 
-// play does the faults, lets the server settle, and reads what it says.
+// play injects the faults, waits for the last verdicts, and reads the evidence.
 func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	r.plan = Plan(r.config.Seed, r.config.possible(r.disk != nil), r.config.For, &r.config.Rules)
 	for _, f := range r.plan {
@@ -278,11 +278,11 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	if err := r.server.wait(ctx, time.Until(r.until)); err != nil {
 		return nil, err
 	}
-	if err := r.server.awaitReadyLife(ctx); err != nil {
+	if err := r.server.awaitReadyProcess(ctx); err != nil {
 		return nil, err
 	}
 	r.say("the faults are over; waiting for the verdicts that are still due")
-	evidence, err := r.settle(ctx)
+	evidence, err := r.await(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -295,18 +295,18 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	return evidence, nil
 }
 
-// enough reports whether the run may end early: a restart and, if one is planned, a write have been checked. On a busy machine that can take
-// longer than the faults are to go on.
+// enough reports whether the run may end early: a restart and, if one is planned, a write have been
+// checked. On a busy machine that can take longer than the faults are to go on.
 func (r *trial) enough() bool {
 	wrote := len(r.writer.done) > 0 || !slices.ContainsFunc(r.plan[len(r.done):], Fault.writes)
-	return r.server.lives > 1 && wrote
+	return r.server.starts > 1 && wrote
 }
 
-// close ends all that runs, and gives back what it used.
+// close ends all processes and releases all resources.
 func (r *trial) close() error {
 	var errs []error
-	if r.server != nil && r.server.life != nil {
-		_ = r.server.life.cmd.Process.Kill() // it may have ended
+	if r.server != nil && r.server.process != nil {
+		_ = r.server.process.cmd.Process.Kill() // it may have ended
 		r.server.watch.Wait()
 	}
 	if r.database != nil && r.database.cmd != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/api"
 )
 
-// State is what the API says of a device.
+// State is a device's state by the API.
 type State struct {
 	State, Reason string
 	Seq           uint64
@@ -20,18 +20,17 @@ type Evidence struct {
 	Rules   Rules
 	History History
 	Devices []Device // with their journals
-	// Events is the log, read in the end; Followed what the follower of the
-	// stream was told, in its order; Seen what was read from the log during the
-	// run, in any order and perhaps more than once.
+	// Events is the log, read in the end; Followed what the stream sent, in its order; Seen what
+	// was read from the log during the run, in any order and perhaps more than once.
 	Events, Followed, Seen []api.Event
-	// States is what the API said in the end, at Until, when nothing had been
-	// done to the server or by the devices for so long that it must be right.
+	// States are those by the API at the end, at Until, when no fault had happened for so long that
+	// they must be right.
 	States map[string]State
 	Until  time.Duration
-	// Missed counts the times that the stream said that events were missed.
+	// Missed counts the messages of the stream that events were missed.
 	Missed int
-	// Shown are the events, as DEVICE:SEQ, that the API said during the run that a
-	// device's state follows from; Writes the writes that were answered.
+	// Shown are the events, as DEVICE:SEQ, that states of the API followed from during the run;
+	// Writes are the writes that were answered.
 	Shown  map[string]bool
 	Writes []Written
 }
@@ -39,18 +38,16 @@ type Evidence struct {
 // Findings is the result of Score.
 type Findings struct {
 	Violations []Violation
-	// Verdicts counts the offline events by their reason; Due the verdicts that
-	// had to be there, Bound those of them that nothing could have put off further;
-	// Raced those on a device whose HELLO waited to be accepted.
+	// Verdicts counts the offline events by their reason; Due the verdicts that had to be there,
+	// Bound those of them that nothing could have put off further; Raced those on a device whose
+	// HELLO waited to be accepted.
 	Verdicts map[string]int
 	Due      int
 	Bound    int
 	Raced    int
-	// Lags are how long after the beginning of the silence, or the end of the
-	// connection, a verdict came beyond what listening time had to pass; only of
-	// those with no break in between.
+	// Lags are the delays of verdicts after their due times, of those without a break in between.
 	Lags Lags
-	// Claims are breaks that nobody caused and the server reports itself.
+	// Claims are breaks that the server reports and that were not caused here.
 	Claims []Break
 }
 
@@ -58,8 +55,8 @@ func (f *Findings) add(kind ViolationKind, subject string, offset uint64, detail
 	f.Violations = append(f.Violations, Violation{kind, subject, offset, detail})
 }
 
-// Score holds the log of a run against the truth, and finds every violation. It
-// is a pure function.
+// Score checks the log of a run against the truth, and returns every violation. It is a pure
+// function.
 func Score(e *Evidence) Findings {
 	f := Findings{Verdicts: map[string]int{}}
 	f.Claims = claims(e)
@@ -93,7 +90,7 @@ func Score(e *Evidence) Findings {
 	return f
 }
 
-// claims returns the breaks that the server reports itself and nobody caused.
+// claims returns the breaks that the server reports and that were not caused here.
 func claims(e *Evidence) []Break {
 	var uncaused []Break
 	for _, event := range e.Events {

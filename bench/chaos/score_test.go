@@ -101,7 +101,8 @@ func (w *world) told() {
 	}
 }
 
-// scenario is a device's life, and what a server says of it; want is what is to be found, "" for nothing.
+// scenario is a device's life, and what a server says of it; want is what is to be found, "" for
+// nothing.
 type scenario struct {
 	name  string
 	build func(w *world, d *Device)
@@ -242,7 +243,8 @@ func broken() []scenario {
 			}
 		}
 	}
-	// a device with a timeout of 30 s, so a grace of 20 s, that beats until 80, and once more at 99.8
+	// a device with a timeout of 30 s, so a grace of 20 s, that beats until 80, and once more at
+	// 99.8
 	rare := func(verdict float64, build func(last *drive.Sign, e *api.Event, w *world)) func(*world, *Device) {
 		return func(w *world, d *Device) {
 			w.brk(Killed, 100, 104)
@@ -355,7 +357,8 @@ func broken() []scenario {
 	}
 }
 
-// expect checks that there is a violation of a kind, and none of another; none at all if want is "".
+// expect checks that there is a violation of a kind, and none of another; none at all if want is
+// "".
 func expect(t *testing.T, f Findings, want ViolationKind, say string) {
 	t.Helper()
 	found := false

@@ -19,61 +19,61 @@ import (
 )
 
 const (
-	stopPatience  = 30 * time.Second // for an end in order
-	readyPatience = 60 * time.Second // for a start when nothing hinders it
+	stopPatience  = 30 * time.Second // with an end in order
+	readyPatience = 60 * time.Second // with a start that nothing hinders
 	pollEvery     = 10 * time.Millisecond
-	// unnoticed is how long a life may have been over before that is noticed.
+	// unnoticed is how long after its end a process is noticed to have ended, at most.
 	unnoticed = 200 * time.Millisecond
-	// starvedEvery is a fifth of what we must not have run for to be starved.
+	// starvedEvery is a fifth of the pause in this program's running that counts as starved.
 	starvedEvery = 100 * time.Millisecond
 	// restartAfter is how long a server that ended by itself stays away.
 	restartAfter = 300 * time.Millisecond
 )
 
-// server runs the program as a child process, one life after the other, and
-// keeps the history. Its methods are called by one goroutine, but where said
-// otherwise.
+// server runs the program as a child process, again and again, and records the history. One
+// goroutine calls its methods.
 type server struct {
 	command func(ctx context.Context, args ...string) *exec.Cmd
 	args    []string
 	api     string // URL
 	log     io.Writer
 	client  *http.Client
-	watch   sync.WaitGroup // those who wait for a life's end or for its being ready
+	watch   sync.WaitGroup // goroutines that wait for a process to end, or to be ready
 
-	life *life
+	process *process
 
 	mu      sync.Mutex // guards the fields below
 	history History
 	wrong   []Violation
-	lives   int
+	starts  int
 }
 
-// life is one process.
-type life struct {
+// process is a process of the server.
+type process struct {
 	cmd    *exec.Cmd
 	number int
 	ended  chan struct{} // closed when the process is gone, and err set
-	ready  chan struct{} // closed when it said that it is ready
+	ready  chan struct{} // closed when it is ready
 	err    error
 	asked  chan struct{} // closed before it is ended on purpose
 }
 
-// now is the instant of the history.
+// now returns the current instant of the history.
 func (s *server) now() time.Duration { return time.Since(s.history.Origin) }
 
-// start begins a life; the break that lasts ends when it is ready.
+// start starts a process; the current break ends when it is ready.
 func (s *server) start(ctx context.Context) error {
-	s.lives++
-	l := &life{
-		cmd: s.command(ctx, s.args...), number: s.lives,
+	s.starts++
+	l := &process{
+		cmd: s.command(ctx, s.args...), number: s.starts,
 		ended: make(chan struct{}), ready: make(chan struct{}), asked: make(chan struct{}),
 	}
 	l.cmd.Stderr, l.cmd.Stdout = s.log, s.log
 	if l.cmd.SysProcAttr == nil {
 		l.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	// In a group of its own: the kernel continues the stopped processes of a group whose leader's parent, a shell, ends (_exit(2)).
+	// In a group of its own: the kernel continues the stopped processes of a group whose leader's
+	// parent, a shell, ends (_exit(2)).
 	l.cmd.SysProcAttr.Setpgid = true
 	s.mu.Lock()
 	at := len(s.history.Breaks) - 1
@@ -82,14 +82,14 @@ func (s *server) start(ctx context.Context) error {
 	if err := l.cmd.Start(); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
-	s.life = l
+	s.process = l
 	s.watch.Go(func() { l.err = l.cmd.Wait(); close(l.ended) })
 	s.watch.Go(func() { s.awaitReady(ctx, l, at) })
 	return nil
 }
 
-// awaitReady asks a life whether it is ready until it says so or ends.
-func (s *server) awaitReady(ctx context.Context, l *life, at int) {
+// awaitReady polls a process until it is ready or ends.
+func (s *server) awaitReady(ctx context.Context, l *process, at int) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -110,8 +110,7 @@ func (s *server) awaitReady(ctx context.Context, l *life, at int) {
 	}
 }
 
-// listens notes that the life after a break listens now, also if it was stopped
-// before it did.
+// listens notes that the process after a break listens now, even if it was stopped before that.
 func (s *server) listens(at int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,8 +145,8 @@ func (s *server) isReady(ctx context.Context) bool {
 	return errors.Join(err, answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
 }
 
-// begin notes a break that was asked for at an instant and has begun now. One
-// that lasts is over.
+// begin notes a break that was asked for at an instant and has begun now. It ends an earlier one
+// that still lasts.
 func (s *server) begin(kind BreakKind, asked time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,56 +157,56 @@ func (s *server) begin(kind BreakKind, asked time.Duration) {
 	s.history.Breaks = append(s.history.Breaks, Break{Kind: kind, Asked: asked, Began: s.now(), Ending: never, Over: never})
 }
 
-// kill ends the life at once.
+// kill kills the process and waits for its end.
 func (s *server) kill() {
 	asked := s.now()
 	if !s.ask(syscall.SIGKILL) {
 		return
 	}
-	<-s.life.ended
+	<-s.process.ended
 	s.begin(Killed, asked)
 }
 
-// ask sends the signal that is to end the life, unless it has ended by itself.
+// ask sends the signal that ends the process. It reports false if the process has ended by itself.
 func (s *server) ask(signal os.Signal) bool {
 	select {
-	case <-s.life.ended:
-		s.mourn()
+	case <-s.process.ended:
+		s.noteEnd()
 		return false
 	default:
 	}
-	close(s.life.asked)
-	return s.life.cmd.Process.Signal(signal) == nil
+	close(s.process.asked)
+	return s.process.cmd.Process.Signal(signal) == nil
 }
 
-// term ends the life in order, and by force if it does not end.
+// term ends the process in order, or by force if that takes too long.
 func (s *server) term() {
 	asked := s.now()
 	if !s.ask(syscall.SIGTERM) {
 		return
 	}
 	select {
-	case <-s.life.ended:
+	case <-s.process.ended:
 		s.begin(Ended, asked)
-		if s.life.err != nil && !s.troubled(asked) {
-			s.blame("asked to end, life %d ended with %v", s.life.number, s.life.err)
+		if s.process.err != nil && !s.troubled(asked) {
+			s.wrongEnd("asked to end, process %d ended with %v", s.process.number, s.process.err)
 		}
 	case <-time.After(stopPatience):
-		s.blame("asked to end, life %d did not within %v", s.life.number, stopPatience)
-		_ = s.life.cmd.Process.Kill()
-		<-s.life.ended
+		s.wrongEnd("asked to end, process %d did not within %v", s.process.number, stopPatience)
+		_ = s.process.cmd.Process.Kill()
+		<-s.process.ended
 		s.begin(Killed, asked)
 	}
 }
 
 // stop stops the process for a time.
 func (s *server) stop(ctx context.Context, length time.Duration) error {
-	process := s.life.cmd.Process
+	running := s.process.cmd.Process
 	asked := s.now()
-	if err := process.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
+	if err := running.Signal(syscall.SIGSTOP); errors.Is(err, os.ErrProcessDone) {
 		return nil // the next wait finds that out
 	}
-	if err := s.awaitStopped(ctx, process.Pid); err != nil {
+	if err := s.awaitStopped(ctx, running.Pid); err != nil {
 		return err
 	}
 	s.begin(Stopped, asked)
@@ -216,7 +215,7 @@ func (s *server) stop(ctx context.Context, length time.Duration) error {
 	last := &s.history.Breaks[len(s.history.Breaks)-1]
 	last.Ending = s.now()
 	s.mu.Unlock()
-	_ = process.Signal(syscall.SIGCONT) // fails only if it is gone
+	_ = running.Signal(syscall.SIGCONT) // fails only if it is gone
 	s.mu.Lock()
 	last.Over = s.now()
 	s.mu.Unlock()
@@ -233,8 +232,7 @@ func (s *server) awaitStopped(ctx context.Context, pid int) error {
 	return nil
 }
 
-// standsStill reports whether all threads of a process are stopped, or there is
-// no such process.
+// standsStill reports whether all threads of a process are stopped, or there is no such process.
 func standsStill(pid int) bool {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	tasks, err := os.ReadDir(dir)
@@ -253,15 +251,14 @@ func standsStill(pid int) bool {
 	return true
 }
 
-// wait lets the server live for a time. If it ends by itself meanwhile, it is
-// started again.
+// wait waits while the server runs. If it ends by itself meanwhile, it is started again.
 func (s *server) wait(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	return s.until(ctx, timer.C)
 }
 
-// until is wait, for a channel.
+// until is wait with a channel.
 func (s *server) until(ctx context.Context, done <-chan time.Time) error {
 	for {
 		select {
@@ -269,9 +266,9 @@ func (s *server) until(ctx context.Context, done <-chan time.Time) error {
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-s.life.ended:
+		case <-s.process.ended:
 		}
-		s.mourn()
+		s.noteEnd()
 		if err := pause(ctx, restartAfter); err != nil {
 			return err
 		}
@@ -281,12 +278,12 @@ func (s *server) until(ctx context.Context, done <-chan time.Time) error {
 	}
 }
 
-// awaitReadyLife waits until a life is ready. If one ends before by itself, the
-// next is waited for.
-func (s *server) awaitReadyLife(ctx context.Context) error {
+// awaitReadyProcess waits until the server is ready. If it ends by itself before, the next process
+// is waited for.
+func (s *server) awaitReadyProcess(ctx context.Context) error {
 	for limit := time.Now().Add(readyPatience); ; {
 		select {
-		case <-s.life.ready:
+		case <-s.process.ready:
 			return nil
 		default:
 		}
@@ -299,15 +296,14 @@ func (s *server) awaitReadyLife(ctx context.Context) error {
 	}
 }
 
-// mourn handles a life that ended by itself, which nothing excuses: a full disk
-// is no reason to give up.
-func (s *server) mourn() {
+// noteEnd records a process that ended by itself. Nothing excuses that, not even a full disk.
+func (s *server) noteEnd() {
 	s.begin(Died, s.now()-unnoticed)
-	s.blame("life %d ended by itself, with %v", s.life.number, s.life.err)
+	s.wrongEnd("process %d ended by itself, with %v", s.process.number, s.process.err)
 }
 
-// trouble notes the beginning of a time in which nothing can be saved; the
-// function that it returns notes the end.
+// trouble notes the beginning of a time in which nothing can be saved; the function that it returns
+// notes the end.
 func (s *server) trouble(kind FaultKind) (over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,16 +328,16 @@ func (s *server) troubled(t time.Duration) bool {
 	return false
 }
 
-// blame notes an end that should not have happened so, accuse anything.
-func (s *server) blame(format string, args ...any) { s.accuse(WrongEnd, format, args...) }
+// wrongEnd records a process that ended wrongly, violation any broken promise.
+func (s *server) wrongEnd(format string, args ...any) { s.violation(WrongEnd, format, args...) }
 
-func (s *server) accuse(kind ViolationKind, format string, args ...any) {
+func (s *server) violation(kind ViolationKind, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrong = append(s.wrong, Violation{Kind: kind, Detail: fmt.Sprintf(format, args...) + " at " + clock(s.now())})
 }
 
-// starve notes the times in which we could not run, until ctx is done.
+// starve records the times in which this program could not run, until ctx is done.
 func (s *server) starve(ctx context.Context) {
 	for last := s.now(); pause(ctx, starvedEvery) == nil; last = s.now() {
 		if now := s.now(); now-last > 5*starvedEvery {

@@ -1,6 +1,6 @@
 package chaos
 
-// ViolationKind is a promise that was broken.
+// ViolationKind is a kind of broken promise.
 type ViolationKind string
 
 const (
@@ -8,28 +8,26 @@ const (
 	FalseOffline ViolationKind = "false offline"
 	// MissedOffline is a verdict that is not there, or came too late.
 	MissedOffline ViolationKind = "missed offline"
-	// Unjudged is a dead device whose heard silence passed its timeout and three
-	// graces, and that was not judged even then.
+	// Unjudged is a dead device whose heard silence passed its timeout and three graces, and that
+	// was not judged even then.
 	Unjudged ViolationKind = "dead and not judged"
-	// AnswerLost is a heartbeat or a write that was answered, or a state that was
-	// shown, and is gone.
+	// AnswerLost is a heartbeat or a write that was answered, or a state that was shown, and is
+	// gone.
 	AnswerLost ViolationKind = "answered and lost"
-	// WrongState is a device whose state is not the true one: in the end, or
-	// online long after it died.
+	// WrongState is a wrong state of a device: at the end, or online long after it fell silent.
 	WrongState ViolationKind = "wrong state"
 	// SequenceGap is a number missing from a subject's sequence.
 	SequenceGap ViolationKind = "sequence gap"
-	// Disorder is a number or an epoch that goes back, or is there twice, or two
-	// verdicts with no return between them.
+	// Disorder is a number or an epoch that goes back, or is there twice, or two verdicts with no
+	// return between them.
 	Disorder ViolationKind = "order"
-	// LostEvent is an event that a reader has seen, and that is gone or is
-	// another one now.
+	// LostEvent is an event that a reader has seen, and that is gone or is another one now.
 	LostEvent ViolationKind = "lost event"
 	// OffsetGap is an offset missing from the log.
 	OffsetGap ViolationKind = "offset gap"
-	// WrongStream is a follower that saw not exactly the log.
+	// WrongStream is a stream that differs from the log.
 	WrongStream ViolationKind = "stream"
-	// WrongEnd is a life that ended by itself, or not as it should.
+	// WrongEnd is a process that ended by itself, or not as it should.
 	WrongEnd ViolationKind = "ended"
 )
 
@@ -42,8 +40,8 @@ func ViolationKinds() []ViolationKind {
 
 // Violation is a broken promise, with the evidence.
 type Violation struct {
-	Kind    ViolationKind `json:"kind"`
-	Subject string        `json:"subject,omitempty"` // device, source/NAME or group/NAME
-	Offset  uint64        `json:"offset,omitempty"`  // of the event
-	Detail  string        `json:"detail"`
+	Kind    ViolationKind
+	Subject string // device, source/NAME or group/NAME
+	Offset  uint64 // of the event
+	Detail  string
 }

@@ -5,21 +5,19 @@ import (
 	"time"
 )
 
-// writtenPrefix begins the ids of the devices that are written to. They are not
-// of the fleet.
+// writtenPrefix begins the ids of the devices that are written to. They are not of the fleet.
 const writtenPrefix = "written-"
 
-// Written is a write that was answered, and what the API said of its device in
-// the life after.
+// Written is a write that was answered, and what the API shows of its device after the restart.
 type Written struct {
-	Kind     string        `json:"kind"`
-	Device   string        `json:"device"`
-	Asked    time.Time     `json:"asked"`
-	Answered time.Duration `json:"answered"`
-	Found    *Found        `json:"found"` // nil if the device is not known
+	Kind     string
+	Device   string
+	Asked    time.Time
+	Answered time.Duration
+	Found    *Found // nil if the device is not known
 }
 
-// Found is what the API says of a device.
+// Found is what the API shows of a device.
 type Found struct {
 	State       string    `json:"state"`
 	Timeout     float64   `json:"timeout_ms"`
@@ -29,14 +27,13 @@ type Found struct {
 	Failed      bool      `json:"failed"` // there is an event of that
 }
 
-// The writes that nothing is committed for.
+// The writes that need no commit.
 const (
 	httpHeartbeat = "HTTP heartbeat"
 	ping          = "PING"
 )
 
-// write is something that is written, and what must be there once that was
-// answered.
+// write is a kind of write, and what must be there once it was answered.
 type write struct {
 	kind         string
 	method, path string // of HTTP; the path has a %s for the device
@@ -45,7 +42,7 @@ type write struct {
 	holds        func(w *Written) bool
 }
 
-// writes are all of them. The devices announce a timeout of an hour.
+// writes returns all kinds. The devices announce a timeout of an hour.
 func writes() []write {
 	slept := func(w *Written) bool {
 		return w.Found != nil && (w.Found.State == "sleeping" || w.Found.SleepUntil.After(w.Asked))
@@ -70,7 +67,7 @@ func writes() []write {
 	}
 }
 
-// checkWrites looks for writes that were answered, and were not there afterwards.
+// checkWrites finds writes that were answered and are gone after the restart.
 func checkWrites(e *Evidence, f *Findings) {
 	rules := map[string]func(*Written) bool{}
 	for _, w := range writes() {
@@ -83,7 +80,7 @@ func checkWrites(e *Evidence, f *Findings) {
 	}
 }
 
-// String is what it says, in one line.
+// String returns it in one line.
 func (f *Found) String() string {
 	if f == nil {
 		return "not known"

@@ -19,31 +19,31 @@ import (
 // writeWithin is how long a write is waited for.
 const writeWithin = time.Second
 
-// writer writes what operators and devices write, and looks whether it is there
-// later. Its methods are called by one goroutine.
+// writer makes writes of operators and devices, and checks later whether they are there. One
+// goroutine calls its methods.
 type writer struct {
 	server *server
 	line   string // address of the line protocol
 	rounds int
-	ready  []*pen
+	ready  []*preparedWrite
 	made   []*Written // answered, and not looked for yet
 	done   []Written
 }
 
-// pen is a device that a write waits for.
-type pen struct {
+// preparedWrite is a device that is ready for a write.
+type preparedWrite struct {
 	write  write
 	device string
-	conn   net.Conn // nil if it is written to by HTTP
+	conn   net.Conn // nil if the write is by HTTP
 }
 
-// prepare makes a device for each write. One that cannot be made is left out.
+// prepare introduces a device for each write. One that cannot be introduced is left out.
 func (w *writer) prepare(ctx context.Context) {
 	w.rounds++
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	for i, what := range writes() {
-		p := &pen{write: what, device: fmt.Sprintf("%s%d-%d", writtenPrefix, w.rounds, i)}
+		p := &preparedWrite{write: what, device: fmt.Sprintf("%s%d-%d", writtenPrefix, w.rounds, i)}
 		if w.introduce(ctx, p) == nil {
 			w.ready = append(w.ready, p)
 		} else {
@@ -52,14 +52,14 @@ func (w *writer) prepare(ctx context.Context) {
 	}
 }
 
-func (p *pen) end() {
+func (p *preparedWrite) end() {
 	if p.conn != nil {
 		_ = p.conn.Close() // the other end is gone
 	}
 }
 
-// introduce makes the device known.
-func (w *writer) introduce(ctx context.Context, p *pen) error {
+// introduce makes the device known to the server.
+func (w *writer) introduce(ctx context.Context, p *preparedWrite) error {
 	if p.write.line == "" {
 		return w.request(ctx, http.MethodPost, "/v1/beat/"+p.device+"?ttl=1h", "")
 	}
@@ -70,8 +70,8 @@ func (w *writer) introduce(ctx context.Context, p *pen) error {
 	return p.say(ctx, "HELLO "+p.device+" ttl=1h", "OK ")
 }
 
-// say sends a line, and wants one that begins with answer.
-func (p *pen) say(ctx context.Context, line, answer string) error {
+// say sends a line, and expects one that begins with answer.
+func (p *preparedWrite) say(ctx context.Context, line, answer string) error {
 	if until, ok := ctx.Deadline(); ok {
 		if err := p.conn.SetDeadline(until); err != nil {
 			return err
@@ -87,7 +87,7 @@ func (p *pen) say(ctx context.Context, line, answer string) error {
 	return err
 }
 
-// request wants an answer of 2xx.
+// request expects a status of 2xx.
 func (w *writer) request(ctx context.Context, method, path, body string) error {
 	request, err := http.NewRequestWithContext(ctx, method, w.server.api+path, strings.NewReader(body))
 	if err != nil {
@@ -106,8 +106,8 @@ func (w *writer) request(ctx context.Context, method, path, body string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// write writes all that was prepared at once, and returns when all was answered
-// or it took too long.
+// write writes all that was prepared at once, and returns when all was answered or it took too
+// long.
 func (w *writer) write(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
@@ -133,7 +133,7 @@ func (w *writer) write(ctx context.Context) {
 	group.Wait()
 }
 
-// end gives up what was prepared, once the server is gone.
+// end closes what was prepared, once the server is gone.
 func (w *writer) end() {
 	for _, p := range w.ready {
 		p.end()
@@ -141,7 +141,7 @@ func (w *writer) end() {
 	w.ready = nil
 }
 
-// lose says that nothing is left of what was answered.
+// lose notes that nothing is left of what was answered.
 func (w *writer) lose() {
 	for _, made := range w.made {
 		w.done = append(w.done, *made)
@@ -149,8 +149,7 @@ func (w *writer) lose() {
 	w.made = nil
 }
 
-// look asks a server that is ready what there is of the writes that were
-// answered.
+// look asks a ready server for the writes that were answered.
 func (w *writer) look(ctx context.Context) error {
 	for _, made := range w.made {
 		found := &Found{}

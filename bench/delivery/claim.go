@@ -91,8 +91,12 @@ func (s *scene) claim(ctx context.Context, open func(*stand) string) (result cla
 	t := &stand{dir: s.dir}
 	defer t.end()
 	defer func() {
-		if b, ok := recover().(broken); ok {
-			err = b
+		switch p := recover().(type) {
+		case nil:
+		case broken:
+			err = p
+		default:
+			panic(p)
 		}
 	}()
 	url := open(t)
@@ -106,26 +110,24 @@ func (s *scene) claim(ctx context.Context, open func(*stand) string) (result cla
 		return result, err
 	}
 	defer func() { err = errors.Join(err, raw.close()) }()
-	return result, s.profiled(func() error {
-		for turn := uint64(1); result.Jobs < s.n; turn++ {
-			n := min(claimTurn, s.n-result.Jobs)
-			if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
-				return err
-			}
-			first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
-			if turn%2 == 0 {
-				first, second = second, first
-			}
-			if err := first(); err != nil {
-				return err
-			}
-			if err := second(); err != nil {
-				return err
-			}
-			result.Jobs += n
+	for turn := uint64(1); result.Jobs < s.n; turn++ {
+		n := min(claimTurn, s.n-result.Jobs)
+		if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
+			return result, err
 		}
-		return nil
-	})
+		first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
+		if turn%2 == 0 {
+			first, second = second, first
+		}
+		if err := first(); err != nil {
+			return result, err
+		}
+		if err := second(); err != nil {
+			return result, err
+		}
+		result.Jobs += n
+	}
+	return result, nil
 }
 
 // openStore opens a store in which each event becomes a job.

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"time"
 
@@ -91,13 +90,9 @@ func each[R any](ctx context.Context, b *bench, results map[string][]R, n int, m
 		if !b.Wanted(measurement, "") {
 			continue
 		}
-		profile, err := b.Profile(measurement)
-		if err != nil {
-			return err
-		}
 		var result R
 		stall, err := cores.Witness(func() error {
-			return measured.Call(ctx, measured.Anywhere, &result, name, measurement, strconv.Itoa(n), profile)
+			return measured.Call(ctx, measured.Anywhere, &result, name, measurement, strconv.Itoa(n))
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", measurement, err)
@@ -111,9 +106,8 @@ func each[R any](ctx context.Context, b *bench, results map[string][]R, n int, m
 
 // scene is where a measurement is made.
 type scene struct {
-	n       int
-	profile string // file for a CPU profile; empty for none
-	dir     string // of the database; empty at the beginning, and removed in the end
+	n   int
+	dir string // of the database; empty at the beginning, and removed in the end
 }
 
 // child starts the endpoint, or prepares a measurement.
@@ -121,7 +115,7 @@ func child(ctx context.Context, args []string) (measured.Subject, error) {
 	if len(args) == 1 && args[0] == receiverName {
 		return receive(ctx)
 	}
-	if len(args) != 3 || measurements()[args[0]] == nil {
+	if len(args) != 2 || measurements()[args[0]] == nil {
 		return measured.Subject{}, fmt.Errorf("cannot measure %q", args)
 	}
 	n, err := strconv.Atoi(args[1])
@@ -129,7 +123,7 @@ func child(ctx context.Context, args []string) (measured.Subject, error) {
 		return measured.Subject{}, err
 	}
 	return measured.Subject{Answer: func(string) (result any, err error) {
-		s := &scene{n: n, profile: args[2]}
+		s := &scene{n: n}
 		if s.dir, err = os.MkdirTemp("", "holter-delivery-"); err != nil {
 			return nil, err
 		}
@@ -153,21 +147,4 @@ func measurements() map[string]func(context.Context, *scene) (any, error) {
 		all[claimPrefix+d.name] = func(ctx context.Context, s *scene) (any, error) { return s.claim(ctx, d.open) }
 	}
 	return all
-}
-
-// profiled calls do under a CPU profile, if one is wanted.
-func (s *scene) profiled(do func() error) (err error) {
-	if s.profile == "" {
-		return do()
-	}
-	f, err := os.Create(s.profile)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	return do()
 }

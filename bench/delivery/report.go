@@ -44,9 +44,7 @@ func (b *bench) reportSilent() string {
 			return figures.Spread(delivered.Format, figures.Each(rs, delivered.Of))
 		}),
 		figures.Time("CPU, s", 2, time.Second, func(r silent) time.Duration { return r.CPU }),
-		megabytes("before, MB", func(r silent) int { return r.Before }), megabytes("growth, MB", silent.growth),
-		megabytes("heap before, MB", func(r silent) int { return r.HeapBefore }),
-		megabytes("its growth, MB", func(r silent) int { return r.HeapPeak - r.HeapBefore }))
+		megabytes("before, MB", func(r silent) int { return r.Before }), megabytes("growth, MB", silent.growth))
 	if first == "" {
 		return ""
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/metrics"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -38,17 +37,14 @@ type silent struct {
 	Delivered time.Duration // to the last delivery; 0 if there were none
 	CPU       time.Duration // of this process, until the last commit
 
-	Before, Peak         int // bytes in RAM before, and at most until the last commit
-	HeapBefore, HeapPeak int // of that, objects
+	Before, Peak int // bytes in RAM before, and at most until the last commit
 
 	Others     int           // devices beside the fleet that were due meanwhile
-	TimerP50   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
-	TimerP99   time.Duration
+	TimerP99   time.Duration // how long after its deadline a timer of theirs was found due, as of the engine's own histogram
 	TimerMax   time.Duration
 	InTime     float64       // share of those that were found due within inTime
 	VerdictP50 time.Duration // how long after the deadline the verdict was made
 	VerdictP99 time.Duration
-	Waits      uint64 // times that verdicts waited for the sink
 }
 
 // inTime is the bound of the histogram of timers below the 50 ms that are wanted.
@@ -123,7 +119,7 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err 
 	if err := r.pause(ctx, !delivered); err != nil {
 		return result, err
 	}
-	err = s.profiled(func() error { return result.fall(ctx, f, sink) })
+	err = result.fall(ctx, f, sink)
 	if err != nil || !delivered {
 		return result, err
 	}
@@ -216,7 +212,6 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	if r.Before, err = measured.Settle(); err != nil {
 		return err
 	}
-	r.HeapBefore = objects()
 	now := f.other.Time(time.Now())
 	for i := range others {
 		if _, err := f.other.Apply(fmt.Sprintf("other-%04d", i), liveness.Signal{At: now, Announced: liveness.Policy{Timeout: lead + time.Duration(i)*otherEvery}}); err != nil {
@@ -226,15 +221,12 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	if err := until(ctx, func() bool { return f.other.Time(time.Now()) >= now+lead && f.rig.registry.Stats().Queued == 0 }); err != nil {
 		return err
 	}
-	heap := watchHeap(ctx)
-	used, waited, late := cpuTime(), f.rig.registry.Stats().Waits, f.other.View().Timers.Lateness
+	used, late := cpuTime(), f.other.View().Timers.Lateness
 	sink.mu.Lock()
 	sink.lags, sink.due = nil, time.Now()
 	sink.mu.Unlock()
 	f.pulse(fleetTimeout + time.Millisecond)
-	err = until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) })
-	r.HeapPeak = heap()
-	if err != nil {
+	if err := until(ctx, func() bool { return sink.verdicts.Load() >= int64(f.size) }); err != nil {
 		return err
 	}
 	r.CPU = cpuTime() - used
@@ -242,7 +234,6 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 		return err
 	}
 	r.timers(late, f.other.View().Timers.Lateness)
-	r.Waits = f.rig.registry.Stats().Waits - waited
 	sink.mu.Lock()
 	defer sink.mu.Unlock()
 	r.Verdicts, r.Committed = int(sink.verdicts.Load()), sink.last.Sub(sink.due)
@@ -264,36 +255,5 @@ func (r *silent) timers(before, after timer.Lateness) {
 		}
 	}
 	r.InTime = float64(found) / float64(max(r.Others, 1))
-	r.TimerP50, r.TimerP99, r.TimerMax = after.Quantile(0.5), after.Quantile(0.99), after.Quantile(1)
-}
-
-// objects returns the bytes of the heap's objects, dead ones that are not collected yet among them.
-func objects() int {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return int(sample[0].Value.Uint64())
-}
-
-// watchHeap looks at the heap again and again; the function that it returns ends that and returns the most that was seen.
-func watchHeap(ctx context.Context) (most func() int) {
-	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan int, 1)
-	go func() {
-		top := 0
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				top = max(top, objects())
-			case <-ctx.Done():
-				found <- top
-				return
-			}
-		}
-	}()
-	return func() int {
-		cancel()
-		return <-found
-	}
+	r.TimerP99, r.TimerMax = after.Quantile(0.99), after.Quantile(1)
 }

@@ -72,7 +72,7 @@ func (s *scene) webhooks(ctx context.Context, batch int) (result rate, err error
 	if err := fill(ctx, r.store, s.n, 1); err != nil {
 		return result, err
 	}
-	return result, s.profiled(func() error { return result.deliver(ctx, s.n, r, endpoint) })
+	return result, result.deliver(ctx, s.n, r, endpoint)
 }
 
 // recovery delivers jobs that another process left behind.
@@ -100,7 +100,7 @@ func (s *scene) recovery(ctx context.Context) (result rate, err error) {
 	result.Opened = time.Since(begin)
 	defer func() { err = errors.Join(err, r.close()) }()
 	r.start(ctx, false)
-	return result, s.profiled(func() error { return result.deliver(ctx, s.n, r, endpoint) })
+	return result, result.deliver(ctx, s.n, r, endpoint)
 }
 
 // deliver lets a paused queue go, and waits until it is empty.
@@ -160,9 +160,7 @@ func (s *scene) bareWebhooks(ctx context.Context) (result rate, err error) {
 	if result.Before, err = measured.Settle(); err != nil {
 		return result, err
 	}
-	err = s.profiled(func() error {
-		return result.meter(endpoint, func() error { return post(ctx, client, endpoint.url(hooksPath), s.n) })
-	})
+	err = result.meter(endpoint, func() error { return post(ctx, client, endpoint.url(hooksPath), s.n) })
 	if err != nil {
 		return result, err
 	}

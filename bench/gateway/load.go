@@ -53,7 +53,7 @@ func (b *bench) measureBeats(ctx context.Context, kind string, d dialect, server
 		}
 		for _, batch := range wanted {
 			measurement := fmt.Sprintf("%s-%d", kind, batch)
-			r, err := b.beat(ctx, l, measurement, row, batch)
+			r, err := b.beat(ctx, l, batch)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", measurement, row, err)
 			}
@@ -69,20 +69,11 @@ func (b *bench) measureBeats(ctx context.Context, kind string, d dialect, server
 }
 
 // beat keeps the server busy for a while and measures it.
-func (b *bench) beat(ctx context.Context, l *load, measurement, row string, batch int) (r beats, err error) {
+func (b *bench) beat(ctx context.Context, l *load, batch int) (r beats, err error) {
 	l.prepare(batch)
 	if err := l.run(ctx, min(warmup, b.Length)); err != nil {
 		return r, err
 	}
-	profile, err := b.Profile(measurement, row)
-	if err != nil {
-		return r, err
-	}
-	end, err := l.process.ProfileCPU(profile)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	answered, lost := l.answered, l.lost
 	l.waited = 0
 	m, err := measured.StartMeter(l.process.PID)

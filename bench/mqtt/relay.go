@@ -79,11 +79,7 @@ func (b *bench) relay(ctx context.Context, subscriber string) (r taken, err erro
 		}
 		f.conns = append(f.conns, conn)
 	}
-	profile, err := b.Profile(relay, subscriber)
-	if err != nil {
-		return r, err
-	}
-	return f.measure(ctx, b.Length, profile, server.PID)
+	return f.measure(ctx, b.Length, server.PID)
 }
 
 // prepare encodes a message of each device, in a random order that is always the same, in batches.
@@ -198,15 +194,10 @@ func (f *feed) wait(ctx context.Context, most uint64) error {
 }
 
 // measure feeds the subscriber for a while, after every device has been heard once.
-func (f *feed) measure(ctx context.Context, length time.Duration, profile string, driver int) (r taken, err error) {
+func (f *feed) measure(ctx context.Context, length time.Duration, driver int) (r taken, err error) {
 	if err := f.run(ctx, min(warmup, length)); err != nil {
 		return r, err
 	}
-	endProfile, err := f.process.ProfileCPU(profile)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, endProfile()) }()
 	begin, err := f.count()
 	if err != nil {
 		return r, err

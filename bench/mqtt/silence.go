@@ -2,7 +2,6 @@ package mqtt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -140,18 +139,6 @@ func (b *bench) fallSilent(ctx context.Context, measurement, broker string) (r s
 	if err := r.ramp(ctx, p, f); err != nil {
 		return r, err
 	}
-	profile, err := b.Profile(measurement, broker)
-	if err != nil {
-		return r, err
-	}
-	if broker == brokerMosquitto {
-		profile = "" // it is no program of Go
-	}
-	endProfile, err := p.ProfileCPU(profile)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, endProfile()) }()
 	if err := r.steady(ctx, p, f); err != nil {
 		return r, err
 	}

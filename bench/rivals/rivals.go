@@ -22,7 +22,7 @@ const minTimers = 100
 
 // Command returns the benchmark.
 func Command() run.Command {
-	n, pictures := 1_000_000, ""
+	n, charts := 1_000_000, ""
 	var names []string
 	for _, m := range measurements() {
 		names = append(names, m.name)
@@ -32,7 +32,7 @@ func Command() run.Command {
 		Names: fmt.Sprintf("MEASUREMENT/RIVAL, such as window/time.AfterFunc;\nHolter is always measured beside (%q)", names),
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&n, "n", n, "timers that are live")
-			f.StringVar(&pictures, "png", "", "draw the charts into this `directory`")
+			f.StringVar(&charts, "svg", "", "draw the charts into this `directory`")
 		},
 		Quick: func() { n = 2000 },
 		Run: func(ctx context.Context, r *run.Run) error {
@@ -46,8 +46,8 @@ func Command() run.Command {
 			if err := b.Publish(ctx, "Timers: results", "rivals", b.report(ctx)); err != nil {
 				return errors.Join(failed, err)
 			}
-			if pictures != "" {
-				failed = errors.Join(failed, b.writeCharts(pictures))
+			if charts != "" {
+				failed = errors.Join(failed, b.draw(charts))
 			}
 			return failed
 		},

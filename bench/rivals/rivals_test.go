@@ -158,7 +158,7 @@ func TestQuick(t *testing.T) {
 	if raceDetector { // the stand-in with the two maps closes channels that others send on, and that is what closing measures
 		only = "AfterFunc|func each|htask"
 	}
-	args := []string{"rivals", "-quick", "-only", only, "-md", md, "-png", dir}
+	args := []string{"rivals", "-quick", "-only", only, "-md", md, "-svg", dir}
 	if err := run.Main(t.Context(), args, nil, io.Discard, io.Discard, Command()); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestQuick(t *testing.T) {
 			t.Errorf("no table %q", want.title)
 		}
 	}
-	for _, c := range charts(sizesFor(2000, true)) {
+	for _, c := range pictures(sizesFor(2000, true)) {
 		if _, err := os.Stat(filepath.Join(dir, c.file)); err != nil {
 			t.Error(err)
 		}

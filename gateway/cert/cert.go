@@ -13,17 +13,20 @@ import (
 
 // Files are the names of PEM files.
 type Files struct {
-	// Cert holds the server's certificate, followed by those between it and the authority. Required.
+	// Cert holds the server's certificate, followed by those between it and the authority.
+	// Required.
 	Cert string
 	// Key holds its private key, without a password. Required; it may be the same file.
 	Key string
-	// Clients holds the certificates of the authorities that sign the clients'. "": clients are not asked for certificates.
+	// Clients holds the certificates of the authorities that sign the clients'. "": clients are not
+	// asked for certificates.
 	Clients string
-	// Optional lets clients in that show no certificate. One that is shown must be good.
+	// Optional admits clients that show no certificate. One that is shown must be good.
 	Optional bool
 }
 
-// Load reads the files and returns what to serve with: TLS 1.2 or later. Errors name the file and say what to do.
+// Load reads the files and returns what to serve with: TLS 1.2 or later. Errors name the file and
+// say what to do.
 func Load(f Files) (*tls.Config, error) {
 	pair, err := loadPair(f.Cert, f.Key)
 	if err != nil {
@@ -93,7 +96,7 @@ func holds(data []byte, kind string) bool {
 	return false
 }
 
-// mostBytes is how long a file may be: none that is meant comes near it.
+// mostBytes is how long a file may be, far beyond any real one.
 const mostBytes = 16 << 20
 
 func read(file string) ([]byte, error) {

@@ -204,7 +204,7 @@ func TestReload(t *testing.T) {
 	}
 	server(t, ca, f, "second")
 	expect("first") // until somebody looks
-	if err := r.Look(); err != nil || !strings.Contains(said.String(), "loaded anew") {
+	if err := r.Look(); err != nil || !strings.Contains(said.String(), "reloaded") {
 		t.Errorf("Look() = %v, said %q", err, said.String())
 	}
 	expect("second")
@@ -279,7 +279,8 @@ func TestHalfOfAPair(t *testing.T) {
 	}
 }
 
-// Files are replaced by others of the same size and the same time of change, as those of an image or of a Nix store have.
+// Files are replaced by others of the same size and the same time of change, as those of an image
+// or of a Nix store have.
 func TestOneSizeAndTime(t *testing.T) {
 	ca := testcert.New(t)
 	dir := t.TempDir()
@@ -306,7 +307,8 @@ func TestOneSizeAndTime(t *testing.T) {
 	}
 }
 
-// Files that changed and could not be read, for a reason that is not their own, are loaded as soon as they can be.
+// Files that changed and could not be read, for a reason that is not their own, are loaded as soon
+// as they can be.
 func TestReloadLater(t *testing.T) {
 	ca := testcert.New(t)
 	f := files(t)
@@ -338,7 +340,8 @@ func TestReloadLater(t *testing.T) {
 	}
 }
 
-// What was agreed on before a change can be resumed after it, but not if the authority of the client's certificate is gone.
+// What was agreed on before a change can be resumed after it, but not if the authority of the
+// client's certificate is gone.
 func TestResumption(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		ca := testcert.New(t)

@@ -17,7 +17,8 @@ import (
 // lookEvery is the time between two looks at the files.
 const lookEvery = time.Second
 
-// Reloader keeps what [Load] returns up to date. Make one with [New]. Its methods are safe for concurrent use.
+// Reloader keeps what [Load] returns up to date. Make one with [New]. Its methods are safe for
+// concurrent use.
 type Reloader struct {
 	files   Files
 	log     *slog.Logger
@@ -28,7 +29,7 @@ type Reloader struct {
 	broken error          // what is wrong with the files; nil if nothing is
 }
 
-// states returns what tells the files from those of another time; nil for those that are not there.
+// states returns what tells the files from those of another time; nil for those that do not exist.
 func (f Files) states() (all [3]os.FileInfo) {
 	for i, file := range []string{f.Cert, f.Key, f.Clients} {
 		if info, err := os.Stat(file); err == nil {
@@ -38,7 +39,8 @@ func (f Files) states() (all [3]os.FileInfo) {
 	return all
 }
 
-// New loads the files, which must be good the first time: its errors are those of [Load]. log is told of changes; nil: slog.Default().
+// New loads the files, which must be good the first time; its errors are those of [Load]. log gets
+// a line for each change. Default: slog.Default().
 func New(f Files, log *slog.Logger) (*Reloader, error) {
 	if log == nil {
 		log = slog.Default()
@@ -62,8 +64,8 @@ func (r *Reloader) GetConfigForClient(*tls.ClientHelloInfo) (*tls.Config, error)
 	return r.current.Load(), nil
 }
 
-// GetCertificate is for the field of that name of [tls.Config], for servers with settings of their own: the clients' authorities do not
-// count for them.
+// GetCertificate is for the field of that name of [tls.Config], for servers with settings of their
+// own. The clients' authorities have no effect there.
 func (r *Reloader) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return &r.current.Load().Certificates[0], nil
 }
@@ -85,8 +87,9 @@ func (r *Reloader) Run(ctx context.Context) error {
 	}
 }
 
-// Look loads the files if one of them changed since they were loaded last. It returns the error of [Load] if they cannot be: then what was
-// loaded before stays in use, and the next look tries again, for the cause may lie elsewhere than in the files.
+// Look loads the files if one of them changed since they were loaded last. If they cannot be loaded
+// it returns the error of [Load]; then what was loaded before stays in use, and the next look tries
+// again, for the cause may lie elsewhere than in the files.
 func (r *Reloader) Look() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,11 +105,11 @@ func (r *Reloader) Look() error {
 			return err
 		}
 		leaf := r.Leaf()
-		r.log.Warn("new certificates cannot be used; those from before stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
+		r.log.Warn("cannot use the new certificates; the previous ones stay in use", "error", err, "in_use_until", leaf.NotAfter, "in_use_for", leaf.Subject.String())
 		return err
 	}
 	r.current.Store(c)
 	leaf := r.Leaf()
-	r.log.Info("certificates were loaded anew", "cert", r.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
+	r.log.Info("certificates reloaded", "cert", r.files.Cert, "subject", leaf.Subject.String(), "not_after", leaf.NotAfter)
 	return nil
 }

@@ -1,6 +1,7 @@
 package codec
 
-// Code names a kind of mistake or refusal. Text protocols say it to the device; it is a metric's label.
+// Code names a kind of mistake or refusal. Text protocols say it to the device; it is a metric's
+// label.
 type Code string
 
 // The codes. The gateway closes the connection after those marked so.
@@ -19,8 +20,8 @@ const (
 	Busy         Code = "busy"         // closes if the session is not opened; later the message is to be said again
 	TooLong      Code = "too-long"     // closes
 	NotSpoken    Code = "not-spoken"   // closes: the first bytes are of no protocol that is served here
-	Duplicate    Code = "duplicate"    // closes: two connections say, again and again, that they are this device
-	Noise        Code = "noise"        // closes: nothing but noise
+	Duplicate    Code = "duplicate"    // closes: two connections keep claiming this id
+	Noise        Code = "noise"        // closes: too many meaningless messages in a row
 	Timeout      Code = "timeout"      // closes: no hello in time
 )
 
@@ -32,7 +33,8 @@ type Error struct {
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Text }
 
-// KnownCode returns the code that a text is, or "" if there is none such: so that a gateway cannot make up labels without end.
+// KnownCode returns the code that a text is, or "" if it is none, so that a gateway cannot make up
+// labels without end.
 func KnownCode(text []byte) Code {
 	switch c := Code(text); c {
 	case BadMessage, BadHello, BadID, BadTTL, BadEpoch, BadSleep, HelloFirst, HelloAgain, StaleEpoch, Unauthorized, Full, Busy, TooLong,

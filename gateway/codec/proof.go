@@ -5,18 +5,20 @@ import (
 	"crypto/sha256"
 )
 
-// Prove returns the proof that answers a challenge: the HMAC-SHA256 (RFC 2104) of nonce under the device's secret.
+// Prove returns the proof that answers a challenge: the HMAC-SHA256 (RFC 2104) of nonce under the
+// device's secret.
 func Prove(secret, nonce []byte) []byte {
 	h := hmac.New(sha256.New, secret)
 	h.Write(nonce)
 	return h.Sum(nil)
 }
 
-// Proves says whether it is one. It takes the same time whatever is wrong.
+// Proves reports whether proof is the right one. It takes the same time whatever is wrong.
 func Proves(secret, nonce, proof []byte) bool { return hmac.Equal(Prove(secret, nonce), proof) }
 
-// Guessable says whether a secret may have less than 128 bits, by what it is made of: somebody who tries long enough could find it. Those
-// that a random source made are not, from 32 hexadecimal digits, 22 letters of both cases and digits, or 16 bytes that are no text.
+// Guessable reports whether a secret may have fewer than 128 bits, judged by its characters, so
+// that it could be found by trying. Random secrets are not guessable from 32 hexadecimal digits, 22
+// letters of both cases and digits, or 16 bytes that are no text.
 func Guessable(secret []byte) bool {
 	var upper, lower, digits, binary int
 	var seen [256]bool

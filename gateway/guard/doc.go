@@ -1,34 +1,40 @@
-// Package guard knows from a file which devices may come in: [File] is a gateway.Guard.
+// Package guard admits the devices that a file lists: [File] is a gateway.Guard.
 //
 // # The file
 //
 // A line for each device, in UTF-8, words separated by spaces or tabs:
 //
 //	# pumps of the north field                  a comment: a word that begins with #, up to the end of the line
-//	13912344329                                 may come in without a secret
+//	13912344329                                 needs no secret
 //	pump-1 sha256:<64 hexadecimal digits>       shows a token, whose SHA-256 this is
 //	pump-2 secret:correct-horse                 shows this token, or proves by an HMAC-SHA256 challenge that it knows it
 //	pump-3 secret:hex:0b6e…                     the same, for a secret that is no text
 //
-// An id stands there once, has 1 to 128 bytes without spaces and control characters, and does not begin with #. A secret has 1 to 256
-// bytes; the text of one holds no spaces and does not begin with hex:. Prefer sha256 where the device does not need the challenge: who
-// reads the file then learns no token. That is so only for tokens that nobody can guess; "holter devices token" makes such.
+// An id is listed once, has 1 to 128 bytes without spaces and control characters, and does not
+// begin with #. A secret has 1 to 256 bytes; the text of one holds no spaces and does not begin
+// with hex:. Prefer sha256 where the device does not need the challenge: then the file gives no
+// token away, if the tokens cannot be guessed; "holter devices token" makes such.
 //
-// A device without a secret may come in whatever token it shows: allow it so if its protocol has none (GT06, Teltonika, DTU), on networks
-// that you trust. One that has proved by a certificate who it is must stand in the file, too; what else stands in its line does not matter.
+// A device without a secret is admitted whatever token it shows: list it so if its protocol has
+// none (GT06, Teltonika, DTU), on networks that you trust. A device that has proved its id by a
+// certificate must be listed, too, with or without a secret.
 //
 // # Registration
 //
-// A device of JT/T 808 registers, is given a token, and shows that from then on. The token of a device is the HMAC-SHA256 (RFC 2104) of its
-// id under a key that is kept in a file, so that it is the same after a restart; 32 hexadecimal digits of it. Only a device without a secret
-// is given one: registration asks nobody who he is, and would be a way around the secret of the others. These have to know their token.
+// A device of JT/T 808 registers, is given a token, and shows that from then on. The token is the
+// HMAC-SHA256 (RFC 2104) of the device's id under a key that is kept in a file, so that it is the
+// same after a restart; 32 hexadecimal digits of it. Only a device without a secret is given one:
+// registration checks nothing, and would be a way around the secret of the others, which have to
+// know their token.
 //
-// A token that was so given proves nothing, as anybody can ask for it, and is not compared: devices that come from another platform show
-// the one that they have from there, and not all of them register anew when it is refused.
+// Such a token proves nothing, as anybody can ask for it, and is not compared: devices that come
+// from another platform show the one that they have from there, and not all of them register anew
+// when it is refused.
 //
 // # Cost
 //
-// Of a device a table holds its id, its secret and some 12 bytes, without pointers: 500,000 devices with ids of 12 bytes and SHA-256 take
-// 29 MiB, twice that while the file is read again, which takes 0.4 s of a processor. A file has at most 256 MiB and 10,000,000 devices. To
-// look one up takes no lock, no memory and, with the hash of its token, some 0.8 µs.
+// A table holds for each device its id, its secret and some 12 bytes, without pointers: 500,000
+// devices with ids of 12 bytes and SHA-256 take 29 MiB, twice that while the file is read again,
+// which takes 0.4 s of a processor. A file has at most 256 MiB and 10,000,000 devices. A look-up
+// takes no lock, no memory and, with the hash of the token, some 0.8 µs.
 package guard

@@ -27,16 +27,17 @@ const (
 	issued = 32
 )
 
-// Config says how a guard works. Its zero value will do.
+// Config configures a guard. The zero Config is ready to use.
 type Config struct {
-	// KeyFile is where the key is kept that makes the tokens of devices that register. It is made if it is missing, with its directory.
-	// Default: a key that holds until the process ends.
+	// KeyFile holds the key that makes the tokens of devices that register. It is made if it is
+	// missing, with its directory. Default: a key that lasts until the process ends.
 	KeyFile string
 	// Logger gets what an operator should know. Default: slog.Default().
 	Logger *slog.Logger
 }
 
-// File lets those devices in that stand in a file; see the package's documentation. Its methods are safe for concurrent use.
+// File is a gateway.Guard that admits the devices of a file; see the package's documentation. Its
+// methods are safe for concurrent use.
 type File struct {
 	path  string
 	log   *slog.Logger
@@ -48,7 +49,8 @@ type File struct {
 	wrong string      // what is wrong with it, and was logged
 }
 
-// New reads a file of devices. Errors: a file that cannot be read, or a line that is wrong, with its number and what to do.
+// New reads a file of devices. Errors: a file that cannot be read, or a line that is wrong, with
+// its number and what to do.
 func New(path string, cfg Config) (*File, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -66,11 +68,11 @@ func New(path string, cfg Config) (*File, error) {
 	return f, nil
 }
 
-// Devices returns how many devices stand in the file.
+// Devices returns how many devices the file lists.
 func (f *File) Devices() int { return f.table.Load().count }
 
-// Run reads the file again when it has changed, within some 5 s, until ctx is done. What is wrong with it is logged, and the devices that
-// stood in it before may still come in.
+// Run reads the file again when it has changed, within some 5 s, until ctx is done. Mistakes in it
+// are logged, and the devices that were listed before stay in effect.
 func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -96,11 +98,11 @@ func (f *File) look() {
 	case errors.Is(err, errChanging): // the next time
 	case err != nil && err.Error() != f.wrong:
 		f.wrong = err.Error()
-		f.log.Error("the file of devices changed and cannot be used; who stood in it before may still come in", "error", err)
+		f.log.Error("cannot use the changed devices file; the previous list stays in effect", "error", err)
 	case err == nil:
 		f.table.Store(t)
 		f.wrong = ""
-		f.log.Info("the file of devices was read again", "file", f.path, "devices", t.count)
+		f.log.Info("devices file reloaded", "file", f.path, "devices", t.count)
 	}
 }
 
@@ -132,7 +134,7 @@ func load(path string) (t *table, seen os.FileInfo, err error) {
 	return t, info, err
 }
 
-// limited is a file that is an error when it is longer than it may be.
+// limited is a reader that fails when the file is longer than it may be.
 type limited struct {
 	file *os.File
 	left int
@@ -165,19 +167,21 @@ func (f *File) Admit(id string, token []byte) bool {
 	return right && known && len(token) > 0
 }
 
-// Knows implements gateway.Guard: the device stands in the file. What else stands in its line does not matter.
+// Knows implements gateway.Guard: the file lists the device, with or without a secret.
 func (f *File) Knows(id string) bool {
 	_, _, known := f.table.Load().find(bytesOf(id))
 	return known
 }
 
-// Guessable implements gateway.Guard. A token of which only the SHA-256 is known is taken for one that nobody guesses.
+// Guessable implements gateway.Guard. A token of which only the SHA-256 is known is assumed not to
+// be guessable.
 func (f *File) Guessable(id string) bool {
 	what, secret, known := f.table.Load().find(bytesOf(id))
 	return known && what == plain && codec.Guessable(secret)
 }
 
-// Prove implements gateway.Guard. A device of whose token only the SHA-256 is known cannot prove anything; one without a secret need not.
+// Prove implements gateway.Guard. A device of whose token only the SHA-256 is known cannot prove
+// anything; one without a secret need not.
 func (f *File) Prove(id string, nonce, proof []byte) bool {
 	what, secret, known := f.table.Load().find(bytesOf(id))
 	if known && what == free {
@@ -187,7 +191,8 @@ func (f *File) Prove(id string, nonce, proof []byte) bool {
 	return right && known && what == plain
 }
 
-// Issue implements gateway.Guard: a token for a device without a secret, which may come in with any. The others have to know theirs.
+// Issue implements gateway.Guard: it returns a token for a device without a secret, which is
+// admitted with any. The others have to know theirs.
 func (f *File) Issue(id string) (token []byte, ok bool) {
 	what, _, known := f.table.Load().find(bytesOf(id))
 	if !known || what != free {
@@ -198,5 +203,5 @@ func (f *File) Issue(id string) (token []byte, ok bool) {
 	return hex.AppendEncode(nil, h.Sum(nil)[:issued/2]), true
 }
 
-// bytesOf is the text of an id, which is not changed.
+// bytesOf returns the bytes of an id, which must not be changed.
 func bytesOf(id string) []byte { return unsafe.Slice(unsafe.StringData(id), len(id)) }

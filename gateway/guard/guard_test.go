@@ -225,7 +225,7 @@ func TestKeyFile(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil { // to be warned of it
 		t.Fatal(err)
 	}
-	if _, err := guard.New(devices, guard.Config{KeyFile: open, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || !strings.Contains(log.String(), "others on this machine may read the key") {
+	if _, err := guard.New(devices, guard.Config{KeyFile: open, Logger: slog.New(slog.NewTextHandler(&log, nil))}); err != nil || !strings.Contains(log.String(), "other users can read the key") {
 		t.Errorf("a key that others may read: %v, logged %q", err, log.String())
 	}
 }
@@ -330,7 +330,8 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// TestReload: a changed file counts within five seconds; a broken one is logged once and changes nothing.
+// TestReload: a changed file counts within five seconds; a broken one is logged once and changes
+// nothing.
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "devices")
@@ -461,7 +462,8 @@ func FuzzFile(f *testing.F) {
 			}
 			return
 		}
-		// Every line without a mistake is a device of its own, which needs no token only if none stands there.
+		// Every line without a mistake is a device of its own, which needs no token only if none
+		// stands there.
 		found := 0
 		for line := range bytes.SplitSeq(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\n")) {
 			words := bytes.FieldsFunc(bytes.TrimRight(line, "\r"), func(c rune) bool { return c == ' ' || c == '\t' })

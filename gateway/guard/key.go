@@ -15,7 +15,8 @@ import (
 // keySize is the length of the key, in bytes. The file holds its hexadecimal digits.
 const keySize = 32
 
-// readKey returns the key in a file, which it makes if it is missing. No file is a key that is kept nowhere.
+// readKey returns the key in a file, which it makes if it is missing. Without a name the key is
+// kept nowhere.
 func readKey(name string, log *slog.Logger) ([]byte, error) {
 	if name == "" {
 		return newKey(), nil
@@ -36,7 +37,7 @@ func readKey(name string, log *slog.Logger) ([]byte, error) {
 			"remove it: then a new one is made", name, 2*keySize)
 	}
 	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
-		log.Warn("others on this machine may read the key that the tokens of devices are made with", "file", name, "help", "chmod 600 "+name)
+		log.Warn("other users can read the key of the device tokens", "file", name, "help", "chmod 600 "+name)
 	}
 	return key, nil
 }
@@ -47,7 +48,8 @@ func newKey() []byte {
 	return key
 }
 
-// writeKey makes the file with a new key, unless another process has made it meanwhile. Nobody ever sees half of one.
+// writeKey makes the file with a new key, unless another process has made it meanwhile. No reader
+// ever sees half of a key.
 func writeKey(name string) error {
 	dir := filepath.Dir(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -22,7 +22,8 @@ const (
 	mostMistakes = 10
 )
 
-// read reads a file's lines into a table. Its error joins the first mistakes, each with the name of the file and its line.
+// read reads a file's lines into a table. Its error joins the first mistakes, each with the name of
+// the file and its line.
 func read(name string, in io.Reader) (*table, error) {
 	t := newTable()
 	errs, more := []error(nil), 0
@@ -61,8 +62,8 @@ func read(name string, in io.Reader) (*table, error) {
 
 var errLong = fmt.Errorf("the line is longer than %d bytes; an id has at most %d, a secret %d", maxLine, liveness.MaxID, maxSecret)
 
-// line returns the next line, without its end. It holds until the next call. Of one that is too long it returns nothing, and errLong; with
-// the last one it returns io.EOF.
+// line returns the next line, without its end. It holds until the next call. For a line that is too
+// long it returns nothing and errLong; with the last line it returns io.EOF.
 func line(lines *bufio.Reader) ([]byte, error) {
 	text, err := lines.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
@@ -77,7 +78,7 @@ func line(lines *bufio.Reader) ([]byte, error) {
 	return nil, err
 }
 
-// readLine adds what a line says. Its error shows no secret.
+// readLine adds the device of a line. Its error shows no secret.
 func (t *table) readLine(text []byte) error {
 	id, rest := word(text)
 	if len(id) == 0 {
@@ -112,7 +113,8 @@ func word(text []byte) (word, rest []byte) {
 	return text, nil
 }
 
-// checkID says what is wrong with an id. Of a line that holds only a secret it shows nothing.
+// checkID returns what is wrong with an id. Its error shows nothing of a line that holds only a
+// secret.
 func checkID(id []byte) error {
 	switch {
 	case bytes.HasPrefix(id, []byte("sha256:")), bytes.HasPrefix(id, []byte("secret:")):

@@ -8,7 +8,7 @@ import (
 // maxDevices bounds a table.
 const maxDevices = 10_000_000
 
-// kind says what a device has to show.
+// kind is what a device has to show.
 type kind uint8
 
 const (
@@ -17,13 +17,16 @@ const (
 	plain              // this token, or a proof that it knows it
 )
 
-// table holds devices and their secrets without a pointer for each. It is not changed once it is complete.
+// table holds devices and their secrets without a pointer for each. It is not changed once it is
+// complete.
 type table struct {
 	seed maphash.Seed
-	// entries are one behind the other: the kind, the length of the id, the length of the secret in two bytes, the id, the secret.
+	// entries are one behind the other: the kind, the length of the id, the length of the secret in
+	// two bytes, the id, the secret.
 	entries []byte
-	// slots are where entries begin, plus 1; 0 is none. There are a power of two, at least half again as many as devices. A device's is
-	// the first that is its own, from the one that its hash says.
+	// slots are where entries begin, plus 1; 0 is none. Their number is a power of two, at least
+	// half again as many as devices. A device's slot is the first, from the one of its hash on,
+	// that holds it.
 	slots []uint32
 	count int
 }

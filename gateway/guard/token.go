@@ -9,15 +9,16 @@ import (
 	"fmt"
 )
 
-// NewToken returns a token that nobody guesses: 256 random bits as 64 hexadecimal digits.
+// NewToken returns a token that cannot be guessed: 256 random bits as 64 hexadecimal digits.
 func NewToken() string {
 	var b [32]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// Line returns the line of the file for a device with a token, without its end: with the token's SHA-256 or, so that the device can prove by
-// a challenge that it knows it, with the token itself. Errors: an id or a token that cannot stand in the file.
+// Line returns the line of the file for a device with a token, without its end. It holds the
+// token's SHA-256; with challenge the token itself, so that the device can prove that it knows it.
+// Errors: an id or a token that cannot stand in the file.
 func Line(id, token string, challenge bool) (string, error) {
 	sum := sha256.Sum256([]byte(token))
 	line := id + " sha256:" + hex.EncodeToString(sum[:])

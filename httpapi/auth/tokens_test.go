@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,14 +42,10 @@ func tokensIn(t *testing.T, url string, shared bool) *auth.Tokens {
 }
 
 func TestTokens(t *testing.T) {
-	for name, url := range map[string]func(testing.TB) string{
-		"sqlite":   func(tb testing.TB) string { tb.Helper(); return "sqlite:" + filepath.Join(tb.TempDir(), "holter.db") },
-		"postgres": testdb.Postgres,
-		"mariadb":  testdb.MariaDB,
-	} {
+	for _, db := range testdb.Databases() {
 		for _, sharedFirst := range []bool{false, true} {
-			t.Run(fmt.Sprintf("db=%s/shared first=%v", name, sharedFirst), func(t *testing.T) {
-				url := url(t)
+			t.Run(fmt.Sprintf("db=%s/shared first=%v", db.Name, sharedFirst), func(t *testing.T) {
+				url := db.URL(t)
 				first := tokensIn(t, url, sharedFirst)
 				testTokens(t, first, tokensIn(t, url, !sharedFirst))
 			})

@@ -4,7 +4,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
 // buildSchedules makes what runs schedules.
@@ -13,7 +12,7 @@ func (s *server) buildSchedules() error {
 	if err != nil {
 		return BadConfig(err)
 	}
-	if s.cron, err = cron.New(s.store, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: commands}); err != nil {
+	if s.cron, err = cron.New(s.database, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: commands}); err != nil {
 		return err
 	}
 	s.edges = append(s.edges, s.cron.Run)
@@ -52,7 +51,7 @@ func (c *scheduleCollector) Collect(out chan<- prometheus.Metric) {
 	st := c.engine.Stats()
 	out <- prometheus.MustNewConstMetric(c.running, prometheus.GaugeValue, float64(st.Running))
 	out <- prometheus.MustNewConstMetric(c.windows, prometheus.GaugeValue, float64(st.Windows))
-	for _, state := range []store.ScheduleState{store.ScheduleDone, store.ScheduleFailed, store.ScheduleLost, store.ScheduleSkipped, store.ScheduleIdle} {
+	for _, state := range []cron.State{cron.Done, cron.Failed, cron.Lost, cron.Skipped, cron.Idle} {
 		out <- prometheus.MustNewConstMetric(c.runs, prometheus.CounterValue, float64(st.Ended[state]), string(state))
 	}
 	count, buckets := uint64(0), make(map[float64]uint64)

@@ -11,8 +11,8 @@ const (
 )
 
 // Barrier finds out when the connections that waited at listeners at an instant have been admitted
-// or refused. It waits for several instants at a time. The zero Barrier waits for none; one goroutine
-// uses it.
+// or refused. It waits for several instants at a time. The zero Barrier waits for none; one
+// goroutine uses it.
 type Barrier struct {
 	waves []wave // oldest first
 }
@@ -25,8 +25,9 @@ type wave struct {
 	asked     []uint64 // of each listener
 }
 
-// Note adds the connections that wait at the listeners now, at a listening time; unless the latest of
-// those that are waited for were noted less than 50 ms ago. The slice of listeners must not change.
+// Note adds the connections that wait at the listeners now, at a listening time; unless the latest
+// of those that are waited for were noted less than 50 ms ago. The slice of listeners must not
+// change.
 func (b *Barrier) Note(now time.Time, listened time.Duration, listeners []*Listener) {
 	if n := len(b.waves); n > 0 && now.Sub(b.waves[n-1].at) < nextWave {
 		return
@@ -38,9 +39,9 @@ func (b *Barrier) Note(now time.Time, listened time.Duration, listeners []*Liste
 	b.waves = append(b.waves, w)
 }
 
-// Passed returns the latest listening time that was noted and whose connections, and all those before
-// them, have been admitted or were waited for in vain for 30 s. It returns each once; ok is false if
-// there is none.
+// Passed returns the latest listening time that was noted and whose connections, and all those
+// before them, have been admitted or were waited for in vain for 30 s. It returns each once; ok is
+// false if there is none.
 func (b *Barrier) Passed(now time.Time) (listened time.Duration, ok bool) {
 	for len(b.waves) > 0 && (b.waves[0].entered() || now.Sub(b.waves[0].at) >= passWithin) {
 		listened, ok = b.waves[0].listened, true

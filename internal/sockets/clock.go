@@ -62,8 +62,8 @@ func (c *Clock) Enter() uint32 { return c.handling.enter() }
 // Leave ends what Enter began.
 func (c *Clock) Leave(turn uint32) { c.handling.leave(turn) }
 
-// Run keeps the clock until ctx is done, and returns nil then. While another Run does so, it returns
-// nil at once. It fails at once if the process has no descriptors left.
+// Run keeps the clock until ctx is done, and returns nil then. While another Run does so, it
+// returns nil at once. It fails at once if the process has no descriptors left.
 func (c *Clock) Run(ctx context.Context) error {
 	if !c.running.CompareAndSwap(false, true) {
 		return nil
@@ -133,7 +133,7 @@ func (p *pass) read(out io.Reader) {
 	}
 }
 
-// pulse tells the source that it listens, and notes who waits to be accepted.
+// pulse tells the source that it listens, and notes the connections that wait to be accepted.
 func (p *pass) pulse(now time.Time) (time.Duration, error) {
 	if !p.clock.deaf() {
 		p.listened = p.clock.source.Pulse(now)

@@ -22,9 +22,9 @@
 // its backlog, and goes on as that is worked off. With [Set.Limit], idle connections make room for
 // those that wait.
 //
-// A client cannot hold the clock up for more than 5 s by leaving something unread, nor for more than
-// 30 s by keeping others from being accepted. What is entered holds it up until it is left.
+// A client cannot hold the clock up for more than 5 s by leaving something unread, nor for more
+// than 30 s by keeping others from being accepted. What is entered holds it up until it is left.
 //
-// Asking costs some 0.1 µs for each connection. However many there are, it takes an eighth of a core
-// at most: then pulses are further apart.
+// Asking costs some 0.1 µs for each connection. However many there are, it takes an eighth of a
+// core at most: then pulses are further apart.
 package sockets

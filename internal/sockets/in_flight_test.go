@@ -26,7 +26,8 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestInFlightRace wants a turn that ended to hold nobody who began in it, whoever enters meanwhile.
+// TestInFlightRace wants a turn that ended to hold nobody who began in it, whoever enters
+// meanwhile.
 func TestInFlightRace(t *testing.T) {
 	const turns = 2000
 	synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// idleFor is how long a connection must have waited for its next request before it may be closed
-	// for another one, and beginFor how long one whose first request, or TLS handshake, has begun.
+	// idleFor is how long a connection must have waited for its next request before it may be
+	// closed for another one, and beginFor how long one whose first request, or TLS handshake, has
+	// begun.
 	idleFor  = time.Second
 	beginFor = 5 * time.Second
 	// roomAgain is when room is looked for again if there was none.
@@ -16,8 +17,8 @@ const (
 )
 
 // Limit returns a listener whose connections are tracked, and which has at most n of them open at a
-// time, and one that waits for a place. To make room for that one it closes a connection on which no
-// request is under way: the one that has been idle longest, for 1 s at least. [Conn.Begin] and
+// time, and one that waits for a place. To make room for that one it closes a connection on which
+// no request is under way: the one that has been idle longest, for 1 s at least. [Conn.Begin] and
 // [Conn.End] mark when a request is under way.
 //
 // It fails if there are no descriptors left.
@@ -105,7 +106,8 @@ type limitListener struct {
 	once   sync.Once
 }
 
-// Accept waits for a connection, and for a place for it. One that waits is tracked already: what it says is unread.
+// Accept waits for a connection, and for a place for it. One that waits is tracked already: what it
+// says is unread.
 func (l *limitListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {

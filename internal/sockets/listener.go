@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// acceptWithin is how long a connection that the kernel has announced is waited for: it may have been
-// taken by another process that accepts at the same socket, or have ended.
+// acceptWithin is how long a connection that the kernel has announced is waited for: it may have
+// been taken by another process that accepts at the same socket, or have ended.
 const acceptWithin = 10 * time.Millisecond
 
 // Listener counts each connection before it takes it from the kernel's queue. So at every instant a
@@ -33,7 +33,7 @@ type Listener struct {
 	settled atomic.Uint64
 }
 
-// Count returns a listener that counts. Who waits at a listener without a socket is not known. It
+// Count returns a listener that counts. If l has no socket, it is not known what waits there. Count
 // fails if there are no descriptors left.
 func Count(l net.Listener) (*Listener, error) {
 	c := &Listener{Listener: l}
@@ -97,10 +97,11 @@ func (l *Listener) take() (net.Conn, error) {
 }
 
 // Serve accepts connections until the listener is closed or ctx is done, and returns nil then. It
-// calls admit with each, which must not block for long and sees to it that the connection is settled.
-// After an error it calls failed and pauses, for a second at most. If descriptors have run out, it
-// turns a connection that waits away, so that the client knows, and calls admit with nil for it: that
-// is to be settled in its turn, too. Its own error means that there was no descriptor to begin with.
+// calls admit with each, which must not block for long and sees to it that the connection is
+// settled. After an error it calls failed and pauses, for a second at most. If descriptors have run
+// out, it turns a connection that waits away, so that the client knows, and calls admit with nil
+// for it: that is to be settled in its turn, too. Its own error means that there was no descriptor
+// to begin with.
 func (l *Listener) Serve(ctx context.Context, admit func(c net.Conn), failed func(err error)) (err error) {
 	if l.spare, err = os.Open(os.DevNull); err != nil {
 		return err
@@ -131,8 +132,8 @@ func (l *Listener) Serve(ctx context.Context, admit func(c net.Conn), failed fun
 	return nil
 }
 
-// turnAway gives the spare descriptor up for a moment to accept a connection and reset it. It reports
-// whether it did.
+// turnAway gives the spare descriptor up for a moment to accept a connection and reset it. It
+// reports whether it did.
 func (l *Listener) turnAway() bool {
 	_ = l.spare.Close()
 	defer func() { l.spare, _ = os.Open(os.DevNull) }()
@@ -147,11 +148,12 @@ func (l *Listener) turnAway() bool {
 	return true
 }
 
-// Settle settles the next of the connections that were accepted: it is where it is heard, or refused.
+// Settle settles the next of the connections that were accepted: it is where it is heard, or
+// refused.
 func (l *Listener) Settle() { l.settled.Add(1) }
 
-// Asked returns what to ask [Listener.Entered] for, to know when all are settled that wait now or are
-// accepted and not settled.
+// Asked returns what to pass to [Listener.Entered], to learn when all connections are settled that
+// wait now or are accepted and not settled.
 func (l *Listener) Asked() uint64 {
 	waiting, known := l.waiting() // first: who is accepted in between is counted twice rather than not at all
 	if !known && waiting > 0 {
@@ -160,8 +162,8 @@ func (l *Listener) Asked() uint64 {
 	return l.begun.Load() + waiting
 }
 
-// Entered reports whether all are settled who waited when [Listener.Asked] returned a number. It may
-// do so late: when others are settled that came after them, or nobody waits.
+// Entered reports whether all connections are settled that waited when [Listener.Asked] returned a
+// number. It may do so late: when others are settled that came after them, or none waits.
 func (l *Listener) Entered(asked uint64) bool {
 	if l.settled.Load() >= asked {
 		return true
@@ -172,7 +174,7 @@ func (l *Listener) Entered(asked uint64) bool {
 }
 
 // waiting returns how many connections wait to be accepted. If the kernel does not tell the number,
-// known is false and n is 1 if there are any. At a listener that is closed nobody waits.
+// known is false and n is 1 if there are any. At a closed listener none waits.
 func (l *Listener) waiting() (n uint64, known bool) {
 	if l.socket == nil {
 		return 0, false

@@ -76,7 +76,8 @@ func limited(t *testing.T, s *sockets.Set, l net.Listener) (accept func() error)
 	}
 }
 
-// TestOnTheWay: the clock does not pass a connection that has left the kernel's queue and is not in anybody's hands yet.
+// TestOnTheWay: the clock does not pass a connection that has left the kernel's queue and is not in
+// anybody's hands yet.
 func TestOnTheWay(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T, *sockets.Set, net.Listener) func() error{"counted": counted, "limited": limited} {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +168,8 @@ func (l *shared) Accept() (net.Conn, error) {
 	return l.TCPListener.Accept()
 }
 
-// TestTakenBySomebodyElse: a connection that was announced, and that another process has taken, holds
-// nothing up, and the next is accepted.
+// TestTakenBySomebodyElse: a connection that was announced, and that another process has taken,
+// holds nothing up, and the next is accepted.
 func TestTakenBySomebodyElse(t *testing.T) {
 	tcp := listen(t).(*net.TCPListener)
 	file, err := tcp.File()

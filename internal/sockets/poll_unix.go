@@ -16,7 +16,8 @@ type poller struct {
 	asked []unix.PollFd // room for a question
 }
 
-// ask asks which of the descriptors can be read from at once, and reports whether there is an answer.
+// ask asks which of the descriptors can be read from at once, and reports whether there is an
+// answer.
 func (p *poller) ask(descriptors []int) bool {
 	p.asked = p.asked[:0]
 	for _, fd := range descriptors {
@@ -28,8 +29,8 @@ func (p *poller) ask(descriptors []int) bool {
 // readable reports whether the i-th of those that were asked about can be read from.
 func (p *poller) readable(i int) bool { return p.asked[i].Revents&unix.POLLIN != 0 }
 
-// pending reports whether something can be accepted from a listening socket at once, or an error can
-// be had. It does so, too, if the kernel cannot be asked.
+// pending reports whether something can be accepted from a listening socket at once, or an error
+// can be had. It does so, too, if the kernel cannot be asked.
 func pending(fd uintptr) bool {
 	ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	return poll(ask) != nil || ask[0].Revents != 0

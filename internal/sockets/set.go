@@ -41,13 +41,14 @@ type Conn struct {
 	idleSince atomic.Int64 // nanoseconds since the set began, or inRequest; of those of a limited listener
 }
 
-// unread is a connection that holds something that nobody has read.
+// unread is a connection that holds unread bytes.
 type unread struct {
 	conn  *Conn
 	reads uint64 // how often it was read from before that was found
 }
 
-// descriptorOf returns the descriptor of a connection, -1 for one that has none, as a pipe in memory.
+// descriptorOf returns the descriptor of a connection, -1 for one that has none, as a pipe in
+// memory.
 func descriptorOf(of any) int {
 	descriptor := -1
 	if c, ok := of.(syscall.Conn); ok {
@@ -58,7 +59,7 @@ func descriptorOf(of any) int {
 	return descriptor
 }
 
-// Listen adds a listener that connections come from. Whoever accepts settles a connection once it is
+// Listen adds a listener that connections come from. Its connections must be settled once they are
 // tracked.
 func (s *Set) Listen(l *Listener) {
 	s.mu.Lock()
@@ -137,7 +138,7 @@ func (s *Set) unread(found []unread) []unread {
 	return s.onlyReadableLocked(found)
 }
 
-// still returns those of the connections that nobody has read from since. One reading that ends now
+// still returns those of the connections that have not been read from since. A read that ends now
 // may have begun before.
 func (s *Set) still(some []unread) []unread {
 	s.mu.Lock()
@@ -172,7 +173,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Hush marks a connection on which nothing is expected any more, and which nobody reads from: what it
+// Hush marks a connection on which nothing is expected any more and that is not read from: what it
 // holds is not waited for.
 func (c *Conn) Hush() { c.quiet.Store(true) }
 

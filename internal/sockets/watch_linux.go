@@ -27,7 +27,8 @@ func (w *watch) end() {
 	}
 }
 
-// add adds a descriptor, which leaves by itself when it is closed. A watch that cannot hold all ends.
+// add adds a descriptor, which leaves by itself when it is closed. A watch that cannot hold all
+// ends.
 func (w *watch) add(fd int) {
 	if w.ep == 0 {
 		return
@@ -38,8 +39,8 @@ func (w *watch) add(fd int) {
 	}
 }
 
-// ready calls f with the descriptors that can be read from, at most n, and reports whether the kernel
-// could be asked.
+// ready calls f with the descriptors that can be read from, at most n, and reports whether the
+// kernel could be asked.
 func (w *watch) ready(n int, f func(fd int)) bool {
 	if w.ep == 0 {
 		return false
@@ -62,8 +63,8 @@ func (w *watch) ready(n int, f func(fd int)) bool {
 	}
 }
 
-// queued returns how many connections wait to be accepted at a listening TCP socket, and false if it
-// is none. The kernel tells the number in tcpi_unacked (tcp_get_info).
+// queued returns how many connections wait to be accepted at a listening TCP socket, and false if
+// it is none. The kernel tells the number in tcpi_unacked (tcp_get_info).
 func queued(fd int) (uint64, bool) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

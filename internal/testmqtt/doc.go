@@ -1,5 +1,6 @@
-// Package testmqtt is what tests of MQTT need: a real mosquitto in a temporary directory, on free ports (see [Mosquitto]), a network in
-// front of it that can be cut (see [Proxy]), and a load of simulated devices that publish through it (see [Fleet]).
+// Package testmqtt helps to test MQTT. It runs a real mosquitto in a temporary directory on free
+// ports (see [Mosquitto]), puts a network in front of it that can be cut (see [Proxy]), and
+// simulates devices that publish through it (see [Fleet]).
 //
 // Brokers end with the test, also if the test binary is killed: each is started by a shell that waits for a pipe to be closed.
 //

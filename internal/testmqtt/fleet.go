@@ -14,143 +14,104 @@ import (
 	"time"
 )
 
-// FleetConfig describes a fleet. In the texts, {device} stands for a device's id.
+// FleetConfig describes a fleet. A device with the number n has the id "device-%05d", one with a last
+// will "will-%05d". Beats go to "fleet/ID/beat". The last will "offline" and the birth message "online",
+// which follows each connect, go to "fleet/ID/status" and are retained.
 type FleetConfig struct {
 	// Broker is a host and port, or a URL without a path.
 	Broker string
-	// User and Password for the broker, if it asks.
-	User, Password string
-	// Devices publish through Connections that they share; Default of Connections: 4.
-	Devices, Connections int
-	// Wills are devices with a connection and a last will each.
+	// Devices is the number of devices that share a few connections.
+	Devices int
+	// Wills is the number of devices with their own connection and last will.
 	Wills int
-	// Interval between two beats of a device; default 1 s. Each device has a phase of its own.
+	// Interval is the time between two beats of a device. Each device has its own phase.
 	Interval time.Duration
-	// Topic and Payload of a beat; default "fleet/{device}/beat" and "beat".
-	Topic, Payload string
-	// Name and WillName make ids of a number; default "device-%05d" and "will-%05d". They must not meet.
-	Name, WillName string
-	// WillTopic, WillPayload and BirthPayload: the topic of the last will, and of the birth message that follows each connect; the default is
-	// "fleet/{device}/status" with "offline" and "online", retained unless Fleeting is set. An empty BirthPayload is not published.
-	WillTopic, WillPayload, BirthPayload string
-	Fleeting                             bool
-	// KeepAlive is that of all connections, in whole seconds; default 30 s. Half of it after it was last sent, each sends a ping.
-	KeepAlive time.Duration
-	// Retry is the time between two attempts to connect, up to half of it more or less; default 200 ms.
-	Retry time.Duration
-	// Seed makes the phases, which depend on nothing else.
-	Seed uint64
 }
 
-func (c FleetConfig) withDefaults() (FleetConfig, error) {
-	if _, after, ok := strings.Cut(c.Broker, "://"); ok {
-		c.Broker = after
-	}
-	c.Connections = cmp.Or(c.Connections, 4)
-	c.Interval = cmp.Or(c.Interval, time.Second)
-	c.Topic, c.Payload = cmp.Or(c.Topic, "fleet/{device}/beat"), cmp.Or(c.Payload, "beat")
-	c.Name, c.WillName = cmp.Or(c.Name, "device-%05d"), cmp.Or(c.WillName, "will-%05d")
-	if c.WillTopic == "" && c.WillPayload == "" && c.BirthPayload == "" {
-		c.WillTopic, c.WillPayload, c.BirthPayload = "fleet/{device}/status", "offline", "online"
-	}
-	c.KeepAlive, c.Retry = cmp.Or(c.KeepAlive, 30*time.Second), cmp.Or(c.Retry, 200*time.Millisecond)
-	if c.Broker == "" || c.Devices < 0 || c.Wills < 0 || c.Connections < 1 || c.Interval <= 0 || c.KeepAlive < time.Second || c.Retry <= 0 {
-		return c, errors.New("testmqtt: a fleet needs a broker, devices, connections, an interval, a keep alive of a second or more and a retry")
-	}
-	return c, nil
-}
+const (
+	connections = 4                      // shared by the devices without a last will
+	keepAlive   = 30 * time.Second       // of all connections; half of it after the last ping, another one is sent
+	retry       = 200 * time.Millisecond // between two attempts to connect, with jitter of up to half of it
+)
 
-// Device is what is known of a simulated device.
+// Device is a snapshot of a simulated device.
 type Device struct {
 	ID string
-	// Begun and Last frame its last beat: that was handed to the socket of a connection between them. Zero if there was none. The broker
-	// has read it only if it went on reading.
+	// Begun and Last are the instants between which its last beat was handed to a socket. They are zero
+	// before the first beat. The broker has read the beat only if it went on reading.
 	Begun, Last time.Time
-	// Beats were handed to sockets.
+	// Beats is the number of beats handed to sockets.
 	Beats int64
 	// Killed is when it was killed; zero if it is alive.
 	Killed time.Time
-	// Will says that it has a connection and a last will of its own.
-	Will bool
 }
 
 // device is one of a link's devices.
 type device struct {
 	id     string
 	packet []byte        // a beat
-	phase  time.Duration // in [0, interval)
-	will   bool
-	begun  atomic.Int64 // Unix nanoseconds, 0: never
+	phase  time.Duration // within [0, Interval)
+	begun  atomic.Int64  // Unix nanoseconds, 0: never
 	last   atomic.Int64
 	beats  atomic.Int64
 	killed atomic.Int64
 	link   *link
 }
 
-// Fleet is a load of simulated devices that beat for as long as Run runs. All methods may be called at any time from any goroutine.
+// Fleet simulates devices that send beats while Run runs. All methods may be called concurrently.
 type Fleet struct {
 	cfg        FleetConfig
 	devices    []*device
 	byID       map[string]*device
 	links      []*link
-	dialing    chan struct{} // as many as may connect at once
-	ready      chan struct{} // closed when all links were connected
-	waiting    atomic.Int64  // links that were not connected yet
+	dialing    chan struct{} // semaphore for connection attempts
 	reconnects atomic.Int64
 }
 
 // NewFleet returns a fleet that is not running yet.
 func NewFleet(cfg FleetConfig) (*Fleet, error) {
-	cfg, err := cfg.withDefaults()
-	if err != nil {
-		return nil, err
+	if _, after, ok := strings.Cut(cfg.Broker, "://"); ok {
+		cfg.Broker = after
 	}
-	f := &Fleet{cfg: cfg, byID: make(map[string]*device), dialing: make(chan struct{}, 64), ready: make(chan struct{})}
-	random := rand.New(rand.NewPCG(cfg.Seed, 1)) // the same each time is the point
-	shared := make([]*link, min(cfg.Connections, cfg.Devices))
+	if cfg.Broker == "" || cfg.Devices < 0 || cfg.Wills < 0 || cfg.Interval <= 0 {
+		return nil, errors.New("testmqtt: a fleet needs a broker, numbers of devices that are not negative, and an interval")
+	}
+	f := &Fleet{cfg: cfg, byID: make(map[string]*device), dialing: make(chan struct{}, 64)}
+	random := rand.New(rand.NewPCG(0, 1)) // the same phases each time
+	shared := make([]*link, min(connections, cfg.Devices))
 	for i := range shared {
-		shared[i] = f.newLink(fmt.Sprintf("fleet-%d", i), nil)
+		shared[i] = f.newLink(fmt.Sprintf("fleet-%d", i), "")
 	}
 	for i := range cfg.Devices {
-		f.add(fmt.Sprintf(cfg.Name, i), shared[i%len(shared)], random)
+		f.add(fmt.Sprintf("device-%05d", i), shared[i%len(shared)], random)
 	}
 	for i := range cfg.Wills {
-		id := fmt.Sprintf(cfg.WillName, i)
-		l := f.newLink(id, &will{topic: fill(cfg.WillTopic, id), payload: fill(cfg.WillPayload, id), retain: !cfg.Fleeting})
-		if cfg.BirthPayload != "" {
-			l.birth = appendPublish(nil, l.will.topic, fill(cfg.BirthPayload, id), !cfg.Fleeting)
-		}
-		f.add(id, l, random)
-	}
-	if len(f.byID) != len(f.devices) {
-		return nil, fmt.Errorf("testmqtt: Name %q and WillName %q do not make %d different ids", cfg.Name, cfg.WillName, len(f.devices))
+		id := fmt.Sprintf("will-%05d", i)
+		f.add(id, f.newLink(id, "fleet/"+id+"/status"), random)
 	}
 	for _, l := range f.links {
 		slices.SortFunc(l.devices, func(a, b *device) int { return cmp.Compare(a.phase, b.phase) })
 	}
-	f.waiting.Store(int64(len(f.links)))
 	return f, nil
 }
 
-func fill(text, id string) string { return strings.ReplaceAll(text, "{device}", id) }
-
-func (f *Fleet) newLink(id string, w *will) *link {
-	l := &link{fleet: f, id: id, will: w, ended: make(chan struct{})}
+func (f *Fleet) newLink(id, status string) *link {
+	l := &link{fleet: f, id: id, status: status, ended: make(chan struct{})}
 	f.links = append(f.links, l)
 	return l
 }
 
 func (f *Fleet) add(id string, l *link, random *rand.Rand) {
 	d := &device{
-		id: id, link: l, will: l.will != nil, phase: time.Duration(random.Int64N(int64(f.cfg.Interval))),
-		packet: appendPublish(nil, fill(f.cfg.Topic, id), fill(f.cfg.Payload, id), false),
+		id: id, link: l, phase: time.Duration(random.Int64N(int64(f.cfg.Interval))), packet: appendPublish(nil, "fleet/"+id+"/beat", "beat", false),
 	}
 	l.devices = append(l.devices, d)
 	f.devices = append(f.devices, d)
 	f.byID[id] = d
 }
 
-// Run connects all and lets them beat until ctx is done; then connections close without a word. It may be called once.
+// Run connects all devices and lets them beat until ctx is done. Then it closes the connections
+// without a DISCONNECT. Call it once.
 func (f *Fleet) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -161,13 +122,11 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Ready is closed when each connection was there once.
-func (f *Fleet) Ready() <-chan struct{} { return f.ready }
-
-// Reconnects is how often a connection was there again.
+// Reconnects returns the number of connections made again.
 func (f *Fleet) Reconnects() int64 { return f.reconnects.Load() }
 
-// Devices are all of them in the order of their numbers, those with wills last. O(devices).
+// Devices returns all devices in the order of their numbers, those with last wills at the end.
+// O(devices).
 func (f *Fleet) Devices() []Device {
 	list := make([]Device, len(f.devices))
 	for i, d := range f.devices {
@@ -187,8 +146,7 @@ func (f *Fleet) Device(id string) (Device, bool) {
 
 func (d *device) view() Device {
 	return Device{
-		ID: d.id, Begun: instant(d.begun.Load()), Last: instant(d.last.Load()), Beats: d.beats.Load(),
-		Killed: instant(d.killed.Load()), Will: d.will,
+		ID: d.id, Begun: instant(d.begun.Load()), Last: instant(d.last.Load()), Beats: d.beats.Load(), Killed: instant(d.killed.Load()),
 	}
 }
 
@@ -199,14 +157,10 @@ func instant(nanos int64) time.Time {
 	return time.Unix(0, nanos)
 }
 
-// Kill ends a device for good and returns when that was: it stops beating, at most a beat that is on its way follows. The connection of one
-// with a will is closed without a DISCONNECT. It reports whether the device was there and alive.
-func (f *Fleet) Kill(id string) (time.Time, bool) { return f.kill(id, nil) }
-
-// Leave is like Kill, but one with a will says goodbye: DISCONNECT, so that its broker does not publish the will.
-func (f *Fleet) Leave(id string) (time.Time, bool) { return f.kill(id, disconnect) }
-
-func (f *Fleet) kill(id string, last []byte) (time.Time, bool) {
+// Kill ends a device and returns when that was. It stops beating; at most one beat that is on its way
+// follows. The connection of one with a last will is closed without a DISCONNECT. It reports whether the
+// device exists and was alive.
+func (f *Fleet) Kill(id string) (time.Time, bool) {
 	d, ok := f.byID[id]
 	if !ok {
 		return time.Time{}, false
@@ -215,27 +169,27 @@ func (f *Fleet) kill(id string, last []byte) (time.Time, bool) {
 	if !d.killed.CompareAndSwap(0, now.UnixNano()) {
 		return time.Time{}, false
 	}
-	if d.will {
-		d.link.end(last)
+	if d.link.status != "" {
+		d.link.end()
 	}
 	return now, true
 }
 
-// link is a connection and those who share it. Only its own goroutine writes to it, but for the last word of a device.
+// link is a connection with its devices. Only its own goroutine writes to it.
 type link struct {
 	fleet   *Fleet
 	id      string
-	will    *will  // nil for a shared one
-	birth   []byte // a packet
+	status  string // topic of the last will; empty for a shared connection
 	devices []*device
 	ended   chan struct{} // closed by end
-	mu      sync.Mutex    // guards the fields below
-	conn    net.Conn      // nil while there is none
-	over    bool
+
+	mu   sync.Mutex // guards the fields below
+	conn net.Conn   // nil while there is none
+	over bool
 }
 
 // end closes the connection for good.
-func (l *link) end(last []byte) {
+func (l *link) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
@@ -244,15 +198,11 @@ func (l *link) end(last []byte) {
 	l.over = true
 	close(l.ended)
 	if l.conn != nil {
-		if last != nil {
-			l.conn.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = l.conn.Write(last) // it is leaving
-		}
 		l.conn.Close()
 	}
 }
 
-// adopt makes a connection the link's, unless that has ended.
+// adopt makes a connection the link's, unless the link has ended.
 func (l *link) adopt(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// step is how long beats wait for others to be sent together with.
+// step is how long beats wait to be sent together with others.
 const step = 5 * time.Millisecond
 
-// schedule is whose turn it is: the devices beat in the order of their phases, again and again.
+// schedule gives the order of the devices' beats, by their phases, again and again.
 type schedule struct {
 	start    time.Time
 	interval time.Duration
@@ -24,8 +24,8 @@ type schedule struct {
 
 func (s *schedule) due() time.Time { return s.start.Add(s.lap + s.devices[s.next].phase) }
 
-// take appends the beats that are due to buffer and those who send them to who, each at most once: who missed a beat, because the
-// connection was away or did not take more, does not send it later.
+// take appends the beats that are due to buffer and their devices to who, each at most once. A beat
+// that was missed, because there was no connection or it was blocked, is not sent later.
 func (s *schedule) take(now time.Time, buffer []byte, who []*device) ([]byte, []*device) {
 	elapsed := now.Sub(s.start)
 	if behind := elapsed - s.lap - s.devices[s.next].phase; behind >= s.interval {
@@ -48,27 +48,22 @@ func (s *schedule) take(now time.Time, buffer []byte, who []*device) ([]byte, []
 	return buffer, who
 }
 
-// run keeps the link connected and its devices beating until ctx is done or it has ended.
+// run keeps the link connected and its devices beating until ctx is done or the link has ended.
 func (l *link) run(ctx context.Context, start time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { l.end(nil) })
+	stop := context.AfterFunc(ctx, l.end)
 	defer stop()
 	s := &schedule{start: start, interval: l.fleet.cfg.Interval, devices: l.devices}
 	for first := true; ; {
 		c, err := l.connect(ctx)
 		if err == nil {
-			if first {
-				first = false
-				if l.fleet.waiting.Add(-1) == 0 {
-					close(l.fleet.ready)
-				}
-			} else {
+			if !first {
 				l.fleet.reconnects.Add(1)
 			}
+			first = false
 			l.beat(ctx, c, s)
 		}
-		retry := l.fleet.cfg.Retry
 		if !l.wait(ctx, retry/2+rand.N(retry)) { // jitter
 			return
 		}
@@ -89,7 +84,7 @@ func (l *link) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// connect opens a session. The connection is the link's when it returns without an error.
+// connect opens a session. Unless it fails, the connection belongs to the link.
 func (l *link) connect(ctx context.Context) (net.Conn, error) {
 	select {
 	case l.fleet.dialing <- struct{}{}:
@@ -115,12 +110,8 @@ func (l *link) connect(ctx context.Context) (net.Conn, error) {
 }
 
 func (l *link) greet(c net.Conn) error {
-	cfg := &l.fleet.cfg
 	c.SetDeadline(time.Now().Add(5 * time.Second))
-	hello := appendConnect(nil, connect{
-		id: l.id, keepAlive: uint16(cfg.KeepAlive / time.Second), user: cfg.User, password: cfg.Password, will: l.will, // tests keep alive for less than 18 hours
-	})
-	if _, err := c.Write(hello); err != nil {
+	if _, err := c.Write(appendConnect(nil, l.id, l.status)); err != nil {
 		return err
 	}
 	var ack [4]byte
@@ -131,7 +122,10 @@ func (l *link) greet(c net.Conn) error {
 		return fmt.Errorf("the broker answered % x", ack)
 	}
 	c.SetDeadline(time.Time{})
-	_, err := c.Write(l.birth)
+	if l.status == "" {
+		return nil
+	}
+	_, err := c.Write(appendPublish(nil, l.status, "online", true))
 	return err
 }
 
@@ -146,7 +140,6 @@ func (l *link) beat(ctx context.Context, c net.Conn, s *schedule) {
 		c.Close()
 		<-gone
 	}()
-	keepAlive := l.fleet.cfg.KeepAlive
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var buffer []byte
@@ -175,7 +168,7 @@ func (l *link) beat(ctx context.Context, c net.Conn, s *schedule) {
 	}
 }
 
-// sent notes beats that were handed to a socket.
+// sent records beats that were handed to a socket.
 func sent(who []*device, begun time.Time) {
 	last := time.Now().UnixNano()
 	for _, d := range who {
@@ -185,11 +178,12 @@ func sent(who []*device, begun time.Time) {
 	}
 }
 
-// read reads until the connection ends, or until the broker has been silent for so long that it did not answer a ping either.
+// read reads until the connection ends, or until the broker has been silent for so long that it did
+// not answer a ping.
 func (l *link) read(c net.Conn) {
 	buffer := make([]byte, 64)
 	for {
-		c.SetReadDeadline(time.Now().Add(l.fleet.cfg.KeepAlive * 3 / 2))
+		c.SetReadDeadline(time.Now().Add(keepAlive * 3 / 2))
 		if _, err := c.Read(buffer); err != nil {
 			if !errors.Is(err, net.ErrClosed) {
 				c.Close()

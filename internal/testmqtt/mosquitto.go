@@ -22,29 +22,29 @@ import (
 	"time"
 )
 
-// patience is how long a broker has to start, on a machine that does a lot else.
+// patience bounds the start of a broker on a busy machine.
 const patience = 60 * time.Second
 
-// Options are the options of a mosquitto. With the zero value it lets everybody in, has one listener and forgets all when it ends.
+// Options are the options of a mosquitto. The zero value allows all clients, has one listener and
+// no persistence.
 type Options struct {
-	// Users are passwords by name. If there are none, everybody is let in.
+	// Users are passwords by user name. Without users, all clients may connect.
 	Users map[string]string
-	// ACL are lines of an access control list: "user ada", "topic write a/#". If there are none, everybody may do all.
+	// ACL are lines of an access control list: "user ada", "topic write a/#". Without them,
+	// everything is allowed.
 	ACL []string
 	// TLS adds a listener with TLS, see [Server.TLSURL] and [Server.Files].
 	TLS bool
-	// ClientCert makes that listener ask for a client's certificate.
+	// ClientCert makes that listener require a client certificate.
 	ClientCert bool
 	// WebSocket adds a listener for WebSockets, and with TLS one for WebSockets over TLS.
 	WebSocket bool
-	// Persistence keeps retained messages and sessions when the broker is shut down. A broker that is killed has kept what it saved last,
-	// see the line autosave_interval.
-	Persistence bool
-	// Lines are added to the configuration as they are: "max_inflight_messages 1".
+	// Lines are appended to the configuration: "max_inflight_messages 1".
 	Lines []string
 }
 
-// Server is a mosquitto. Its methods are for the test's goroutine: they end the test if they fail.
+// Server is a running mosquitto. Its methods are for the test's goroutine and fail the test on
+// errors.
 type Server struct {
 	tb      testing.TB
 	opt     Options
@@ -57,7 +57,7 @@ type Server struct {
 	pid     int
 }
 
-// Mosquitto starts a mosquitto of the test's own, which ends with the test. What it logged is shown if the test fails.
+// Mosquitto starts a mosquitto that ends with the test. Its log is shown if the test fails.
 func Mosquitto(tb testing.TB, opt Options) *Server {
 	tb.Helper()
 	program := Program(tb, "mosquitto")
@@ -79,16 +79,16 @@ func Mosquitto(tb testing.TB, opt Options) *Server {
 // Addr is the host and port of the plain listener.
 func (s *Server) Addr() string { return address(s.ports.tcp) }
 
-// URL is that of the plain listener.
+// URL is the URL of the plain listener.
 func (s *Server) URL() string { return "tcp://" + s.Addr() }
 
-// TLSURL is that of the listener with TLS.
+// TLSURL is the URL of the listener with TLS.
 func (s *Server) TLSURL() string { return "ssl://" + address(s.ports.tls) }
 
-// WebSocketURL is that of the listener for WebSockets.
+// WebSocketURL is the URL of the listener for WebSockets.
 func (s *Server) WebSocketURL() string { return "ws://" + address(s.ports.ws) + "/mqtt" }
 
-// SecureWebSocketURL is that of the listener for WebSockets over TLS.
+// SecureWebSocketURL is the URL of the listener for WebSockets over TLS.
 func (s *Server) SecureWebSocketURL() string { return "wss://" + address(s.ports.wss) + "/mqtt" }
 
 // Files are the certificate authority of the listeners with TLS and a certificate that they accept.
@@ -97,10 +97,15 @@ func (s *Server) Files() Files { return s.files }
 func address(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 
 // Kill kills the broker, as a crash would.
-func (s *Server) Kill() { s.stop("KILL") }
-
-// Shutdown ends the broker in order: it saves what it keeps.
-func (s *Server) Shutdown() { s.stop("TERM") }
+func (s *Server) Kill() {
+	if s.shell == nil {
+		return
+	}
+	_, _ = io.WriteString(s.leash, "KILL\n") // the shell waits for it, or for the end of its input
+	_ = s.leash.Close()
+	_ = s.shell.Wait() // its status is that of its last command
+	s.shell = nil
+}
 
 // Restart starts the broker again on the same ports, and kills it before if it is running.
 func (s *Server) Restart() {
@@ -111,13 +116,13 @@ func (s *Server) Restart() {
 	}
 }
 
-// Stop stops the broker's process where it is: connections stay open, and nothing answers.
+// Stop suspends the broker's process: connections stay open, and nothing answers.
 func (s *Server) Stop() {
 	s.tb.Helper()
 	s.signal(syscall.SIGSTOP)
 }
 
-// Cont ends a Stop.
+// Cont continues a suspended broker.
 func (s *Server) Cont() {
 	s.tb.Helper()
 	s.signal(syscall.SIGCONT)
@@ -133,7 +138,7 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
-// Log is what the broker logged.
+// Log returns the broker's log.
 func (s *Server) Log() string {
 	b, err := os.ReadFile(s.path("log"))
 	if err != nil {
@@ -149,13 +154,13 @@ func (s *Server) logEnd() string {
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
-// configure writes the configuration; fresh takes new ports.
+// configure writes the configuration. With fresh it chooses new ports.
 func (s *Server) configure(ctx context.Context, fresh bool) error {
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	line("log_dest stderr\nlog_type error\nlog_type warning\nlog_type notice\nlog_type information\nlog_timestamp_format %%H:%%M:%%S")
 	line("allow_anonymous %t", len(s.opt.Users) == 0)
-	line("persistence %t\npersistence_location %s/", s.opt.Persistence, s.dir)
+	line("persistence false")
 	if os.Geteuid() == 0 {
 		line("user root") // it cannot read its files otherwise
 	}
@@ -241,7 +246,8 @@ func freePort(ctx context.Context) (int, error) {
 	return strconv.Atoi(port)
 }
 
-// start starts the broker and waits for it. Somebody else may be faster at a port that was free: then it tries others, if it may.
+// start starts the broker and waits for it. With fresh it tries other ports if one was taken
+// meanwhile.
 func (s *Server) start(fresh bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -253,10 +259,11 @@ func (s *Server) start(fresh bool) error {
 	}
 }
 
-// errEnded is for a broker that ended while it was waited for.
+// errEnded says that the broker ended during its start.
 var errEnded = errors.New("it ended")
 
-// leash is the shell script that runs a broker: when its own input ends, it ends it and removes its directory. The broker may open as many files as the machine allows.
+// leash is the shell script that runs a broker. At the end of its input it ends the broker and
+// removes its directory. The broker may open as many files as the machine allows.
 const leash = `log=$1; dir=$2; shift 2
 ulimit -n $(ulimit -Hn) 2>/dev/null
 "$@" </dev/null >>"$log" 2>&1 &
@@ -291,7 +298,7 @@ func (s *Server) startOnce(ctx context.Context, fresh bool) error {
 		return fmt.Errorf("testmqtt: start mosquitto: %w", err)
 	}
 	if _, err := fmt.Fscan(out, &s.pid); err != nil {
-		s.stop("KILL")
+		s.Kill()
 		return fmt.Errorf("testmqtt: start mosquitto: %w", err)
 	}
 	for {
@@ -303,7 +310,7 @@ func (s *Server) startOnce(ctx context.Context, fresh bool) error {
 			err = errEnded
 		}
 		if errors.Is(err, errEnded) || pause(ctx, 20*time.Millisecond) != nil {
-			s.stop("KILL")
+			s.Kill()
 			return fmt.Errorf("testmqtt: start mosquitto: %w; its log ends:\n%s", err, s.logEnd())
 		}
 	}
@@ -320,7 +327,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answers asks a broker to connect; it may refuse, but must answer.
+// answers connects to a broker, which may refuse but must answer.
 func answers(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -331,7 +338,7 @@ func answers(ctx context.Context, addr string) error {
 	defer c.Close()
 	deadline, _ := ctx.Deadline()
 	c.SetDeadline(deadline)
-	if _, err := c.Write(appendConnect(nil, connect{id: "testmqtt-ready", keepAlive: 10})); err != nil {
+	if _, err := c.Write(appendConnect(nil, "testmqtt-ready", "")); err != nil {
 		return err
 	}
 	var ack [4]byte
@@ -342,7 +349,7 @@ func answers(ctx context.Context, addr string) error {
 	return err
 }
 
-// running reports whether the broker is at work, and not a zombie.
+// running reports whether the broker's process exists and is not a zombie.
 func (s *Server) running() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {
@@ -350,17 +357,6 @@ func (s *Server) running() bool {
 	}
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(state, "Z")
-}
-
-// stop ends the broker by a signal.
-func (s *Server) stop(signal string) {
-	if s.shell == nil {
-		return
-	}
-	_, _ = io.WriteString(s.leash, signal+"\n") // the shell waits for it, or for the end
-	_ = s.leash.Close()
-	_ = s.shell.Wait() // its status is that of whatever came last
-	s.shell = nil
 }
 
 // end ends the broker.

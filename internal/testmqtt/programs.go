@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// Have skips the test if mosquitto is missing, or fails it if it must not be.
+// Have skips the test if mosquitto is missing, or fails it with HOLTER_TEST_TOOLS=all.
 func Have(tb testing.TB) {
 	tb.Helper()
 	Program(tb, "mosquitto")
 }
 
-// Program returns the path of a program, mosquitto_pub for instance. Without it the test is skipped, or fails if nothing may be missing.
+// Program returns the path of a program such as mosquitto_pub. If it is missing, the test is
+// skipped, or fails with HOLTER_TEST_TOOLS=all.
 func Program(tb testing.TB, name string) string {
 	tb.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -28,8 +29,8 @@ func Program(tb testing.TB, name string) string {
 	return ""
 }
 
-// MQTTJS returns the path of node, and the folder with mqtt.js in it that node is to be given as NODE_PATH. Without one of them the test
-// is skipped, or fails if nothing may be missing.
+// MQTTJS returns the path of node, and the folder with mqtt.js for NODE_PATH. If one is missing,
+// the test is skipped, or fails with HOLTER_TEST_TOOLS=all.
 func MQTTJS(tb testing.TB) (node, nodePath string) {
 	tb.Helper()
 	node = Program(tb, "node")

@@ -33,7 +33,8 @@ func (d Direction) streams() []string {
 	}
 }
 
-// Link is a network between clients and a broker that can fail; toxiproxy is what makes it fail. Its methods are for the test's goroutine.
+// Link is a network between clients and a broker that can fail, by means of toxiproxy. Its methods
+// are for the test's goroutine.
 type Link struct {
 	tb    testing.TB
 	proxy *toxiproxy.Proxy
@@ -64,14 +65,15 @@ func (l *Link) Addr() string { return l.proxy.Listen }
 // URL is what clients connect to.
 func (l *Link) URL() string { return "tcp://" + l.Addr() }
 
-// Cut makes a black hole of a direction, for connections that there are and those to come: what is sent is lost, and nobody is told.
-// Because bytes are lost, Heal closes the connections that there are by then.
+// Cut drops everything sent in a direction, on existing and new connections. Heal closes the
+// existing ones, because bytes were lost.
 func (l *Link) Cut(d Direction) {
 	l.tb.Helper()
 	l.add(d, "timeout", `{"timeout":0}`)
 }
 
-// Stall holds what is sent in a direction back until Heal, in order and without loss, as TCP does on a network that comes back soon.
+// Stall holds back what is sent in a direction until Heal, in order and without loss, like TCP on a
+// network that comes back soon.
 func (l *Link) Stall(d Direction) {
 	l.tb.Helper()
 	l.add(d, "latency", `{"latency":86400000}`)
@@ -80,7 +82,7 @@ func (l *Link) Stall(d Direction) {
 // Break closes all connections and refuses new ones until Heal.
 func (l *Link) Break() { l.proxy.Stop() }
 
-// Heal ends what Cut, Stall and Break began.
+// Heal ends Cut, Stall and Break.
 func (l *Link) Heal() {
 	l.tb.Helper()
 	l.remove()

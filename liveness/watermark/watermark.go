@@ -1,10 +1,10 @@
 // Package watermark decides when the listening clock of a source is moved.
 //
-// The clock of a source follows its watermark: all that had reached the source before an instant has
-// been handled. How that is found out differs between inputs: a marker through each event loop, the
-// emptiness of a socket, a message that a bridge sends to itself. When it is to be found out does
-// not: when a deadline can be reached, but no more often than the input bears, and now and then if
-// no deadline is near. That is what a [Loop] does.
+// The clock of a source follows its watermark: all that had reached the source before an instant
+// has been handled. How that is found out differs between inputs: a marker through each event loop,
+// the emptiness of a socket, a message that a bridge sends to itself. When it is to be found out
+// does not: when a deadline can be reached, but no more often than the input bears, and now and
+// then if no deadline is near. That is what a [Loop] does.
 package watermark
 
 import (
@@ -38,7 +38,8 @@ type Loop struct {
 	Wake <-chan struct{}
 	// Least is the least time between two pulses. Pulse and Advance may change it.
 	Least time.Duration
-	// Lag is how far the clock stays behind the pulse that moves it. Pulse and Advance may change it.
+	// Lag is how far the clock stays behind the pulse that moves it. Pulse and Advance may change
+	// it.
 	Lag time.Duration
 }
 

@@ -169,17 +169,6 @@ func hundredths(back, heard time.Time) uint16 {
 	return uint16(min(max(heard.Sub(back)+unit-1, 0)/unit, math.MaxUint16))
 }
 
-// NotConnected says that a device never had a connection, and nobody can know of it. Such devices
-// are not expected to be online. Without it only those are not that lost their connection before
-// they were welcomed.
-func (s *Score) NotConnected(number int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if number >= 0 && number < len(s.devices) {
-		s.devices[number].flags |= unwelcomed
-	}
-}
-
 // Unheard returns the devices that should be online and have no event that says so. If old is set,
 // those that went offline are taken to have been online before, and left out.
 func (s *Score) Unheard(old bool) (numbers []int) {

@@ -165,3 +165,20 @@ func TestTLS(t *testing.T) {
 		t.Errorf("reason is %v, want silence", e.Reason)
 	}
 }
+
+// TestMQTTJS: mqtt.js speaks MQTT 5 to the broker, which passes user properties on.
+func TestMQTTJS(t *testing.T) {
+	node, nodePath := testmqtt.MQTTJS(t)
+	s := start(t, quick, broker.Config{})
+	const script = `
+const client = require('mqtt').connect(process.argv[1], {protocolVersion: 5, connectTimeout: 20000})
+client.on('connect', () => client.subscribe('a/b', () => client.publish('a/b', 'hello', {properties: {userProperties: {k: 'v'}}})))
+client.on('message', (topic, payload, packet) => { console.log(topic, String(payload), packet.properties.userProperties.k); client.end() })
+client.on('error', (err) => { console.error(err); process.exit(1) })`
+	cmd := exec.CommandContext(t.Context(), node, "-e", script, "--", "mqtt://"+s.broker.Addr().String())
+	cmd.Env = append(cmd.Environ(), "NODE_PATH="+nodePath)
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "a/b hello v\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -12,6 +12,8 @@ import (
 )
 
 var (
+	// ErrUnknown is wrapped by errors for a name that no schedule has.
+	ErrUnknown = errors.New("cron: unknown schedule")
 	// ErrExists is wrapped by what is returned for a name that there is a schedule with.
 	ErrExists = errors.New("cron: there is such a schedule")
 	// ErrBusy is returned by [Engine.RunNow] when the schedule's overlap policy leaves no room for one more run.
@@ -28,26 +30,26 @@ const (
 )
 
 // List returns all schedules, by name.
-func (e *Engine) List(ctx context.Context) ([]store.Schedule, error) { return e.schedules.List(ctx) }
+func (e *Engine) List(ctx context.Context) ([]Schedule, error) { return e.schedules.List(ctx) }
 
-// Schedule returns a schedule by name. Errors: store.ErrUnknown.
-func (e *Engine) Schedule(ctx context.Context, name string) (store.Schedule, error) {
+// Schedule returns a schedule by name. Errors: ErrUnknown.
+func (e *Engine) Schedule(ctx context.Context, name string) (Schedule, error) {
 	return e.schedules.Named(ctx, name)
 }
 
 // History returns up to limit runs, the latest first.
-func (e *Engine) History(ctx context.Context, f store.ScheduleRunFilter, limit int) ([]store.ScheduleRun, error) {
+func (e *Engine) History(ctx context.Context, f RunFilter, limit int) ([]Run, error) {
 	return e.schedules.History(ctx, f, limit)
 }
 
 // Put makes a schedule, or changes the one with its name, unless it is to be a new one. Of sc, what the store gives does not count. One whose
 // instants are changed goes on from now; otherwise it goes on as it was. Errors: ErrBad, ErrExists.
-func (e *Engine) Put(ctx context.Context, sc store.Schedule, fresh bool) error {
+func (e *Engine) Put(ctx context.Context, sc Schedule, fresh bool) error {
 	act, err := e.check(&sc)
 	if err != nil {
 		return err
 	}
-	return e.change(ctx, sc.Name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
+	return e.change(ctx, sc.Name, func(old *Schedule, now time.Time) (*Schedule, error) {
 		switch {
 		case old != nil && fresh:
 			return nil, errkind.Errorf(ErrExists, "name: there is a schedule %q; choose another name, or change that one", sc.Name)
@@ -74,7 +76,7 @@ func (e *Engine) Put(ctx context.Context, sc store.Schedule, fresh bool) error {
 }
 
 // arm sets when a schedule is due first. Also one that is paused must have an instant.
-func arm(sc *store.Schedule, now time.Time) error {
+func arm(sc *Schedule, now time.Time) error {
 	due, err := first(sc, now)
 	if err != nil {
 		return err
@@ -86,7 +88,7 @@ func arm(sc *store.Schedule, now time.Time) error {
 }
 
 // check says what is wrong with a schedule, but for what depends on the present.
-func (e *Engine) check(sc *store.Schedule) (action, error) {
+func (e *Engine) check(sc *Schedule) (action, error) {
 	var errs []error
 	reject := func(isBad bool, err error) {
 		if isBad {
@@ -115,17 +117,17 @@ func (e *Engine) check(sc *store.Schedule) (action, error) {
 }
 
 // change changes a schedule by what do makes of it; old is nil if there is none. It does so anew if others have changed it meanwhile.
-func (e *Engine) change(ctx context.Context, name string, do func(old *store.Schedule, now time.Time) (*store.Schedule, error)) error {
+func (e *Engine) change(ctx context.Context, name string, do func(old *Schedule, now time.Time) (*Schedule, error)) error {
 	for range races {
 		now, err := e.config.Now(ctx)
 		if err != nil {
 			return err
 		}
-		var old *store.Schedule
+		var old *Schedule
 		switch sc, err := e.schedules.Named(ctx, name); {
 		case err == nil:
 			old = &sc
-		case !errors.Is(err, store.ErrUnknown):
+		case !errors.Is(err, ErrUnknown):
 			return err
 		}
 		next, err := do(old, now)
@@ -153,7 +155,7 @@ func (e *Engine) change(ctx context.Context, name string, do func(old *store.Sch
 }
 
 // Delete deletes a schedule and what is known of its runs. A command that is running goes on; a maintenance window ends within [Config.Poll].
-// Errors: store.ErrUnknown.
+// Errors: ErrUnknown.
 func (e *Engine) Delete(ctx context.Context, name string) error {
 	if err := e.schedules.Delete(ctx, name); err != nil {
 		return err
@@ -163,15 +165,15 @@ func (e *Engine) Delete(ctx context.Context, name string) error {
 }
 
 // Pause lets instants pass without a run, or lets them count again: from now on, what passed meanwhile is left out. Runs that wait or go on
-// are not disturbed. Errors: store.ErrUnknown.
+// are not disturbed. Errors: ErrUnknown.
 func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
 	_, err := e.schedules.Named(ctx, name)
 	if err != nil {
 		return err
 	}
-	return e.change(ctx, name, func(old *store.Schedule, now time.Time) (*store.Schedule, error) {
+	return e.change(ctx, name, func(old *Schedule, now time.Time) (*Schedule, error) {
 		if old == nil {
-			return nil, errkind.Errorf(store.ErrUnknown, "there is no schedule %.80q any more", name)
+			return nil, errkind.Errorf(ErrUnknown, "there is no schedule %.80q any more", name)
 		}
 		next := *old
 		if old.Paused == paused {
@@ -190,29 +192,29 @@ func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
 }
 
 // RunNow makes a run of a schedule beside its instants, also of one that is paused or has none left, and returns the run. Errors: ErrBusy,
-// store.ErrUnknown.
-func (e *Engine) RunNow(ctx context.Context, name string) (store.ScheduleRun, error) {
+// ErrUnknown.
+func (e *Engine) RunNow(ctx context.Context, name string) (Run, error) {
 	for range races {
 		now, err := e.config.Now(ctx)
 		if err != nil {
-			return store.ScheduleRun{}, err
+			return Run{}, err
 		}
 		sc, err := e.schedules.Named(ctx, name)
 		if err != nil {
-			return store.ScheduleRun{}, err
+			return Run{}, err
 		}
 		f := begin(&sc, 1)
-		f.Manual, f.Runs = true, []store.FiringRun{{Scheduled: now, Ready: now}}
-		fired, err := e.schedules.Fire(ctx, []store.Firing{f}, now)
+		f.Manual, f.Runs = true, []firingRun{{Scheduled: now, Ready: now}}
+		fired, err := e.schedules.Fire(ctx, []firing{f}, now)
 		switch {
 		case err != nil:
-			return store.ScheduleRun{}, err
+			return Run{}, err
 		case fired[0].Skipped > 0:
-			return store.ScheduleRun{}, ErrBusy
+			return Run{}, ErrBusy
 		case len(fired[0].Runs) > 0:
 			e.signal()
 			return fired[0].Runs[0], nil
 		}
 	}
-	return store.ScheduleRun{}, errRace
+	return Run{}, errRace
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/command"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -55,7 +54,7 @@ func (p *program) timeout() time.Duration {
 	return time.Duration(p.TimeoutMS * float64(time.Millisecond))
 }
 
-func (p *program) do(_, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+func (p *program) do(_, hard context.Context, e *Engine, run *claimedRun) outcome {
 	if err := p.check(e); err != nil { // the server may have been configured otherwise when it was set
 		return failed("%w", err)
 	}
@@ -71,14 +70,14 @@ func (p *program) do(_, hard context.Context, e *Engine, run *store.ClaimedRun) 
 		command.Variable("HOLTER_ATTEMPT", strconv.Itoa(run.Attempt)),
 		command.Variable("HOLTER_SCHEDULED", run.Scheduled.UTC().Format(time.RFC3339Nano)),
 	}})
-	out := store.ScheduleOutcome{State: store.ScheduleDone, Code: r.Code, Output: r.Output}
+	out := outcome{State: Done, Code: r.Code, Output: r.Output}
 	switch {
 	case hard.Err() != nil && err != nil:
-		out.State, out.Error = store.ScheduleIdle, "it was killed because the server was stopped"
+		out.State, out.Error = Idle, "it was killed because the server was stopped"
 	case ctx.Err() != nil && err != nil:
-		out.State, out.Error = store.ScheduleFailed, "it did not end within "+p.timeout().String()+" and was killed"
+		out.State, out.Error = Failed, "it did not end within "+p.timeout().String()+" and was killed"
 	case err != nil:
-		out.State, out.Error = store.ScheduleFailed, err.Error()
+		out.State, out.Error = Failed, err.Error()
 	}
 	return out
 }

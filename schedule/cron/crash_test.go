@@ -46,7 +46,7 @@ func child() {
 	d, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
 	fail(err)
 	fail(d.Load(ctx))
-	e, err := cron.New(s, d, registry, cron.Config{Node: "node-1", Commands: true, Poll: 10 * time.Millisecond})
+	e, err := cron.New(db, d, registry, cron.Config{Node: "node-1", Commands: true, Poll: 10 * time.Millisecond})
 	fail(err)
 	go func() { fail(e.Run(ctx)) }()
 	for n := 0; ; n++ {
@@ -66,10 +66,10 @@ func child() {
 func TestKilled(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	dir := t.TempDir()
-	allow := func(sc *store.Schedule) { sc.Overlap = int(schedule.OverlapAllow) }
+	allow := func(sc *cron.Schedule) { sc.Overlap = int(schedule.OverlapAllow) }
 	r.put("hook", "webhook", "0 0 1 1 *", hook, allow)
 	r.put("again", "command", "0 0 1 1 *", `{"command":"echo $HOLTER_RUN >> `+dir+`/again","shell":true}`, allow)
-	r.put("never", "command", "0 0 1 1 *", `{"command":"echo $HOLTER_RUN >> `+dir+`/never","shell":true}`, func(sc *store.Schedule) {
+	r.put("never", "command", "0 0 1 1 *", `{"command":"echo $HOLTER_RUN >> `+dir+`/never","shell":true}`, func(sc *cron.Schedule) {
 		allow(sc)
 		sc.Once = true
 	})
@@ -125,10 +125,10 @@ func TestKilled(t *testing.T) {
 }
 
 // unended returns runs that have not ended.
-func (r *rig) unended() []store.ScheduleRun {
+func (r *rig) unended() []cron.Run {
 	r.Helper()
-	runs, err := r.cron.History(r.Context(), store.ScheduleRunFilter{
-		States: []store.ScheduleState{store.ScheduleIdle, store.ScheduleClaimed, store.ScheduleRunning},
+	runs, err := r.cron.History(r.Context(), cron.RunFilter{
+		States: []cron.State{cron.Idle, cron.Claimed, cron.Running},
 	}, 1000)
 	r.check(err)
 	return runs

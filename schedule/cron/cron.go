@@ -9,7 +9,6 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 // Engine runs the schedules of a store. Make one with [New], then call [Engine.Restore] and [Engine.Run] once the store is open and its
@@ -17,7 +16,7 @@ import (
 type Engine struct {
 	config    Config
 	owner     string
-	schedules *store.Schedules
+	schedules *table
 	delivery  *delivery.Engine
 	registry  *liveness.Registry
 	windows   windows
@@ -27,7 +26,7 @@ type Engine struct {
 	runs sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
-	flight map[uint64]*store.ScheduleRun
+	flight map[uint64]*Run
 	busy   int       // runs in flight, but for maintenance windows
 	swept  time.Time // the last times by this process's own clock, which is never set
 	leased time.Time
@@ -36,20 +35,20 @@ type Engine struct {
 
 // New returns an engine. Jobs go through d, which also knows the endpoints; reports and maintenance windows are about the devices of r. It
 // starts nothing. Errors: values that cannot be.
-func New(s *store.Store, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
-	if s == nil || d == nil || r == nil {
-		return nil, errors.New("cron: New needs a store, deliveries and a registry")
+func New(db *sqldb.DB, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
+	if db == nil || d == nil || r == nil {
+		return nil, errors.New("cron: New needs a database, deliveries and a registry")
 	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Now == nil {
-		cfg.Now = s.Clock
+		cfg.Now = db.Clock
 	}
 	return &Engine{
-		config: cfg, owner: cfg.owner(), schedules: s.Schedules(), delivery: d, registry: r, wake: make(chan struct{}, 1),
-		flight: make(map[uint64]*store.ScheduleRun),
+		config: cfg, owner: cfg.owner(), schedules: newTable(db), delivery: d, registry: r, wake: make(chan struct{}, 1),
+		flight: make(map[uint64]*Run),
 	}, nil
 }
 
@@ -120,21 +119,21 @@ func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error
 	if err := e.keep(ctx, now); err != nil {
 		return 0, err
 	}
-	agenda, err := e.schedules.Agenda(ctx, now, agendaMany, bounded(), unbounded())
+	todo, err := e.schedules.Agenda(ctx, now, agendaMany, bounded(), unbounded())
 	if err != nil {
 		return 0, err
 	}
-	if err := e.fire(ctx, agenda.Due, now); err != nil {
+	if err := e.fire(ctx, todo.due, now); err != nil {
 		return 0, err
 	}
 	// Also when something was due: there may be something each time.
-	claimed, err := e.claim(ctx, hard, agenda.Ready, now)
-	if err != nil || claimed > 0 || len(agenda.Due) > 0 {
+	claimed, err := e.claim(ctx, hard, todo.ready, now)
+	if err != nil || claimed > 0 || len(todo.due) > 0 {
 		return 0, err
 	}
 	pause = min(e.config.Poll, e.config.Lease/3)
-	if !agenda.Next.IsZero() {
-		pause = min(pause, max(agenda.Next.Sub(now), 0))
+	if !todo.next.IsZero() {
+		pause = min(pause, max(todo.next.Sub(now), 0))
 	}
 	return pause, nil
 }
@@ -143,13 +142,13 @@ func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error
 const unreadable = time.Minute
 
 // fire makes the runs that are due.
-func (e *Engine) fire(ctx context.Context, due []store.Schedule, now time.Time) error {
-	firings := make([]store.Firing, len(due))
+func (e *Engine) fire(ctx context.Context, due []Schedule, now time.Time) error {
+	firings := make([]firing, len(due))
 	for i := range due {
 		var err error
-		if firings[i], err = firing(&due[i], now); err != nil {
+		if firings[i], err = firingOf(&due[i], now); err != nil {
 			e.config.Logger.ErrorContext(ctx, "a schedule cannot be understood", "schedule", due[i].Name, "error", err)
-			firings[i] = store.Firing{Schedule: due[i], Last: due[i].Last, Due: now.Add(unreadable)}
+			firings[i] = firing{Schedule: due[i], Last: due[i].Last, Due: now.Add(unreadable)}
 		}
 	}
 	fired, err := e.schedules.Fire(ctx, firings, now)
@@ -185,8 +184,8 @@ func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (
 }
 
 // launch begins a run that was claimed.
-func (e *Engine) launch(ctx, hard context.Context, run *store.ClaimedRun) {
-	kept := run.ScheduleRun
+func (e *Engine) launch(ctx, hard context.Context, run *claimedRun) {
+	kept := run.Run
 	e.mu.Lock()
 	e.flight[run.ID] = &kept
 	if run.Kind != kindMaintenance {
@@ -211,7 +210,7 @@ func (e *Engine) launch(ctx, hard context.Context, run *store.ClaimedRun) {
 func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	mono := time.Now()
 	e.mu.Lock()
-	var mine []store.ScheduleRun
+	var mine []Run
 	if mono.Sub(e.leased) >= e.config.Lease/3 {
 		for _, run := range e.flight {
 			mine = append(mine, *run)
@@ -280,16 +279,16 @@ func (e *Engine) flies(id uint64) bool {
 }
 
 // abandoned says what becomes of a run whose owner is gone.
-func abandoned(run *store.ScheduleRun) store.ScheduleOutcome {
+func abandoned(run *Run) outcome {
 	switch {
-	case run.State == store.ScheduleClaimed: // it was not begun
-		return store.ScheduleOutcome{State: store.ScheduleIdle}
+	case run.State == Claimed: // it was not begun
+		return outcome{State: Idle}
 	case run.Once:
-		return store.ScheduleOutcome{State: store.ScheduleLost, Error: run.Owner + " had begun it and is gone; whether it was done is not known"}
+		return outcome{State: Lost, Error: run.Owner + " had begun it and is gone; whether it was done is not known"}
 	case run.Attempt >= maxAttempts && run.Kind != kindMaintenance:
-		return store.ScheduleOutcome{State: store.ScheduleFailed, Error: "it was begun again and again, and each time the process ended before it did"}
+		return outcome{State: Failed, Error: "it was begun again and again, and each time the process ended before it did"}
 	}
-	return store.ScheduleOutcome{State: store.ScheduleIdle, Error: run.Owner + " had begun it and is gone"}
+	return outcome{State: Idle, Error: run.Owner + " had begun it and is gone"}
 }
 
 // wrongClock is by how much a clock must have been ahead for what was handled then not to count.
@@ -308,11 +307,11 @@ func (e *Engine) heal(ctx context.Context, now time.Time) error {
 			continue
 		}
 		e.config.Logger.WarnContext(ctx, "the clock was set back; a schedule goes on from now", "schedule", sc.Name, "handled_until", sc.Last)
-		f := store.Firing{Schedule: *sc, Last: now}
+		f := firing{Schedule: *sc, Last: now}
 		if !sc.Paused {
 			f.Due = s.Next(now)
 		}
-		if _, err := e.schedules.Fire(ctx, []store.Firing{f}, now); err != nil {
+		if _, err := e.schedules.Fire(ctx, []firing{f}, now); err != nil {
 			return err
 		}
 	}

@@ -13,11 +13,10 @@ import (
 
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
 // summary says what became of runs, as "number state scheduled".
-func summary(runs []store.ScheduleRun) (lines []string) {
+func summary(runs []cron.Run) (lines []string) {
 	for i := range runs {
 		lines = append(lines, fmt.Sprintf("%d %s %s", runs[i].Number, runs[i].State, runs[i].Scheduled.Sub(start)))
 	}
@@ -38,7 +37,7 @@ func TestWebhook(t *testing.T) {
 	r.put("own", "webhook", "30 * * * *", `{"url":"https://example.org/hook","body":{"do":[1]}}`, nil)
 	r.set(time.Hour)
 	runs := r.ended("hourly", 1)
-	if runs[0].State != store.ScheduleDone || runs[0].Output == "" || runs[0].Attempt != 1 || runs[0].Manual {
+	if runs[0].State != cron.Done || runs[0].Output == "" || runs[0].Attempt != 1 || runs[0].Manual {
 		t.Errorf("run %+v", runs[0])
 	}
 	r.ended("own", 1)
@@ -48,7 +47,7 @@ func TestWebhook(t *testing.T) {
 	}
 	r.idle() // the engine counts an end after it has stored it
 	st := r.cron.Stats()
-	if st.Ended[store.ScheduleDone] != 2 || st.Late[0] != 1 || st.LateSum != 30*time.Minute {
+	if st.Ended[cron.Done] != 2 || st.Late[0] != 1 || st.LateSum != 30*time.Minute {
 		t.Errorf("stats %+v", st)
 	}
 }
@@ -57,7 +56,7 @@ func TestWebhook(t *testing.T) {
 func TestMisfire(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	for name, m := range map[string]schedule.Misfire{"once": schedule.MisfireOnce, "skip": schedule.MisfireSkip, "all": schedule.MisfireAll(2)} {
-		r.put(name, "webhook", "0 * * * *", hook, func(sc *store.Schedule) { sc.Misfire = int(m) })
+		r.put(name, "webhook", "0 * * * *", hook, func(sc *cron.Schedule) { sc.Misfire = int(m) })
 	}
 	r.close()
 	r.set(5*time.Hour + 30*time.Minute)
@@ -94,7 +93,7 @@ func TestOnce(t *testing.T) {
 // A paused schedule leaves out what passes.
 func TestPause(t *testing.T) {
 	r := newRig(t, cron.Config{})
-	r.put("hourly", "webhook", "0 * * * *", hook, func(sc *store.Schedule) { sc.Misfire = int(schedule.MisfireAll(10)) })
+	r.put("hourly", "webhook", "0 * * * *", hook, func(sc *cron.Schedule) { sc.Misfire = int(schedule.MisfireAll(10)) })
 	r.check(r.cron.Pause(r.Context(), "hourly", true))
 	r.set(3 * time.Hour)
 	r.idle()
@@ -104,11 +103,11 @@ func TestPause(t *testing.T) {
 	r.ended("hourly", 1)
 	r.want("hourly", "1 done 4h0m0s")
 	for _, err := range []error{r.cron.Pause(r.Context(), "none", true), r.cron.Delete(r.Context(), "none")} {
-		if !errors.Is(err, store.ErrUnknown) {
+		if !errors.Is(err, cron.ErrUnknown) {
 			t.Errorf("error %v", err)
 		}
 	}
-	if _, err := r.cron.RunNow(r.Context(), "none"); !errors.Is(err, store.ErrUnknown) {
+	if _, err := r.cron.RunNow(r.Context(), "none"); !errors.Is(err, cron.ErrUnknown) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -134,7 +133,7 @@ func TestChange(t *testing.T) {
 func TestClockJumps(t *testing.T) {
 	r := newRig(t, cron.Config{Lease: 20 * time.Second})
 	gate := filepath.Join(t.TempDir(), "gate")
-	r.put("quarter", "webhook", "*/15 * * * *", hook, func(sc *store.Schedule) { sc.Jitter = time.Nanosecond })
+	r.put("quarter", "webhook", "*/15 * * * *", hook, func(sc *cron.Schedule) { sc.Jitter = time.Nanosecond })
 	r.put("long", "command", "5 * * * *", `{"command":"while [ ! -e '`+gate+`' ]; do sleep 0.01; done","shell":true}`, nil)
 	r.set(5 * time.Minute)
 	r.until("the command runs", func() bool { return r.cron.Stats().Running == 1 })
@@ -169,7 +168,7 @@ func TestClockJumps(t *testing.T) {
 func (r *rig) idleBut(running int) {
 	r.Helper()
 	r.until("nothing else is to be done", func() bool {
-		a, err := r.store.Schedules().Agenda(r.Context(), r.now(), 10, cron.Kinds())
+		a, err := cron.AgendaOf(r.Context(), r.cron.Table(), r.now(), 10, cron.Kinds())
 		r.check(err)
 		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == running
 	})
@@ -191,7 +190,7 @@ func TestOverlap(t *testing.T) {
 			r := newRig(t, cron.Config{})
 			gate := filepath.Join(t.TempDir(), "gate")
 			r.put("a", "command", "* * * * *", `{"command":"while [ ! -e '`+gate+`' ]; do sleep 0.01; done","shell":true}`,
-				func(sc *store.Schedule) { sc.Overlap = int(c.overlap) })
+				func(sc *cron.Schedule) { sc.Overlap = int(c.overlap) })
 			for i := range 3 {
 				r.set(time.Duration(i+1) * time.Minute)
 				r.until("it is handled", func() bool {
@@ -232,20 +231,20 @@ func TestCommand(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		name, settings string
-		state          store.ScheduleState
+		state          cron.State
 		code           int
 		output, failed string // parts
 	}{
-		{"success", `{"command":"echo","args":["hello","$HOME;"]}`, store.ScheduleDone, 0, "hello $HOME;\n", ""},
-		{"environment", `{"command":"echo $HOLTER_SCHEDULE $HOLTER_SCHEDULED $HOLTER_ATTEMPT","shell":true}`, store.ScheduleDone, 0, "c 2026-03-02T12:00:00Z 1", ""},
-		{"directory", `{"command":"pwd","dir":"` + dir + `"}`, store.ScheduleDone, 0, filepath.Base(dir), ""},
-		{"exit code", `{"command":"echo no; exit 3","shell":true}`, store.ScheduleFailed, 3, "no", "exit status 3"},
-		{"ignores SIGTERM", `{"command":"trap '' TERM INT; echo on; while :; do sleep 1; done","shell":true,"timeout_ms":300}`, store.ScheduleFailed, 0, "on", "within 300ms"},
-		{"forks", `{"command":"sleep 1000 & sleep 1000 & wait","shell":true,"timeout_ms":200}`, store.ScheduleFailed, 0, "", "within 200ms"},
-		{"leaves its group", `{"command":"echo on; setsid sleep 3 & exit 0","shell":true}`, store.ScheduleDone, 0, "on", ""},
-		{"leaves something behind", `{"command":"echo on; sleep 3 & exit 0","shell":true}`, store.ScheduleDone, 0, "on", ""},
-		{"a gigabyte", `{"command":"head -c 1000000000 /dev/zero","shell":true}`, store.ScheduleDone, 0, "\uFFFD\uFFFD", ""},
-		{"gone", `{"command":"` + dir + `/gone"}`, store.ScheduleFailed, 0, "", "no such file"},
+		{"success", `{"command":"echo","args":["hello","$HOME;"]}`, cron.Done, 0, "hello $HOME;\n", ""},
+		{"environment", `{"command":"echo $HOLTER_SCHEDULE $HOLTER_SCHEDULED $HOLTER_ATTEMPT","shell":true}`, cron.Done, 0, "c 2026-03-02T12:00:00Z 1", ""},
+		{"directory", `{"command":"pwd","dir":"` + dir + `"}`, cron.Done, 0, filepath.Base(dir), ""},
+		{"exit code", `{"command":"echo no; exit 3","shell":true}`, cron.Failed, 3, "no", "exit status 3"},
+		{"ignores SIGTERM", `{"command":"trap '' TERM INT; echo on; while :; do sleep 1; done","shell":true,"timeout_ms":300}`, cron.Failed, 0, "on", "within 300ms"},
+		{"forks", `{"command":"sleep 1000 & sleep 1000 & wait","shell":true,"timeout_ms":200}`, cron.Failed, 0, "", "within 200ms"},
+		{"leaves its group", `{"command":"echo on; setsid sleep 3 & exit 0","shell":true}`, cron.Done, 0, "on", ""},
+		{"leaves something behind", `{"command":"echo on; sleep 3 & exit 0","shell":true}`, cron.Done, 0, "on", ""},
+		{"a gigabyte", `{"command":"head -c 1000000000 /dev/zero","shell":true}`, cron.Done, 0, "\uFFFD\uFFFD", ""},
+		{"gone", `{"command":"` + dir + `/gone"}`, cron.Failed, 0, "", "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, cron.Config{})
@@ -273,7 +272,7 @@ func TestStop(t *testing.T) {
 	dir := t.TempDir()
 	line := `{"command":"echo >> ` + dir + `/$HOLTER_SCHEDULE; [ $HOLTER_ATTEMPT -gt 1 ] || sleep 1000","shell":true}`
 	r.put("again", "command", "* * * * *", line, nil)
-	r.put("never", "command", "* * * * *", line, func(sc *store.Schedule) { sc.Once = true })
+	r.put("never", "command", "* * * * *", line, func(sc *cron.Schedule) { sc.Once = true })
 	r.set(time.Minute)
 	r.until("both run", func() bool { return r.cron.Stats().Running == 2 })
 	r.until("both have written", func() bool {
@@ -282,7 +281,7 @@ func TestStop(t *testing.T) {
 	})
 	r.restart()
 	again, never := r.ended("again", 1)[0], r.ended("never", 1)[0]
-	if again.State != store.ScheduleDone || again.Attempt != 2 || never.State != store.ScheduleLost || never.Attempt != 1 ||
+	if again.State != cron.Done || again.Attempt != 2 || never.State != cron.Lost || never.Attempt != 1 ||
 		!strings.Contains(never.Error, "the server was stopped") {
 		t.Errorf("runs %+v, %+v", again, never)
 	}
@@ -292,7 +291,7 @@ func TestStop(t *testing.T) {
 func TestLeft(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	r.put("again", "webhook", "0 0 1 1 *", hook, nil)
-	r.put("never", "webhook", "0 0 1 1 *", hook, func(sc *store.Schedule) { sc.Once = true })
+	r.put("never", "webhook", "0 0 1 1 *", hook, func(sc *cron.Schedule) { sc.Once = true })
 	for _, c := range []struct {
 		name    string
 		owner   string
@@ -310,32 +309,32 @@ func TestLeft(t *testing.T) {
 		r.stop()
 		run, err := r.cron.RunNow(r.Context(), c.name)
 		r.check(err)
-		s := r.store.Schedules()
+		s := r.cron.Table()
 		for range c.times {
 			got, err := s.Claim(r.Context(), []string{"webhook"}, 1, c.owner, r.now(), time.Minute)
 			r.check(err)
 			if len(got) != 1 || got[0].ID != run.ID {
 				t.Fatalf("claimed %+v", got)
 			}
-			run = got[0].ScheduleRun
+			run = got[0].Run
 			if c.started {
 				_, err := s.Start(r.Context(), &run, r.now(), time.Minute)
 				r.check(err)
 			}
 			if c.times > 1 && run.Attempt < c.times {
-				_, err := s.Finish(r.Context(), &run, store.ScheduleOutcome{State: store.ScheduleIdle}, r.now())
+				_, err := s.Finish(r.Context(), &run, cron.Outcome{State: cron.Idle}, r.now())
 				r.check(err)
 			}
 		}
 		r.restart()
 		if c.want == "running" {
 			r.idle()
-			if got := r.history(c.name); got[len(got)-1].State != store.ScheduleRunning {
+			if got := r.history(c.name); got[len(got)-1].State != cron.Running {
 				t.Errorf("%+v: %+v", c, got)
 			}
 			continue
 		}
-		var last store.ScheduleRun
+		var last cron.Run
 		r.until("it has ended", func() bool {
 			runs := r.history(c.name)
 			last = runs[len(runs)-1]
@@ -401,16 +400,16 @@ func TestBadInput(t *testing.T) {
 		{"a/b", "webhook", "@daily", "", hook, `is no name`},
 		{"", "webhook", "@daily", "", hook, `is no name`},
 	} {
-		sc := store.Schedule{Name: c.name, Kind: c.kind, Spec: c.when, Zone: c.zone, Settings: []byte(c.settings)}
+		sc := cron.Schedule{Name: c.name, Kind: c.kind, Spec: c.when, Zone: c.zone, Settings: []byte(c.settings)}
 		if err := r.cron.Put(t.Context(), sc, false); !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.100q: %v, want %q", c, err, c.want)
 		}
 	}
-	late := store.Schedule{Name: "a", Kind: "maintenance", Spec: "@daily", Settings: []byte(`{"for_ms":60000,"device":"*"}`), Jitter: time.Minute}
+	late := cron.Schedule{Name: "a", Kind: "maintenance", Spec: "@daily", Settings: []byte(`{"for_ms":60000,"device":"*"}`), Jitter: time.Minute}
 	if err := r.cron.Put(t.Context(), late, false); !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), "a maintenance window opens at its instant; want 0") {
 		t.Errorf("a window with a jitter: %v", err)
 	}
-	there := store.Schedule{Name: "there", Kind: "webhook", Spec: "@daily", Settings: []byte(hook)}
+	there := cron.Schedule{Name: "there", Kind: "webhook", Spec: "@daily", Settings: []byte(hook)}
 	if err := r.cron.Put(t.Context(), there, true); !errors.Is(err, cron.ErrExists) {
 		t.Errorf("a name that exists: %v", err)
 	}
@@ -421,13 +420,13 @@ func TestBadInput(t *testing.T) {
 	if list, err := r.cron.List(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("list %+v, %v", list, err)
 	}
-	closed, err := cron.New(r.store, r.delivery, r.registry, cron.Config{Node: "x"})
+	closed, err := cron.New(r.database, r.delivery, r.registry, cron.Config{Node: "x"})
 	r.check(err)
-	err = closed.Put(t.Context(), store.Schedule{Name: "a", Kind: "command", Spec: "@daily", Settings: []byte(`{"command":"true"}`)}, false)
+	err = closed.Put(t.Context(), cron.Schedule{Name: "a", Kind: "command", Spec: "@daily", Settings: []byte(`{"command":"true"}`)}, false)
 	if err == nil || !strings.Contains(err.Error(), "not configured to run commands") {
 		t.Errorf("commands that are not allowed: %v", err)
 	}
-	if _, err := cron.New(r.store, r.delivery, r.registry, cron.Config{Workers: -1, Poll: -1}); err == nil || !strings.Contains(err.Error(), "Workers") || !strings.Contains(err.Error(), "Poll") {
+	if _, err := cron.New(r.database, r.delivery, r.registry, cron.Config{Workers: -1, Poll: -1}); err == nil || !strings.Contains(err.Error(), "Workers") || !strings.Contains(err.Error(), "Poll") {
 		t.Errorf("New: %v", err)
 	}
 	if _, err := cron.New(nil, nil, nil, cron.Config{}); err == nil {
@@ -475,7 +474,7 @@ func TestDatabaseFails(t *testing.T) {
 			return time.Time{}, errors.New("no database")
 		}
 	}}
-	e, err := cron.New(r.store, r.delivery, r.registry, cfg)
+	e, err := cron.New(r.database, r.delivery, r.registry, cfg)
 	r.check(err)
 	r.put("a", "webhook", "* * * * *", hook, nil)
 	r.stop()
@@ -491,7 +490,7 @@ func TestFarInstant(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	far := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	for _, when := range []string{"9999-12-31T00:00:00Z", "2262-01-01T00:00:00Z", "2261-12-31T23:00:00-02:00", "@every 2300000h"} {
-		err := r.cron.Put(t.Context(), store.Schedule{Name: "far", Kind: "webhook", Spec: when, Settings: []byte(hook)}, true)
+		err := r.cron.Put(t.Context(), cron.Schedule{Name: "far", Kind: "webhook", Spec: when, Settings: []byte(hook)}, true)
 		if !errors.Is(err, cron.ErrBad) || !strings.Contains(err.Error(), "too far ahead; want the year 2261 or before") {
 			t.Errorf("%s: %v", when, err)
 		}
@@ -499,7 +498,7 @@ func TestFarInstant(t *testing.T) {
 	r.put("late", "webhook", "2261-12-31T23:59:59Z", hook, nil)
 	r.put("hourly", "webhook", "0 * * * *", hook, nil)
 	wrapped := time.Unix(0, far.UnixNano()) // in 1816
-	_, err := r.store.Schedules().Put(t.Context(), store.Schedule{
+	_, err := r.cron.Table().Put(t.Context(), cron.Schedule{
 		Name: "far", Kind: "webhook", Spec: far.Format(time.RFC3339), Settings: []byte(hook), Began: start, Last: start, Due: wrapped, Claim: 1,
 	})
 	r.check(err)
@@ -518,10 +517,10 @@ func TestAlwaysDue(t *testing.T) {
 	r.put("often", "webhook", "* * * * * *", hook, nil)
 	r.stop()
 	var err error
-	r.cron, err = cron.New(r.store, r.delivery, r.registry, cron.Config{Node: "x", Now: func(context.Context) (time.Time, error) {
+	r.cron, err = cron.New(r.database, r.delivery, r.registry, cron.Config{Node: "x", Now: func(context.Context) (time.Time, error) {
 		return time.Unix(0, r.clock.Add(int64(time.Second))), nil
 	}})
 	r.check(err)
 	r.run()
-	r.until("one is done", func() bool { return r.cron.Stats().Ended[store.ScheduleDone] > 0 })
+	r.until("one is done", func() bool { return r.cron.Stats().Ended[cron.Done] > 0 })
 }

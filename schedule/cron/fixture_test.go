@@ -28,6 +28,7 @@ type rig struct {
 	cfg      cron.Config
 	clock    *atomic.Int64
 	router   *delivery.Router
+	database *sqldb.DB
 	store    *store.Store
 	delivery *delivery.Engine
 	registry *liveness.Registry
@@ -66,6 +67,7 @@ func (r *rig) open() {
 	r.router = &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: r.url})
 	r.check(err)
+	r.database = db
 	r.store, err = store.New(db, store.Config{Outbox: r.router.Route})
 	r.check(err)
 	r.check(r.store.Open(r.Context()))
@@ -85,7 +87,7 @@ func (r *rig) open() {
 	if cfg.Poll == 0 {
 		cfg.Poll = 5 * time.Millisecond
 	}
-	r.cron, err = cron.New(r.store, r.delivery, r.registry, cfg)
+	r.cron, err = cron.New(r.database, r.delivery, r.registry, cfg)
 	r.check(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -130,9 +132,9 @@ func (r *rig) restart() {
 }
 
 // put makes or changes a schedule.
-func (r *rig) put(name, kind, when, settings string, change func(*store.Schedule)) {
+func (r *rig) put(name, kind, when, settings string, change func(*cron.Schedule)) {
 	r.Helper()
-	sc := store.Schedule{Name: name, Kind: kind, Spec: when, Settings: json.RawMessage(settings)}
+	sc := cron.Schedule{Name: name, Kind: kind, Spec: when, Settings: json.RawMessage(settings)}
 	if change != nil {
 		change(&sc)
 	}
@@ -155,9 +157,9 @@ func (r *rig) until(what string, ok func() bool) {
 }
 
 // history returns the runs of a schedule, or of all, the earliest first.
-func (r *rig) history(name string) []store.ScheduleRun {
+func (r *rig) history(name string) []cron.Run {
 	r.Helper()
-	runs, err := r.cron.History(context.Background(), store.ScheduleRunFilter{Name: name}, 1000)
+	runs, err := r.cron.History(context.Background(), cron.RunFilter{Name: name}, 1000)
 	r.check(err)
 	for i, j := 0, len(runs)-1; i < j; i, j = i+1, j-1 {
 		runs[i], runs[j] = runs[j], runs[i]
@@ -166,7 +168,7 @@ func (r *rig) history(name string) []store.ScheduleRun {
 }
 
 // ended waits until n runs of a schedule have ended, and returns them all.
-func (r *rig) ended(name string, n int) (runs []store.ScheduleRun) {
+func (r *rig) ended(name string, n int) (runs []cron.Run) {
 	r.Helper()
 	r.until("runs of "+name+" have ended", func() bool {
 		runs = r.history(name)
@@ -185,15 +187,15 @@ func (r *rig) ended(name string, n int) (runs []store.ScheduleRun) {
 func (r *rig) idle() {
 	r.Helper()
 	r.until("nothing is to be done", func() bool {
-		a, err := r.store.Schedules().Agenda(r.Context(), r.now(), 10, cron.Kinds())
+		a, err := cron.AgendaOf(r.Context(), r.cron.Table(), r.now(), 10, cron.Kinds())
 		r.check(err)
 		return len(a.Due) == 0 && !a.Ready[0] && r.cron.Stats().Running == 0 && !slices.ContainsFunc(r.history(""), r.behind)
 	})
 }
 
 // behind reports whether a run is to begin as soon as another one has ended.
-func (r *rig) behind(run store.ScheduleRun) bool {
-	return run.State == store.ScheduleIdle && !run.Ready.After(r.now())
+func (r *rig) behind(run cron.Run) bool {
+	return run.State == cron.Idle && !run.Ready.After(r.now())
 }
 
 // bodies returns the bodies of the jobs that there are.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/schedule"
-	"github.com/holter-iot/holter/store"
 )
 
 // misfireGrace is how late an instant may be run with the misfire policy skip.
@@ -34,7 +33,7 @@ func (i instant) Next(after time.Time) time.Time {
 
 // checkZone says what is wrong with the time zone of a schedule, by itself and beside one that its spec names. Those that were kept before it
 // was asked go on.
-func checkZone(sc *store.Schedule) error {
+func checkZone(sc *Schedule) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(sc.Spec), " ")
 	named, zoned := strings.CutPrefix(first, "CRON_TZ=")
 	if !zoned {
@@ -67,7 +66,7 @@ func location(name string) (*time.Location, error) {
 }
 
 // compile returns the instants of a schedule.
-func compile(sc *store.Schedule) (schedule.Schedule, error) {
+func compile(sc *Schedule) (schedule.Schedule, error) {
 	loc, err := location(sc.Zone)
 	if err != nil {
 		return nil, err
@@ -86,20 +85,20 @@ func compile(sc *store.Schedule) (schedule.Schedule, error) {
 	return schedule.Starting(s, sc.Began), nil
 }
 
-// firing returns what is due of a schedule.
-func firing(sc *store.Schedule, now time.Time) (store.Firing, error) {
+// firingOf returns what is due of a schedule.
+func firingOf(sc *Schedule, now time.Time) (firing, error) {
 	s, err := compile(sc)
 	if err != nil {
-		return store.Firing{}, err
+		return firing{}, err
 	}
 	instants, next, err := schedule.Due(s, sc.Last, now, schedule.Misfire(sc.Misfire), misfireGrace)
 	if err != nil {
-		return store.Firing{}, err
+		return firing{}, err
 	}
 	f := begin(sc, len(instants))
 	f.Last, f.Due = later(now, sc.Last), next
 	for _, at := range instants {
-		run := store.FiringRun{Scheduled: at, Ready: at}
+		run := firingRun{Scheduled: at, Ready: at}
 		if sc.Jitter > 0 && sc.Kind != kindMaintenance { // whose end stays what it is
 			run.Ready = at.Add(rand.N(sc.Jitter))
 		}
@@ -110,8 +109,8 @@ func firing(sc *store.Schedule, now time.Time) (store.Firing, error) {
 
 // begin returns a firing of n runs to be, which wait for each other if they are many, whatever the overlap policy. Maintenance windows never
 // do: one that is left out, or waits for another one to close, is a gap.
-func begin(sc *store.Schedule, n int) store.Firing {
-	f := store.Firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Admits: schedule.OverlapAllow.Admits}
+func begin(sc *Schedule, n int) firing {
+	f := firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Admits: schedule.OverlapAllow.Admits}
 	switch overlap := schedule.Overlap(sc.Overlap); {
 	case sc.Kind == kindMaintenance:
 	case n > 1:
@@ -130,7 +129,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // first returns the first instant of a schedule after now. Errors: ErrBad.
-func first(sc *store.Schedule, now time.Time) (time.Time, error) {
+func first(sc *Schedule, now time.Time) (time.Time, error) {
 	s, err := compile(sc)
 	if err != nil {
 		return time.Time{}, err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -80,7 +79,7 @@ func (r *report) check(e *Engine) error {
 	return r.target.check(e, json.RawMessage("{}"))
 }
 
-func (r *report) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+func (r *report) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome {
 	limit := defaultListed
 	if r.Limit > 0 {
 		limit = r.Limit

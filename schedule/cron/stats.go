@@ -4,8 +4,6 @@ import (
 	"maps"
 	"sync"
 	"time"
-
-	"github.com/holter-iot/holter/store"
 )
 
 // Stats is a picture of an engine, since the process started.
@@ -13,7 +11,7 @@ type Stats struct {
 	Running int // runs that go on here
 	Windows int // maintenance windows that are open
 	// Ended counts runs by what became of them: done, failed, lost; skipped counts instants; idle those that are to be begun again.
-	Ended map[store.ScheduleState]uint64
+	Ended map[State]uint64
 	// Lateness of runs, how long after their instants they began: Late[i] counts those within LateBounds()[i], beyond the one before; the last
 	// those beyond all. LateSum is their total.
 	Late    []uint64
@@ -27,29 +25,29 @@ func LateBounds() []time.Duration {
 
 type stats struct {
 	mu    sync.Mutex // guards the fields below
-	ended map[store.ScheduleState]uint64
+	ended map[State]uint64
 	late  []uint64
 	sum   time.Duration
 }
 
-func (s *stats) end(state store.ScheduleState) { s.add(state, 1) }
+func (s *stats) end(state State) { s.add(state, 1) }
 
-func (s *stats) skip(n int) { s.add(store.ScheduleSkipped, n) }
+func (s *stats) skip(n int) { s.add(Skipped, n) }
 
-func (s *stats) add(state store.ScheduleState, n int) {
+func (s *stats) add(state State, n int) {
 	if n == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil {
-		s.ended = make(map[store.ScheduleState]uint64)
+		s.ended = make(map[State]uint64)
 	}
 	s.ended[state] += uint64(n)
 }
 
 // begin notes how late a run begins for the first time.
-func (s *stats) begin(run *store.ClaimedRun) {
+func (s *stats) begin(run *claimedRun) {
 	if run.Attempt > 1 {
 		return
 	}

@@ -32,7 +32,7 @@ func (t *target) check(e *Engine, body json.RawMessage) error {
 }
 
 // send makes a job, once for each run and what, and says what came of it. A database that fails is waited for.
-func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, what string, body any) store.ScheduleOutcome {
+func (t *target) send(ctx context.Context, e *Engine, run *claimedRun, what string, body any) outcome {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return failed("write the body: %w", err)
@@ -51,13 +51,13 @@ func (t *target) send(ctx context.Context, e *Engine, run *store.ClaimedRun, wha
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return store.ScheduleOutcome{State: store.ScheduleIdle, Error: err.Error()}
+		return outcome{State: Idle, Error: err.Error()}
 	case err != nil:
 		return failed("%w", err)
 	case answer != nil:
 		return failed("%w", answer)
 	}
-	return store.ScheduleOutcome{State: store.ScheduleDone, Output: fmt.Sprintf("job %d", job)}
+	return outcome{State: Done, Output: fmt.Sprintf("job %d", job)}
 }
 
 // webhook delivers a body.
@@ -77,7 +77,7 @@ type about struct {
 	Manual    bool      `json:"manual,omitempty"`
 }
 
-func aboutOf(run *store.ClaimedRun) about {
+func aboutOf(run *claimedRun) about {
 	return about{Schedule: run.Name, Run: run.ID, Number: run.Number, Scheduled: run.Scheduled.UTC(), Manual: run.Manual}
 }
 
@@ -89,7 +89,7 @@ func (w *webhook) check(e *Engine) error {
 	return w.target.check(e, body)
 }
 
-func (w *webhook) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+func (w *webhook) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome {
 	if w.Body != nil {
 		return w.send(ctx, e, run, "", w.Body)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -71,14 +70,14 @@ type windowBody struct {
 }
 
 // do keeps the window open until its time is over. Whoever takes the run over goes on from there.
-func (w *window) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome {
+func (w *window) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome {
 	until := run.Scheduled.Add(w.length())
 	body := windowBody{about: aboutOf(run), Phase: "started", Until: until.UTC()}
 	for told := run.Attempt > 1; ; {
 		left, err := e.pass(ctx, run.ID)
 		switch {
 		case ctx.Err() != nil:
-			return store.ScheduleOutcome{State: store.ScheduleIdle}
+			return outcome{State: Idle}
 		case err != nil:
 			pauseAfter(ctx, 6)
 			continue
@@ -87,7 +86,7 @@ func (w *window) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) st
 		}
 		if !told && w.given() {
 			body.Covered = e.count(&w.chosen)
-			if out := w.send(ctx, e, run, ":started", body); out.State == store.ScheduleFailed {
+			if out := w.send(ctx, e, run, ":started", body); out.State == Failed {
 				e.config.Logger.WarnContext(ctx, "nobody is told of a maintenance window", "schedule", run.Name, "error", out.Error)
 			}
 		}
@@ -97,13 +96,13 @@ func (w *window) do(ctx, _ context.Context, e *Engine, run *store.ClaimedRun) st
 }
 
 // end tells what the window leaves behind.
-func (w *window) end(ctx context.Context, e *Engine, run *store.ClaimedRun, body windowBody) store.ScheduleOutcome {
+func (w *window) end(ctx context.Context, e *Engine, run *claimedRun, body windowBody) outcome {
 	body.Phase, body.Covered = "ended", e.count(&w.chosen)
 	count, list := e.offline(&w.chosen, 0, windowListed)
 	body.Offline, body.Devices, body.Truncated = &count, fitting(list), count > len(list)
 	text := fmt.Sprintf("%d devices, %d of them offline at the end", body.Covered, count)
 	if !w.given() {
-		return store.ScheduleOutcome{State: store.ScheduleDone, Output: text}
+		return outcome{State: Done, Output: text}
 	}
 	out := w.send(ctx, e, run, ":ended", body)
 	out.Output = strings.Trim(text+"; "+out.Output, "; ")

@@ -111,7 +111,7 @@ func TestWindow(t *testing.T) {
 	r.check(r.registry.SetMaintenance("a1", false))
 	r.set(2 * time.Hour)
 	one := r.ended("one", 1)[0]
-	if one.State != store.ScheduleDone || !strings.HasPrefix(one.Output, "3 devices, 2 of them offline at the end; job ") {
+	if one.State != cron.Done || !strings.HasPrefix(one.Output, "3 devices, 2 of them offline at the end; job ") {
 		t.Errorf("run %+v", one)
 	}
 	r.untilCovered("a2 b2")
@@ -154,7 +154,7 @@ func TestWindowRestart(t *testing.T) {
 				}
 				r.set(2 * time.Hour)
 			}
-			if run := r.ended("w", 1)[0]; run.State != store.ScheduleDone || run.Attempt != 2 {
+			if run := r.ended("w", 1)[0]; run.State != cron.Done || run.Attempt != 2 {
 				t.Errorf("run %+v", run)
 			}
 			r.untilCovered("")
@@ -225,7 +225,7 @@ func TestWindowsOverlap(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	r.see(false, "a")
 	// The policies are those of a schedule that was kept when they counted.
-	_, err := r.store.Schedules().Put(t.Context(), store.Schedule{
+	_, err := r.cron.Table().Put(t.Context(), cron.Schedule{
 		Name: "w", Kind: "maintenance", Spec: "0 13 * * *", Settings: []byte(`{"for_ms":3600000,"device":"a"}`), Misfire: int(schedule.MisfireAll(2)),
 		Jitter: 24 * time.Hour, Began: start, Last: start, Due: start.Add(time.Hour), Claim: 1,
 	})

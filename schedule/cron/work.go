@@ -9,7 +9,6 @@ import (
 
 	"github.com/holter-iot/holter/internal/strictjson"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 // The kinds of schedules.
@@ -28,7 +27,7 @@ type action interface {
 	// check says what is wrong with it, as far as that can be told before it is done.
 	check(e *Engine) error
 	// do does it. It ends soon after hard is done, and need not go on once ctx is; then it returns the state idle, if it is to be done again.
-	do(ctx, hard context.Context, e *Engine, run *store.ClaimedRun) store.ScheduleOutcome
+	do(ctx, hard context.Context, e *Engine, run *claimedRun) outcome
 }
 
 // actionOf reads the settings of a kind. Errors: ErrBad.
@@ -52,14 +51,14 @@ func actionOf(kind string, settings json.RawMessage) (action, error) {
 	return a, nil
 }
 
-func failed(format string, args ...any) store.ScheduleOutcome {
-	return store.ScheduleOutcome{State: store.ScheduleFailed, Error: fmt.Errorf(format, args...).Error()}
+func failed(format string, args ...any) outcome {
+	return outcome{State: Failed, Error: fmt.Errorf(format, args...).Error()}
 }
 
 // work takes a run that was claimed to its end.
-func (e *Engine) work(ctx, hard context.Context, run *store.ClaimedRun) {
+func (e *Engine) work(ctx, hard context.Context, run *claimedRun) {
 	if ctx.Err() != nil {
-		e.finish(ctx, run, store.ScheduleOutcome{State: store.ScheduleIdle})
+		e.finish(ctx, run, outcome{State: Idle})
 		return
 	}
 	begun, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
@@ -67,20 +66,20 @@ func (e *Engine) work(ctx, hard context.Context, run *store.ClaimedRun) {
 		if err != nil {
 			return false, err
 		}
-		return e.schedules.Start(ctx, &run.ScheduleRun, now, e.config.Lease)
+		return e.schedules.Start(ctx, &run.Run, now, e.config.Lease)
 	})
 	if err != nil || !begun { // the sweep finds it
 		return
 	}
 	e.mu.Lock()
-	*e.flight[run.ID] = run.ScheduleRun
+	*e.flight[run.ID] = run.Run
 	e.mu.Unlock()
 	e.stats.begin(run)
 	e.finish(ctx, run, e.perform(ctx, hard, run))
 }
 
 // perform does what the run is for.
-func (e *Engine) perform(ctx, hard context.Context, run *store.ClaimedRun) (out store.ScheduleOutcome) {
+func (e *Engine) perform(ctx, hard context.Context, run *claimedRun) (out outcome) {
 	defer func() {
 		if r := recover(); r != nil {
 			e.config.Logger.ErrorContext(ctx, "a run panicked", "schedule", run.Name, "run", run.ID, "panic", r)
@@ -92,20 +91,20 @@ func (e *Engine) perform(ctx, hard context.Context, run *store.ClaimedRun) (out 
 		return failed("%w", err)
 	}
 	out = act.do(ctx, hard, e, run)
-	if out.State == store.ScheduleIdle && run.Once {
-		out.State = store.ScheduleLost
+	if out.State == Idle && run.Once {
+		out.State = Lost
 	}
 	return out
 }
 
 // finish writes down what came of a run.
-func (e *Engine) finish(ctx context.Context, run *store.ClaimedRun, out store.ScheduleOutcome) {
+func (e *Engine) finish(ctx context.Context, run *claimedRun, out outcome) {
 	ended, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
 		now, err := e.config.Now(ctx)
 		if err != nil {
 			return false, err
 		}
-		return e.schedules.Finish(ctx, &run.ScheduleRun, out, now)
+		return e.schedules.Finish(ctx, &run.Run, out, now)
 	})
 	switch {
 	case err != nil:
@@ -113,7 +112,7 @@ func (e *Engine) finish(ctx context.Context, run *store.ClaimedRun, out store.Sc
 	case ended:
 		e.stats.end(out.State)
 	}
-	if out.State == store.ScheduleFailed {
+	if out.State == Failed {
 		e.config.Logger.WarnContext(ctx, "a run failed", "schedule", run.Name, "run", run.ID, "error", out.Error)
 	}
 }

@@ -82,20 +82,15 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestProfileCPU(t *testing.T) {
-	p := start(t)
-	file := filepath.Join(t.TempDir(), "cpu")
-	if end, err := p.ProfileCPU(""); err != nil || end() != nil {
-		t.Errorf("ProfileCPU without a name: %v", err)
+func TestProfile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(measured.ProfileEnv, dir)
+	start(t).Stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*subject.*.pprof"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the profiles are %q, %v", files, err)
 	}
-	end, err := p.ProfileCPU(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := end(); err != nil {
-		t.Fatal(err)
-	}
-	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+	if info, err := os.Stat(files[0]); err != nil || info.Size() == 0 {
 		t.Errorf("the profile: %v", err)
 	}
 }

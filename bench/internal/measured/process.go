@@ -142,14 +142,6 @@ func (p *Process) Collect() (Memory, error) {
 	return m, err
 }
 
-// ProfileCPU begins a CPU profile, which end ends and writes into a file. Without a name there is no profile.
-func (p *Process) ProfileCPU(file string) (end func() error, err error) {
-	if file == "" {
-		return func() error { return nil }, nil
-	}
-	return func() error { return p.Ask(endCPUProfile, nil) }, p.Ask(beginCPUProfile+" "+file, nil)
-}
-
 // Stop asks the process to end, kills it after 5 s, and waits for its end. It may be called more than once.
 func (p *Process) Stop() {
 	_ = p.in.Close()

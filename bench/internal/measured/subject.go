@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/pprof"
 	"strings"
 
@@ -20,12 +21,10 @@ import (
 // Work is the command of Call.
 const Work = "work"
 
-// The commands of every Subject. A space and the name of a file follow beginCPUProfile.
+// The commands of every Subject.
 const (
-	fillEvents      = "fill"
-	collectMemory   = "collect"
-	beginCPUProfile = "cpuprofile"
-	endCPUProfile   = "cpuprofile-end"
+	fillEvents    = "fill"
+	collectMemory = "collect"
 )
 
 // Subject is what runs in a process of its own. It runs until the process ends.
@@ -42,10 +41,15 @@ type Subject struct {
 }
 
 // Obey writes the hello to out and carries out the commands that come in, until there are no more.
-func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) error {
+func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if s.Stop != nil {
 		defer s.Stop()
 	}
+	end, err := profile(os.Getenv(ProfileEnv), os.Args)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	if s.PID == 0 {
 		s.PID = os.Getpid()
 	}
@@ -66,21 +70,31 @@ func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) error {
 	return commands.Err()
 }
 
+// ProfileEnv is the environment variable that names the directory for a CPU profile of each process. Without it there are none.
+const ProfileEnv = "HOLTER_BENCH_PROFILE"
+
+// profile begins a CPU profile, which end writes. The file is named for the arguments of the process.
+func profile(dir string, args []string) (end func() error, err error) {
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	name := strings.NewReplacer("/", "-", ":", "-").Replace(strings.Join(args[1:], "-"))
+	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%.100s.%d.pprof", name, os.Getpid())))
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, pprof.StartCPUProfile(f)
+}
+
 func (s Subject) obey(ctx context.Context, text string) (any, error) {
-	switch command, file, _ := strings.Cut(text, " "); command {
+	switch text {
 	case fillEvents:
 		return nil, fill(ctx, s.Events)
 	case collectMemory:
 		return collect(), nil
-	case beginCPUProfile:
-		f, err := os.Create(file)
-		if err != nil {
-			return nil, err
-		}
-		return nil, pprof.StartCPUProfile(f) // it is ended by the next command, and closed with the process
-	case endCPUProfile:
-		pprof.StopCPUProfile()
-		return nil, nil
 	}
 	if s.Answer == nil {
 		return nil, errors.New("no such command")

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/measured"
-	"github.com/holter-iot/holter/internal/section"
 )
 
 // Command is one benchmark.
@@ -57,7 +56,6 @@ type Run struct {
 	only     *regexp.Regexp
 	program  string
 	markdown string
-	profiles string
 }
 
 // Main runs the benchmark that the first argument names. It is also the main function of the processes that a benchmark starts.
@@ -131,7 +129,7 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	flags.StringVar(&r.program, "program", "", "holter, ready built (default: it is built when it is needed)")
 	flags.BoolVar(&r.Keep, "keep", false, "keep logs and data")
 	flags.StringVar(&r.markdown, "md", "", "write the tables into their sections of this Markdown `file`")
-	flags.StringVar(&r.profiles, "profile", "", "write CPU profiles into this `directory`; they cost some speed")
+	profiles := flags.String("profile", "", "write a CPU profile of each process that is measured into this `directory`; it costs some speed")
 	if c.Flags != nil {
 		c.Flags(flags)
 	}
@@ -150,6 +148,11 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	}
 	if r.Rounds < min(c.Rounds, 1) || c.Seconds > 0 && seconds < 0.1 {
 		return nil, errors.New("want 1 or more rounds and 0.1 or more seconds")
+	}
+	if *profiles != "" {
+		if err := os.Setenv(measured.ProfileEnv, *profiles); err != nil {
+			return nil, err
+		}
 	}
 	r.Length = time.Duration(seconds * float64(time.Second))
 	var err error
@@ -180,15 +183,6 @@ func Turns[T any](round int, subjects []T, f func(T) error) error {
 	return nil
 }
 
-// Profile returns the absolute path of a file for a CPU profile, "" if none is wanted.
-func (r *Run) Profile(names ...string) (string, error) {
-	if r.profiles == "" {
-		return "", nil
-	}
-	name := strings.ReplaceAll(strings.Join(names, "."), "/", "-")
-	return filepath.Abs(filepath.Join(r.profiles, name+".pprof"))
-}
-
 // Note adds the version of a program to the note on how figures were measured.
 func (r *Run) Note(program string) {
 	if !slices.Contains(r.programs, program) {
@@ -203,7 +197,7 @@ func (r *Run) Publish(ctx context.Context, title, name, text string) error {
 	if _, err := fmt.Fprintf(r.Stdout, "## %s\n\n%s\n", title, text); err != nil || r.markdown == "" {
 		return err
 	}
-	return section.Section{Title: "## " + title, Name: name}.Write(r.markdown, text)
+	return section{title: "## " + title, name: name}.write(r.markdown, text)
 }
 
 // Holter returns the path of the program holter, and builds it at the first call unless -program names it.

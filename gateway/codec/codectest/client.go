@@ -178,8 +178,8 @@ func (k Kit) checkFarewell(tb testing.TB) {
 	}
 }
 
-// checkRefused refuses the hello. A protocol need not have a word for it, or one that a client can tell from the beginning of another: the
-// connection ends behind it.
+// checkRefused refuses the hello. A protocol need not have a word for it, or one that a client can
+// tell from the beginning of another: the connection ends behind it.
 func (k Kit) checkRefused(tb testing.TB) {
 	tb.Helper()
 	c := newConn(tb, k.Protocol.Codec())

@@ -204,7 +204,8 @@ func hears(a codec.Answer) func(input []byte) (codec.Answer, int) {
 	}
 }
 
-// TestKitFindsMistakes: each mistake is found by the check that is made for it, in words that say what is wrong.
+// TestKitFindsMistakes: each mistake is found by the check that is made for it, in words that say
+// what is wrong.
 func TestKitFindsMistakes(t *testing.T) {
 	beacon := Beacon{}
 	tests := []struct {

@@ -128,7 +128,8 @@ func (c *conn) take() bool {
 	return true
 }
 
-// next calls Next and holds it against its contract. It returns 0 if there is no message, or no more.
+// next calls Next and holds it against its contract. It returns 0 if there is no message, or no
+// more.
 func (c *conn) next(m *codec.Message) int {
 	c.tb.Helper()
 	var n int
@@ -193,7 +194,8 @@ func (c *conn) reply(m *codec.Message, o *codec.Outcome) []byte {
 	return out
 }
 
-// maxAnswer is how much longer than the message an answer may be: an error's text, a token, a few fields.
+// maxAnswer is how much longer than the message an answer may be: an error's text, a token, a few
+// fields.
 const maxAnswer = 1024
 
 // appended calls a method that appends to dst, and returns what it appended.

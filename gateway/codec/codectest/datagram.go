@@ -51,7 +51,8 @@ func refuseAndAccept(tb testing.TB, p codec.Packets, d []byte) {
 	}
 }
 
-// datagram plays a datagram. Its answers may be longer than it is: the gateway drops them if its sender may be forged.
+// datagram plays a datagram. Its answers may be longer than it is: the gateway drops them if its
+// sender may be forged.
 func datagram(tb testing.TB, p codec.Packets, d []byte, judge func(*conn, *codec.Message) codec.Outcome) *conn {
 	tb.Helper()
 	c := newConn(tb, p.PacketCodec())

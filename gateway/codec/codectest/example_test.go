@@ -9,7 +9,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/codectest"
 )
 
-// Beacon is a protocol of lines: "I <id>" says who the device is, answered by "K" or "E <code>"; "B" is a heartbeat, answered by "B".
+// Beacon is a protocol of lines: "I <id>" says who the device is, answered by "K" or "E <code>";
+// "B" is a heartbeat, answered by "B".
 type Beacon struct{}
 
 // Name implements [codec.Protocol].

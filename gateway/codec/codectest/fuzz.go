@@ -10,8 +10,9 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Fuzz fuzzes the codecs of a protocol, with seeds such as the Stream of its [Kit]. An input is held against the promises of package
-// codec: as a whole, byte by byte, in random pieces, refused by the gateway, and as a datagram if the protocol has those.
+// Fuzz fuzzes the codecs of a protocol, with seeds such as the Stream of its [Kit]. An input is
+// held against the promises of package codec: as a whole, byte by byte, in random pieces, refused
+// by the gateway, and as a datagram if the protocol has those.
 func Fuzz(f *testing.F, p codec.Protocol, seeds ...[]byte) {
 	f.Helper()
 	fuzz(f, Kit{Protocol: p}, seeds)

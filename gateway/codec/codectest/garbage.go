@@ -10,7 +10,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// checkEndless sends what never ends, at the beginning of a connection, after a conversation, and in the middle of each message.
+// checkEndless sends what never ends, at the beginning of a connection, after a conversation, and
+// in the middle of each message.
 func checkEndless(tb testing.TB, k Kit) {
 	tb.Helper()
 	for value := range 256 {
@@ -27,7 +28,8 @@ func checkEndless(tb testing.TB, k Kit) {
 	}
 }
 
-// endless gives the codec more and more until it takes something or gives up; [conn.next] fails if it never does.
+// endless gives the codec more and more until it takes something or gives up; [conn.next] fails if
+// it never does.
 func endless(c *conn, flood []byte) {
 	c.tb.Helper()
 	start := bytes.Clone(c.input)
@@ -93,7 +95,8 @@ func checkRandom(tb testing.TB, k Kit) {
 	}
 }
 
-// survive plays what is no valid stream, whole and in pieces: it only must not break the contract. It returns what was odd.
+// survive plays what is no valid stream, whole and in pieces: it only must not break the contract.
+// It returns what was odd.
 func survive(tb testing.TB, k Kit, random *rand.Rand, stream []byte) map[string]bool {
 	tb.Helper()
 	c := play(tb, k.Protocol.Codec(), stream)

@@ -12,17 +12,19 @@ type Kit struct {
 	Protocol codec.Protocol
 	// Client is its device's side. Nil if there is none: then the checks of it are left out.
 	Client codec.Client
-	// Stream is what a device sends on one connection, from its first byte to the end of a message. It needs a heartbeat of kind Beat,
-	// and should hold every message that the protocol has. Real captures are best.
+	// Stream is what a device sends on one connection, from its first byte to the end of a message.
+	// It needs a heartbeat of kind Beat, and should hold every message that the protocol has. Real
+	// captures are best.
 	Stream []byte
 	// Want is what its messages mean, those of kind None left out.
 	Want []codec.Kind
-	// IDs are the devices that its messages name, in their order; one that is named several times in a row stands once.
+	// IDs are the devices that its messages name, in their order; one that is named several times
+	// in a row stands once.
 	IDs []string
 	// Datagrams are valid ones, for a protocol with [codec.Packets], which needs some.
 	Datagrams [][]byte
-	// Unframed is for a protocol that does not say where a message ends, so that all that came in together is one: heartbeats in a row
-	// then count as one, also in Want.
+	// Unframed is for a protocol that does not say where a message ends, so that all that came in
+	// together is one: heartbeats in a row then count as one, also in Want.
 	Unframed bool
 	// ID and Token are what the Client says hello with. Default: the first of IDs, and no token.
 	ID, Token string
@@ -84,7 +86,7 @@ func checkName(tb testing.TB, k Kit) {
 	}
 }
 
-// isLabel says whether s may be a label of a metric: lower-case letters, digits and hyphens.
+// isLabel reports whether s may be a label of a metric: lower-case letters, digits and hyphens.
 func isLabel(s string) bool {
 	for _, c := range []byte(s) {
 		if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {

@@ -18,7 +18,8 @@ func codes() []codec.Code {
 	}
 }
 
-// checkReplies lets a gateway refuse each message for each reason, and accept it with the oddest values.
+// checkReplies lets a gateway refuse each message for each reason, and accept it with the oddest
+// values.
 func checkReplies(tb testing.TB, k Kit) {
 	tb.Helper()
 	outcomes := []codec.Outcome{
@@ -68,7 +69,8 @@ func (c *conn) goodbye(err error) {
 	c.appended("Goodbye", func(dst []byte) []byte { return c.codec.Goodbye(dst, "", e) })
 }
 
-// checkAllocations looks whether the first heartbeat of the stream, sent again and again, allocates.
+// checkAllocations looks whether the first heartbeat of the stream, sent again and again,
+// allocates.
 func checkAllocations(tb testing.TB, k Kit) {
 	tb.Helper()
 	c := newConn(tb, k.Protocol.Codec())
@@ -113,7 +115,8 @@ func (c *conn) untilBeat(stream []byte) []byte {
 	return nil
 }
 
-// checkCodecs looks whether connections are apart from each other, and what else their codecs can append.
+// checkCodecs looks whether connections are apart from each other, and what else their codecs can
+// append.
 func checkCodecs(tb testing.TB, k Kit) {
 	tb.Helper()
 	a, b := newConn(tb, k.Protocol.Codec()), newConn(tb, k.Protocol.Codec())

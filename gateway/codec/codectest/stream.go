@@ -79,7 +79,8 @@ func (k Kit) compare(tb testing.TB, how string, whole *conn, pieces ...[]byte) {
 	}
 }
 
-// collapsed makes one of heartbeats in a row, for a protocol that does not say where a message ends, and cannot always see who sent it.
+// collapsed makes one of heartbeats in a row, for a protocol that does not say where a message
+// ends, and cannot always see who sent it.
 func (k Kit) collapsed(messages []said) (list []said) {
 	if !k.Unframed {
 		return messages

@@ -7,11 +7,13 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client is a DTU that sends its registration once. The gateway answers nothing, so that its Window is 0.
+// Client is a DTU that sends its registration once. The gateway answers nothing, so that its Window
+// is 0.
 type Client struct {
 	// Before and After stand around the id in the registration.
 	Before, After string
-	// Hex says that the id is hexadecimal, and that its bytes are sent; an id that is not is sent as it is.
+	// Hex says that the id is hexadecimal, and that its bytes are sent; an id that is not is sent
+	// as it is.
 	Hex bool
 	// Heartbeat is the heartbeat packet. Default: one byte, 0.
 	Heartbeat []byte
@@ -36,10 +38,10 @@ func (c Client) AppendBeat(dst []byte, _ string, _ uint32) []byte {
 	return append(dst, c.Heartbeat...)
 }
 
-// AppendSleep implements [codec.Client]. There is no word for it.
+// AppendSleep implements [codec.Client]. DTUs have no such message.
 func (c Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
-// AppendBye implements [codec.Client]. There is no word for it.
+// AppendBye implements [codec.Client]. DTUs have no such message.
 func (c Client) AppendBye(dst []byte, _ string) []byte { return dst }
 
 // Window implements [codec.Client].

@@ -32,8 +32,8 @@ func (p *Protocol) Sniff(first []byte) codec.Guess {
 	return codec.No
 }
 
-// Codec implements [codec.Protocol]. The codec is also a [codec.Sender], which passes bytes on to the serial line as they are, and a
-// [codec.Prober] if there is a Poll.
+// Codec implements [codec.Protocol]. The codec is also a [codec.Sender], which passes bytes on to
+// the serial line as they are, and a [codec.Prober] if there is a Poll.
 func (p *Protocol) Codec() codec.Codec {
 	if p.poll != "" {
 		return &polled{conn{protocol: p}}
@@ -41,7 +41,7 @@ func (p *Protocol) Codec() codec.Codec {
 	return &conn{protocol: p}
 }
 
-// oddBare is a packet without the registration that should be in front of it, or the rest of one that came in pieces.
+// oddBare is a packet that lacks the registration in front, or the rest of one that came in pieces.
 const oddBare = "bare"
 
 // conn is the codec of a connection.
@@ -51,7 +51,8 @@ type conn struct {
 	registered   bool
 }
 
-// Next implements [codec.Codec]. What follows the registration has no limits that it would know: all that came in is one message.
+// Next implements [codec.Codec]. What follows the registration has no limits that it would know:
+// all that came in is one message.
 func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	p := c.protocol
 	switch {
@@ -96,7 +97,8 @@ func (c *conn) register(input []byte, m *codec.Message) (int, error) {
 	return n, nil
 }
 
-// Reply implements [codec.Codec]. A DTU is not answered: the machine on its serial line would hear it.
+// Reply implements [codec.Codec]. A DTU is not answered: the machine on its serial line would hear
+// it.
 func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	if c.protocol.prefix && m.Kind == codec.Hello && o.Err == nil {
 		c.registration = string(m.Text)

@@ -171,7 +171,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// understand takes messages until there is none, and returns what they mean and what is left. Their hellos end as refusal says.
+// understand takes messages until there is none, and returns what they mean and what is left. Their
+// hellos end as refusal says.
 func understand(c codec.Codec, input string, refusal *codec.Error) (meaning, rest string) {
 	var list []string
 	for {
@@ -288,7 +289,8 @@ func seeds(tb testing.TB) (list [][]byte) {
 	return list
 }
 
-// FuzzNew: whatever expression a user writes, New refuses it or gives a protocol that keeps to its promises.
+// FuzzNew: whatever expression a user writes, New refuses it or gives a protocol that keeps to its
+// promises.
 func FuzzNew(f *testing.F) {
 	for _, v := range vectors(f) {
 		f.Add(v.o.Registration, v.o.Hex, false, v.packet)

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// match holds the beginning of a connection against the expression. It returns the id and the length of the registration, 0 if there is
-// none; maybe says that there could be one if more came in.
+// match holds the beginning of a connection against the expression. It returns the id and the
+// length of the registration, 0 if there is none; maybe says that there could be one if more came
+// in.
 func (p *Protocol) match(input []byte) (id []byte, n int, maybe bool) {
 	r := reader{input: input[:min(len(input), maxRegistration)], hex: p.hex}
 	at := p.expression.FindReaderSubmatchIndex(&r)
@@ -22,7 +23,8 @@ func (p *Protocol) match(input []byte) (id []byte, n int, maybe bool) {
 
 // reader is the input as the expression sees it: as text, or in hexadecimal.
 //
-// It notes whether the expression wanted to see what follows the input. If it did not, it would say the same of a longer one.
+// It notes whether the expression wanted to see what follows the input. If it did not, it would say
+// the same of a longer one.
 type reader struct {
 	input []byte
 	hex   bool

@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Mode says when a DTU sends its registration.
+// Mode is when a DTU sends its registration.
 type Mode string
 
 // The modes.
@@ -19,20 +19,23 @@ const (
 	Prefix Mode = "prefix" // in front of each packet, whether or not when the connection begins
 )
 
-// Options are what the settings of a DTU say.
+// Options describe the settings of a DTU.
 type Options struct {
-	// Registration is a regular expression (https://golang.org/s/re2syntax) for the registration packet, whose group, if it has one, is
-	// the device's id. It is held against the beginning of the input, also without ^. Required.
+	// Registration is a regular expression (https://golang.org/s/re2syntax) for the registration
+	// packet, whose group, if it has one, is the device's id. It is held against the beginning of
+	// the input, also without ^. Required.
 	Registration string
-	// Hex holds the expression against the bytes in hexadecimal, two digits each, whose case does not matter. The id then has small
-	// letters. It is for registrations that are no text. Default: against the bytes as UTF-8.
+	// Hex holds the expression against the bytes in hexadecimal, two digits each, whose case does
+	// not matter. The id then has small letters. It is for registrations that are no text. Default:
+	// against the bytes as UTF-8.
 	Hex bool
 	// Mode says when the registration is sent. Default: [Once].
 	Mode Mode
-	// Heartbeat is the network heartbeat packet, 128 bytes at most. It only makes the count of messages right: whatever a device sends is
-	// a heartbeat. Default: none.
+	// Heartbeat is the network heartbeat packet, 128 bytes at most. It only makes the count of
+	// messages right: whatever a device sends is a heartbeat. Default: none.
 	Heartbeat []byte
-	// Poll is sent to ask the machine behind the DTU for a sign of life, 1024 bytes at most. Default: it cannot be asked.
+	// Poll is sent to ask the machine behind the DTU for a sign of life, 1024 bytes at most.
+	// Default: it cannot be asked.
 	Poll []byte
 }
 
@@ -42,7 +45,8 @@ const (
 	maxPoll         = 1024
 )
 
-// New returns the protocol of DTUs with these settings. Its errors name the option and say what to do.
+// New returns the protocol of DTUs with these settings. Its errors name the option and say what to
+// do.
 func New(o Options) (*Protocol, error) {
 	if o.Mode == "" {
 		o.Mode = Once
@@ -103,7 +107,7 @@ func compile(o Options) (*regexp.Regexp, error) {
 	return expression, nil
 }
 
-// endsText says whether an expression asks for the end of the input.
+// endsText reports whether an expression asks for the end of the input.
 func endsText(tree *syntax.Regexp) bool {
 	return tree.Op == syntax.OpEndText || tree.Op == syntax.OpEndLine || slices.ContainsFunc(tree.Sub, endsText)
 }

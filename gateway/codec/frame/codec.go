@@ -17,8 +17,8 @@ type Protocol struct{}
 // Name implements [codec.Protocol].
 func (Protocol) Name() string { return "frame" }
 
-// Sniff implements [codec.Protocol]. It knows the protocol by its first byte, whatever its version, so that a device of a later version
-// is told.
+// Sniff implements [codec.Protocol]. It knows the protocol by its first byte, whatever its version,
+// so that a device of a later version is told.
 func (Protocol) Sniff(first []byte) codec.Guess {
 	if first[0] == magic {
 		return codec.Yes
@@ -26,7 +26,8 @@ func (Protocol) Sniff(first []byte) codec.Guess {
 	return codec.No
 }
 
-// Codec implements [codec.Protocol]. The codec is also a [codec.Prober], [codec.Pacer] and [codec.Sender].
+// Codec implements [codec.Protocol]. The codec is also a [codec.Prober], [codec.Pacer] and
+// [codec.Sender].
 func (Protocol) Codec() codec.Codec { return stream{} }
 
 // PacketCodec implements [codec.Packets].
@@ -225,7 +226,8 @@ func (d datagram) Next(input []byte, m *codec.Message) (int, error) {
 	return n, err
 }
 
-// Reply implements [codec.Codec]. Who asked without a token may have forged its address; it gets no more bytes than it sent.
+// Reply implements [codec.Codec]. A sender without a token may have forged its address, so it gets
+// no more bytes than it sent.
 func (datagram) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	room := int(m.Note)
 	if o.Err == nil && len(m.Token) > 0 {

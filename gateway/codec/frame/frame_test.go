@@ -252,7 +252,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// In datagrams there is no challenge, and an answer is as long as its question at most, unless a token was accepted.
+// In datagrams there is no challenge, and an answer is as long as its question at most, unless a
+// token was accepted.
 func TestDatagram(t *testing.T) {
 	refused := &codec.Error{Code: codec.Full, Text: "the registry holds as many devices as it may"}
 	tests := []struct {

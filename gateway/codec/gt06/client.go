@@ -6,10 +6,11 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client speaks the device's side. Ids are IMEIs of 15 digits; of others the digits are used, the last 15 of them, behind zeros.
+// Client is the device's side. Ids are IMEIs of 15 digits; of other ids the last 15 digits are
+// used, behind zeros.
 type Client struct{}
 
-// AppendHello is a login. The protocol carries neither a token nor a timeout.
+// AppendHello appends a login. The protocol carries neither a token nor a timeout.
 func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	var bcd [8]byte
 	for at, i := 2*len(bcd)-1, len(id)-1; at > 0 && i >= 0; i-- {
@@ -21,17 +22,17 @@ func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	return appendFrame(dst, frame{start: startShort, kind: typeLogin, content: bcd[:], serial: 1})
 }
 
-// AppendBeat is a heartbeat of 15 bytes: position found, ignition and charger on, battery full, strong signal. Its serial number is the
-// lower half of seq.
+// AppendBeat appends a heartbeat of 15 bytes: position found, ignition and charger on, battery
+// full, strong signal. Its serial number is the lower half of seq.
 func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	content := [...]byte{0x46, 6, 4, 0, 2}
 	return appendFrame(dst, frame{start: startShort, kind: typeStatus, content: content[:], serial: uint16(seq)})
 }
 
-// AppendSleep appends nothing: the protocol has no word for it.
+// AppendSleep appends nothing: the protocol has no such message.
 func (Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
-// AppendBye appends nothing: the protocol has no word for it.
+// AppendBye appends nothing: the protocol has no such message.
 func (Client) AppendBye(dst []byte, _ string) []byte { return dst }
 
 // Window returns 1<<16: an answer carries the serial number.

@@ -1,8 +1,9 @@
-// Package gt06 is the protocol of the GT06 tracker and its many descendants by Concox, Jimi and others, as their documents "GPS Tracker
-// Communication Protocol" describe it; where these disagree, as the decoder of Traccar does. Numbers are big-endian.
+// Package gt06 is the protocol of the GT06 tracker and its many descendants by Concox, Jimi and
+// others, as their documents "GPS Tracker Communication Protocol" describe it; where these
+// disagree, as the decoder of Traccar does. Numbers are big-endian.
 //
-// A frame is 7878 and a length of one byte, or 7979 and a length of two; the type, the content, a serial number and a checksum, which the
-// length counts; and 0D0A:
+// A frame is 7878 and a length of one byte, or 7979 and a length of two; the type, the content, a
+// serial number and a checksum, which the length counts; and 0D0A:
 //
 //	7878 <length u8> <type u8> <content> <serial u16> <CRC u16> 0D0A
 //	7979 <length u16> ...
@@ -17,8 +18,8 @@
 //	15, 21  what the device says to a command                     (nothing)
 //	all others: positions, cells, state                           (nothing)
 //
-// Each frame but the login is a heartbeat. A refused login is not answered. The documents want no answer to positions; devices send
-// heartbeats beside them.
+// Each frame but the login is a heartbeat. A refused login is not answered. The documents want no
+// answer to positions; devices send heartbeats beside them.
 //
 // What is unusual and tolerated is counted by these names:
 //
@@ -27,11 +28,14 @@
 //	length    the length is not that of the frame, which ends at the next 0D0A and has a right checksum there
 //	short     a frame too short for a serial number and a checksum; not a heartbeat
 //
-// The question for a sign of life is the command STATUS#, which lists the state of battery, network and position; it changes nothing, and
-// a device that does not know it says so, which is a sign of life as well. Text that is sent to a device is a command of type 80: what could
-// be sent by SMS. The protocol cannot tell the device how often to send, and has no words for tokens, sleep and goodbye.
+// The question for a sign of life is the command STATUS#, which lists the state of battery, network
+// and position; it changes nothing, and a device that does not know it says so, which is a sign of
+// life as well. Text that is sent to a device is a command of type 80: what could be sent by SMS.
+// The protocol cannot tell the device how often to send, and has no words for tokens, sleep and
+// goodbye.
 //
-// Devices that send this frame without serial number and checksum (some that are sold as GT06 compatible do) are not understood.
+// Devices that send this frame without serial number and checksum (some that are sold as GT06
+// compatible do) are not understood.
 //
 // The codec of a connection has 18 bytes.
 package gt06

@@ -22,13 +22,14 @@ const (
 	overhead = 5 // what the length counts beside the content: type, serial number and checksum
 	endSize  = 2 // 0D0A, which it does not count
 
-	// The longest frame that is waited for. No device is known to send longer ones, so a greater length is none.
+	// The longest frame that is waited for. No device is known to send longer ones, so a greater
+	// length is none.
 	maxFrame = 4 << 10
 	// Where a frame must have ended that does not end where its length says.
 	maxLost = 512
 )
 
-// frame is a frame, understood. Its kind is 0 if it is none.
+// frame is a decoded frame. Its kind is 0 if it is none.
 type frame struct {
 	start   byte
 	kind    byte
@@ -36,8 +37,9 @@ type frame struct {
 	serial  uint16
 }
 
-// cut takes the first frame off input, or bytes that are none, and says what was odd. It takes 0 bytes if more are needed to tell. What it
-// takes depends on the bytes only, not on how many of the following are already there.
+// cut takes the first frame off input, or bytes that are none, and returns what was odd. It takes 0
+// bytes if more are needed to tell. What it takes depends on the bytes only, not on how many of the
+// following are already there.
 func cut(input []byte) (f frame, n int, odd string) {
 	switch {
 	case !canStart(input):
@@ -66,7 +68,8 @@ func cut(input []byte) (f frame, n int, odd string) {
 	return frame{}, n, oddCRC
 }
 
-// cutLost takes a frame off that ends elsewhere than its length says, at the first 0D0A before limit, if its checksum is right.
+// cutLost takes a frame off that ends elsewhere than its length says, at the first 0D0A before
+// limit, if its checksum is right.
 func cutLost(input []byte, head, limit int) (f frame, n int, odd string) {
 	i := bytes.Index(input[head+1:min(len(input), limit)], []byte("\r\n"))
 	if i < 0 {
@@ -84,7 +87,7 @@ func cutLost(input []byte, head, limit int) (f frame, n int, odd string) {
 	return frame{}, garbage(input[:n]), oddGarbage
 }
 
-// open checks and reads a frame.
+// open checks and decodes a frame.
 func open(input []byte, head int) (frame, bool) {
 	end := len(input) - 2*endSize
 	f := frame{
@@ -96,7 +99,7 @@ func open(input []byte, head int) (frame, bool) {
 	return f, f.kind != 0 && binary.BigEndian.Uint16(input[end:]) == checksum(input[2:end])
 }
 
-// canStart says whether a frame can begin with these bytes.
+// canStart reports whether a frame can begin with these bytes.
 func canStart(input []byte) bool {
 	switch {
 	case len(input) == 0:
@@ -107,7 +110,8 @@ func canStart(input []byte) bool {
 	return len(input) == 1 || input[0] == input[1]
 }
 
-// garbage returns how many bytes are before the next possible start of a frame, not counting one at the first byte.
+// garbage returns how many bytes are before the next possible start of a frame, not counting one at
+// the first byte.
 func garbage(input []byte) int {
 	for i := 1; i < len(input); i++ {
 		if canStart(input[i:min(len(input), i+2)]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Protocol is the protocol. The zero value is ready.
+// Protocol is the GT06 protocol. The zero Protocol is ready to use.
 type Protocol struct{}
 
 // Name returns "gt06".
@@ -36,7 +36,7 @@ const (
 	typeTime    = 0x8a
 )
 
-// isAnswered says whether the device waits for an answer to frames of a type.
+// isAnswered reports whether the device waits for an answer to frames of a type.
 func isAnswered(kind byte) bool {
 	switch kind {
 	case typeLogin, typeTime,
@@ -94,7 +94,8 @@ func (c *conn) login(content []byte) ([]byte, *codec.Error) {
 	return c.id[:], nil
 }
 
-// Reply answers with type and serial number of the frame, and with the time of day if it was asked for.
+// Reply answers with type and serial number of the frame, and with the time of day if it was asked
+// for.
 func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	if m.Note == 0 || o.Err != nil {
 		return dst
@@ -109,7 +110,8 @@ func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	return appendFrame(dst, f)
 }
 
-// noteOf keeps of a frame what its answer needs; frameOf makes the answer of that. A note is never 0.
+// noteOf keeps what the answer to a frame needs; frameOf makes the answer of that. A note is never
+// 0.
 func noteOf(f frame) uint64 {
 	return uint64(f.start)<<24 | uint64(f.kind)<<16 | uint64(f.serial)
 }
@@ -118,7 +120,7 @@ func frameOf(note uint64) frame {
 	return frame{start: byte(note >> 24), kind: byte(note >> 16), serial: uint16(note)}
 }
 
-// Goodbye appends nothing: the protocol has no word for it.
+// Goodbye appends nothing: the protocol has no such message.
 func (c *conn) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }
 
 // maxCommand is the length of the longest command, for the length of a frame is one byte.

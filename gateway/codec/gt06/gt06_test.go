@@ -195,7 +195,8 @@ func TestResync(t *testing.T) {
 	}
 }
 
-// TestLost holds that a wrong length delays the heartbeats that follow for some hundred bytes at most.
+// TestLost holds that a wrong length delays the heartbeats that follow for some hundred bytes at
+// most.
 func TestLost(t *testing.T) {
 	beat := find(t, "heartbeat").input
 	wrong := slices.Concat([]byte{0x78, 0x78, 0xff}, beat[3:])
@@ -223,8 +224,9 @@ func TestLongFrame(t *testing.T) {
 	}
 }
 
-// TestCommands holds a command against one of Traccar (Gt06ProtocolEncoderTest) but for the serial number, which Traccar leaves at 0, and
-// against the example of Concox's document, whose mark and serial number are others.
+// TestCommands holds a command against one of Traccar (Gt06ProtocolEncoderTest) but for the serial
+// number, which Traccar leaves at 0, and against the example of Concox's document, whose mark and
+// serial number are others.
 func TestCommands(t *testing.T) {
 	c := gt06.Protocol{}.Codec()
 	sender := c.(codec.Sender)

@@ -8,17 +8,19 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client is a device. Its zero value is ready to use, and it is safe for concurrent use. It implements [codec.Client].
+// Client is a device. Its zero value is ready to use, and it is safe for concurrent use. It
+// implements [codec.Client].
 //
-// The id of a device is its phone number. A number has digits only, of which the last 20 are sent (12 before 2019); other characters are
-// left out, and zeros on the left do not count. So ids should be such numbers: another one is sent, and comes back, as another one.
+// The id of a device is its phone number. A number has digits only, of which the last 20 are sent
+// (12 before 2019); other characters are left out, and zeros on the left do not count. So ids
+// should be such numbers: another one is sent, and comes back, as another one.
 type Client struct {
 	// Old speaks the protocol as it was before 2019.
 	Old bool
 }
 
-// AppendHello implements [codec.Client]: it authenticates with token, of which a device of 2019 sends the first 255 bytes. The protocol
-// has no word for a timeout.
+// AppendHello implements [codec.Client]: it authenticates with token, of which a device of 2019
+// sends the first 255 bytes. The protocol has no word for a timeout.
 func (c Client) AppendHello(dst []byte, id, token string, _ time.Duration) []byte {
 	t := c.terminal(id)
 	if c.Old {
@@ -44,7 +46,7 @@ func (c Client) AppendBeat(dst []byte, id string, seq uint32) []byte {
 	return w.end()
 }
 
-// AppendSleep implements [codec.Client]. The protocol has no word for it.
+// AppendSleep implements [codec.Client]. The protocol has no such message.
 func (Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
 // AppendBye implements [codec.Client]: it logs out.
@@ -84,7 +86,7 @@ func (Client) Next(input []byte) (codec.Answer, int) {
 	return a, 1 + size + 1
 }
 
-// answer understands what stands between two flags.
+// answer decodes the content between two flags.
 func answer(raw []byte) codec.Answer {
 	var text content
 	var h header
@@ -102,7 +104,7 @@ func answer(raw []byte) codec.Answer {
 	return codec.Answer{Kind: codec.Noted}
 }
 
-// platformAnswer understands the body of a general answer.
+// platformAnswer decodes the body of a general answer.
 func platformAnswer(body []byte) codec.Answer {
 	serial, id, result := binary.BigEndian.Uint16(body), binary.BigEndian.Uint16(body[2:]), body[4]
 	switch {
@@ -118,7 +120,7 @@ func platformAnswer(body []byte) codec.Answer {
 	return codec.Answer{Kind: codec.Noted}
 }
 
-// terminal is the device id in a header.
+// terminal returns the device id of a header.
 func (c Client) terminal(id string) terminal {
 	t := terminal{version: 1, of2019: !c.Old, flag: flag}
 	number := t.number()

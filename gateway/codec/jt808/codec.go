@@ -15,11 +15,13 @@ const (
 	OddShort = "short"
 	// OddChecksum is a frame whose checksum is wrong; it means nothing.
 	OddChecksum = "checksum"
-	// OddLength is a body of another length than the header declares. It means nothing if they differ by more than 32 bytes.
+	// OddLength is a body of another length than the header declares. It means nothing if they
+	// differ by more than 32 bytes.
 	OddLength = "length"
 	// OddEcho is a message that the gateway sends itself; it means nothing.
 	OddEcho = "echo"
-	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is taken for itself.
+	// OddEscape is a byte that begins an escape (7D) and is followed by neither 01 nor 02; it is
+	// taken for itself.
 	OddEscape = "escape"
 	// OddVersion is a header of 2013 whose attributes say that it is one of 2019.
 	OddVersion = "version"
@@ -43,7 +45,8 @@ type conn struct {
 	serial   uint16      // of the next message to the device
 }
 
-// fragment in the note of a message says that it was one; the rest of the note is the message's id and its serial number.
+// fragment in the note of a message says that it was one; the rest of the note is the message's id
+// and its serial number.
 const fragment = 1 << 32
 
 // Next implements [codec.Codec].
@@ -74,7 +77,8 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 	return 1 + size + 1, nil
 }
 
-// begins says whether a frame can begin with a byte. Once a device has spoken, it is known which flag it uses.
+// begins reports whether a frame can begin with a byte. Once a device has sent a frame, its flag is
+// known.
 func (c *conn) begins(b byte) bool {
 	if c.known {
 		return b == c.flag
@@ -82,7 +86,7 @@ func (c *conn) begins(b byte) bool {
 	return isFlag(b)
 }
 
-// understand fills m with what stands between two flags, and reports whether that is a message.
+// understand decodes the content between two flags into m, and reports whether it is a message.
 func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	var (
 		text content
@@ -127,7 +131,7 @@ func (c *conn) understand(raw []byte, flag byte, m *codec.Message) bool {
 	return true
 }
 
-// meet notes who sends.
+// meet notes which device sends.
 func (c *conn) meet(t *terminal) {
 	if c.known && c.terminal == *t {
 		return
@@ -138,7 +142,7 @@ func (c *conn) meet(t *terminal) {
 	c.idSize = uint8(len(id))
 }
 
-// wantID says that a message that opens a session lacks a phone number, if it does.
+// wantID makes it a mistake if a message that opens a session has no phone number.
 func (c *conn) wantID(m *codec.Message) {
 	if c.idSize == 0 {
 		m.Err = &codec.Error{Code: codec.BadID, Text: "the phone number is 0; set that of the device"}
@@ -166,8 +170,9 @@ func (c *conn) authenticate(raw []byte, h *header, m *codec.Message) {
 	}
 }
 
-// code2019 returns the code of an authentication of 2019: behind its length, and before an IMEI and the version of the firmware. If they
-// are not there, it is behind its length if that can be one, or else, as it was before 2019, the whole body.
+// code2019 returns the code of an authentication of 2019: behind its length, and before an IMEI and
+// the version of the firmware. If they are not there, it is behind its length if that can be one,
+// or else, as it was before 2019, the whole body.
 func code2019(body []byte) (code []byte, ok bool) {
 	const imei, firmware = 15, 20
 	if len(body) == 0 {

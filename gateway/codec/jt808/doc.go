@@ -1,10 +1,13 @@
-// Package jt808 is JT/T 808, the protocol of vehicle terminals and trackers in China and of many trackers elsewhere, as a codec of the
-// gateway: in its editions of 2011, 2013 and 2019, on one port. It understands what a gateway must know of a device, that it lives, and
-// no positions. It knows bytes only, no sockets and no clocks; what is exported is safe for concurrent use, but for the codecs.
+// Package jt808 is JT/T 808, the protocol of vehicle terminals and trackers in China and of many
+// trackers elsewhere, as a codec of the gateway: in its editions of 2011, 2013 and 2019, on one
+// port. It understands what a gateway must know of a device, that it lives, and no positions. It
+// knows bytes only, no sockets and no clocks; what is exported is safe for concurrent use, but for
+// the codecs.
 //
-// A frame is 7E, a header, a body, the XOR of both, and 7E; a 7E or 7D in between is escaped. The header names the message, the device's
-// phone number and a serial number; bit 14 of its attributes says that it is one of 2019. The id of a device is its phone number without
-// zeros on the left. Each message is a heartbeat:
+// A frame is 7E, a header, a body, the XOR of both, and 7E; a 7E or 7D in between is escaped. The
+// header names the message, the device's phone number and a serial number; bit 14 of its attributes
+// says that it is one of 2019. The id of a device is its phone number without zeros on the left.
+// Each message is a heartbeat:
 //
 //	device                                       gateway
 //	0100 register                                8100 result, code
@@ -19,17 +22,20 @@
 //	0001 answer                                  8103 parameter 0001: the interval of heartbeats
 //	0001 answer                                  8300 text message
 //
-// The code that a registration is answered with is the token that the gateway made for the device, or, if it wants none, the phone number.
-// The standard has the platform answer each message that a device sends by itself, and the device send it again otherwise. Result 3 says
-// that the platform does not support it (JT/T 808-2013, 8.2): a 0 for a picture or a driver's record would make the device delete what the
-// gateway did not keep. Positions are answered with 0 all the same, or devices would believe their platform broken. What answers a message
-// of the platform is not answered.
+// The code that a registration is answered with is the token that the gateway made for the device,
+// or, if it wants none, the phone number. The standard has the platform answer each message that a
+// device sends by itself, and the device send it again otherwise. Result 3 says that the platform
+// does not support it (JT/T 808-2013, 8.2): a 0 for a picture or a driver's record would make the
+// device delete what the gateway did not keep. Positions are answered with 0 all the same, or
+// devices would believe their platform broken. What answers a message of the platform is not
+// answered.
 //
-// Some OBD trackers frame the same messages otherwise: E7 at both ends, E6 01 and E6 02 for E6 and E7, and 3E 01 and 3E 02 for 3E and 3D. They
-// are answered in kind.
+// Some OBD trackers frame the same messages otherwise: E7 at both ends, E6 01 and E6 02 for E6 and
+// E7, and 3E 01 and 3E 02 for 3E and 3D. They are answered in kind.
 //
-// Each fragment of a message is a heartbeat, and is answered by itself (JT/T 808-2013, 7.12); fragments are not put together. A body that is encrypted is
-// not read: an authentication that is encrypted shows no token. Devices that deviate from the standard are understood as far as is safe,
-// and what was odd about a message is told by the constants that begin with Odd. There is no goodbye, no sleep, and no way for a device to
-// say its timeout.
+// Each fragment of a message is a heartbeat, and is answered by itself (JT/T 808-2013, 7.12);
+// fragments are not put together. A body that is encrypted is not read: an authentication that is
+// encrypted shows no token. Devices that deviate from the standard are understood as far as is
+// safe, and what was odd about a message is told by the constants that begin with Odd. There is no
+// goodbye, no sleep, and no way for a device to say its timeout.
 package jt808

@@ -10,13 +10,14 @@ const (
 	flag   = 0x7E // begins and ends a frame
 	escape = 0x7D // 7D 01 stands for 7D, 7D 02 for 7E
 
-	// The same in the dialect of some OBD trackers, which has one more escape: 3E 01 stands for 3E, 3E 02 for 3D.
+	// The same in the dialect of some OBD trackers, which has one more escape: 3E 01 stands for 3E,
+	// 3E 02 for 3D.
 	otherFlag    = 0xE7
 	otherEscape  = 0xE6
 	secondEscape = 0x3E
 )
 
-// isFlag says whether a frame can begin and end with a byte.
+// isFlag reports whether a frame can begin and end with a byte.
 func isFlag(b byte) bool { return b == flag || b == otherFlag }
 
 // firstEscape returns where the first escape of a content is, -1 if there is none.
@@ -27,7 +28,8 @@ func firstEscape(raw []byte, flag byte) int {
 	return bytes.IndexByte(raw, escape)
 }
 
-// unescaped is what a byte that is followed by rest stands for; escaped says whether the next byte belongs to it, and bad whether it should.
+// unescaped returns the byte that b, followed by rest, stands for. escaped reports whether the next
+// byte belongs to it, and bad whether it should.
 func unescaped(b byte, rest []byte, flag byte) (plain byte, escaped, bad bool) {
 	if !(flag == otherFlag && (b == otherEscape || b == secondEscape) || flag != otherFlag && b == escape) {
 		return b, false, false
@@ -43,14 +45,15 @@ func unescaped(b byte, rest []byte, flag byte) (plain byte, escaped, bad bool) {
 	return b + 1, true, false
 }
 
-// maxFrame is the longest frame that is taken, in bytes. The longest that the standard knows has a header of 21 bytes, a body of 1023 and
-// a checksum, each byte of them escaped, and two flags: 2092 bytes.
+// maxFrame is the longest frame that is taken, in bytes. The longest that the standard knows has a
+// header of 21 bytes, a body of 1023 and a checksum, each byte of them escaped, and two flags: 2092
+// bytes.
 const maxFrame = 4096
 
 // maxHead is the longest header: that of a fragment, of 2019.
 const maxHead = 21
 
-// A content is what stands between two flags, with the escapes taken out.
+// content is what stands between two flags, without the escapes.
 type content struct {
 	head       [maxHead]byte // its first bytes
 	size       int           // its length, with the checksum
@@ -117,7 +120,7 @@ func xor(b []byte) byte {
 	return sum
 }
 
-// A writer appends a frame to dst and escapes what must be.
+// writer appends a frame to dst and escapes what must be escaped.
 type writer struct {
 	dst  []byte
 	sum  byte

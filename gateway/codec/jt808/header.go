@@ -13,11 +13,12 @@ const (
 // maxBody is the longest body, in bytes.
 const maxBody = bodyLength
 
-// slack is by how many bytes the length of a body may differ from the one that its header declares. A frame is told from garbage by a
-// checksum of one byte and by this length, so that it cannot be arbitrary; the devices that get it wrong are a few bytes off.
+// slack is by how many bytes the length of a body may differ from the declared one. A frame is told
+// from garbage by a checksum of one byte and by this length, so it cannot be arbitrary; the devices
+// that get it wrong are a few bytes off.
 const slack = 32
 
-// A terminal is how a device names itself in its headers, and how the gateway addresses it.
+// terminal is how a device identifies itself in its headers, and how the gateway addresses it.
 type terminal struct {
 	phone   [10]byte // its number, in BCD, to the right
 	version byte     // of the protocol, in the headers of 2019
@@ -48,7 +49,7 @@ func (t *terminal) begin(dst []byte, id uint16, length int, serial uint16) write
 	return w
 }
 
-// A header is the header of a message, understood.
+// header is the decoded header of a message.
 type header struct {
 	terminal
 
@@ -57,8 +58,8 @@ type header struct {
 	body             int // the length of the body
 }
 
-// parse understands the header of a frame and checks its length and its checksum. It returns what was odd, and false if the frame is
-// none.
+// parse decodes the header of a frame and checks its length and its checksum. It returns what was
+// odd, and false if it is no frame.
 func (h *header) parse(c *content) (odd string, ok bool) {
 	const shortest = 12 + 1 // a header and a checksum
 	if c.size < shortest {

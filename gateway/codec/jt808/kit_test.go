@@ -66,7 +66,8 @@ func FuzzNext(f *testing.F) {
 	codectest.Fuzz(f, jt808.Protocol{}, seeds...)
 }
 
-// FuzzClient looks whether a client takes what it is given, and whether that depends on what follows.
+// FuzzClient looks whether a client takes what it is given, and whether that depends on what
+// follows.
 func FuzzClient(f *testing.F) {
 	for _, v := range vectors(f) {
 		f.Add(v)

@@ -8,9 +8,11 @@ import (
 // maxID is the length of the longest id.
 const maxID = 20
 
-// appendID appends the id of a phone number as it stands in a header: its digits without the zeros on the left, or nothing if it has no
-// others. A number that is not in BCD is, if it has 6 bytes and 14 digits as an integer, an IMEI without its check digit, which is
-// appended; this is how trackers of Jimi send it. Else its id are its hexadecimal digits. It reports whether it was in BCD.
+// appendID appends the id of a phone number as it stands in a header: its digits without the zeros
+// on the left, or nothing if it has no others. A number that is not in BCD is, if it has 6 bytes
+// and 14 digits as an integer, an IMEI without its check digit, which is appended; this is how
+// trackers of Jimi send it. Else its id are its hexadecimal digits. It reports whether it was in
+// BCD.
 func appendID(dst, number []byte) (id []byte, bcd bool) {
 	const digits = "0123456789abcdef"
 	id, bcd = dst, true

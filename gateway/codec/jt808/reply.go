@@ -39,7 +39,7 @@ const (
 	terminalUnknown = 4
 )
 
-// isOurs says whether a message is one that the gateway sends, so that it comes from no device.
+// isOurs reports whether a message is one that only the gateway sends.
 func isOurs(id uint16) bool {
 	switch id {
 	case msgPlatformAnswer, msgTime, msgRegistered, msgSetParameters, msgQueryLocation, msgText:
@@ -48,7 +48,8 @@ func isOurs(id uint16) bool {
 	return false
 }
 
-// isAnswer says whether a device's message answers one of the platform's, so that it wants no answer itself.
+// isAnswer reports whether a device's message answers one of the platform's, so that it is not
+// answered itself.
 func isAnswer(id uint16) bool {
 	switch id {
 	case msgTerminalAnswer,
@@ -66,7 +67,7 @@ func isAnswer(id uint16) bool {
 	return false
 }
 
-// isKnown says whether a message means to the gateway what the device means by it, as far as the device must know.
+// isKnown reports whether the gateway handles a message as the device expects.
 func isKnown(id uint16) bool {
 	switch id {
 	case msgHeartbeat, msgOtherHeartbeat, msgLogout, msgRegister, msgAuth, msgLocation, msgLocations:
@@ -89,7 +90,7 @@ func (c *conn) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	return c.answer(dst, serial, id, result(m, id, o.Err))
 }
 
-// result is what became of a message, in the standard's words.
+// result returns the standard's result code for a message.
 func result(m *codec.Message, id uint16, err *codec.Error) byte {
 	switch {
 	case err != nil && err.Code == codec.BadMessage:
@@ -118,8 +119,9 @@ func (c *conn) answer(dst []byte, serial, id uint16, result byte) []byte {
 	return w.end()
 }
 
-// registered appends the answer to a registration. It has no result for a failure that is not the terminal's, which the general answer
-// has. A gateway that wants no token gives none; the code is the id then, since a device may take an empty one for a failure.
+// registered appends the answer to a registration. It has no result for a failure that is not the
+// terminal's, which the general answer has. A gateway that wants no token gives none; the code is
+// the id then, since a device may take an empty one for a failure.
 func (c *conn) registered(dst []byte, serial uint16, o *codec.Outcome) []byte {
 	code := o.Token
 	if len(code) == 0 {
@@ -145,7 +147,8 @@ func (c *conn) registered(dst []byte, serial uint16, o *codec.Outcome) []byte {
 	return w.end()
 }
 
-// time appends the answer to a query of the time, which is UTC, in BCD, from the year to the second.
+// time appends the answer to a query of the time, which is UTC, in BCD, from the year to the
+// second.
 func (c *conn) time(dst []byte, now time.Time) []byte {
 	now = now.UTC()
 	w := c.begin(dst, msgTime, 6)
@@ -155,5 +158,5 @@ func (c *conn) time(dst []byte, now time.Time) []byte {
 	return w.end()
 }
 
-// Goodbye implements [codec.Codec]. The protocol has no word for it.
+// Goodbye implements [codec.Codec]. The protocol has no such message.
 func (*conn) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }

@@ -9,11 +9,12 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// errUnknownPhone is returned by Send before the first message of the device: the gateway cannot address it.
+// errUnknownPhone is returned by Send before the first message of the device: the gateway cannot
+// address it.
 var errUnknownPhone = errors.New("jt808: the device has not said its phone number yet; send when its session is open")
 
-// Probe implements [codec.Prober]: it asks where the device is (0x8201). Before the first message of the device it appends nothing, as the
-// device cannot be addressed.
+// Probe implements [codec.Prober]: it asks where the device is (0x8201). Before the first message
+// of the device it appends nothing, as the device cannot be addressed.
 func (c *conn) Probe(dst []byte) []byte {
 	if !c.known {
 		return dst
@@ -22,8 +23,9 @@ func (c *conn) Probe(dst []byte) []byte {
 	return w.end()
 }
 
-// Pace implements [codec.Pacer]: it sets the parameter of the interval of heartbeats (0x8103, parameter 0x0001), in whole seconds, at
-// least one, rounded down so that no heartbeat comes too late. Before the first message of the device it appends nothing.
+// Pace implements [codec.Pacer]: it sets the parameter of the interval of heartbeats (0x8103,
+// parameter 0x0001), in whole seconds, at least one, rounded down so that no heartbeat comes too
+// late. Before the first message of the device it appends nothing.
 func (c *conn) Pace(dst []byte, interval, _ time.Duration) []byte {
 	const heartbeatInterval = 0x0001
 	if !c.known {
@@ -37,9 +39,11 @@ func (c *conn) Pace(dst []byte, interval, _ time.Duration) []byte {
 	return w.end()
 }
 
-// Send implements [codec.Sender]: payload becomes a text message (0x8300), with the text flag of the Protocol and, for devices of 2019,
-// the text type 1 (a notice). The bytes are passed on as they are; devices expect GBK, which ASCII is a part of. It returns an error if
-// payload is empty or longer than a message (1022 bytes, 1021 for devices of 2019), or before the first message of the device.
+// Send implements [codec.Sender]: payload becomes a text message (0x8300), with the text flag of
+// the Protocol and, for devices of 2019, the text type 1 (a notice). The bytes are passed on as
+// they are; devices expect GBK, which ASCII is a part of. It returns an error if payload is empty
+// or longer than a message (1022 bytes, 1021 for devices of 2019), or before the first message of
+// the device.
 func (c *conn) Send(dst, payload []byte) ([]byte, error) {
 	if !c.known {
 		return dst, errUnknownPhone

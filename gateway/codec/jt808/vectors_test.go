@@ -39,7 +39,8 @@ func unhex(tb testing.TB, text string) []byte {
 	return b
 }
 
-// frame makes a frame of a header and a body in hexadecimal: it appends the checksum, escapes, and sets the flags.
+// frame makes a frame of a header and a body in hexadecimal: it appends the checksum, escapes, and
+// sets the flags.
 func frame(tb testing.TB, text string) []byte {
 	tb.Helper()
 	content := unhex(tb, text)

@@ -19,8 +19,9 @@ type Protocol struct {
 // Name implements [codec.Protocol].
 func (p Protocol) Name() string { return "line" }
 
-// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port that serves several protocols asks this one
-// last. Before the line's end it may become what another protocol begins with.
+// Sniff implements [codec.Protocol]: any line that begins with printable ASCII will do, so a port
+// that serves several protocols asks this one last. Before the line's end it may become what
+// another protocol begins with.
 func (p Protocol) Sniff(first []byte) codec.Guess {
 	const enough = 64
 	switch b := first[0]; {
@@ -33,10 +34,10 @@ func (p Protocol) Sniff(first []byte) codec.Guess {
 }
 
 // Codec implements [codec.Protocol].
-func (p Protocol) Codec() codec.Codec { return talk(p.maxLine()) }
+func (p Protocol) Codec() codec.Codec { return conversation(p.maxLine()) }
 
 // PacketCodec implements [codec.Packets].
-func (p Protocol) PacketCodec() codec.Codec { return packet{talk(p.maxLine())} }
+func (p Protocol) PacketCodec() codec.Codec { return packet{conversation(p.maxLine())} }
 
 func (p Protocol) maxLine() int {
 	if p.MaxLine == 0 {
@@ -45,11 +46,11 @@ func (p Protocol) maxLine() int {
 	return p.MaxLine
 }
 
-// talk understands lines of so many bytes at most.
-type talk int
+// conversation understands lines of so many bytes at most.
+type conversation int
 
 // Next implements [codec.Codec].
-func (t talk) Next(input []byte, m *codec.Message) (int, error) {
+func (t conversation) Next(input []byte, m *codec.Message) (int, error) {
 	text, rest, ok := split(input)
 	if !ok && len(input) <= int(t) {
 		return 0, nil
@@ -62,7 +63,7 @@ func (t talk) Next(input []byte, m *codec.Message) (int, error) {
 }
 
 // Reply implements [codec.Codec].
-func (t talk) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
+func (t conversation) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 	if o.Err != nil {
 		return appendError(dst, o.Err)
 	}
@@ -92,7 +93,7 @@ func (t talk) Reply(dst []byte, m *codec.Message, o *codec.Outcome) []byte {
 }
 
 // Goodbye implements [codec.Codec].
-func (t talk) Goodbye(dst []byte, why string, err *codec.Error) []byte {
+func (t conversation) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 	if err != nil {
 		return appendError(dst, err)
 	}
@@ -104,15 +105,15 @@ func (t talk) Goodbye(dst []byte, why string, err *codec.Error) []byte {
 }
 
 // Probe implements [codec.Prober].
-func (t talk) Probe(dst []byte) []byte { return append(dst, "PING?\n"...) }
+func (t conversation) Probe(dst []byte) []byte { return append(dst, "PING?\n"...) }
 
 // Pace implements [codec.Pacer].
-func (t talk) Pace(dst []byte, _, timeout time.Duration) []byte {
+func (t conversation) Pace(dst []byte, _, timeout time.Duration) []byte {
 	return append(appendSeconds(append(dst, "TTL "...), timeout), '\n')
 }
 
 // Send implements [codec.Sender]: the payload is one line of text.
-func (t talk) Send(dst, payload []byte) ([]byte, error) {
+func (t conversation) Send(dst, payload []byte) ([]byte, error) {
 	most := int(t) - len("MSG ")
 	switch {
 	case len(payload) > most:
@@ -123,13 +124,13 @@ func (t talk) Send(dst, payload []byte) ([]byte, error) {
 	return append(append(append(dst, "MSG "...), payload...), '\n'), nil
 }
 
-// packet is the codec of datagrams: their end also ends a line. The answer to a probe is a datagram like the others, which says of which
-// device it is.
-type packet struct{ talk }
+// packet is the codec of datagrams, whose end also ends a line. The answer to a probe is a datagram
+// like the others, which names its device.
+type packet struct{ conversation }
 
 // Next implements [codec.Codec].
 func (p packet) Next(input []byte, m *codec.Message) (int, error) {
-	n, err := p.talk.Next(input, m)
+	n, err := p.conversation.Next(input, m)
 	if n == 0 && err == nil {
 		parse(bytes.TrimSuffix(input, []byte("\r")), m)
 		n = len(input)

@@ -1,6 +1,7 @@
 // Package line is the line protocol: a device protocol simple enough to be typed into netcat.
 //
-// A message is one line, ended by \n or \r\n. Words are separated by spaces; commands may be written in any case.
+// A message is one line, ended by \n or \r\n. Words are separated by spaces; commands may be
+// written in any case.
 //
 //	device                                                   gateway
 //	HELLO <id> [token] [ttl=60s] [epoch=n]                   OK <epoch> ttl=<seconds>
@@ -13,11 +14,13 @@
 //	BYE                                                      BYE
 //	anything else, also an empty line                        (nothing)
 //
-// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit: 90, 90s, 1.5m, 1h30m; it is
-// from 1 ms to 366 days. The nonce is text, and it is this text that the proof signs: printf %s NONCE | openssl dgst -sha256 -hmac SECRET.
+// Each line after HELLO is a heartbeat. A duration is a number of seconds, or a number with a unit:
+// 90, 90s, 1.5m, 1h30m; it is from 1 ms to 366 days. The nonce is text, and it is this text that
+// the proof signs: printf %s NONCE | openssl dgst -sha256 -hmac SECRET.
 //
-// What is wrong is answered by "ERR <code> <explanation>"; the codes are those of package codec. After "ERR busy" to anything but the first
-// HELLO of a connection that is then closed, heartbeats count, and the device says it again in a while. The gateway may also say, at any time,
+// What is wrong is answered by "ERR <code> <explanation>"; the codes are those of package codec.
+// After "ERR busy" to anything but the first HELLO of a connection that is then closed, heartbeats
+// count, and the device says it again in a while. The gateway may also say, at any time,
 //
 //	PING?                   answer, with PING or anything else
 //	TTL <seconds>           this is your timeout from now on: send heartbeats accordingly

@@ -18,7 +18,7 @@ const (
 	minDuration = time.Millisecond
 )
 
-// parse understands a line, given without its end.
+// parse decodes a line, given without its end.
 func parse(text []byte, m *codec.Message) {
 	command, rest := word(text)
 	m.Kind = codec.Beat
@@ -47,7 +47,7 @@ func parse(text []byte, m *codec.Message) {
 // ping is the note of a heartbeat that wants an answer.
 const ping = 1
 
-// OddBinary is what a line is that could not have been typed.
+// OddBinary is a line that could not have been typed.
 const OddBinary = "binary"
 
 func parseHello(rest []byte, m *codec.Message) {
@@ -102,7 +102,7 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	return nil
 }
 
-// quote returns a device's word for an error, no more than the beginning of a long one.
+// quote returns a device's word for an error, cut to its beginning if it is long.
 func quote(word []byte) string {
 	const most = 40
 	if len(word) > most {
@@ -130,7 +130,7 @@ func parseDuration(m *codec.Message, code codec.Code, name string, rest []byte) 
 	return d
 }
 
-// duration understands a number of seconds, or Go's notation.
+// duration parses a number of seconds, or Go's notation.
 func duration(w []byte) (time.Duration, bool) {
 	d, err := time.ParseDuration(string(w))
 	if err != nil {
@@ -175,7 +175,8 @@ func is(w []byte, command string) bool {
 	return true
 }
 
-// split cuts the first line off. It returns the line without its end, and what follows; ok is false if there is no whole line.
+// split cuts the first line off. It returns the line without its end, and what follows; ok is false
+// if there is no whole line.
 func split(buffer []byte) (text, rest []byte, ok bool) {
 	i := bytes.IndexByte(buffer, '\n')
 	if i < 0 {
@@ -188,7 +189,8 @@ func split(buffer []byte) (text, rest []byte, ok bool) {
 	return text, buffer[i+1:], true
 }
 
-// isText says whether a line could have been typed: UTF-8 without control characters but the tab.
+// isText reports whether a line could have been typed: UTF-8 without control characters but the
+// tab.
 func isText(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' && b != '\t' || b == 0x7f {

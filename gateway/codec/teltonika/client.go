@@ -7,17 +7,18 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Client speaks the device's side over TCP. Ids are 8 to 17 digits.
+// Client is the device's side over TCP. Ids are 8 to 17 digits.
 type Client struct{}
 
-// AppendHello is the login with the IMEI id. The protocol carries neither a token nor a timeout.
+// AppendHello appends the login with the IMEI id. The protocol carries neither a token nor a
+// timeout.
 func (Client) AppendHello(dst []byte, id, _ string, _ time.Duration) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(id)))
 	return append(dst, id...)
 }
 
-// AppendBeat is a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time is seq seconds into the year 2024, its
-// position is unknown.
+// AppendBeat appends a packet of Codec 8 with one record, the shortest there is: 45 bytes. Its time
+// is seq seconds into the year 2024, its position is unknown.
 func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	const (
 		recordSize = 30             // time, priority, position, and six counts of values, all 0
@@ -32,17 +33,17 @@ func (Client) AppendBeat(dst []byte, _ string, seq uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(checksum(dst[data:])))
 }
 
-// AppendSleep appends nothing: the protocol has no word for it.
+// AppendSleep appends nothing: the protocol has no such message.
 func (Client) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
 
-// AppendBye appends nothing: the protocol has no word for it.
+// AppendBye appends nothing: the protocol has no such message.
 func (Client) AppendBye(dst []byte, _ string) []byte { return dst }
 
 // Window returns 1: an answer carries the number of records only.
 func (Client) Window() uint64 { return 1 }
 
-// Next takes an answer. A login that is refused is answered by a single zero, which cannot be told from the beginning of another answer;
-// the end of the connection tells.
+// Next takes an answer. A login that is refused is answered by a single zero, which cannot be told
+// from the beginning of another answer; the end of the connection tells.
 func (Client) Next(input []byte) (codec.Answer, int) {
 	switch {
 	case len(input) == 0:
@@ -59,8 +60,8 @@ func (Client) Next(input []byte) (codec.Answer, int) {
 	return nextCommand(input)
 }
 
-// nextCommand takes what begins with four zeros: a command, or the answer that no record was accepted, which the byte where a command has
-// its codec tells apart.
+// nextCommand takes what begins with four zeros: a command, or the answer that no record was
+// accepted, which the byte where a command has its codec tells apart.
 func nextCommand(input []byte) (codec.Answer, int) {
 	if len(input) < 9 {
 		return codec.Answer{}, 0

@@ -6,7 +6,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// channelSize is the number of bytes before the IMEI of a packet in a datagram: length, packet id, a byte without meaning, and AVL id.
+// channelSize is the number of bytes before the IMEI of a packet in a datagram: length, packet id,
+// a byte without meaning, and AVL id.
 const channelSize = 6
 
 // datagram is the codec for datagrams.

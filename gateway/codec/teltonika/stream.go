@@ -99,7 +99,7 @@ func accepted(m *codec.Message, o *codec.Outcome) byte {
 	return byte(m.Note)
 }
 
-// Goodbye appends nothing: the protocol has no word for it.
+// Goodbye appends nothing: the protocol has no such message.
 func (s *stream) Goodbye(dst []byte, _ string, _ *codec.Error) []byte { return dst }
 
 // Probe appends the command getver.

@@ -6,13 +6,14 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Protocol is the protocol. The zero value is ready.
+// Protocol is Teltonika's protocol. The zero Protocol is ready to use.
 type Protocol struct{}
 
 // Name returns "teltonika".
 func (Protocol) Name() string { return "teltonika" }
 
-// Sniff says Yes to a login, also behind keep-alives. A packet without one before it is of no use to anybody, so it is not claimed.
+// Sniff says Yes to a login, also behind keep-alives. It claims no packet without a login before
+// it, as nobody could tell its device.
 func (Protocol) Sniff(first []byte) codec.Guess {
 	i := 0
 	for i < len(first) && first[i] == keepAlive {
@@ -53,7 +54,8 @@ const (
 	shortestFields = 3 // the bytes of data without records: codec and two counts
 )
 
-// The codecs that are not packets of records but what a device says to a command, and those of the client.
+// The codecs that are not packets of records but what a device says to a command, and those of the
+// client.
 const (
 	codec8      = 0x08
 	codec12     = 0x0c
@@ -61,11 +63,12 @@ const (
 	typeCommand = 0x05
 )
 
-// answered marks the Note of a message whose answer carries a number of records, in the lowest byte.
+// answered marks the Note of a message whose answer carries a number of records, in the lowest
+// byte.
 const answered = 1 << 32
 
-// readIMEI reads a login: two bytes with the number of digits, and the digits. It returns no IMEI while more is to come; ok is false if
-// input is no login.
+// readIMEI reads a login: two bytes with the number of digits, and the digits. It returns no IMEI
+// while more is to come; ok is false if input is no login.
 func readIMEI(input []byte) (imei []byte, ok bool) {
 	if len(input) < 2 {
 		return nil, len(input) == 0 || input[0] == 0
@@ -86,7 +89,7 @@ func readIMEI(input []byte) (imei []byte, ok bool) {
 	return imei, true
 }
 
-// oddIf names what is unusual about an IMEI, if anything is.
+// oddIf returns what is unusual about an IMEI; "" if nothing is.
 func oddIf(imei []byte) string {
 	if len(imei) != imeiDigits {
 		return oddIMEI
@@ -94,7 +97,8 @@ func oddIf(imei []byte) string {
 	return ""
 }
 
-// readData says what the data of a packet means: the codec, the number of records, the records, and their number again.
+// readData decodes the data of a packet: the codec, the number of records, the records, and their
+// number again.
 func readData(data []byte, m *codec.Message) {
 	m.Kind = codec.Beat
 	if isCommand(data[0]) {
@@ -106,5 +110,6 @@ func readData(data []byte, m *codec.Message) {
 	}
 }
 
-// isCommand says whether a codec carries commands and what is said to them, which is not answered.
+// isCommand reports whether a codec carries commands and what is said to them, which is not
+// answered.
 func isCommand(id byte) bool { return codec12 <= id && id <= codec15 }

@@ -297,7 +297,8 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestCommands holds the commands against those of the documentation: getinfo in "Teltonika Data Sending Protocols", Codec 12.
+// TestCommands holds the commands against those of the documentation: getinfo in "Teltonika Data
+// Sending Protocols", Codec 12.
 func TestCommands(t *testing.T) {
 	c := teltonika.Protocol{}.Codec()
 	sender := c.(codec.Sender)

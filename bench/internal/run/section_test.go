@@ -1,11 +1,9 @@
-package section_test
+package run
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/holter-iot/holter/internal/section"
 )
 
 func TestReplace(t *testing.T) {
@@ -21,10 +19,10 @@ func TestReplace(t *testing.T) {
 		{name: "no end", document: "a\n<!-- gateway:begin -->\nold\n", fails: true},
 		{name: "no begin", document: "a\n<!-- gateway:end -->\n", fails: true},
 	}
-	s := section.Section{Title: "## Gateway", Name: "gateway"}
+	s := section{title: "## Gateway", name: "gateway"}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := s.Replace(tt.document, "new\n")
+			got, err := s.replace(tt.document, "new\n")
 			if got != tt.want || (err != nil) != tt.fails {
 				t.Errorf("Replace(%q) = %q, %v, want %q", tt.document, got, err, tt.want)
 			}
@@ -38,8 +36,8 @@ func TestWriteKeepsAFileThatItCannotMend(t *testing.T) {
 	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := section.Section{Title: "## Gateway", Name: "gateway"}
-	if err := s.Write(path, "new\n"); err == nil {
+	s := section{title: "## Gateway", name: "gateway"}
+	if err := s.write(path, "new\n"); err == nil {
 		t.Error("Write to a file without an end marker gave no error")
 	}
 	if got, _ := os.ReadFile(path); string(got) != broken {

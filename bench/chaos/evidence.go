@@ -12,9 +12,9 @@ import (
 	"github.com/holter-iot/holter/bench/internal/api"
 )
 
-// settle waits until each device's state is right, or has to be, and some are
-// dead for so long that nothing excuses them, and reads everything.
-func (r *trial) settle(ctx context.Context) (*Evidence, error) {
+// await waits until each device's state is right, or must be, and some devices were silent for so
+// long that nothing excuses a missing verdict. It returns all evidence.
+func (r *trial) await(ctx context.Context) (*Evidence, error) {
 	e := &Evidence{Rules: r.config.Rules}
 	limit := r.patience()
 	last := limit + readyPatience/2
@@ -44,14 +44,14 @@ func (r *trial) settle(ctx context.Context) (*Evidence, error) {
 // curable reports whether a busy server may only need more time.
 func curable(v Violation) bool { return v.Kind == WrongState || v.Kind == WrongStream }
 
-// patience is the instant at which all that the server owes must be paid.
+// patience returns the instant by which all verdicts must be there.
 func (r *trial) patience() time.Duration {
 	h, rules := r.server.snapshot(), &r.config.Rules
 	return rules.of(slices.Max(rules.TTLs)).deadline(h.outages(), r.server.now())
 }
 
-// read reads the states and the log, both as of the same event, and what the
-// follower and the reader have.
+// read completes the evidence with the states and the log, both as of the same event, and with what
+// the follower and the reader have.
 func (r *trial) read(ctx context.Context, e *Evidence) error {
 	r.reader.mu.Lock()
 	e.Shown = maps.Clone(r.reader.shown) // before the log
@@ -82,8 +82,8 @@ func latest(events []api.Event) uint64 {
 	return events[len(events)-1].Offset
 }
 
-// readReaders takes what the follower and the reader have, once the follower has
-// had time to come to the end.
+// readReaders takes what the follower and the reader have, once the follower has had time to come
+// to the end.
 func (r *trial) readReaders(ctx context.Context, e *Evidence) error {
 	for limit := time.Now().Add(2 * readWithin); r.follower.reached() < latest(e.Events) && time.Now().Before(limit); {
 		if err := pause(ctx, pollEvery); err != nil {
@@ -99,7 +99,7 @@ func (r *trial) readReaders(ctx context.Context, e *Evidence) error {
 	return r.follower.err
 }
 
-// clipped leaves out what came after the log was read.
+// clipped leaves out events after the log was read.
 func clipped(list []api.Event, e *Evidence) []api.Event {
 	n := len(list)
 	for n > 0 && list[n-1].Offset > latest(e.Events) && e.History.when(list[n-1].Time) > e.Until {

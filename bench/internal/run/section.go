@@ -1,5 +1,4 @@
-// Package section keeps a part of a Markdown file that a program writes anew.
-package section
+package run
 
 import (
 	"errors"
@@ -10,20 +9,20 @@ import (
 	"strings"
 )
 
-// Section is a part of a file, between markers.
-type Section struct {
-	Title string // the heading that it gets when it is added
-	Name  string // in the markers
+// section is a part of a Markdown file, between markers.
+type section struct {
+	title string // the heading that it gets when it is added
+	name  string // in the markers
 }
 
-// Write puts text between the section's markers in a file, at one stroke; the rest of the file stays as it is. If there are no markers, they
+// write puts text between the section's markers in a file, in one step; the rest of the file stays as it is. If there are no markers, they
 // are added at the end, below the title.
-func (s Section) Write(path, text string) error {
+func (s section) write(path, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	document, err := s.Replace(string(old), text)
+	document, err := s.replace(string(old), text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -41,9 +40,9 @@ func (s Section) Write(path, text string) error {
 	return nil
 }
 
-// Replace returns a document with text in the section.
-func (s Section) Replace(document, text string) (string, error) {
-	begin, end := "<!-- "+s.Name+":begin -->", "<!-- "+s.Name+":end -->"
+// replace returns a document with text in the section.
+func (s section) replace(document, text string) (string, error) {
+	begin, end := "<!-- "+s.name+":begin -->", "<!-- "+s.name+":end -->"
 	whole := begin + "\n" + text + end
 	before, rest, begins := strings.Cut(document, begin)
 	_, after, ends := strings.Cut(rest, end)
@@ -56,5 +55,5 @@ func (s Section) Replace(document, text string) (string, error) {
 	if document = strings.TrimRight(document, "\n"); document != "" {
 		document += "\n\n"
 	}
-	return document + s.Title + "\n\n" + whole + "\n", nil
+	return document + s.title + "\n\n" + whole + "\n", nil
 }

@@ -1,24 +1,27 @@
-package store_test
+package cron_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/schedule/cron"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // scheduling is a model of schedules and of two workers, who may die between any two steps and do not know that of each other.
 type scheduling struct {
 	t      *rapid.T
-	s      *store.Schedules
+	s      *cron.Table
 	now    time.Time
-	held   map[string][]store.ScheduleRun // by worker
+	held   map[string][]cron.Run // by worker
 	began  map[uint64]int
 	done   map[uint64]int
-	made   map[uint64]store.ScheduleRun
+	made   map[uint64]cron.Run
 	serial map[uint64]bool // runs that wait for each other
 }
 
@@ -38,15 +41,15 @@ func (m *scheduling) fire(t *rapid.T) {
 	name := rapid.SampledFrom([]string{"again", "never"}).Draw(t, "schedule")
 	sc, err := m.s.Named(t.Context(), name)
 	m.check(err)
-	f := store.Firing{Schedule: sc, Last: m.now, Due: m.now.Add(time.Minute), Serial: rapid.Bool().Draw(t, "serial"), Admits: always}
+	f := cron.Firing{Schedule: sc, Last: m.now, Due: m.now.Add(time.Minute), Serial: rapid.Bool().Draw(t, "serial"), Admits: always}
 	for range rapid.IntRange(1, 3).Draw(t, "runs") {
-		f.Runs = append(f.Runs, store.FiringRun{Scheduled: m.now, Ready: m.now})
+		f.Runs = append(f.Runs, cron.FiringRun{Scheduled: m.now, Ready: m.now})
 	}
 	if rapid.Bool().Draw(t, "twice") { // two nodes see that it is due
-		_, err := m.s.Fire(t.Context(), []store.Firing{{Schedule: sc, Last: m.now, Due: m.now.Add(time.Minute), Admits: always}}, m.now)
+		_, err := m.s.Fire(t.Context(), []cron.Firing{{Schedule: sc, Last: m.now, Due: m.now.Add(time.Minute), Admits: always}}, m.now)
 		m.check(err)
 	}
-	fired, err := m.s.Fire(t.Context(), []store.Firing{f}, m.now)
+	fired, err := m.s.Fire(t.Context(), []cron.Firing{f}, m.now)
 	m.check(err)
 	for _, run := range fired[0].Runs {
 		m.made[run.ID], m.serial[run.ID] = run, f.Serial
@@ -58,7 +61,7 @@ func (m *scheduling) claim(t *rapid.T) {
 	got, err := m.s.Claim(t.Context(), kinds, rapid.IntRange(1, 3).Draw(t, "n"), worker, m.now, modelLease)
 	m.check(err)
 	for i := range got {
-		run := got[i].ScheduleRun
+		run := got[i].Run
 		if m.done[run.ID] > 0 {
 			t.Fatalf("run %d was claimed and has ended", run.ID)
 		}
@@ -77,7 +80,7 @@ func (m *scheduling) step(t *rapid.T) {
 	}
 	i := rapid.IntRange(0, len(m.held[worker])-1).Draw(t, "run")
 	run := &m.held[worker][i]
-	if run.State == store.ScheduleClaimed {
+	if run.State == cron.Claimed {
 		ok, err := m.s.Start(t.Context(), run, m.now, modelLease)
 		m.check(err)
 		if ok {
@@ -88,8 +91,8 @@ func (m *scheduling) step(t *rapid.T) {
 			return
 		}
 	} else {
-		out := rapid.SampledFrom([]store.ScheduleState{store.ScheduleDone, store.ScheduleFailed}).Draw(t, "state")
-		ok, err := m.s.Finish(t.Context(), run, store.ScheduleOutcome{State: out}, m.now)
+		out := rapid.SampledFrom([]cron.State{cron.Done, cron.Failed}).Draw(t, "state")
+		ok, err := m.s.Finish(t.Context(), run, cron.Outcome{State: out}, m.now)
 		m.check(err)
 		if ok {
 			m.done[run.ID]++
@@ -107,13 +110,13 @@ func (m *scheduling) sweep(t *rapid.T) {
 	left, err := m.s.Abandoned(t.Context(), "three/a", "three/", m.now, m.now.Add(2*modelLease))
 	m.check(err)
 	for i := range left {
-		out := store.ScheduleOutcome{State: store.ScheduleIdle}
-		if left[i].State == store.ScheduleRunning && left[i].Once {
-			out.State = store.ScheduleLost
+		out := cron.Outcome{State: cron.Idle}
+		if left[i].State == cron.Running && left[i].Once {
+			out.State = cron.Lost
 		}
 		ok, err := m.s.Finish(t.Context(), &left[i], out, m.now)
 		m.check(err)
-		if ok && out.State == store.ScheduleLost {
+		if ok && out.State == cron.Lost {
 			m.done[left[i].ID]++
 		}
 	}
@@ -121,7 +124,7 @@ func (m *scheduling) sweep(t *rapid.T) {
 
 // serialHolds makes sure that of the runs of a schedule that wait for each other no two go on at a time.
 func (m *scheduling) serialHolds() {
-	runs, err := m.s.History(m.t.Context(), store.ScheduleRunFilter{States: []store.ScheduleState{store.ScheduleClaimed, store.ScheduleRunning}}, 1000)
+	runs, err := m.s.History(m.t.Context(), cron.RunFilter{States: []cron.State{cron.Claimed, cron.Running}}, 1000)
 	m.check(err)
 	first := make(map[uint64]uint64)
 	for _, run := range slices.Backward(runs) {
@@ -144,13 +147,13 @@ func (m *scheduling) drain() {
 		got, err := m.s.Claim(m.t.Context(), kinds, 100, "three/a", m.now, modelLease)
 		m.check(err)
 		for i := range got {
-			run := &got[i].ScheduleRun
+			run := &got[i].Run
 			ok, err := m.s.Start(m.t.Context(), run, m.now, modelLease)
 			m.check(err)
 			if m.began[run.ID]++; !ok || m.made[run.ID].Once && m.began[run.ID] > 1 {
 				m.t.Fatalf("run %d: begun %d times, %v", run.ID, m.began[run.ID], ok)
 			}
-			_, err = m.s.Finish(m.t.Context(), run, store.ScheduleOutcome{State: store.ScheduleDone}, m.now)
+			_, err = m.s.Finish(m.t.Context(), run, cron.Outcome{State: cron.Done}, m.now)
 			m.check(err)
 			m.done[run.ID]++
 		}
@@ -164,9 +167,19 @@ func (m *scheduling) drain() {
 
 // TestSchedulesModel holds the runs of schedules against a model: none is lost, none ends twice, and none is begun twice that must not be.
 func TestSchedulesModel(t *testing.T) {
-	fresh := emptyDatabases(t)
+	fresh := testdb.Copies(t, func(url string) error {
+		db, err := sqldb.New(sqldb.Config{URL: url})
+		if err == nil {
+			err = errors.Join(db.Open(t.Context()), db.Close())
+		}
+		return err
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		s, err := config{URL: fresh(t), Cache: 1}.store()
+		url, err := fresh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := sqldb.New(sqldb.Config{URL: url})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,8 +192,8 @@ func TestSchedulesModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &scheduling{
-			t: t, s: s.Schedules(), now: base, held: make(map[string][]store.ScheduleRun), began: make(map[uint64]int), done: make(map[uint64]int),
-			made: make(map[uint64]store.ScheduleRun), serial: make(map[uint64]bool),
+			t: t, s: cron.NewTable(s), now: base, held: make(map[string][]cron.Run), began: make(map[uint64]int), done: make(map[uint64]int),
+			made: make(map[uint64]cron.Run), serial: make(map[uint64]bool),
 		}
 		for name, once := range map[string]bool{"again": false, "never": true} {
 			sc := daily(name)
