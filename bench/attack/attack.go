@@ -50,7 +50,7 @@ type bench struct {
 	scale   float64       // factor of the rates and numbers of connections
 
 	results []*result
-	crowd   *crowd
+	proxied *proxied
 }
 
 // scaled returns a number of the attacks as it is to be played.
@@ -102,7 +102,7 @@ func (b *bench) run(ctx context.Context, r *run.Run) error {
 	if err := b.Publish(ctx, "Under attack", "attack", b.report()); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(b.results, func(r *result) bool { return !r.good() }) || b.crowd != nil && !b.crowd.good() {
+	if slices.ContainsFunc(b.results, func(r *result) bool { return !r.good() }) || b.proxied != nil && !b.proxied.good() {
 		return errHurt
 	}
 	return nil
@@ -152,7 +152,7 @@ func (b *bench) attack(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	t := battle{bench: b, server: s, devices: devices}
+	t := trial{bench: b, server: s, devices: devices}
 	for _, w := range wanted {
 		r, err := t.attack(ctx, w)
 		if err != nil {
@@ -169,8 +169,8 @@ func (b *bench) attack(ctx context.Context) (err error) {
 	return nil
 }
 
-// battle is a server with its established devices.
-type battle struct {
+// trial is a server with its established devices.
+type trial struct {
 	*bench
 
 	server  *server
@@ -179,7 +179,7 @@ type battle struct {
 }
 
 // attack measures a quiet time, and then an attack.
-func (t *battle) attack(ctx context.Context, w way) (*result, error) {
+func (t *trial) attack(ctx context.Context, w way) (*result, error) {
 	r := &result{way: w}
 	_ = t.devices.Stats() // begins new histograms
 	if err := run.Wait(ctx, t.rest); err != nil {
@@ -213,7 +213,7 @@ func (t *battle) attack(ctx context.Context, w way) (*result, error) {
 }
 
 // play makes a process of its own attack, and watches the server's memory.
-func (t *battle) play(ctx context.Context, r *result) error {
+func (t *trial) play(ctx context.Context, r *result) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Length+20*time.Second)
 	defer cancel()
 	args, err := order{t.server.target, r.name, t.Length, t.scale}.args(t.Name())
@@ -237,7 +237,7 @@ func (t *battle) play(ctx context.Context, r *result) error {
 }
 
 // judge finds out what became of the established devices, and what was refused.
-func (t *battle) judge(ctx context.Context, r *result, before map[string]float64) {
+func (t *trial) judge(ctx context.Context, r *result, before map[string]float64) {
 	for {
 		page, next, err := api.EventsAfter(ctx, t.server.client, t.server.api(), t.events)
 		if err != nil {
@@ -268,7 +268,7 @@ func (t *battle) judge(ctx context.Context, r *result, before map[string]float64
 
 // report returns all tables.
 func (b *bench) report() string {
-	return b.reportAttacks() + b.crowd.report()
+	return b.reportAttacks() + b.proxied.report()
 }
 
 func (b *bench) reportAttacks() string {

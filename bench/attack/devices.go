@@ -21,8 +21,8 @@ const (
 	connectWithin = time.Minute
 )
 
-// play connects the devices of a plan, whose missing fields it fills, and lets them beat until stop is called, which returns the error of
-// the playing. A device whose connection is lost comes back.
+// play connects the devices of a plan, whose missing fields it fills, and makes them beat until stop is called, which returns the error of
+// drive.Run. A device whose connection is lost comes back.
 func play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error, err error) {
 	for i := range (p.Devices + perSource - 1) / perSource {
 		p.Sources = append(p.Sources, netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)}))

@@ -26,30 +26,30 @@ import (
 )
 
 const (
-	crowdDevices = 19_000
-	crowdTimeout = 15 * time.Second // at most
-	victims      = 500              // that are reset, and as many that fall silent
-	patience     = 3 * time.Second  // with verdicts
+	proxiedDevices = 19_000
+	proxiedTimeout = 15 * time.Second // at most
+	ended          = 500              // that are reset, and as many that fall silent
+	patience       = 3 * time.Second  // with verdicts
 )
 
-// crowd is what became of devices behind HAProxy.
-type crowd struct {
-	version           string
-	timeout           time.Duration
-	devices, behind   int // all, and those behind one process
-	connected, beaten int // devices that were granted, and those whose heartbeats were answered
-	due, judged       int // verdicts on devices that were ended one by one
-	faults            string
-	killed, mourned   int // devices behind the process that was killed, and verdicts on them in time
-	reasons           map[string]int
+// proxied is what became of devices behind HAProxy.
+type proxied struct {
+	version              string
+	timeout              time.Duration
+	devices, behind      int // all, and those behind one process
+	connected, answered  int // devices that were granted, and those whose heartbeats were answered
+	due, judged          int // verdicts on devices that were ended one by one
+	faults               string
+	killed, judgedKilled int // devices behind the process that was killed, and verdicts on them in time
+	reasons              map[string]int
 }
 
-func (c *crowd) good() bool {
-	return c.connected == c.devices && c.beaten == c.devices && c.due == c.judged && c.faults == "" && c.killed == c.mourned
+func (c *proxied) good() bool {
+	return c.connected == c.devices && c.answered == c.devices && c.due == c.judged && c.faults == "" && c.killed == c.judgedKilled
 }
 
-// report returns the table; a nil crowd has none.
-func (c *crowd) report() string {
+// report returns the table; nil has none.
+func (c *proxied) report() string {
 	if c == nil {
 		return ""
 	}
@@ -61,10 +61,10 @@ func (c *crowd) report() string {
 		text += "| " + name + " | " + fmt.Sprintf(format, args...) + " |\n"
 	}
 	row("connected and granted", "%d of %d", c.connected, c.devices)
-	row("heartbeats answered", "%d of %d", c.beaten, c.devices)
+	row("heartbeats answered", "%d of %d", c.answered, c.devices)
 	row("verdicts on devices that were reset or fell silent", "%d of %d", c.judged, c.due)
 	row(fmt.Sprintf("verdicts within %v after one HAProxy was killed", closeGrace+patience), "%d of %d, %d of them because the connection was closed",
-		c.mourned, c.killed, c.reasons[api.ReasonClosed])
+		c.judgedKilled, c.killed, c.reasons[api.ReasonClosed])
 	text += fmt.Sprintf("\nTarget: all, and no fault: %s.\n", figures.Met(c.good()))
 	if c.faults != "" {
 		text += "\n```\n" + c.faults + "```\n"
@@ -73,7 +73,7 @@ func (c *crowd) report() string {
 }
 
 // interval is that of heartbeats.
-func (c *crowd) interval() time.Duration { return c.timeout / 3 }
+func (c *proxied) interval() time.Duration { return c.timeout / 3 }
 
 // proxy is a running HAProxy.
 type proxy struct {
@@ -82,7 +82,7 @@ type proxy struct {
 	out  bytes.Buffer // complete once it has ended
 }
 
-// startProxy starts one that passes connections on, from an address of its own.
+// startProxy starts an HAProxy that forwards connections from an address of its own.
 func startProxy(ctx context.Context, dir, from, to string) (*proxy, error) {
 	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
@@ -114,8 +114,8 @@ func (b *bench) behindHAProxy(ctx context.Context) error {
 		b.Progress("haproxy is left out: %v", err)
 		return nil
 	}
-	c := &crowd{behind: b.scaled(crowdDevices) / 2, timeout: min(crowdTimeout, max(b.Length, 3*time.Second))}
-	b.crowd = c
+	c := &proxied{behind: b.scaled(proxiedDevices) / 2, timeout: min(proxiedTimeout, max(b.Length, 3*time.Second))}
+	b.proxied = c
 	c.devices = 2 * c.behind
 	c.version = strings.Join(strings.Fields(string(version))[:3], " ")
 	s, err := b.start(ctx, c.devices+100)
@@ -138,13 +138,13 @@ func (b *bench) behindHAProxy(ctx context.Context) error {
 	}
 	devices := &plan.Plan{
 		Targets: targets, Devices: c.devices, ID: "behind-%05d", Token: token, Timeout: c.timeout, Interval: c.interval(), Grace: closeGrace, Ramp: 4000,
-		Backoff: time.Hour, BackoffMax: time.Hour, // nobody comes back
+		Backoff: time.Hour, BackoffMax: time.Hour, // no device comes back
 	}
 	return c.play(ctx, s, devices, proxies)
 }
 
-// play connects the devices, ends some, holds the verdicts against the truth, and kills the second HAProxy then.
-func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies []*proxy) (err error) {
+// play connects the devices, ends some, checks the verdicts, and kills the second HAProxy then.
+func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxies []*proxy) (err error) {
 	scored, err := score.New(devices, score.Options{Slack: patience})
 	if err != nil {
 		return err
@@ -169,10 +169,10 @@ func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies
 	c.connected = d.Stats().Welcomed
 	for _, j := range d.Journals() {
 		if slices.ContainsFunc(j.Signs, func(s drive.Sign) bool { return s.Granted == 0 && s.Answered != 0 }) {
-			c.beaten++
+			c.answered++
 		}
 	}
-	some := min(victims, c.behind/4)
+	some := min(ended, c.behind/4)
 	c.due = 2 * some
 	for i := range c.due {
 		o := drive.Order{Device: i, Step: plan.Step{At: time.Since(begin), Kind: plan.Reset}}
@@ -200,15 +200,15 @@ func (c *crowd) play(ctx context.Context, s *server, devices *plan.Plan, proxies
 	for i := range events {
 		e := &events[i]
 		if n, ok := devices.Number(e.Device); ok && n >= c.behind && e.Type == api.TypeOffline {
-			c.mourned++
+			c.judgedKilled++
 			c.reasons[e.Reason]++
 		}
 	}
 	return nil
 }
 
-// judge holds the verdicts so far against the truth.
-func (c *crowd) judge(scored *score.Score, d *drive.Drive) {
+// judge checks the verdicts so far against what was done to the devices.
+func (c *proxied) judge(scored *score.Score, d *drive.Drive) {
 	until := time.Now()
 	losts := d.Losts()
 	for _, t := range d.Truths() {

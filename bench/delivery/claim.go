@@ -21,15 +21,15 @@ const claimPrefix = "claim/"
 // database makes an empty database, and returns its URL.
 type database struct {
 	name string
-	open func(t *stand) string
+	open func(t *testStandIn) string
 }
 
 // databases are those that are measured. The servers write each commit to the disk before they confirm it, as they do by default.
 func databases() []database {
 	return []database{
-		{"SQLite", func(t *stand) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }},
-		{"PostgreSQL", func(t *stand) string { return testdb.NewPostgres(t, true).Database(t) }},
-		{"MariaDB", func(t *stand) string { return testdb.NewMariaDB(t, true).Database(t) }},
+		{"SQLite", func(t *testStandIn) string { return "sqlite:" + filepath.Join(t.dir, "holter.db") }},
+		{"PostgreSQL", func(t *testStandIn) string { return testdb.NewPostgres(t, true).Database(t) }},
+		{"MariaDB", func(t *testStandIn) string { return testdb.NewMariaDB(t, true).Database(t) }},
 	}
 }
 
@@ -56,8 +56,8 @@ type claims struct {
 	CPU, BareCPU time.Duration
 }
 
-// stand takes the place of the test that testdb's servers belong to.
-type stand struct {
+// testStandIn takes the place of the test that testdb's servers belong to.
+type testStandIn struct {
 	testing.TB // nil
 
 	cleanups []func()
@@ -67,17 +67,17 @@ type stand struct {
 // broken is what Fatal panics with.
 type broken struct{ error }
 
-func (*stand) Helper() {}
+func (*testStandIn) Helper() {}
 
-func (t *stand) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+func (t *testStandIn) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
 
-func (t *stand) Fatal(args ...any) { panic(broken{errors.New(fmt.Sprint(args...))}) }
+func (t *testStandIn) Fatal(args ...any) { panic(broken{errors.New(fmt.Sprint(args...))}) }
 
-func (t *stand) Fatalf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
+func (t *testStandIn) Fatalf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
 
-func (t *stand) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
+func (t *testStandIn) Skipf(format string, args ...any) { t.Fatalf(format, args...) }
 
-func (t *stand) end() {
+func (t *testStandIn) end() {
 	for _, f := range slices.Backward(t.cleanups) {
 		f()
 	}
@@ -87,8 +87,8 @@ func (t *stand) end() {
 func lane() store.Lane { return store.Lane{Queue: 1, Endpoint: 1} }
 
 // claim claims and settles jobs, in turns with the store and with statements of its own, on the same table of the same database.
-func (s *scene) claim(ctx context.Context, open func(*stand) string) (result claims, err error) {
-	t := &stand{dir: s.dir}
+func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (result claims, err error) {
+	t := &testStandIn{dir: s.dir}
 	defer t.end()
 	defer func() {
 		switch p := recover().(type) {

@@ -104,8 +104,8 @@ func each[R any](ctx context.Context, b *bench, results map[string][]R, n int, m
 	return nil
 }
 
-// scene is where a measurement is made.
-type scene struct {
+// workspace is where a measurement is made.
+type workspace struct {
 	n   int
 	dir string // of the database; empty at the beginning, and removed in the end
 }
@@ -123,7 +123,7 @@ func child(ctx context.Context, args []string) (measured.Subject, error) {
 		return measured.Subject{}, err
 	}
 	return measured.Subject{Answer: func(string) (result any, err error) {
-		s := &scene{n: n}
+		s := &workspace{n: n}
 		if s.dir, err = os.MkdirTemp("", "holter-delivery-"); err != nil {
 			return nil, err
 		}
@@ -133,18 +133,18 @@ func child(ctx context.Context, args []string) (measured.Subject, error) {
 }
 
 // measurements are all that there are, by name.
-func measurements() map[string]func(context.Context, *scene) (any, error) {
-	all := map[string]func(context.Context, *scene) (any, error){
-		silentHeld:      func(ctx context.Context, s *scene) (any, error) { return s.silent(ctx, false) },
-		silentDelivered: func(ctx context.Context, s *scene) (any, error) { return s.silent(ctx, true) },
-		webhooksSingle:  func(ctx context.Context, s *scene) (any, error) { return s.webhooks(ctx, 1) },
-		webhooksBatch:   func(ctx context.Context, s *scene) (any, error) { return s.webhooks(ctx, manyAtOnce) },
-		webhooksBare:    func(ctx context.Context, s *scene) (any, error) { return s.bareWebhooks(ctx) },
-		timedWebhooks:   func(ctx context.Context, s *scene) (any, error) { return s.latency(ctx) },
-		recovery:        func(ctx context.Context, s *scene) (any, error) { return s.recovery(ctx) },
+func measurements() map[string]func(context.Context, *workspace) (any, error) {
+	all := map[string]func(context.Context, *workspace) (any, error){
+		silentHeld:      func(ctx context.Context, s *workspace) (any, error) { return s.silent(ctx, false) },
+		silentDelivered: func(ctx context.Context, s *workspace) (any, error) { return s.silent(ctx, true) },
+		webhooksSingle:  func(ctx context.Context, s *workspace) (any, error) { return s.webhooks(ctx, 1) },
+		webhooksBatch:   func(ctx context.Context, s *workspace) (any, error) { return s.webhooks(ctx, manyAtOnce) },
+		webhooksBare:    func(ctx context.Context, s *workspace) (any, error) { return s.bareWebhooks(ctx) },
+		timedWebhooks:   func(ctx context.Context, s *workspace) (any, error) { return s.latency(ctx) },
+		recovery:        func(ctx context.Context, s *workspace) (any, error) { return s.recovery(ctx) },
 	}
 	for _, d := range databases() {
-		all[claimPrefix+d.name] = func(ctx context.Context, s *scene) (any, error) { return s.claim(ctx, d.open) }
+		all[claimPrefix+d.name] = func(ctx context.Context, s *workspace) (any, error) { return s.claim(ctx, d.open) }
 	}
 	return all
 }

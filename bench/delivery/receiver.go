@@ -29,7 +29,7 @@ const (
 	askArrivals = "arrivals"
 )
 
-// received is what has come until now.
+// received is what has arrived until now.
 type received struct {
 	Requests int64
 	Events   int64
@@ -48,7 +48,7 @@ func receive(ctx context.Context) (s measured.Subject, err error) {
 	return s, nil
 }
 
-// inbox counts what comes.
+// inbox counts what arrives.
 type inbox struct {
 	http.ServeMux
 
@@ -92,7 +92,7 @@ func (b *inbox) take(r *http.Request) {
 	defer b.buffers.Put(body)
 	body.Reset()
 	if _, err := body.ReadFrom(r.Body); err != nil {
-		return // it will come again
+		return // the webhook is sent again
 	}
 	b.events.Add(int64(bytes.Count(body.Bytes(), []byte(`"specversion"`))))
 	b.requests.Add(1)
@@ -109,17 +109,17 @@ func startReceiver(ctx context.Context) (receiver, error) {
 
 func (r receiver) url(path string) string { return "http://" + r.Addr.String() + path }
 
-// received returns what has come until now.
+// received returns what has arrived until now.
 func (r receiver) received() (n received, err error) {
 	err = r.Ask(askReceived, &n)
 	return n, err
 }
 
-// expect returns an error unless n events have come.
+// expect returns an error unless n events have arrived.
 func (r receiver) expect(n int) error {
 	got, err := r.received()
 	if err == nil && got.Events != int64(n) {
-		err = fmt.Errorf("%d events came, want %d", got.Events, n)
+		err = fmt.Errorf("%d events arrived, want %d", got.Events, n)
 	}
 	return err
 }

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// manyAtOnce is how many events a webhook has where there are many.
+	// manyAtOnce is how many events a request has where events are sent in batches.
 	manyAtOnce = 100
-	// handover is how many events a registry hands over at most.
+	// handover is how many events a registry passes to its sink at most.
 	handover = 8192
 	// secret signs the webhooks.
 	secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// rig is a store with a registry, and an engine that delivers, as holter serve has them.
+// rig is a store, a registry and a delivery engine, as holter serve has them.
 type rig struct {
 	store    *store.Store
 	registry *liveness.Registry
@@ -34,8 +34,8 @@ type rig struct {
 	end      func() error // stops what runs
 }
 
-// open opens a rig of which nothing runs. The registry hands its events to the sink that wrap returns; nil: to the store.
-func (s *scene) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
+// open opens a rig that does not run yet. The registry passes its events to the sink that wrap returns, or to the store if wrap is nil.
+func (s *workspace) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
 	router := &delivery.Router{}
 	r := &rig{end: func() error { return nil }}
 	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db")})
@@ -80,10 +80,10 @@ func (r *rig) start(ctx context.Context, fleet bool) {
 	}
 }
 
-// close ends all.
+// close ends what runs and closes the store.
 func (r *rig) close() error { return errors.Join(r.end(), r.store.Close()) }
 
-// endpoint makes an endpoint of a URL, a route of verdicts on the fleet to it, and pauses the queue.
+// endpoint makes a webhook endpoint and a route of the fleet's verdicts to it, and pauses the queue.
 func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
 	err := r.engine.PutEndpoint(ctx, store.Endpoint{
 		Name: "ops", Kind: "webhook", Target: url, Settings: json.RawMessage(fmt.Sprintf(`{"secret":%q,"batch":%d}`, secret, batch)),
@@ -125,10 +125,10 @@ func (r *rig) idle(ctx context.Context) error {
 	return until(ctx, func() bool { return r.jobs() == 0 })
 }
 
-// patience bounds what is waited for.
+// patience is how long until waits at most.
 const patience = 5 * time.Minute
 
-// until waits for something.
+// until waits until ok returns true.
 func until(ctx context.Context, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -138,13 +138,13 @@ func until(ctx context.Context, ok func() bool) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("what was waited for did not happen: %w", ctx.Err())
+			return fmt.Errorf("a condition was not met in time: %w", ctx.Err())
 		}
 	}
 	return nil
 }
 
-// fleetPrefix is what the names of the devices begin with of which webhooks tell.
+// fleetPrefix begins the ids of the devices whose verdicts are delivered.
 const fleetPrefix = "device-"
 
 func deviceID(i int) string { return fmt.Sprintf(fleetPrefix+"%06d", i) }

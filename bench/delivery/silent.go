@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/watermark"
 	"github.com/holter-iot/holter/store"
 	"github.com/holter-iot/holter/timer"
 )
@@ -23,8 +24,8 @@ const (
 
 const (
 	fleetTimeout = time.Minute
-	// others is how many devices there are beside the fleet, at a source of their own. From lead after they were heard on, one of them
-	// is due every otherEvery.
+	// others is the number of devices beside the fleet, at a source of their own. The first is due lead after all were heard, and then one
+	// every otherEvery.
 	others     = 1000
 	otherEvery = 10 * time.Millisecond
 	lead       = 2 * time.Second
@@ -47,11 +48,11 @@ type silent struct {
 	VerdictP99 time.Duration
 }
 
-// inTime is the bound of the histogram of timers below the 50 ms that are wanted.
+// inTime is the largest bound of the histogram of timers below the target of 50 ms.
 const inTime = time.Microsecond << 15
 
-// tally is a sink between a registry and a store, which counts what was committed.
-type tally struct {
+// countingSink stands between a registry and a store, and counts what was committed.
+type countingSink struct {
 	store *store.Store
 
 	verdicts atomic.Int64 // on the fleet
@@ -63,7 +64,7 @@ type tally struct {
 }
 
 // Append implements liveness.Sink.
-func (t *tally) Append(ctx context.Context, events []liveness.Event) error {
+func (t *countingSink) Append(ctx context.Context, events []liveness.Event) error {
 	if err := t.store.Append(ctx, events); err != nil {
 		return err
 	}
@@ -89,16 +90,16 @@ const (
 	otherSource = "other"
 )
 
-// silent lets the fleet fall silent.
-func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err error) {
+// silent makes the fleet fall silent.
+func (s *workspace) silent(ctx context.Context, delivered bool) (result silent, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
 	}
 	defer endpoint.Stop()
-	var sink *tally
+	var sink *countingSink
 	r, err := s.open(ctx, liveness.Config{Policy: liveness.Policy{Timeout: fleetTimeout}}, func(st *store.Store) liveness.Sink {
-		sink = &tally{store: st}
+		sink = &countingSink{store: st}
 		return sink
 	})
 	if err != nil {
@@ -134,9 +135,9 @@ func (s *scene) silent(ctx context.Context, delivered bool) (result silent, err 
 type fleet struct {
 	rig   *rig
 	size  int
-	now   time.Time // of the fleet's source, made up, so that the silence takes no time
+	now   time.Time // of the fleet's source: simulated, so that the silence takes no time
 	fleet *liveness.Source
-	other *liveness.Source // its time is the true one
+	other *liveness.Source // it follows the real clock
 }
 
 func newFleet(r *rig, size int) (*fleet, error) {
@@ -157,7 +158,7 @@ func (f *fleet) pulse(d time.Duration) {
 	f.fleet.Watermark(0, f.fleet.Pulse(f.now))
 }
 
-// heard lets all devices of the fleet be heard, no faster than their coming can be stored, and waits until it is.
+// heard sends a heartbeat of each device of the fleet, no faster than the events can be stored, and waits until they are.
 func (f *fleet) heard(ctx context.Context) error {
 	now := f.fleet.Time(f.now)
 	for i := range f.size {
@@ -176,33 +177,20 @@ func (f *fleet) heard(ctx context.Context) error {
 // listen keeps the clock of the other devices until stop, as a source does that is always listening.
 func (f *fleet) listen(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
+	loop := watermark.Loop{Source: f.other, Pulse: func(now time.Time) (time.Duration, error) {
+		f.other.Watermark(0, f.other.Pulse(now))
+		return f.other.Time(now), nil
+	}}
 	var listening sync.WaitGroup
-	listening.Go(func() {
-		alarm := time.NewTimer(0)
-		defer alarm.Stop()
-		for {
-			select {
-			case <-alarm.C:
-			case <-f.other.Sooner():
-			case <-ctx.Done():
-				return
-			}
-			f.other.Watermark(0, f.other.Pulse(time.Now()))
-			wait := 50 * time.Millisecond
-			if next, ok := f.other.Next(); ok {
-				wait = min(wait, max(next-f.other.Time(time.Now()), 0))
-			}
-			alarm.Reset(wait)
-		}
-	})
+	listening.Go(func() { _ = loop.Run(ctx) }) // Pulse never fails
 	return func() {
 		cancel()
 		listening.Wait()
 	}
 }
 
-// fall lets the fleet fall silent while other devices are due one after the other.
-func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
+// fall makes the fleet fall silent while other devices are due one after the other.
+func (r *silent) fall(ctx context.Context, f *fleet, sink *countingSink) error {
 	stop := f.listen(ctx)
 	defer stop()
 	if err := until(ctx, func() bool { return f.other.View().Listened > 0 }); err != nil {
@@ -244,7 +232,7 @@ func (r *silent) fall(ctx context.Context, f *fleet, sink *tally) error {
 	return nil
 }
 
-// timers fills in how late the timers of the others were between two pictures.
+// timers fills in how late the timers of the others were, from the histograms before and after.
 func (r *silent) timers(before, after timer.Lateness) {
 	found := 0
 	for i := range after {

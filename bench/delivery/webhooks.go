@@ -39,7 +39,7 @@ type rate struct {
 	Others   float64       // cores that all else on the machine used
 	Before   int           // bytes in RAM before
 	Peak     int           // and at most
-	Opened   time.Duration // what it took to open the store and to load the registry; of a recovery only
+	Opened   time.Duration // to open the store and to load the registry; of a recovery only
 }
 
 func (r rate) perSecond() float64 { return float64(r.Events) / r.Elapsed.Seconds() }
@@ -53,8 +53,8 @@ func cpuTime() time.Duration {
 	return used
 }
 
-// webhooks delivers events that are stored.
-func (s *scene) webhooks(ctx context.Context, batch int) (result rate, err error) {
+// webhooks delivers stored events.
+func (s *workspace) webhooks(ctx context.Context, batch int) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
@@ -76,7 +76,7 @@ func (s *scene) webhooks(ctx context.Context, batch int) (result rate, err error
 }
 
 // recovery delivers jobs that another process left behind.
-func (s *scene) recovery(ctx context.Context) (result rate, err error) {
+func (s *workspace) recovery(ctx context.Context) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
@@ -103,7 +103,7 @@ func (s *scene) recovery(ctx context.Context) (result rate, err error) {
 	return result, result.deliver(ctx, s.n, r, endpoint)
 }
 
-// deliver lets a paused queue go, and waits until it is empty.
+// deliver resumes a paused queue, and waits until it is empty.
 func (r *rate) deliver(ctx context.Context, n int, rig *rig, endpoint receiver) error {
 	var err error
 	if r.Before, err = measured.Settle(); err != nil {
@@ -121,7 +121,7 @@ func (r *rate) deliver(ctx context.Context, n int, rig *rig, endpoint receiver) 
 	return r.count(n, endpoint)
 }
 
-// meter measures what do takes.
+// meter measures time, CPU time and memory of do.
 func (r *rate) meter(endpoint receiver, do func() error) error {
 	m, err := measured.StartMeter(endpoint.PID)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *rate) meter(endpoint receiver, do func() error) error {
 	return err
 }
 
-// count notes what came, and makes sure that it is all, each once.
+// count notes what arrived. It returns an error unless each event arrived once.
 func (r *rate) count(n int, endpoint receiver) error {
 	got, err := endpoint.received()
 	r.Events, r.Requests = int(got.Events), int(got.Requests)
@@ -149,7 +149,7 @@ func (r *rate) count(n int, endpoint receiver) error {
 }
 
 // bareWebhooks POSTs the same bodies with as many goroutines as a queue has by default, and nothing else.
-func (s *scene) bareWebhooks(ctx context.Context) (result rate, err error) {
+func (s *workspace) bareWebhooks(ctx context.Context) (result rate, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
@@ -218,7 +218,7 @@ type latency struct {
 const between = 20 * time.Millisecond
 
 // latency stores events one at a time.
-func (s *scene) latency(ctx context.Context) (result latency, err error) {
+func (s *workspace) latency(ctx context.Context) (result latency, err error) {
 	endpoint, err := startReceiver(ctx)
 	if err != nil {
 		return result, err
@@ -261,7 +261,7 @@ func (l *latency) weigh(committed, arrivals map[string]time.Time) error {
 	for id, at := range committed {
 		came, ok := arrivals[id]
 		if !ok {
-			return errors.New(strconv.Quote(id) + " did not come")
+			return errors.New(strconv.Quote(id) + " did not arrive")
 		}
 		took = append(took, came.Sub(at))
 	}

@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	for _, want := range []string{
 		"<!-- gateway:begin -->", "### Heartbeats: 200 connections, 16 messages per write", "| gnet-enroll | ", "| goroutines | ", "\nJudged 600 of 600;",
 		"<!-- gateway-protocols:begin -->", "| dtu | ", "| line-udp | ",
-		"<!-- gateway-carriers:begin -->", "| line-tls | 50 | ", "`go run . gateway -quick ",
+		"<!-- gateway-transports:begin -->", "| line-tls | 50 | ", "`go run . gateway -quick ",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)

@@ -27,7 +27,7 @@ func (b *bench) publish(ctx context.Context) error {
 	for _, s := range []struct{ title, name, intro, text string }{
 		{"Gateway", "gateway", intro, b.reportBeats() + b.reportIdle() + b.reportVerdicts()},
 		{"Gateway: protocols", "gateway-protocols", intro, b.reportProtocols()},
-		{"Gateway: TLS and UDP", "gateway-carriers", "", b.reportTransports()},
+		{"Gateway: TLS and UDP", "gateway-transports", "", b.reportTransports()},
 	} {
 		if s.text == "" {
 			continue

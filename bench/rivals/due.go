@@ -22,7 +22,7 @@ const (
 	windowMissing metric = "window_missing"
 )
 
-// tooSlowError says that arming took longer than was given to it.
+// tooSlowError is returned when arming took longer than the time before the first deadline.
 type tooSlowError struct{ given time.Duration }
 
 func (e tooSlowError) Error() string { return fmt.Sprintf("arming took more than %v", e.given) }
@@ -59,7 +59,7 @@ func (b *bench) overWindow(_ context.Context, round int, c contender) error {
 }
 
 func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
-	settle()
+	freeMemory()
 	n := b.spread
 	w := &watched{due: make([]time.Time, n), late: make([]time.Duration, n), done: make(chan struct{})}
 	s := newSetup(n, w.fire)
@@ -91,7 +91,7 @@ func (b *bench) windowWith(lead time.Duration, round int, c contender) error {
 	missing := w.wait(b.patience)
 	add(windowMissing, float64(missing))
 	if missing > 0 {
-		return nil // what is still to fire writes to late
+		return nil // timers that have not fired still write to late
 	}
 	slices.Sort(w.late)
 	early, _ := slices.BinarySearch(w.late, 0)

@@ -7,9 +7,9 @@ import (
 )
 
 // fixHeapContender is how most services that need leases do it, etcd's lessor among them: container/heap of pointers, a map by
-// id, one mutex, and heap.Fix for a renewal. Written for this comparison. It is kinder than etcd's, which looks for expired
-// leases each 500 ms: this one sleeps until the earliest deadline. Like etcd's it hands what has expired over in batches, on a
-// channel of 16; when that is full it waits, so then slow callbacks hold the clock, though never an arming.
+// id, one mutex, and heap.Fix for a renewal. Written for this comparison. etcd looks for expired leases each 500 ms; this one
+// sleeps until the earliest deadline. Like etcd's it passes on what has expired in batches, on a channel of 16. When the channel is full
+// it waits, so that slow callbacks delay the clock, but never an arming.
 func fixHeapContender() contender {
 	return contender{
 		name:   "container/heap + map + mutex",
@@ -108,7 +108,7 @@ func (h *fixHeap) close() {
 	h.running.Wait()
 }
 
-// drive sleeps until the earliest deadline and hands over what is due.
+// drive sleeps until the earliest deadline and passes on what is due.
 func (h *fixHeap) drive() {
 	t := time.NewTimer(time.Hour)
 	defer t.Stop()
@@ -132,7 +132,7 @@ func (h *fixHeap) drive() {
 	}
 }
 
-// expire takes at most 256 timers that are due, or says how long none will be.
+// expire takes at most 256 timers that are due, or returns for how long none is.
 func (h *fixHeap) expire() (funcs []func(), wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -49,7 +49,7 @@ func (w *goZero) arm(i int, d time.Duration) error { return w.wheel.SetTimer(w.k
 
 func (w *goZero) touch(i int, d time.Duration) {
 	if err := w.wheel.MoveTimer(w.keys[i], d); err != nil {
-		panic(err) // it says so only when it is closed
+		panic(err) // it fails only when it is closed
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 // its current one and back. Every operation is a message to it over an unbuffered channel, and before each message it makes a
 // new time.Timer for the earliest deadline. A cancelled task stays in the heap until it comes up. A repetition gets a new current
 // id, and so does a renewal, which is a removal and an addition; ids have 32 bits. What has expired is submitted to an ants pool,
-// one closure each, and when the pool is full the goroutine waits, and with it everybody else. Shutdown closes the channels,
-// whoever is sending.
+// one closure each, and when the pool is full the goroutine waits, and with it all callers. Shutdown closes the channels
+// even while callers send.
 //
 // The stand-in keeps its heap in order, and keeps the closed channels where the description sets them to nil (on which a late
 // sender would hang). arm may be called concurrently.
 func mapsContender() contender {
 	return contender{
-		name:   mapsName,
+		name:   "heap + two maps + channels + ants (stand-in)",
 		module: "github.com/panjf2000/ants/v2",
 		runs:   "an ants pool",
 		renews: "remove + add",
@@ -72,7 +72,7 @@ type mapsHeap struct {
 	byID  map[uint32]uint32 // current by original
 	toID  map[uint32]uint32 // original by current; a task that is not in it is cancelled
 
-	// Closed by own when it is told to stop. They have no room, so that each operation meets the goroutine.
+	// Closed by own when it stops. They are unbuffered, so that each operation waits for the goroutine.
 	add    chan *mapsTask
 	remove chan uint32
 	stop   chan struct{}
@@ -139,7 +139,7 @@ func (m *mapsHeap) step() bool {
 	select {
 	case <-alarm.C:
 		t := heap.Pop(&m.tasks).(*mapsTask)
-		_ = m.pool.Submit(t.f) // only a released pool says no, and it is released after the last step
+		_ = m.pool.Submit(t.f) // only a released pool refuses, and it is released after the last step
 		delete(m.byID, t.original)
 		delete(m.toID, t.current)
 	case original := <-m.remove:

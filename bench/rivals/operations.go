@@ -23,12 +23,12 @@ const (
 	grownAfter   metric = "growth_after_bytes"
 )
 
-// baselineName is the row of what a heartbeat can cost at least: see casBaseline.
+// baselineName is the row of the least that a heartbeat can cost: see casBaseline.
 const baselineName = "one compare-and-swap on a random word"
 
 // operations measures arming, memory, collections, heartbeats and cancels with n live timers.
 func (b *bench) operations(_ context.Context, round int, c contender) error {
-	settle()
+	freeMemory()
 	before := liveBytes()
 	var fired atomic.Int64
 	r, err := c.open(newSetup(b.n, func(int) { fired.Add(1) }))
@@ -105,14 +105,14 @@ func (b *bench) baseline(round int) {
 	b.add(round, baselineName, touchAllocs, allocs)
 }
 
-// growing measures what heartbeats leave behind. The first timer, which has the earliest deadline, gets none: what a rival drops
-// only when it comes up stays behind it.
+// growing measures what heartbeats leave behind. The first timer, which has the earliest deadline, gets none, so that entries
+// which a rival drops only when they come up stay behind it.
 func (b *bench) growing(_ context.Context, round int, c contender) error {
 	if round >= growthRounds {
 		return nil
 	}
 	n := b.sizes.growth
-	settle()
+	freeMemory()
 	before := liveBytes()
 	r, err := c.open(newSetup(n, func(int) {}))
 	if err != nil {

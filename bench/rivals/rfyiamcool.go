@@ -47,7 +47,7 @@ func (w *rfyiamcool) touch(i int, d time.Duration) {
 
 func (w *rfyiamcool) cancel(i int) {
 	if err := w.wheel.Remove(w.tasks[i]); err != nil {
-		panic(err) // there is no case in which it says so
+		panic(err) // it never fails
 	}
 }
 

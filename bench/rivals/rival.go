@@ -27,7 +27,7 @@ type instantArmer interface {
 	armAt(i int, at time.Time) error
 }
 
-// batcher is a rival that reads the clock once for a number of operations, and is told when others begin.
+// batcher is a rival that reads the clock once for a number of operations; batch is called before others begin.
 type batcher interface{ batch() }
 
 func armAt(r rival, i int, at time.Time) error {
@@ -48,7 +48,7 @@ type setup struct {
 	n       int // places in the table
 	workers int // how many callbacks run at a time, if the rival bounds it; 0: 8 × GOMAXPROCS
 	fire    func(i int)
-	each    bool // fire must be told which timer it was; if not, a rival that wants a func for each timer is given the same one
+	each    bool // fire needs the place of the timer; if not, a rival that takes a func for each timer gets the same one
 	same    func()
 }
 
@@ -56,7 +56,7 @@ func newSetup(n int, fire func(i int)) setup {
 	return setup{n: n, workers: 8 * runtime.GOMAXPROCS(0), fire: fire, same: func() { fire(0) }}
 }
 
-// callback returns what the timer at place i shall call.
+// callback returns the func that the timer at place i is to call.
 func (s setup) callback(i int) func() {
 	if !s.each {
 		return s.same
@@ -64,7 +64,7 @@ func (s setup) callback(i int) func() {
 	return func() { s.fire(i) }
 }
 
-// contender says what a rival is.
+// contender describes a rival and opens it.
 type contender struct {
 	name   string
 	module string // whose version is printed; "" for Go's own and for ours
@@ -78,7 +78,6 @@ type contender struct {
 const (
 	holterName     = "Holter"
 	holterFuncName = "Holter, a func each"
-	mapsName       = "heap + two maps + channels + ants (stand-in)"
 )
 
 func contenders() []contender {

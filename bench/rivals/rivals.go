@@ -63,7 +63,6 @@ type sizes struct {
 	window   time.Duration
 	others   int // timers due while a callback blocks for block
 	block    time.Duration
-	adders   int           // goroutines that arm while the rival is closed
 	patience time.Duration // how long the last callback of a measurement may take
 }
 
@@ -81,11 +80,10 @@ func sizesFor(n int, short bool) sizes {
 		window:   5 * time.Second,
 		others:   min(max(n/10, 1), 10_000),
 		block:    2 * time.Second,
-		adders:   9600,
 		patience: 20 * time.Second,
 	}
 	if short {
-		s.window, s.block, s.adders = 300*time.Millisecond, 200*time.Millisecond, 960
+		s.window, s.block = 300*time.Millisecond, 200*time.Millisecond
 	}
 	return s
 }
@@ -124,7 +122,6 @@ func measurements() []measurement {
 		{"instant", (*bench).instant},
 		{"window", (*bench).overWindow},
 		{"slow", (*bench).slowCallback},
-		{"closing", (*bench).closing},
 	}
 }
 
@@ -150,7 +147,7 @@ func (b *bench) measure(ctx context.Context) error {
 				if err := m.round(b, ctx, round, c); err != nil {
 					errs = append(errs, fmt.Errorf("%s of %s, round %d: %w", m.name, c.name, round+1, err))
 				}
-				settle()
+				freeMemory()
 			}
 			b.Progress("round %d/%d  %-46s %5.1f s", round+1, b.Rounds, c.name, time.Since(start).Seconds())
 			return nil
@@ -159,8 +156,8 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// settle returns the memory of what was measured to the system.
-func settle() { debug.FreeOSMemory() }
+// freeMemory returns the memory of what was measured to the system.
+func freeMemory() { debug.FreeOSMemory() }
 
 // liveBytes returns the bytes of live objects, after two collections.
 func liveBytes() int64 {

@@ -23,7 +23,7 @@ const (
 // and operations that have nothing to do with it.
 func (b *bench) slowCallback(_ context.Context, round int, c contender) error {
 	n := b.others
-	settle()
+	freeMemory()
 	w := &watched{due: make([]time.Time, n), late: make([]time.Duration, n), done: make(chan struct{})}
 	begun, ended := make(chan struct{}), make(chan struct{})
 	s := newSetup(n+2, func(i int) {
@@ -53,7 +53,7 @@ func (b *bench) slowCallback(_ context.Context, round int, c contender) error {
 	if err := armAt(r, n, begin); err != nil {
 		return err
 	}
-	if !closedIn(begun, b.patience) {
+	if _, ok := await(begun, func() int64 { return 0 }, b.patience); !ok {
 		return errSilent
 	}
 	longest, err := probe(r, n+1, ended)
@@ -102,5 +102,5 @@ func probe(r rival, i int, until <-chan struct{}) (longest opTimes, err error) {
 	}
 }
 
-// errSilent says that a rival has done nothing for a long time.
+// errSilent is returned when a rival has done nothing for a long time.
 var errSilent = errors.New("nothing happens")

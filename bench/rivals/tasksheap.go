@@ -55,8 +55,8 @@ type tasksHeap struct {
 
 	cancels []chan struct{} // closed by cancel
 
-	add     chan task     // no room: an addition meets the scheduler; never closed
-	work    chan task     // no room: a task meets an idle worker; never closed
+	add     chan task     // unbuffered: an addition waits for the scheduler; never closed
+	work    chan task     // unbuffered: a task waits for an idle worker; never closed
 	stop    chan struct{} // closed by close
 	running sync.WaitGroup
 }

@@ -2,8 +2,8 @@ package rivals
 
 import "time"
 
-// await waits until a channel is closed or receives, and gives up when for so many seconds in a row nothing has changed. A machine
-// that stands still does not use up the patience.
+// await waits until a channel is closed or receives, and gives up when progress has not changed for as long as patience. A machine that
+// stalls does not use up the patience.
 func await[T any](c <-chan T, progress func() int64, patience time.Duration) (value T, ok bool) {
 	last, idle := progress(), time.Duration(0)
 	for idle < patience {
@@ -21,12 +21,6 @@ func await[T any](c <-chan T, progress func() int64, patience time.Duration) (va
 	return value, false
 }
 
-// closedIn says whether a channel is closed in time.
-func closedIn(c <-chan struct{}, patience time.Duration) bool {
-	_, ok := await(c, func() int64 { return 0 }, patience)
-	return ok
-}
-
 // stall is the longest time that the process was kept from running, as far as a tick of 50 ms can tell.
 type stall struct {
 	stop   chan struct{} // closed by end
@@ -41,7 +35,7 @@ func watchStall() *stall {
 
 func (s *stall) watch() {
 	const tick = 50 * time.Millisecond
-	ticker := time.NewTicker(tick) // it allocates nothing, so it is in nobody's count
+	ticker := time.NewTicker(tick) // it allocates nothing, which would be counted
 	defer ticker.Stop()
 	var longest time.Duration
 	for last := time.Now(); ; {

@@ -28,7 +28,7 @@ type Broker struct {
 	registry *liveness.Registry
 	source   *liveness.Source
 	server   *mqtt.Server
-	inline   *mqtt.Client // publishes for the program
+	inline   *mqtt.Client // publishes messages of the program
 	listener *sockets.Listener
 	sockets  *sockets.Set
 	clock    *sockets.Clock
@@ -110,14 +110,15 @@ func (b *Broker) newServer() error {
 	return nil
 }
 
-// Addr returns the address that is listened at.
+// Addr returns the address of the listener.
 func (b *Broker) Addr() net.Addr { return b.listener.Addr() }
 
 // Source returns the broker's source.
 func (b *Broker) Source() *liveness.Source { return b.source }
 
-// Run serves until ctx is done. Then it accepts no more, disconnects all clients, and returns when all are gone; devices keep the states
-// that they have, and wills are not published. Messages and sessions are not kept beyond. It returns an error only if it could not start.
+// Run serves until ctx is done. Then it accepts no more connections, disconnects all clients, and
+// returns. Devices keep their states, and wills are not published. Messages and sessions are lost.
+// It returns an error only if it could not start.
 func (b *Broker) Run(ctx context.Context) error {
 	defer func() { _ = b.listener.Close() }()
 	b.source.Pulse(time.Now()) // the listening begins
@@ -148,7 +149,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
-// stop ends all connections and waits for them. Nobody accepts any more.
+// stop closes all connections and waits for them. No more are accepted.
 func (b *Broker) stop() {
 	b.closing.Store(true)
 	b.mu.Lock()
@@ -193,7 +194,7 @@ func (b *Broker) panicked(v any) {
 	b.log.Error("panic while serving an MQTT client; its connection is closed", "panic", v, "stack", string(debug.Stack()))
 }
 
-// now returns the listening time to stamp what is being handled with.
+// now returns the current listening time.
 func (b *Broker) now() time.Duration { return b.source.Time(time.Now()) }
 
 // Publish publishes a message with QoS 0, to any topic. If retain, the broker keeps it, whatever the bounds; an empty payload removes what is

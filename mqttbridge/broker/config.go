@@ -10,23 +10,25 @@ import (
 	"time"
 )
 
-// Config says how a broker works. Only Listen is required.
+// Config is the configuration of a broker. Only Listen is required.
 type Config struct {
-	// Listen is the address, HOST:PORT, to accept clients at. Port 0 picks a free one, see [Broker.Addr].
+	// Listen is the address to listen at, HOST:PORT. Port 0 chooses a free one, see [Broker.Addr].
 	Listen string
 	// Source is the source's name in events and views. Default: "mqtt".
 	Source string
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of liveness.SourceConfig.
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration
-	// Auth says who may connect. Default: everybody on this machine, and nobody else, as [Anonymous](true) does.
+	// Auth authenticates clients. Default: [Anonymous](true), which accepts clients on this machine
+	// only.
 	Auth Auth
-	// Reserved is a prefix of topics that only the program publishes under; clients may read them. Default: "holter/". "-": none.
+	// Reserved is a prefix of topics under which only the program publishes; clients may read them.
+	// Default: "holter/". "-": none.
 	Reserved string
 	// TLS makes the broker speak TLS, 1.2 or newer. Default: it does not.
 	TLS *tls.Config
 	// MaxClients bounds the connected clients. Default: the limit on open files, less 3 %, at least 128, for other uses.
 	MaxClients int
-	// MaxPacket is the largest packet that is taken, in bytes. Default: 256 KiB.
+	// MaxPacket is the size of the largest accepted packet, in bytes. Default: 256 KiB.
 	MaxPacket int
 	// MaxInflight bounds the messages with QoS 1 or 2 that wait for a client or its acknowledgement, those for one that is away among them.
 	// Default: 512.
@@ -43,23 +45,26 @@ type Config struct {
 	MaxRetained, MaxRetainedBytes int
 	// ConnectTimeout is how long a connection has for TLS and its CONNECT. Default: 10 s.
 	ConnectTimeout time.Duration
-	// SendTimeout is how long a client may take nothing of what is to be sent to it before it is cut off. Default: 30 s.
+	// SendTimeout is how long a client may accept no data before it is disconnected. Default: 30 s.
 	SendTimeout time.Duration
-	// SessionExpiry is how long the session of a client that is away is kept, at most. Default: 24 h.
+	// SessionExpiry is the longest time for which the session of a disconnected client is kept.
+	// Default: 24 h.
 	SessionExpiry time.Duration
-	// CloseRate is how many connections are closed per second after verdicts, so that a mass verdict does not disturb the living.
-	// Default: 2,000.
+	// CloseRate is the number of connections closed per second after verdicts, so that many
+	// verdicts at once do not disturb other devices. Default: 2,000.
 	CloseRate int
-	// Logger gets what an operator should know. Default: slog.Default().
+	// Logger receives events for the operator. Default: slog.Default().
 	Logger *slog.Logger
 
 	commitTimeout time.Duration // how long a client waits for what its CONNECT caused to be stored; 2 s but in tests
 }
 
 const (
-	// maxTopic is the longest topic that is taken, in bytes, and maxLevels the most parts that it may have.
+	// maxTopic is the length of the longest accepted topic, in bytes, and maxLevels its largest
+	// number of levels.
 	maxTopic, maxLevels = 1024, 64
-	// maxConnect is the largest CONNECT that is taken: nobody knows yet who it is from.
+	// maxConnect is the size of the largest accepted CONNECT, because its sender is not
+	// authenticated yet.
 	maxConnect = 64 << 10
 	// readBuffer is what each connection has to read into; larger packets have their own.
 	readBuffer = 256

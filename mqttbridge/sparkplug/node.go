@@ -7,28 +7,29 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// firstEpoch is the least epoch that a session gets. What the registry has below it was not made here.
+// firstEpoch is the first epoch of sessions. Lower epochs in the registry were not assigned by this
+// package.
 const firstEpoch = 256
 
-// node is what is known of an edge node.
+// node is the state of an edge node.
 type node struct {
 	id       string
 	command  string // topic of its NCMD
 	epoch    uint64 // of its latest session, 0: not known here; see Host.session
 	children map[string]*child
 
-	born       bool // its birth was heard since the bridge connected, seq is that of its latest message
-	dead       bool // its death counted, and no birth came since
+	born       bool // its birth came since the bridge connected; seq is that of its latest message
+	dead       bool // it died, and no birth came since
 	unnumbered bool // its latest birth had no bdSeq
-	silent     bool // nothing was heard of it since the bridge connected
+	silent     bool // nothing came from it since the bridge connected
 	gap        bool // seq had a gap since its birth
 	seq        byte
 
 	asked    time.Time // the time of the message that led to the latest request for a rebirth
-	timeless bool      // the latest request was sent on connect, when no time is known: the next message's will do
+	timeless bool      // the latest request was sent on connect, without a time; the next message's time is used
 }
 
-// forget drops what may have changed while the bridge was away.
+// forget clears what may have changed while the bridge was disconnected.
 func (n *node) forget() {
 	n.born, n.dead, n.gap, n.silent = false, false, false, true
 	n.asked, n.timeless = time.Time{}, true
@@ -39,7 +40,7 @@ func (n *node) forget() {
 	}
 }
 
-// child is what is known of a device behind a node.
+// child is the state of a device behind a node.
 type child struct {
 	id    string
 	epoch uint64 // of its latest birth, 0: not known here
@@ -51,10 +52,10 @@ type presence uint8
 const (
 	unknown presence = iota
 	alive
-	gone // its death, or that of its node, was heard and no birth since
+	gone // it or its node died, and no birth came since
 )
 
-// nextEpoch is the smallest epoch that is not below the floor and has bdSeq as its low byte.
+// nextEpoch returns the smallest epoch that is not below the floor and has bdSeq as its low byte.
 func nextEpoch(floor uint64, bdSeq byte) uint64 {
 	floor = max(floor, firstEpoch)
 	e := floor&^0xff | uint64(bdSeq)
@@ -64,7 +65,9 @@ func nextEpoch(floor uint64, bdSeq byte) uint64 {
 	return e
 }
 
-// request is a command to send all births again (chapter 5, tck-id-operational-behavior-data-commands-rebirth-action-1). It has no sequence number (tck-id-payloads-ncmd-seq).
+// request returns a command to send all births again (chapter 5,
+// tck-id-operational-behavior-data-commands-rebirth-action-1). It has no sequence number
+// (tck-id-payloads-ncmd-seq).
 func (n *node) request(now time.Time) []convention.Publication {
 	ms := uint64(0)
 	if !now.IsZero() {
@@ -76,7 +79,7 @@ func (n *node) request(now time.Time) []convention.Publication {
 	return []convention.Publication{{Topic: n.command, Payload: p.encode(nil, false)}}
 }
 
-// event is one message on its way.
+// event is a message while it is applied.
 type event struct {
 	host    *Host
 	node    *node
@@ -111,7 +114,7 @@ func (e *event) apply() error {
 	return nil
 }
 
-// session is the epoch of the node's latest session, 0 if it is not known.
+// session returns the epoch of the node's latest session, or 0 if it is not known.
 func (e *event) session() uint64 {
 	if e.node.epoch != 0 {
 		return e.node.epoch
@@ -164,7 +167,8 @@ func (e *event) death() error {
 	case b == byte(session):
 		why = "its session"
 	case b-byte(session) < 128 && !n.born && !e.message.Retained:
-		// Births may have been missed before the bridge connected: this is the end of a later session than the one that is known.
+		// Births may have been missed before the bridge connected: this ends a later session than
+		// the known one.
 		why = "a later session than the known one"
 	default:
 		if e.explain {
@@ -188,7 +192,7 @@ func (e *event) death() error {
 	return nil
 }
 
-// buryChildren takes the node's devices offline, those that are not already. O(devices of the node).
+// buryChildren takes the online devices of the node offline. O(devices of the node).
 func (e *event) buryChildren(why string) {
 	for _, c := range e.node.children {
 		if c.state != gone {
@@ -206,7 +210,7 @@ func (e *event) bury(c *child, why string) {
 	e.emit(s)
 }
 
-// data applies what a living node sends, and what it sends for its devices.
+// data applies data of a node, or of a device behind it.
 func (e *event) data() {
 	n := e.node
 	n.silent = false
@@ -245,7 +249,8 @@ func (e *event) data() {
 	}
 }
 
-// count looks at the sequence number, and says what was missed, if anything. The same number again is a repetition.
+// count checks the sequence number, and returns what was missed, if anything. A repeated number is
+// a repeated message.
 func (e *event) count() (missed string) {
 	n := e.node
 	if !n.born {
@@ -279,7 +284,7 @@ func (e *event) ignore(why string) {
 	}
 }
 
-// ask requests a rebirth of the node, unless one was requested a moment ago.
+// ask requests a rebirth of the node, unless one was requested within askEvery.
 func (e *event) ask(why string) {
 	n, now := e.node, e.message.Time
 	if since := now.Sub(n.asked); !n.asked.IsZero() && since >= 0 && since < askEvery {

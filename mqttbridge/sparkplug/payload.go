@@ -7,12 +7,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// What a payload may hold. A birth names each metric of its node or device, a large one some ten thousand.
+// Limits of a payload. A birth names each metric of its node or device; a large one has some ten
+// thousand.
 const (
 	maxPayload = 4 << 20
 	maxMetrics = 1 << 16
 	maxName    = 4096
-	keepCap    = 1024 // metrics that are kept room for from message to message
+	keepCap    = 1024 // capacity for metrics that is kept between messages
 )
 
 // Numbers of the fields, Sparkplug 3.0.0 chapter 6 (sparkplug_b.proto).
@@ -35,7 +36,7 @@ const (
 	datatypeBoolean = 11
 )
 
-// kind is the member of the oneof "value" that a metric has, as far as anything here asks for it.
+// kind is the member of the oneof "value" of a metric, as far as this package needs it.
 type kind uint8
 
 const (
@@ -46,9 +47,9 @@ const (
 	other
 )
 
-// metric is what of a metric matters for presence.
+// metric is the part of a metric that matters for presence.
 type metric struct {
-	name     []byte // of the payload that it was decoded from
+	name     []byte // slice of the decoded payload
 	datatype uint32
 	time     uint64 // ms since 1970, 0: not given
 	null     bool
@@ -56,7 +57,7 @@ type metric struct {
 	value    uint64 // of integer, long and boolean
 }
 
-// payload is what of a payload matters for presence.
+// payload is the part of a payload that matters for presence.
 type payload struct {
 	time    uint64 // ms since 1970, 0: not given
 	seq     uint64
@@ -74,8 +75,8 @@ func (p *payload) bdSeq() (byte, bool) {
 	return 0, false
 }
 
-// decode reads b into p, whose room for metrics it uses again. It is strict about the wire types of the fields that the schema has, and
-// passes over those that it does not have. A seq that is missing is 0, for the same reason as in bdSeq.
+// decode decodes b into p, and reuses its metrics. It checks the wire types of known fields, and
+// ignores unknown ones. A missing seq is 0, for the same reason as in bdSeq.
 func (p *payload) decode(b []byte) error {
 	if cap(p.metrics) > keepCap {
 		p.metrics = nil
@@ -191,7 +192,7 @@ func metricType(num protowire.Number) (_ protowire.Type, known bool) {
 	}
 }
 
-// encode appends p. A metric of kind other loses its value; nothing here sends one.
+// encode appends p to b. It does not encode values of kind other, which this package never sends.
 func (p *payload) encode(b []byte, withSeq bool) []byte {
 	if p.time != 0 {
 		b = protowire.AppendTag(b, fieldTimestamp, protowire.VarintType)

@@ -40,13 +40,13 @@ import (
 )
 
 const (
-	// maxKnown bounds the nodes and devices that are known. One takes some 200 bytes.
+	// maxKnown bounds the known nodes and devices. Each takes some 200 bytes.
 	maxKnown = 1_000_000
 	// askEvery is the least time between two requests for a rebirth of one node.
 	askEvery = 10 * time.Second
 )
 
-// Host is the convention. Like any, it is for one goroutine at a time.
+// Host is the convention. It is not safe for concurrent use.
 type Host struct {
 	nodes map[string]*node
 	known int // nodes and their devices
@@ -75,15 +75,16 @@ func (h *Host) Subscriptions() []convention.Subscription {
 	}
 }
 
-// Connected implements [convention.Convention]: births may have been missed, so each node is asked for one. O(devices).
+// Connected implements [convention.Convention]. It requests a rebirth of each node, because births
+// may have been missed. O(devices).
 //
-// It asks those ids of the fleet that look like nodes, "a/b", and have had a session with a bdSeq.
+// It asks the ids of the fleet that look like nodes, "a/b", and have had a session with a bdSeq.
 func (h *Host) Connected(fleet convention.Fleet, emit func(convention.Sign)) {
 	h.fleet = fleet
 	for id := range h.devices() {
 		if group, name, device, ok := split(id); ok && h.epoch(group+"/"+name) >= firstEpoch {
 			if n, err := h.node(group, name); err == nil && device != "" {
-				_, _ = h.child(n, device) // beyond the limit it is not one of the devices that a node's death takes along
+				_, _ = h.child(n, device) // beyond the limit the death of its node does not affect it
 			}
 		}
 	}
@@ -100,9 +101,9 @@ func (h *Host) devices() iter.Seq[string] {
 	return h.fleet.Devices()
 }
 
-// Review implements [convention.Reviewer]: nodes that were known when the bridge connected and of which nothing was heard since died
-// meanwhile, and their devices with them. If no node has answered the request for a rebirth, perhaps none got it, and nothing follows.
-// O(nodes).
+// Review implements [convention.Reviewer]. Nodes that were known when the bridge connected and have
+// sent nothing since died meanwhile, and their devices with them. If no node has answered, perhaps
+// no node got the request, and nothing follows. O(nodes).
 func (h *Host) Review(emit func(convention.Sign)) {
 	answered := false
 	for _, n := range h.nodes {
@@ -148,7 +149,7 @@ func (h *Host) Apply(m convention.Message, explain bool, emit func(convention.Si
 	return e.apply()
 }
 
-// node returns a node, which it makes if need be.
+// node returns a node, which it creates if needed.
 func (h *Host) node(group, name string) (*node, error) {
 	h.key = append(append(append(h.key[:0], group...), '/'), name...)
 	if n := h.nodes[string(h.key)]; n != nil {
@@ -163,7 +164,7 @@ func (h *Host) node(group, name string) (*node, error) {
 	return n, nil
 }
 
-// child returns a device of a node, which it makes if need be.
+// child returns a device of a node, which it creates if needed.
 func (h *Host) child(n *node, name string) (*child, error) {
 	if c := n.children[name]; c != nil {
 		return c, nil
@@ -191,7 +192,7 @@ func (h *Host) admit(id string) error {
 	return nil
 }
 
-// epoch is that of the registry, 0 if it is not one that this package made.
+// epoch returns the epoch of the registry, or 0 if it was not assigned by this package.
 func (h *Host) epoch(device string) uint64 {
 	if h.fleet == nil {
 		return 0

@@ -23,13 +23,14 @@ const (
 
 func (m message) ofDevice() bool { return m >= dbirth }
 
-// address is what a topic says.
+// address is a parsed topic.
 type address struct {
 	kind                message
 	group, node, device string
 }
 
-// parse reads a topic. ok is false for one that is not of a node or a device: a host's STATE, a command, another namespace.
+// parse parses a topic. ok is false for topics that are not of a node or a device, such as a host's
+// STATE, a command or another namespace.
 func parse(topic string) (a address, ok bool, err error) {
 	rest, found := strings.CutPrefix(topic, namespace)
 	if !found {
@@ -75,7 +76,7 @@ func (m message) suffix() string {
 	return ""
 }
 
-// split is the reverse of the ids that nodes and devices get.
+// split splits the id of a node or a device.
 func split(id string) (group, node, device string, ok bool) {
 	group, rest, _ := strings.Cut(id, "/")
 	node, device, leaves := strings.Cut(rest, "/")

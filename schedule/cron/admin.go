@@ -14,7 +14,7 @@ import (
 var (
 	// ErrUnknown is wrapped by errors for a name that no schedule has.
 	ErrUnknown = errors.New("cron: unknown schedule")
-	// ErrExists is wrapped by what is returned for a name that there is a schedule with.
+	// ErrExists is wrapped by the error for a name that is taken.
 	ErrExists = errors.New("cron: there is such a schedule")
 	// ErrBusy is returned by [Engine.RunNow] when the schedule's overlap policy leaves no room for one more run.
 	ErrBusy = errors.New("cron: a run still goes on, and no more of them may wait")
@@ -42,8 +42,9 @@ func (e *Engine) History(ctx context.Context, f RunFilter, limit int) ([]Run, er
 	return e.schedules.History(ctx, f, limit)
 }
 
-// Put makes a schedule, or changes the one with its name, unless it is to be a new one. Of sc, what the store gives does not count. One whose
-// instants are changed goes on from now; otherwise it goes on as it was. Errors: ErrBad, ErrExists.
+// Put creates a schedule, or changes the one with its name unless fresh is set. It ignores the
+// fields of sc that the store sets. A schedule whose instants change continues from now, others
+// where they were. Errors: ErrBad, ErrExists.
 func (e *Engine) Put(ctx context.Context, sc Schedule, fresh bool) error {
 	act, err := e.check(&sc)
 	if err != nil {
@@ -75,7 +76,7 @@ func (e *Engine) Put(ctx context.Context, sc Schedule, fresh bool) error {
 	})
 }
 
-// arm sets when a schedule is due first. Also one that is paused must have an instant.
+// arm sets the first due time of a schedule. A paused schedule needs one as well.
 func arm(sc *Schedule, now time.Time) error {
 	due, err := first(sc, now)
 	if err != nil {
@@ -87,7 +88,7 @@ func arm(sc *Schedule, now time.Time) error {
 	return nil
 }
 
-// check says what is wrong with a schedule, but for what depends on the present.
+// check returns the errors of a schedule that do not depend on the present time.
 func (e *Engine) check(sc *Schedule) (action, error) {
 	var errs []error
 	reject := func(isBad bool, err error) {
@@ -116,7 +117,8 @@ func (e *Engine) check(sc *Schedule) (action, error) {
 	return actionOf(sc.Kind, sc.Settings)
 }
 
-// change changes a schedule by what do makes of it; old is nil if there is none. It does so anew if others have changed it meanwhile.
+// change applies do to a schedule, which is nil if there is none, and stores the result. It repeats
+// that if the schedule was changed meanwhile.
 func (e *Engine) change(ctx context.Context, name string, do func(old *Schedule, now time.Time) (*Schedule, error)) error {
 	for range races {
 		now, err := e.config.Now(ctx)
@@ -154,8 +156,8 @@ func (e *Engine) change(ctx context.Context, name string, do func(old *Schedule,
 	return errRace
 }
 
-// Delete deletes a schedule and what is known of its runs. A command that is running goes on; a maintenance window ends within [Config.Poll].
-// Errors: ErrUnknown.
+// Delete deletes a schedule and its runs. A running command continues; a maintenance window ends
+// within [Config.Poll]. Errors: ErrUnknown.
 func (e *Engine) Delete(ctx context.Context, name string) error {
 	if err := e.schedules.Delete(ctx, name); err != nil {
 		return err
@@ -164,8 +166,8 @@ func (e *Engine) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// Pause lets instants pass without a run, or lets them count again: from now on, what passed meanwhile is left out. Runs that wait or go on
-// are not disturbed. Errors: ErrUnknown.
+// Pause pauses or resumes a schedule. Instants of the pause are not made up for. Waiting and
+// running runs are not affected. Errors: ErrUnknown.
 func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
 	_, err := e.schedules.Named(ctx, name)
 	if err != nil {
@@ -191,8 +193,8 @@ func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
 	})
 }
 
-// RunNow makes a run of a schedule beside its instants, also of one that is paused or has none left, and returns the run. Errors: ErrBusy,
-// ErrUnknown.
+// RunNow creates a run of a schedule in addition to its instants, also if it is paused or has no
+// instant left. It returns the run. Errors: ErrBusy, ErrUnknown.
 func (e *Engine) RunNow(ctx context.Context, name string) (Run, error) {
 	for range races {
 		now, err := e.config.Now(ctx)

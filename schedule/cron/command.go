@@ -17,15 +17,15 @@ const (
 
 // program runs a command.
 type program struct {
-	// Command is the path or the name of a program, or a line for the shell.
+	// Command is the path or name of a program, or a command line for the shell.
 	Command string `json:"command"`
-	// Args are its arguments. No shell looks at them.
+	// Args are its arguments, which no shell interprets.
 	Args []string `json:"args,omitempty"`
-	// Shell makes the command a line for /bin/sh.
+	// Shell passes Command to /bin/sh.
 	Shell bool `json:"shell,omitempty"`
 	// Dir is the directory to run in. Default: that of this process.
 	Dir string `json:"dir,omitempty"`
-	// TimeoutMS is how long it may take before it is killed, with all of its process group. Default: a minute.
+	// TimeoutMS is the time after which its process group is killed. Default: a minute.
 	TimeoutMS float64 `json:"timeout_ms,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (p *program) timeout() time.Duration {
 }
 
 func (p *program) do(_, hard context.Context, e *Engine, run *claimedRun) outcome {
-	if err := p.check(e); err != nil { // the server may have been configured otherwise when it was set
+	if err := p.check(e); err != nil { // the server's configuration may have changed since it was set
 		return failed("%w", err)
 	}
 	argv, err := command.Argv(p.Command, p.Args, p.Shell)

@@ -10,28 +10,30 @@ import (
 	"time"
 )
 
-// Config describes an engine. The zero Config is a good one.
+// Config is the configuration of an engine. The zero Config is valid.
 type Config struct {
-	// Node is the name of this process, which it keeps when it is started again and no other one has. Default: the host's name.
+	// Node is the name of this process. It must be unique and stay the same after a restart.
+	// Default: the host's name.
 	Node string
-	// Logger gets what an operator should know. Default: nothing is logged.
+	// Logger receives events for the operator. Default: nothing is logged.
 	Logger *slog.Logger
-	// Workers is the most runs that go on at a time, maintenance windows not counted. Default: 16.
+	// Workers is the largest number of concurrent runs, without maintenance windows. Default: 16.
 	Workers int
-	// Commands allows schedules of kind command: whoever may change schedules can run any program then, as the user that this process
-	// runs as. Default: there can be none of that kind.
+	// Commands allows schedules of kind command. Whoever may change schedules can then run any
+	// program as the user of this process. Default: false.
 	Commands bool
-	// Lease is for how long a run is claimed at a time; it is extended while the run goes on. What a process that died was at is begun again
-	// by others after that long. Default: 1 min.
+	// Lease is how long a claim of a run is valid; it is extended during the run. After that time
+	// other processes start the runs of a process that died again. Default: 1 min.
 	Lease time.Duration
-	// Poll is how often the database is looked at when nothing is known to be due, and how often maintenance windows look for devices
-	// that have come since. Default: 10 s.
+	// Poll is the interval at which the database is read when nothing is known to be due, and at
+	// which maintenance windows look for new devices. Default: 10 s.
 	Poll time.Duration
-	// Grace is how long commands may go on when Run is to end. Default: 10 s.
+	// Grace is how long commands may continue when Run is told to end. Default: 10 s.
 	Grace time.Duration
-	// History is how long runs that have ended are kept; of each schedule no more than the latest 100 are. Default: 30 days.
+	// History is how long ended runs are kept, at most the latest 100 of each schedule. Default: 30
+	// days.
 	History time.Duration
-	// Now reads the clock that all who use the database share. Default: the database's.
+	// Now reads the clock that all users of the database share. Default: the database's clock.
 	Now func(ctx context.Context) (time.Time, error)
 }
 
@@ -76,8 +78,8 @@ func (c Config) withDefaults() (Config, error) {
 // maxNode keeps the owner of a run within its column.
 const maxNode = 200
 
-// prefix is what the owners of runs of all lives of this process begin with.
+// prefix returns the common prefix of the owners of all runs of this node.
 func (c *Config) prefix() string { return c.Node[:min(len(c.Node), maxNode)] + "/" }
 
-// owner returns a name for one life of this process.
+// owner returns a name for this process, different after each start.
 func (c *Config) owner() string { return c.prefix() + rand.Text()[:12] }

@@ -22,12 +22,12 @@ type Engine struct {
 	windows   windows
 	stats     stats
 
-	wake chan struct{} // capacity 1: says that there is something to do; never closed
+	wake chan struct{} // capacity 1, never closed; receives when there is something to do
 	runs sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	flight map[uint64]*Run
-	busy   int       // runs in flight, but for maintenance windows
+	busy   int       // runs in flight, without maintenance windows
 	swept  time.Time // the last times by this process's own clock, which is never set
 	leased time.Time
 	purged time.Time
@@ -52,7 +52,7 @@ func New(db *sqldb.DB, d *delivery.Engine, r *liveness.Registry, cfg Config) (*E
 	}, nil
 }
 
-// signal makes Run look for what there is to do.
+// signal wakes Run.
 func (e *Engine) signal() {
 	select {
 	case e.wake <- struct{}{}:
@@ -60,8 +60,8 @@ func (e *Engine) signal() {
 	}
 }
 
-// Run runs what is due until ctx is done. Then it lets commands end, for [Config.Grace], and gives back what has not ended. It may be called
-// once; a database that fails is waited for.
+// Run runs due schedules until ctx is done. Then it lets commands end within [Config.Grace], and
+// releases the other runs. Call it once. It retries when the database fails.
 func (e *Engine) Run(ctx context.Context) error {
 	hard, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -88,7 +88,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pauseAfter waits a while that grows with the failures in a row.
+// pauseAfter pauses, longer with each failure in a row.
 func pauseAfter(ctx context.Context, failures int) {
 	pause(ctx, min(25*time.Millisecond<<min(failures, 10), 5*time.Second))
 }
@@ -110,7 +110,7 @@ const (
 	purgeEvery  = time.Hour
 )
 
-// turn does what there is to do, and says when to do so again if nothing happens before.
+// turn does everything that is due, and returns when to do so again if nothing happens before.
 func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error) {
 	now, err := e.config.Now(ctx)
 	if err != nil {
@@ -138,10 +138,11 @@ func (e *Engine) turn(ctx, hard context.Context) (pause time.Duration, err error
 	return pause, nil
 }
 
-// unreadable is how long a schedule rests that cannot be understood any more, such as one with a time zone that is not there any longer.
+// unreadable is the pause of a schedule that cannot be interpreted any more, for instance because
+// its time zone does not exist any longer.
 const unreadable = time.Minute
 
-// fire makes the runs that are due.
+// fire creates the due runs.
 func (e *Engine) fire(ctx context.Context, due []Schedule, now time.Time) error {
 	firings := make([]firing, len(due))
 	for i := range due {
@@ -158,11 +159,11 @@ func (e *Engine) fire(ctx context.Context, due []Schedule, now time.Time) error 
 	return err
 }
 
-// bounded are the kinds whose runs need a worker, unbounded the others.
+// bounded are the kinds whose runs need a worker; unbounded are the others.
 func bounded() []string   { return []string{kindWebhook, kindCommand, kindReport} }
 func unbounded() []string { return []string{kindMaintenance} }
 
-// claim claims what there is room for, and begins it.
+// claim claims runs as far as there are workers, and starts them.
 func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (n int, err error) {
 	e.mu.Lock()
 	rooms := []int{min(e.config.Workers-e.busy, agendaMany), windowsMany - (len(e.flight) - e.busy)}
@@ -183,7 +184,7 @@ func (e *Engine) claim(ctx, hard context.Context, ready []bool, now time.Time) (
 	return n, nil
 }
 
-// launch begins a run that was claimed.
+// launch starts a claimed run.
 func (e *Engine) launch(ctx, hard context.Context, run *claimedRun) {
 	kept := run.Run
 	e.mu.Lock()
@@ -206,7 +207,7 @@ func (e *Engine) launch(ctx, hard context.Context, run *claimedRun) {
 	})
 }
 
-// keep extends the leases of what is going on here, and repairs what others left.
+// keep extends the leases of this process's runs, and repairs what other processes left.
 func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	mono := time.Now()
 	e.mu.Lock()
@@ -245,10 +246,11 @@ func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// maxAttempts is how often a run is begun that does not end because the process does not live that long, before it counts as failed.
+// maxAttempts is the number of starts after which a run fails whose process always died before its
+// end.
 const maxAttempts = 10
 
-// sweep repairs what processes left that died.
+// sweep repairs the runs of processes that died.
 func (e *Engine) sweep(ctx context.Context, now time.Time) error {
 	left, err := e.schedules.Abandoned(ctx, e.owner, e.config.prefix(), now, now.Add(2*e.config.Lease))
 	if err != nil {
@@ -278,7 +280,7 @@ func (e *Engine) flies(id uint64) bool {
 	return e.flight[id] != nil
 }
 
-// abandoned says what becomes of a run whose owner is gone.
+// abandoned returns the outcome of a run whose owner is gone.
 func abandoned(run *Run) outcome {
 	switch {
 	case run.State == Claimed: // it was not begun
@@ -294,7 +296,7 @@ func abandoned(run *Run) outcome {
 // wrongClock is by how much a clock must have been ahead for what was handled then not to count.
 const wrongClock = 24 * time.Hour
 
-// heal lets schedules go on that a clock which was far ahead has carried into the future.
+// heal resets schedules that a clock which was far ahead has moved into the future.
 func (e *Engine) heal(ctx context.Context, now time.Time) error {
 	ahead, err := e.schedules.Ahead(ctx, now.Add(wrongClock))
 	if err != nil {

@@ -12,16 +12,18 @@ import (
 	"github.com/holter-iot/holter/schedule"
 )
 
-// misfireGrace is how late an instant may be run with the misfire policy skip.
+// misfireGrace is the largest delay of an instant with the misfire policy skip.
 const misfireGrace = time.Minute
 
-// lastYear is the last one that an instant may be in: the store counts nanoseconds since 1970, which end in 2262.
+// lastYear is the last year of instants: the store counts nanoseconds since 1970, which end in
+// 2262.
 const lastYear = 2261
 
-// minDistance is the least time between two instants of a schedule: each run is some transactions.
+// minDistance is the least time between two instants of a schedule, because each run takes some
+// transactions.
 const minDistance = time.Second
 
-// instant is a schedule of one instant.
+// instant is a schedule with one instant.
 type instant struct{ at time.Time }
 
 func (i instant) Next(after time.Time) time.Time {
@@ -31,8 +33,8 @@ func (i instant) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// checkZone says what is wrong with the time zone of a schedule, by itself and beside one that its spec names. Those that were kept before it
-// was asked go on.
+// checkZone checks the time zone of a schedule, and that its spec does not name another. Schedules
+// stored before this check existed continue.
 func checkZone(sc *Schedule) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(sc.Spec), " ")
 	named, zoned := strings.CutPrefix(first, "CRON_TZ=")
@@ -50,7 +52,7 @@ func checkZone(sc *Schedule) error {
 	return nil
 }
 
-// instantOf reads a spec that is an instant.
+// instantOf parses a spec that is an instant.
 func instantOf(spec string) (time.Time, bool) {
 	at, err := time.Parse(time.RFC3339, spec)
 	return at, err == nil
@@ -85,7 +87,7 @@ func compile(sc *Schedule) (schedule.Schedule, error) {
 	return schedule.Starting(s, sc.Began), nil
 }
 
-// firingOf returns what is due of a schedule.
+// firingOf returns the due runs of a schedule.
 func firingOf(sc *Schedule, now time.Time) (firing, error) {
 	s, err := compile(sc)
 	if err != nil {
@@ -107,8 +109,8 @@ func firingOf(sc *Schedule, now time.Time) (firing, error) {
 	return f, nil
 }
 
-// begin returns a firing of n runs to be, which wait for each other if they are many, whatever the overlap policy. Maintenance windows never
-// do: one that is left out, or waits for another one to close, is a gap.
+// begin returns a firing of n runs. If there are several, they wait for each other, whatever the
+// overlap policy, but for maintenance windows: one that is left out or waits would be a gap.
 func begin(sc *Schedule, n int) firing {
 	f := firing{Schedule: *sc, Last: sc.Last, Due: sc.Due, Admits: schedule.OverlapAllow.Admits}
 	switch overlap := schedule.Overlap(sc.Overlap); {
@@ -147,8 +149,8 @@ func first(sc *Schedule, now time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// ParseOverlap reads what [schedule.Overlap] writes: skip, allow or queue(5). The empty text is skip; of a maintenance window, allow, which is
-// all that it may be.
+// ParseOverlap parses the text of a [schedule.Overlap]: skip, allow or queue(5). The empty text is
+// skip; for a maintenance window it is allow, and nothing else is valid.
 func ParseOverlap(kind, text string) (schedule.Overlap, error) {
 	switch n, counted := inner(text, "queue"); {
 	case kind == kindMaintenance && (text == "" || text == "allow"):
@@ -165,7 +167,8 @@ func ParseOverlap(kind, text string) (schedule.Overlap, error) {
 	return 0, bad("overlap: %.40q is none; want skip, allow, or queue(1) to queue(%d)", text, schedule.MaxWaiting)
 }
 
-// ParseMisfire reads what [schedule.Misfire] writes: once, skip or all(5). The empty text is once.
+// ParseMisfire parses the text of a [schedule.Misfire]: once, skip or all(5). The empty text is
+// once.
 func ParseMisfire(text string) (schedule.Misfire, error) {
 	switch n, counted := inner(text, "all"); {
 	case text == "" || text == "once":
@@ -186,7 +189,7 @@ func inner(text, name string) (n int, ok bool) {
 	return n, begins && ends && err == nil
 }
 
-// ErrBad is wrapped by errors that say what is wrong with what was asked for.
+// ErrBad is wrapped by errors of bad requests.
 var ErrBad = errors.New("cron: bad request")
 
 func bad(format string, args ...any) error {

@@ -16,7 +16,7 @@ const (
 	listBatch     = 512
 )
 
-// chosen chooses devices by patterns for their ids and their groups; an empty one chooses all.
+// chosen selects devices by patterns for ids and groups. An empty pattern matches all.
 type chosen struct {
 	Device string `json:"device,omitempty"`
 	Group  string `json:"group,omitempty"`
@@ -35,18 +35,18 @@ func (c *chosen) matches(id, group string) bool {
 	return (c.Device == "" || liveness.Match(c.Device, id)) && (c.Group == "" || liveness.Match(c.Group, group))
 }
 
-// report tells of the devices that are offline.
+// report sends the number of offline devices, and lists some of them.
 type report struct {
 	target
 	chosen
 
-	// MinOfflineMS leaves out those that went offline less long ago.
+	// MinOfflineMS leaves out devices that have been offline for a shorter time.
 	MinOfflineMS float64 `json:"min_offline_ms,omitempty"`
-	// Limit is how many are listed at most; all are counted. Default: 1,000.
+	// Limit is the largest number of listed devices; all are counted. Default: 1,000.
 	Limit int `json:"limit,omitempty"`
 }
 
-// reportBody is what is delivered.
+// reportBody is the body that is delivered.
 type reportBody struct {
 	about
 
@@ -56,7 +56,7 @@ type reportBody struct {
 	Truncated bool      `json:"truncated"`
 }
 
-// offline is a device that is offline.
+// offline is an offline device.
 type offline struct {
 	ID          string    `json:"id"`
 	Group       string    `json:"group,omitempty"`
@@ -92,7 +92,7 @@ func (r *report) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome 
 	return r.send(ctx, e, run, "", body)
 }
 
-// offline counts the devices that have been offline for at least so long, and lists some of them.
+// offline counts the devices that have been offline for at least a time, and lists some of them.
 func (e *Engine) offline(c *chosen, least time.Duration, limit int) (count int, list []offline) {
 	list = []offline{}
 	before := time.Now().Add(-least)
@@ -114,7 +114,7 @@ func (e *Engine) offline(c *chosen, least time.Duration, limit int) (count int, 
 	return count, list
 }
 
-// fitting shortens a list until it goes into the body of a job, with room for what stands around it.
+// fitting shortens a list until it fits into the body of a job.
 func fitting(list []offline) []offline {
 	for len(list) > 0 {
 		data, err := json.Marshal(list)

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Stats is a picture of an engine, since the process started.
+// Stats is a snapshot of an engine's counters since the process started.
 type Stats struct {
-	Running int // runs that go on here
-	Windows int // maintenance windows that are open
-	// Ended counts runs by what became of them: done, failed, lost; skipped counts instants; idle those that are to be begun again.
+	Running int // runs in progress in this process
+	Windows int // open maintenance windows
+	// Ended counts runs by outcome: done, failed and lost. Skipped counts instants; idle counts
+	// runs that will be started again.
 	Ended map[State]uint64
 	// Lateness of runs, how long after their instants they began: Late[i] counts those within LateBounds()[i], beyond the one before; the last
 	// those beyond all. LateSum is their total.
@@ -46,7 +47,7 @@ func (s *stats) add(state State, n int) {
 	s.ended[state] += uint64(n)
 }
 
-// begin notes how late a run begins for the first time.
+// begin records the delay of a run's first start.
 func (s *stats) begin(run *claimedRun) {
 	if run.Attempt > 1 {
 		return
@@ -66,7 +67,7 @@ func (s *stats) begin(run *claimedRun) {
 	s.sum += late
 }
 
-// Stats returns a picture of the engine.
+// Stats returns a snapshot of the counters.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	st := Stats{Running: e.busy}

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// target is where something is delivered to.
+// target is a destination of deliveries.
 type target struct {
 	Endpoint string `json:"endpoint,omitempty"`
 	URL      string `json:"url,omitempty"`
@@ -31,7 +31,8 @@ func (t *target) check(e *Engine, body json.RawMessage) error {
 	return nil
 }
 
-// send makes a job, once for each run and what, and says what came of it. A database that fails is waited for.
+// send creates a job, once for each run and what, and returns the outcome. It retries when the
+// database fails.
 func (t *target) send(ctx context.Context, e *Engine, run *claimedRun, what string, body any) outcome {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -60,18 +61,18 @@ func (t *target) send(ctx context.Context, e *Engine, run *claimedRun, what stri
 	return outcome{State: Done, Output: fmt.Sprintf("job %d", job)}
 }
 
-// webhook delivers a body.
+// webhook is the action that delivers a body.
 type webhook struct {
 	target
 
-	// Body is what is delivered. Default: what [about] says of the run.
+	// Body is the body to deliver. Default: an [about].
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// about says which run a message is from.
+// about identifies the run that a message is from.
 type about struct {
 	Schedule  string    `json:"schedule"`
-	Run       uint64    `json:"run"` // the same each time that the run is begun
+	Run       uint64    `json:"run"` // the same for each start of the run
 	Number    uint64    `json:"number"`
 	Scheduled time.Time `json:"scheduled"`
 	Manual    bool      `json:"manual,omitempty"`

@@ -15,21 +15,23 @@ import (
 
 const (
 	maxWindow = 366 * 24 * time.Hour
-	// coverBatch is how many devices are looked at under one lock, and makeWay how long to wait when others have much to do.
+	// coverBatch is the number of devices handled under one lock. makeWay is the pause when the
+	// registry is busy.
 	coverBatch = 256
 	makeWay    = 20 * time.Millisecond
-	// windowListed is how many devices the message at the end of a window lists.
+	// windowListed is the number of devices listed in the message at the end of a window.
 	windowListed = 100
 )
 
-// window is a maintenance window: the devices that it chooses are in maintenance from its instant on, for a while.
+// window is a maintenance window: its devices are in maintenance from its instant on, for some
+// time.
 type window struct {
 	chosen
 	target
 
 	ForMS float64 `json:"for_ms"`
-	// Silence says what becomes of a silence in the window: it counts, or is excused, so that each device has its whole timeout after the
-	// end. Default: counts.
+	// Silence says whether silence during the window counts or is excused, so that each device has
+	// its whole timeout after the end. Default: counts.
 	Silence string `json:"silence,omitempty"`
 }
 
@@ -56,20 +58,20 @@ func (w *window) check(e *Engine) error {
 	return w.target.check(e, json.RawMessage("{}"))
 }
 
-// windowBody is what is told of a window.
+// windowBody is the message about a window.
 type windowBody struct {
 	about
 
 	Phase   string    `json:"phase"` // started or ended
 	Until   time.Time `json:"until"`
 	Covered int       `json:"covered"`
-	// Of the end: the devices that are offline, some of them by name.
+	// At the end: the offline devices, some of them by id.
 	Offline   *int      `json:"offline,omitempty"`
 	Devices   []offline `json:"devices,omitempty"`
 	Truncated bool      `json:"truncated,omitempty"`
 }
 
-// do keeps the window open until its time is over. Whoever takes the run over goes on from there.
+// do keeps the window open until its end. A process that takes over the run continues from there.
 func (w *window) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome {
 	until := run.Scheduled.Add(w.length())
 	body := windowBody{about: aboutOf(run), Phase: "started", Until: until.UTC()}
@@ -95,7 +97,7 @@ func (w *window) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome 
 	}
 }
 
-// end tells what the window leaves behind.
+// end sends the message about the end of the window.
 func (w *window) end(ctx context.Context, e *Engine, run *claimedRun, body windowBody) outcome {
 	body.Phase, body.Covered = "ended", e.count(&w.chosen)
 	count, list := e.offline(&w.chosen, 0, windowListed)
@@ -133,15 +135,15 @@ type open struct {
 	excuses bool
 }
 
-// windows are the maintenance windows that are open, as the database says. What they cover is made so again and again: for devices that have
-// come since, and after all that can go wrong.
+// windows holds the open maintenance windows according to the database. Maintenance of their
+// devices is set again and again, for new devices and after errors.
 type windows struct {
-	passing sync.Mutex // held while devices are looked at; taken before mu
+	passing sync.Mutex // held while devices are handled; taken before mu
 
 	mu      sync.Mutex // guards the fields below
 	open    []open
-	passed  time.Time     // when all devices were looked at last
-	changed chan struct{} // closed, and replaced, when somebody should look at once
+	passed  time.Time     // when all devices were last handled
+	changed chan struct{} // closed and replaced to wake the waiting runs
 }
 
 func (w *windows) count() int {
@@ -150,7 +152,7 @@ func (w *windows) count() int {
 	return len(w.open)
 }
 
-// look makes those who wait look at once.
+// look wakes the waiting runs.
 func (w *windows) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,7 +162,7 @@ func (w *windows) look() {
 	}
 }
 
-// wait waits a while, or until somebody should look.
+// wait waits for d, or until look is called.
 func (w *windows) wait(ctx context.Context, d time.Duration) {
 	w.mu.Lock()
 	if w.changed == nil {
@@ -177,7 +179,7 @@ func (w *windows) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// watchWindows repairs what an earlier life has left: devices that count as covered by a window which is gone.
+// watchWindows ends the maintenance of devices whose window ended while no process ran.
 func (e *Engine) watchWindows(ctx context.Context) {
 	for failures := 1; ctx.Err() == nil; failures++ {
 		if _, err := e.pass(ctx, 0); err == nil {
@@ -187,7 +189,8 @@ func (e *Engine) watchWindows(ctx context.Context) {
 	}
 }
 
-// pass makes the devices that open windows cover be in maintenance, and no others, and says for how long the window of a run is open still.
+// pass sets maintenance for the devices of open windows, and ends it for others. It returns how
+// long the window of a run stays open.
 func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err error) {
 	e.windows.passing.Lock()
 	defer e.windows.passing.Unlock()
@@ -211,7 +214,7 @@ func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err 
 	e.windows.mu.Lock()
 	was, fresh := e.windows.open, !e.windows.passed.IsZero() && time.Since(e.windows.passed) < e.config.Poll/2
 	e.windows.mu.Unlock()
-	if fresh && slices.Equal(was, list) { // another window has looked
+	if fresh && slices.Equal(was, list) { // another window has just done it
 		return left, nil
 	}
 	if err := e.cover(ctx, list, ended(was, list), now); err != nil {
@@ -223,7 +226,7 @@ func (e *Engine) pass(ctx context.Context, run uint64) (left time.Duration, err 
 	return left, nil
 }
 
-// begunWindows returns the windows that have begun and had not ended at an instant.
+// begunWindows returns the windows that had started and not ended at an instant.
 func (e *Engine) begunWindows(ctx context.Context, at time.Time) (list []open, err error) {
 	runs, err := e.schedules.Begun(ctx, kindMaintenance, at)
 	for i := range runs {
@@ -231,7 +234,7 @@ func (e *Engine) begunWindows(ctx context.Context, at time.Time) (list []open, e
 		act, err := actionOf(kindMaintenance, run.Of.Settings)
 		w, ok := act.(*window)
 		if err != nil || !ok {
-			continue // its run says so
+			continue // its run reports the error
 		}
 		o := open{chosen: w.chosen, run: run.ID, name: run.Name, until: run.Scheduled.Add(w.length()), excuses: w.Silence == silenceExcused}
 		if !run.Ended.IsZero() && run.Ended.Before(o.until) {
@@ -278,7 +281,7 @@ func (e *Engine) Restore(ctx context.Context, listened time.Time) error {
 	return nil
 }
 
-// ended names the windows that were open and are no longer.
+// ended returns the names of the windows that have ended.
 func ended(was, list []open) string {
 	var names []string
 	for _, o := range was {
@@ -292,7 +295,8 @@ func ended(was, list []open) string {
 	return "window " + strings.Join(names[:min(len(names), 3)], ", ")
 }
 
-// cover looks at all devices. Each window by itself is asked for in turn, so there should be few.
+// cover sets or ends maintenance for all devices. It asks each window in turn, so there should be
+// few.
 func (e *Engine) cover(ctx context.Context, list []open, ended string, now time.Time) error {
 	by := func(id, group string) (w liveness.Window, covered bool) {
 		for i := range list {

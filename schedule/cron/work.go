@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// The kinds of schedules.
+// Kinds of schedules.
 const (
 	kindWebhook     = "webhook"
 	kindCommand     = "command"
@@ -22,15 +22,16 @@ const (
 // Kinds returns the kinds of schedules.
 func Kinds() []string { return []string{kindWebhook, kindCommand, kindReport, kindMaintenance} }
 
-// action is what is done at the instants of a schedule.
+// action is the action of a schedule.
 type action interface {
-	// check says what is wrong with it, as far as that can be told before it is done.
+	// check returns the errors that can be found before it runs.
 	check(e *Engine) error
-	// do does it. It ends soon after hard is done, and need not go on once ctx is; then it returns the state idle, if it is to be done again.
+	// do performs the action. It ends soon after hard is done. It may end early once ctx is done;
+	// then it returns the state idle if the run shall be started again.
 	do(ctx, hard context.Context, e *Engine, run *claimedRun) outcome
 }
 
-// actionOf reads the settings of a kind. Errors: ErrBad.
+// actionOf decodes the settings of a kind. Errors: ErrBad.
 func actionOf(kind string, settings json.RawMessage) (action, error) {
 	var a action
 	switch kind {
@@ -55,7 +56,7 @@ func failed(format string, args ...any) outcome {
 	return outcome{State: Failed, Error: fmt.Errorf(format, args...).Error()}
 }
 
-// work takes a run that was claimed to its end.
+// work runs a claimed run to its end.
 func (e *Engine) work(ctx, hard context.Context, run *claimedRun) {
 	if ctx.Err() != nil {
 		e.finish(ctx, run, outcome{State: Idle})
@@ -68,7 +69,7 @@ func (e *Engine) work(ctx, hard context.Context, run *claimedRun) {
 		}
 		return e.schedules.Start(ctx, &run.Run, now, e.config.Lease)
 	})
-	if err != nil || !begun { // the sweep finds it
+	if err != nil || !begun { // the sweep will handle it
 		return
 	}
 	e.mu.Lock()
@@ -78,7 +79,7 @@ func (e *Engine) work(ctx, hard context.Context, run *claimedRun) {
 	e.finish(ctx, run, e.perform(ctx, hard, run))
 }
 
-// perform does what the run is for.
+// perform performs the action of a run.
 func (e *Engine) perform(ctx, hard context.Context, run *claimedRun) (out outcome) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -97,7 +98,7 @@ func (e *Engine) perform(ctx, hard context.Context, run *claimedRun) (out outcom
 	return out
 }
 
-// finish writes down what came of a run.
+// finish stores the outcome of a run.
 func (e *Engine) finish(ctx context.Context, run *claimedRun, out outcome) {
 	ended, err := e.insist(ctx, func(ctx context.Context) (bool, error) {
 		now, err := e.config.Now(ctx)
@@ -117,10 +118,11 @@ func (e *Engine) finish(ctx context.Context, run *claimedRun, out outcome) {
 	}
 }
 
-// lastWord is how long the database may fail after Run was told to end before what is to be written is given up.
+// lastWord is how long finish retries after Run was told to end.
 const lastWord = 5 * time.Second
 
-// insist does something with the database until the database does not fail, or cannot be written any more, or ctx was done long ago.
+// insist repeats a database operation until it succeeds, the database cannot be written any more,
+// or lastWord has passed since ctx was done.
 func (e *Engine) insist(ctx context.Context, do func(ctx context.Context) (bool, error)) (bool, error) {
 	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
