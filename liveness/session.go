@@ -246,3 +246,18 @@ func (s *Session) apply(sig signal) (Welcome, error) {
 	}
 	return s.device.welcomeLocked(), nil
 }
+
+// Peer returns the far end of the session that a device has open; false if it has none, or one that
+// was opened without a Peer. The session may end, or be replaced, as soon as Peer has returned; a
+// caller that acts on the peer must check again under a lock of its own. Peer takes a lock.
+func (r *Registry) Peer(id string) (Peer, bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return nil, false
+	}
+	defer sh.mu.Unlock()
+	if d.session == nil || d.session.peer == nil {
+		return nil, false
+	}
+	return d.session.peer, true
+}

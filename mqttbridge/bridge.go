@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/liveness/watermark"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
@@ -144,7 +145,7 @@ func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	s := sender{
 		link: l, watermark: b.config.Watermark, qos: qos, answers: b.answers.Load, failed: b.askedInVain,
 		answered: func(n uint64) {
-			b.queue.put(item{kind: watermark, probe: n, message: convention.Message{Time: time.Now()}})
+			b.queue.put(item{kind: returned, probe: n, message: convention.Message{Time: time.Now()}})
 		},
 		subscribe: func(filters map[string]byte) error { return b.subscribeMore(ctx, l, filters) },
 	}
@@ -247,41 +248,53 @@ var errNoWatermark = errors.New("the watermark did not come back")
 // watermarks under way. It waits while the broker sends its retained messages, because the watermark
 // comes behind them.
 func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
 	asked := time.AfterFunc(reviewAfter, func() {
 		b.queue.put(item{kind: review, link: l, message: convention.Message{Time: time.Now()}})
 	})
 	defer asked.Stop()
-	for {
+	ctx, end := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer end(nil)
+	waiting.Go(func() {
 		select {
-		case <-alarm.C:
-		case <-b.clock.returned:
-		case <-b.clock.main.source.Sooner():
 		case err := <-l.lost:
-			return b.clock.hasProved(), fmt.Errorf("connection lost: %w", explain(err))
+			end(fmt.Errorf("connection lost: %w", explain(err)))
 		case <-ctx.Done():
-			return b.clock.hasProved(), nil
 		}
-		now := time.Now()
-		heard := now.Sub(b.lastHeard()) <= b.config.ProbeTimeout
-		switch late := b.clock.late(now); {
-		case heard && l.sendsRetained():
-		case late && !b.answers.Load():
-			b.weaken(errNoWatermark)
-			b.clock.forget()
-		case late && !heard, b.clock.stuck(now):
-			return b.clock.hasProved(), errNoAnswer
-		}
-		b.clock.tick(now, b.lastHeard())
-		if n, due := b.clock.probe(now); due {
-			select {
-			case l.probes <- n:
-			default: // the last one has not been written yet
-			}
-		}
-		alarm.Reset(b.clock.pause(now))
+	})
+	loop := watermark.Loop{
+		Source: b.clock, Wake: b.clock.returned, Least: nearPause,
+		Pulse: func(now time.Time) (time.Duration, error) {
+			b.clock.pulse(now, b.lastHeard())
+			return 0, nil
+		},
+		Advance: func(now time.Time) (time.Duration, error) { return 0, b.advance(l, now) },
 	}
+	if err = loop.Run(ctx); err == nil && !errors.Is(context.Cause(ctx), context.Canceled) {
+		err = context.Cause(ctx)
+	}
+	return b.clock.hasProved(), err
+}
+
+// advance starts a watermark if one is due. It returns an error if the connection is to be given up.
+func (b *Bridge) advance(l *link, now time.Time) error {
+	heard := now.Sub(b.lastHeard()) <= b.config.ProbeTimeout
+	switch late := b.clock.late(now); {
+	case heard && l.sendsRetained():
+	case late && !b.answers.Load():
+		b.weaken(errNoWatermark)
+		b.clock.forget()
+	case late && !heard, b.clock.stuck(now):
+		return errNoAnswer
+	}
+	if n, due := b.clock.probe(now); due {
+		select {
+		case l.probes <- n:
+		default: // the last one has not been written yet
+		}
+	}
+	return nil
 }
 
 // receive puts a message into the queue. It never blocks, because the client could not read the
@@ -289,7 +302,7 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 func (b *Bridge) receive(l *link, m convention.Message) {
 	if m.Topic == b.config.Watermark {
 		if n, err := strconv.ParseUint(string(m.Payload), 10, 64); err == nil {
-			b.queue.put(item{kind: watermark, probe: n, message: convention.Message{Time: m.Time}, link: l})
+			b.queue.put(item{kind: returned, probe: n, message: convention.Message{Time: m.Time}, link: l})
 		}
 		return
 	}

@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	// idlePause is the time between watermarks while no deadline is near; nearPause is the
-	// shortest.
-	idlePause = 200 * time.Millisecond
+	// nearPause is the least time between two watermarks.
 	nearPause = 10 * time.Millisecond
 	// leastLag is the least lag of the clock behind what a watermark has shown. lagFor is how long
 	// a slow watermark increases the lag.
@@ -176,9 +174,9 @@ func (c *clock) whole() {
 	c.gap = false
 }
 
-// tick moves the clocks if a pulse is due. It deafens them if nothing has come since heard although
-// a watermark is under way.
-func (c *clock) tick(now, heard time.Time) {
+// pulse tells the sources that the bridge listens, if it does. It deafens them if nothing has come
+// since heard although a watermark is under way.
+func (c *clock) pulse(now, heard time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waited := len(c.probes) > 0 && now.Sub(c.probes[0].sent) > c.config.ProbeTimeout
@@ -186,14 +184,10 @@ func (c *clock) tick(now, heard time.Time) {
 		c.silent = true
 		c.deafenLocked(heard)
 	}
-	if c.listeningLocked() && now.Sub(c.pulsed) >= c.pauseLocked() {
-		c.pulseLocked(now)
+	if c.listeningLocked() {
+		c.pulsed = now
+		c.eachLocked(func(e *ear) { e.listened = e.source.Pulse(now) })
 	}
-}
-
-func (c *clock) pulseLocked(now time.Time) {
-	c.pulsed = now
-	c.eachLocked(func(e *ear) { e.listened = e.source.Pulse(now) })
 }
 
 // overdueLocked reports whether the latest watermark should have come back by now.
@@ -293,21 +287,22 @@ func (c *clock) hasProved() bool {
 	return c.proved
 }
 
-// pause returns how long to wait before the next tick.
-func (c *clock) pause(now time.Time) time.Duration {
+// Next returns how long after the latest pulse the earliest deadline of a source can be passed. While
+// the bridge does not listen, that is at once: it may begin to.
+func (c *clock) Next() (next time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return max(c.pulsed.Add(c.pauseLocked()).Sub(now), nearPause)
-}
-
-// pauseLocked returns the time from the latest pulse to the next.
-func (c *clock) pauseLocked() time.Duration {
-	pause := idlePause
+	if !c.listeningLocked() {
+		return 0, true
+	}
 	lag := max(leastLag, 2*c.slow)
 	c.eachLocked(func(e *ear) {
-		if next, ok := e.source.Next(); ok {
-			pause = min(pause, next+lag-e.listened)
+		if at, has := e.source.Next(); has && (!ok || at+lag-e.listened < next) {
+			next, ok = at+lag-e.listened, true
 		}
 	})
-	return max(pause, nearPause)
+	return next, ok
 }
+
+// Sooner returns the channel of the bridge's own source.
+func (c *clock) Sooner() <-chan struct{} { return c.main.source.Sooner() }

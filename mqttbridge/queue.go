@@ -20,7 +20,7 @@ type itemKind uint8
 
 const (
 	message   itemKind = iota
-	watermark          // a watermark came back
+	returned           // a watermark came back
 	connected          // a new connection; stands before its first message
 	review             // reviewAfter has passed on a connection
 )

@@ -54,7 +54,7 @@ func (b *Bridge) work(ctx context.Context) {
 // apply applies an item.
 func (b *Bridge) apply(it *item) {
 	switch it.kind {
-	case watermark:
+	case returned:
 		b.clock.back(it.probe, it.message.Time)
 	case connected:
 		b.begin(it)
