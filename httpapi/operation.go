@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/store"
 )
@@ -67,9 +68,9 @@ func (a *API) problem(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, delivery.ErrBad), errors.Is(err, cron.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
-	case errors.Is(err, store.ErrUnknown), errors.Is(err, cron.ErrUnknown):
+	case errors.Is(err, store.ErrUnknown), errors.Is(err, cron.ErrUnknown), errors.Is(err, playbook.ErrUnknown):
 		return huma.Error404NotFound(lines)
-	case errors.Is(err, store.ErrInUse), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
+	case errors.Is(err, store.ErrInUse), errors.Is(err, playbook.ErrEnded), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
 		return huma.Error409Conflict(strings.TrimPrefix(lines, "cron: "))
 	case errors.Is(err, delivery.ErrFull):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(lines), http.Header{"Retry-After": {"10"}})

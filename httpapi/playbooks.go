@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // Playbook defines the actions that follow an event.
@@ -171,15 +170,15 @@ func (a *API) startRun(ctx context.Context, in *startRunInput) (runNumber, error
 }
 
 func (a *API) listRuns(ctx context.Context, in *runsInput) (runPage, error) {
-	filter := store.RunFilter{Playbook: in.Playbook, Subject: in.Subject, Before: in.Before}
-	if state, ok := store.RunStateOf(in.State); ok {
-		filter.States = []store.RunState{state}
+	filter := playbook.RunFilter{Playbook: in.Playbook, Subject: in.Subject, Before: in.Before}
+	if state, ok := playbook.RunStateOf(in.State); ok {
+		filter.States = []playbook.RunState{state}
 	}
-	runs, err := a.config.Playbooks.Runs().List(ctx, filter, in.Limit)
-	return runPage{mapped(runs, viewRun), nextPage(runs, in.Limit, func(r *store.Run) uint64 { return r.ID })}, err
+	runs, err := a.config.Playbooks.List(ctx, filter, in.Limit)
+	return runPage{mapped(runs, viewRun), nextPage(runs, in.Limit, func(r *playbook.Run) uint64 { return r.ID })}, err
 }
 
-func viewRun(r *store.Run) Run {
+func viewRun(r *playbook.Run) Run {
 	return Run{
 		Run: r.ID, Playbook: r.Playbook, Subject: r.Subject, Event: r.Event, State: r.State.String(), Diverted: r.Diverted,
 		Started: utc(r.Started), Ended: utc(r.Ended), Wake: utc(r.Wake), Error: r.Error,
@@ -196,21 +195,21 @@ func (a *API) getRun(ctx context.Context, in *oneRunInput) (RunDetails, error) {
 
 // runSteps returns the steps of a run: those that its playbook has now, and started ones that it
 // does not have any more.
-func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
-	known := make(map[string]*store.RunStep, len(begun))
+func (a *API) runSteps(run *playbook.Run, begun []playbook.RunStep) []RunStep {
+	known := make(map[string]*playbook.RunStep, len(begun))
 	for i := range begun {
 		known[begun[i].Step] = &begun[i]
 	}
 	var out []RunStep
 	add := func(steps []playbook.Step) {
-		skipped := playbook.Skipped(steps, func(step string) (s store.RunStep) {
+		skipped := playbook.Skipped(steps, func(step string) (s playbook.RunStep) {
 			if known[step] != nil {
 				s = *known[step]
 			}
 			return s
 		})
 		for _, view := range viewSteps(steps) {
-			s := RunStep{PlaybookStep: view, State: store.StepPending.String()}
+			s := RunStep{PlaybookStep: view, State: playbook.StepPending.String()}
 			if skipped[s.Name] {
 				s.State = "skipped"
 			}
@@ -231,7 +230,7 @@ func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
 		out[at].begin(&begun[i])
 	}
 	for i := range out {
-		open := out[i].State == store.StepPending.String() || out[i].State == store.StepWaiting.String()
+		open := out[i].State == playbook.StepPending.String() || out[i].State == playbook.StepWaiting.String()
 		if open && run.State.Final() {
 			out[i].State, out[i].Wake = "canceled", time.Time{}
 		}
@@ -240,10 +239,10 @@ func (a *API) runSteps(run *store.Run, begun []store.RunStep) []RunStep {
 }
 
 // begin fills in the state of a step that has started.
-func (s *RunStep) begin(from *store.RunStep) {
+func (s *RunStep) begin(from *playbook.RunStep) {
 	s.State, s.Attempts, s.Output, s.Error = from.State.String(), from.Attempts, from.Output, from.Error
 	s.Started, s.Ended, s.Wake = utc(from.Started), utc(from.Ended), utc(from.Wake)
-	if s.Kind == (playbook.Condition{}).Kind() && from.State == store.StepDone {
+	if s.Kind == (playbook.Condition{}).Kind() && from.State == playbook.StepDone {
 		s.Holds = &from.Holds
 	}
 }

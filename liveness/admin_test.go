@@ -53,7 +53,8 @@ func TestSetPolicy(t *testing.T) {
 	})
 }
 
-// The silence of devices in maintenance is told as ever, marked, and is no outage.
+// A device in maintenance is judged as any other; its events are marked, and its silence is no
+// outage.
 func TestMaintenance(t *testing.T) {
 	fleet := liveness.Config{
 		Groups: []liveness.GroupConfig{{Name: "g", Match: "*", Outage: liveness.OutageConfig{Share: 0.5, MinDevices: 2, Window: 100 * unit}}},
@@ -125,7 +126,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// Devices come and go; the numbers and the index stay dense, and nobody is mixed up with another.
+// Devices come and go; their numbers stay dense, and the index finds each of them and no other.
 func TestForgetMany(t *testing.T) {
 	log := newLog(t, 1<<20)
 	r := newRegistry(t, log, liveness.Config{MaxDevices: 1000})
@@ -178,7 +179,7 @@ func TestForgetMany(t *testing.T) {
 	}
 }
 
-// A device is forgotten while it beats, is judged and looked at.
+// A device is forgotten while it is heard, judged and shown.
 func TestForgetConcurrently(t *testing.T) {
 	r := newRegistry(t, newLog(t, 0), liveness.Config{Policy: liveness.Policy{Timeout: time.Millisecond}, MinTimeout: 1})
 	defer start(t, r)()
@@ -213,7 +214,7 @@ func TestForgetConcurrently(t *testing.T) {
 	workers.Wait()
 }
 
-// New devices come while pictures of all are taken.
+// New devices are made while snapshots are taken.
 func TestSnapshotWhileDevicesCome(t *testing.T) {
 	r := newRegistry(t, newLog(t, 0), liveness.Config{})
 	defer start(t, r)()
@@ -297,7 +298,7 @@ func TestSourceBeat(t *testing.T) {
 	})
 }
 
-// A device that has a session is heard where that is.
+// A signal of a device that has a session counts at the session's source.
 func TestSourceBeatBesideASession(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		http := r.addSource(liveness.SourceConfig{Name: "http"})
@@ -320,8 +321,8 @@ func TestSourceBeatBesideASession(t *testing.T) {
 	})
 }
 
-// A configured device that was forgotten so long ago that only the greatest of such numbers is kept
-// goes on from that.
+// A configured device that was forgotten long ago, of which only the greatest of all such numbers
+// is kept, numbers its events from there.
 func TestConfiguredNumbersGoOn(t *testing.T) {
 	r := newRegistry(t, newLog(t, 100), liveness.Config{Devices: map[string]liveness.Policy{"pump": {}, "kept": {}}})
 	defer start(t, r)()

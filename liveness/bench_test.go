@@ -80,9 +80,8 @@ func (f *fleet) openIn(b *testing.B, order []int) {
 	}
 }
 
-// BenchmarkBeat beats on sessions that lie beside each other, as the next one is that of the socket
-// that was just read, while their timers lie anywhere; and on sessions that lie anywhere
-// themselves, as if nothing of the connection had been touched before.
+// BenchmarkBeat sends heartbeats on sessions in the order of their memory, while their timers lie
+// at random; and on sessions at random, so that nothing of a connection is in the cache.
 func BenchmarkBeat(b *testing.B) {
 	for _, sessions := range []string{"next", "anywhere"} {
 		b.Run("session="+sessions, func(b *testing.B) {
@@ -162,7 +161,7 @@ func BenchmarkReopen(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory counts what a device takes beside its id and the edge's session.
+// BenchmarkMemory measures the memory of a device, without its id and the edge's session.
 func BenchmarkMemory(b *testing.B) {
 	for range b.N {
 		f := startFleet(b)

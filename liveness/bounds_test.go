@@ -11,9 +11,9 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// Two sources, of which one may be configured no more, are stalled, cut off, restarted and retired
-// in any order. Whatever happens: nobody is judged before its timeout of heard silence, and
-// everybody who falls silent is judged within what gaps may cost.
+// Two sources, of which one may not be configured any more, are stalled, cut off, restarted and
+// retired in any order. No device is judged before its timeout of heard silence, and every device
+// that falls silent is judged within what gaps may cost.
 
 const (
 	boundsTimeout  = 20 * unit
@@ -39,7 +39,7 @@ func boundsOps() *rapid.Generator[[]boundsOp] {
 	}), 1, 60)
 }
 
-// boundsRun is a registry with a source that is always there, and one until it is dropped.
+// boundsRun is a registry with one source that is always there, and one that may be dropped.
 type boundsRun struct {
 	*testing.T
 
@@ -82,7 +82,7 @@ func (b *boundsRun) begin(past []liveness.Block) error {
 	return err
 }
 
-// recall adds what a memory tells to what is on the shelf.
+// recall adds a memory's content to the shelf.
 func (b *boundsRun) recall(past []liveness.Block) {
 	b.shelf.mu.Lock()
 	defer b.shelf.mu.Unlock()
@@ -113,7 +113,7 @@ func (b *boundsRun) listen(d time.Duration) {
 	}
 }
 
-// source returns where a device is heard.
+// source returns the source that hears a device.
 func (b *boundsRun) source(device int) *liveness.Source {
 	return b.sources[min(device/2, len(b.sources)-1)]
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// clockOp is what happens in a fleet that two sources hear.
+// clockOp is an operation on a fleet with two sources.
 type clockOp struct {
 	kind           string
 	source, device int
@@ -41,8 +41,8 @@ func (g *gate) Append(ctx context.Context, events []liveness.Event) error {
 	return g.Log.Append(ctx, events)
 }
 
-// clockFleet plays what happens to a fleet of which one source's clock is ahead by so much, and
-// returns what was told of each subject.
+// clockFleet runs operations on a fleet of which one source's clock is ahead, and returns the
+// events of each subject.
 func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]string {
 	t.Helper()
 	told := make(map[string][]string)
@@ -83,7 +83,7 @@ func clockFleet(t *testing.T, ops []clockOp, ahead time.Duration) map[string][]s
 	return told
 }
 
-// clocks are two sources at work.
+// clocks holds two sources in use.
 type clocks struct {
 	sink     *gate
 	registry *liveness.Registry
@@ -103,7 +103,7 @@ func (f *clocks) pass(units int) {
 	}
 }
 
-// end lets the sink go on.
+// end unblocks the sink.
 func (f *clocks) end() {
 	if f.stopped {
 		f.stopped = false
@@ -151,7 +151,7 @@ func (f *clocks) do(op clockOp) {
 	}
 }
 
-// inSession does what takes a session, if the device has one.
+// inSession runs an operation on the device's session, if it has one.
 func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, length time.Duration) {
 	session := f.sessions[id]
 	if op.kind == "open" {
@@ -181,8 +181,8 @@ func (f *clocks) inSession(op clockOp, s *liveness.Source, id string, now, lengt
 	}
 }
 
-// TestClocksDoNotMatter plays what happens to a fleet of two sources twice, with clocks that agree
-// and with one that is far ahead, also while too many events wait: what is told is the same.
+// TestClocksDoNotMatter runs operations on a fleet of two sources twice, with clocks that agree and
+// with one that is far ahead, also while too many events wait: the events are the same.
 func TestClocksDoNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) clockOp {
@@ -200,8 +200,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 	})
 }
 
-// A device that says hello, reports a failure, or is heard at another source while the sink is too
-// slow is told busy, and counts as heard.
+// A hello, a failure or a heartbeat at another source that is refused because the sink is too slow
+// counts as heard.
 func TestBusyCounts(t *testing.T) {
 	for _, by := range []string{"beat elsewhere", "hello elsewhere", "hello", "failure", "failure in its session"} {
 		t.Run(by, func(t *testing.T) {

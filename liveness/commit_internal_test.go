@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Who waits no longer leaves nothing behind, however long the sink takes nothing.
+// A Commit that was given up leaves no waiter behind, however long the sink takes nothing.
 func TestCommitWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutbox(4, newClock())

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// commitPeer notes in which order it is told of what.
+// commitPeer records the order in which its methods are called.
 type commitPeer struct {
 	peer
 
@@ -21,7 +21,7 @@ type commitPeer struct {
 func (p *commitPeer) Judged()    { p.told = append(p.told, "judged") }
 func (p *commitPeer) Committed() { p.told = append(p.told, "committed") }
 
-// What is decided is pending, and nobody is told of it, until the sink has taken it.
+// A decided state is pending, and the peer is told nothing, until the sink has taken it.
 func TestPending(t *testing.T) {
 	var gate chan error
 	k := &sink{append: func([]liveness.Event) error { return <-gate }}

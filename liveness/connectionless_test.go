@@ -48,8 +48,8 @@ func TestDeafen(t *testing.T) {
 	})
 }
 
-// What was heard last before the source was deaf came before, however late the clock that is found
-// to have stopped.
+// A heartbeat from before the source was deaf is older than the deaf interval, even if the deafness
+// is noticed late.
 func TestDeafenGrace(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 3 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
@@ -110,14 +110,14 @@ func TestNever(t *testing.T) {
 	})
 }
 
-func TestLostAndSeed(t *testing.T) {
+func TestDisconnectedAndRetained(t *testing.T) {
 	const (
-		lost  = "lost"
-		seed  = "seed"
-		beat  = "beat"
-		greet = "greet"
-		bye   = "bye"
-		quiet = "quiet"
+		disconnected = "disconnected"
+		retained     = "retained"
+		beat         = "beat"
+		connected    = "connected"
+		bye          = "bye"
+		quiet        = "quiet"
 	)
 	tests := []struct {
 		name string
@@ -125,24 +125,24 @@ func TestLostAndSeed(t *testing.T) {
 		want []string
 		left liveness.State
 	}{
-		{"a new device is lost", []string{lost}, []string{"a:1 device.offline will at 1 seen 1 due 31 silent 0"}, liveness.Offline},
-		{"a new device was online", []string{seed}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"lost, and back in time", []string{beat, lost, beat}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"lost, and a word from later", []string{beat, lost, seed}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
-		{"gone, and a word from later", []string{beat, bye, seed}, []string{
+		{"a new device is lost", []string{disconnected}, []string{"a:1 device.offline will at 1 seen 1 due 31 silent 0"}, liveness.Offline},
+		{"a new device was online", []string{retained}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"lost, and back in time", []string{beat, disconnected, beat}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"lost, and a word from later", []string{beat, disconnected, retained}, []string{"a:1 device.online at 1 seen 1 due 31 silent 0"}, liveness.Online},
+		{"gone, and a word from later", []string{beat, bye, retained}, []string{
 			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline bye at 1 seen 1 due 31 silent 0",
 			"a:3 device.online at 1 seen 1 due 31 silent 0",
 		}, liveness.Online},
-		{"silent, and a word from before", []string{beat, quiet, seed}, []string{
+		{"silent, and a word from before", []string{beat, quiet, retained}, []string{
 			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
 		}, liveness.Offline},
-		{"a word is no heartbeat", []string{beat, quiet[:4], seed, quiet[:4], seed}, []string{
+		{"a word is no heartbeat", []string{beat, quiet[:4], retained, quiet[:4], retained}, []string{
 			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.offline silence at 31 seen 1 due 31 silent 30",
 		}, liveness.Offline},
-		{"another session", []string{greet, greet}, []string{
+		{"another session", []string{connected, connected}, []string{
 			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.session_replaced at 1 seen 1 due 31 silent 0",
 		}, liveness.Online},
-		{"another session of a lost one", []string{greet, lost, greet}, []string{
+		{"another session of a lost one", []string{connected, disconnected, connected}, []string{
 			"a:1 device.online at 1 seen 1 due 31 silent 0", "a:2 device.changed at 1 seen 1 due 31 silent 0",
 		}, liveness.Online},
 	}
@@ -154,13 +154,13 @@ func TestLostAndSeed(t *testing.T) {
 				for _, do := range tt.do {
 					var err error
 					switch do {
-					case lost:
+					case disconnected:
 						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Disconnected, At: r.now(), Epoch: epoch, Reason: liveness.Will})
-					case seed:
+					case retained:
 						_, err = r.source.Apply("a", liveness.Signal{Kind: liveness.Retained, At: r.now()})
 					case beat:
 						_, err = r.source.Apply("a", liveness.Signal{At: r.now()})
-					case greet:
+					case connected:
 						epoch++
 						_, err = r.source.Apply("a", liveness.Signal{At: r.now(), Epoch: epoch})
 					case bye:
@@ -182,7 +182,7 @@ func TestLostAndSeed(t *testing.T) {
 }
 
 // The end of an old session never takes a device offline, whatever ends it.
-func TestLostWithAnOldEpoch(t *testing.T) {
+func TestDisconnectedWithAnOldEpoch(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
 		for _, epoch := range []uint64{300, 301} {
@@ -202,8 +202,9 @@ func TestLostWithAnOldEpoch(t *testing.T) {
 	})
 }
 
-// Another source's word counts for nothing while the device is heard elsewhere.
-func TestLostElsewhere(t *testing.T) {
+// Disconnected and Retained signals of another source change nothing while the device is heard
+// elsewhere.
+func TestSignalsElsewhere(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.listen(unit)
 		other := r.addSource(liveness.SourceConfig{Name: "other"})
@@ -231,8 +232,7 @@ func TestLostElsewhere(t *testing.T) {
 	})
 }
 
-// What is heard of a source that was restored, before it listens for sure, is heard after what it
-// had heard before.
+// A signal at a restored source before its first pulse comes after all that it had heard before.
 func TestHeardBeforePulse(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: liveness.Never}}, liveness.SourceConfig{}, func(r *rig) {
 		err := r.registry.RestoreSource(liveness.SourceRecord{Name: "other", Listened: 100 * unit, At: time.Now()})
@@ -253,8 +253,7 @@ func TestHeardBeforePulse(t *testing.T) {
 	})
 }
 
-// A source that was deaf when the process ended is heard again; it was told already that it is
-// deaf.
+// A source that was deaf when the process ended reports only that it is heard again.
 func TestDeafAcrossRestart(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		for i, seq := range []uint64{3, 4} {

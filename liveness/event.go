@@ -51,39 +51,26 @@ const (
 )
 
 func (t Type) String() string {
-	switch t {
-	case DeviceOnline:
-		return "device.online"
-	case DeviceLate:
-		return "device.late"
-	case DeviceOffline:
-		return "device.offline"
-	case DeviceSleeping:
-		return "device.sleeping"
-	case DeviceFailed:
-		return "device.failed"
-	case DeviceSessionReplaced:
-		return "device.session_replaced"
-	case DeviceFlappingStarted:
-		return "device.flapping.started"
-	case DeviceFlappingStopped:
-		return "device.flapping.stopped"
-	case DeviceChanged:
-		return "device.changed"
-	case DeviceMaintenanceStarted:
-		return "device.maintenance.started"
-	case DeviceMaintenanceStopped:
-		return "device.maintenance.stopped"
-	case DeviceForgotten:
-		return "device.forgotten"
-	case SourceDeaf:
-		return "source.deaf"
-	case SourceHeard:
-		return "source.heard"
-	case GroupOutageStarted:
-		return "group.outage.started"
-	case GroupOutageEnded:
-		return "group.outage.ended"
+	names := [...]string{
+		DeviceOnline:             "device.online",
+		DeviceLate:               "device.late",
+		DeviceOffline:            "device.offline",
+		DeviceSleeping:           "device.sleeping",
+		DeviceFailed:             "device.failed",
+		DeviceSessionReplaced:    "device.session_replaced",
+		DeviceFlappingStarted:    "device.flapping.started",
+		DeviceFlappingStopped:    "device.flapping.stopped",
+		DeviceChanged:            "device.changed",
+		DeviceMaintenanceStarted: "device.maintenance.started",
+		DeviceMaintenanceStopped: "device.maintenance.stopped",
+		DeviceForgotten:          "device.forgotten",
+		SourceDeaf:               "source.deaf",
+		SourceHeard:              "source.heard",
+		GroupOutageStarted:       "group.outage.started",
+		GroupOutageEnded:         "group.outage.ended",
+	}
+	if int(t) < len(names) {
+		return names[t]
 	}
 	return "invalid"
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// A site loses its uplink: one event stands for the devices behind it.
+// A site loses its uplink: one event replaces those of the devices behind it.
 func ExampleGroupConfig() {
 	log, err := eventlog.New(0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// A program of its own feeds heartbeats in and follows the verdicts; no gateway, no database.
+// A program passes heartbeats in and follows the verdicts, without a gateway or a database.
 func Example() {
 	log, err := eventlog.New(0)
 	if err != nil {

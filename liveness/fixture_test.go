@@ -23,8 +23,8 @@ const (
 	step = unit / 4
 )
 
-// rig is a registry at work, in a synctest bubble, with a log and one source that listens when it
-// is told to.
+// rig is a running registry in a synctest bubble, with a log and one source that listens when the
+// test says so.
 type rig struct {
 	*testing.T
 
@@ -45,7 +45,7 @@ func newLog(t *testing.T, keep int) *eventlog.Log {
 	return log
 }
 
-// inRig runs a test with a registry at work. Its source has a MaxGap of a unit and a ReconnectGrace
+// inRig runs a test with a running registry. Its source has a MaxGap of a unit and a ReconnectGrace
 // of ten, unless cfg says otherwise.
 func inRig(t *testing.T, fleet liveness.Config, cfg liveness.SourceConfig, f func(r *rig)) {
 	t.Helper()
@@ -85,7 +85,7 @@ func addSource(t *testing.T, r *liveness.Registry, cfg liveness.SourceConfig) *l
 	return s
 }
 
-// start runs a registry and returns what ends it.
+// start runs a registry and returns the function that ends it.
 func start(t *testing.T, registry *liveness.Registry) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func (r *rig) addSource(cfg liveness.SourceConfig) *liveness.Source {
 	return s
 }
 
-// pulse lets the source listen until now, and waits for what comes of it.
+// pulse lets the source listen until now, and waits for the consequences.
 func (r *rig) pulse() {
 	r.source.Watermark(0, r.source.Pulse(time.Now()))
 	synctest.Wait()
@@ -140,10 +140,10 @@ func (r *rig) deafen(d time.Duration) {
 	r.pulse()
 }
 
-// now is what to stamp heartbeats with.
+// now returns the listening time with which to stamp heartbeats.
 func (r *rig) now() time.Duration { return r.source.Time(time.Now()) }
 
-// open opens a session of a device; a new one, whose peer is nil.
+// open opens a new session of a device, without a peer.
 func (r *rig) open(id string) *liveness.Session {
 	r.Helper()
 	return r.openAs(id, liveness.Hello{}, nil)
@@ -176,7 +176,7 @@ func (r *rig) wantState(id string, want liveness.State) {
 	}
 }
 
-// units returns an instant as the units since the beginning.
+// units returns an instant in units since the beginning.
 func (r *rig) units(at time.Time) float64 { return inUnits(at.Sub(r.start)) }
 
 // inUnits returns a span in units, to a thousandth: the clock of a source that was restored is a
@@ -197,8 +197,8 @@ func (r *rig) events() []liveness.Event {
 	return events
 }
 
-// line writes an event so that it can be compared: id, type, reason, when, and what it says of the
-// device; times in units.
+// line formats an event for comparison: id, type, reason, time, and what it reports of the device;
+// times in units.
 func (r *rig) line(e *liveness.Event) string {
 	s := fmt.Sprintf("%s %v", e.ID(), e.Type)
 	if e.Reason != liveness.NoReason {

@@ -9,8 +9,8 @@ import (
 )
 
 // TestGroupRecount lets devices of a group fall silent, come back, say goodbye, go into maintenance
-// and be forgotten. After each step, what the group has counted is what a new process would count
-// from the devices' records and the outage's.
+// and be forgotten. After each step the group's counts equal those of a new process that restores
+// the devices' and the outage's records.
 func TestGroupRecount(t *testing.T) {
 	type member struct {
 		standing
@@ -62,8 +62,7 @@ func TestGroupRecount(t *testing.T) {
 	})
 }
 
-// The steady clock goes on from what was kept, and tells of it by the wall clock as that is set
-// now.
+// The steady time goes on after a restart, and is shown by the wall clock as it is set now.
 func TestSteady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newClock()

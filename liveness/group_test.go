@@ -129,7 +129,7 @@ func TestOutageCountsMembersOnce(t *testing.T) {
 	})
 }
 
-// Who said goodbye is not silent, before or after.
+// A device that said goodbye is not silent, before or after.
 func TestOutageWithoutGoodbyes(t *testing.T) {
 	inRig(t, outageConfig(0.3, 3), liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("site/", 10)
@@ -189,7 +189,7 @@ func TestOutageOff(t *testing.T) {
 	})
 }
 
-// A share that binary numbers cannot express is reached all the same.
+// A share that has no exact binary form is reached all the same.
 func TestOutageShareIsExact(t *testing.T) {
 	fleet := outageConfig(0.07, 1)
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -255,8 +255,8 @@ func TestOutageSides(t *testing.T) {
 	})
 }
 
-// The death of a process between the last word of a device and that of its group does not leave an
-// outage behind.
+// A process that dies between the last event of a device and that of its group leaves no outage
+// behind.
 func TestOutageWithNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newShelf(t)

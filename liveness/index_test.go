@@ -2,8 +2,8 @@ package liveness
 
 import "testing"
 
-// FuzzIndex compares the index with a map. Each byte is an id; few of them share few hashes, so
-// that tags and places collide.
+// FuzzIndex compares the index with a map. Each byte is an id; few hashes are shared by them, so
+// that tags and positions collide.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte("abc"), uint64(0))
 	f.Add([]byte("the quick brown fox jumps over the lazy dog"), uint64(1<<32))

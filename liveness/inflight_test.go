@@ -13,7 +13,7 @@ import (
 )
 
 // flight is a registry with one device whose timer has expired, after heartbeats that only the
-// timer knew of, and whose verdict waits.
+// timer knew, and whose verdict waits.
 type flight struct {
 	*testing.T
 

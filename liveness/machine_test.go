@@ -7,8 +7,8 @@ import (
 
 const s = time.Second
 
-// everyFacts goes through the stored states with each reason.
-func everyFacts(yield func(condition) bool) {
+// everyCondition calls a function for the stored states with each reason.
+func everyCondition(yield func(condition) bool) {
 	for state := range Unknown {
 		for reason := NoReason; reason <= Protocol; reason++ {
 			if !yield(condition{state: state, reason: reason, last: 100 * s, until: 105 * s}) {
@@ -19,7 +19,7 @@ func everyFacts(yield func(condition) bool) {
 }
 
 func TestHeard(t *testing.T) {
-	for in := range everyFacts {
+	for in := range everyCondition {
 		for _, now := range []time.Duration{100*s + 1, 100 * s, 100*s - 1} {
 			want := condition{state: Online, last: max(now, 100*s)}
 			if got := in.heard(now); got != want {
@@ -42,7 +42,7 @@ func TestSlept(t *testing.T) {
 		{"beyond the limit", 110 * s, 60*s + 1, 110 * s, 170 * s},
 		{"heard later already", 90 * s, 10 * s, 100 * s, 110 * s},
 	}
-	for in := range everyFacts {
+	for in := range everyCondition {
 		for _, tt := range tests {
 			want := condition{state: Sleeping, last: tt.wantLast, until: tt.wantUntil}
 			if got := in.slept(tt.now, tt.length, p); got != want {
@@ -54,7 +54,7 @@ func TestSlept(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	p := Policy{Timeout: 30 * s, CloseGrace: 5 * s}
-	for in := range everyFacts {
+	for in := range everyCondition {
 		for _, why := range []Reason{Closed, Protocol} {
 			want := in
 			if in.state == Online || in.state == Late {
@@ -68,7 +68,7 @@ func TestClosed(t *testing.T) {
 }
 
 func TestOfflineFacts(t *testing.T) {
-	for in := range everyFacts {
+	for in := range everyCondition {
 		for _, why := range []Reason{Silence, Bye, Closed, Protocol} {
 			want := condition{state: Offline, reason: why, last: in.last, until: 7 * s}
 			if got := in.offline(7*s, why); got != want {
@@ -227,11 +227,11 @@ func checkProgress(t *testing.T, f condition, p Policy, notBefore time.Duration)
 	}
 }
 
-// Whatever the condition, the next step is one that changes something: else a timer would come due
-// again and again.
+// In every condition the next step changes something; otherwise a timer would expire again and
+// again.
 func TestNextIsProgress(t *testing.T) {
 	spans := []time.Duration{0, 1, 19 * s, 20 * s, 30*s - 1, 30 * s, 30*s + 1, 45 * s}
-	for in := range everyFacts {
+	for in := range everyCondition {
 		for _, lateAfter := range spans {
 			for _, grace := range spans {
 				for _, allowance := range spans {

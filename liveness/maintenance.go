@@ -144,16 +144,15 @@ func (sh *deviceShard) suppressLocked(d *device, until time.Duration) {
 // is called with the device's lock held, and must not ask the registry. Call Suppress once the
 // devices are restored, before their sources listen. It causes no events.
 func (r *Registry) Suppress(by func(id, group string, timeout time.Duration) (end time.Duration, ok bool)) {
-	r.walk(0, func(sh *deviceShard, d *device) bool {
+	r.each(func(sh *deviceShard, d *device) {
 		if d.source == nil {
-			return true
+			return
 		}
 		timeout := d.rule.Value().Timeout
 		if end, ok := by(d.id, d.group(), timeout); ok && end > -timeout {
 			sh.suppressLocked(d, d.source.Now()+min(end, maxSpan))
 			r.rearmLocked(sh, d)
 		}
-		return true
 	})
 }
 

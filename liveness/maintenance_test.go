@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// cover looks at all devices, and returns how many came under a window or out of it.
+// cover covers all devices, and returns how many that changed.
 func cover(tb testing.TB, r *liveness.Registry, ended string, w liveness.Window, prefix string) (changed int) {
 	tb.Helper()
 	for from, more := liveness.Cursor(0), true; more; more = from != 0 {
@@ -26,7 +26,7 @@ func cover(tb testing.TB, r *liveness.Registry, ended string, w liveness.Window,
 	return changed
 }
 
-// A window and an operator do not end each other's maintenance, and what is already so causes no
+// A window and an operator do not end each other's maintenance, and repeating either causes no
 // event.
 func TestWindow(t *testing.T) {
 	inRig(t, liveness.Config{Groups: []liveness.GroupConfig{{Name: "g", Match: "*"}}}, liveness.SourceConfig{}, func(r *rig) {
@@ -75,7 +75,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// In a window that excuses silence nobody goes offline for it, and afterwards everybody has his
+// In a window that suppresses silence no device goes offline for it, and afterwards each has its
 // whole timeout.
 func TestWindowExcuses(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 30 * unit, LateAfter: 10 * unit}}
@@ -129,7 +129,7 @@ func TestWindowExcuses(t *testing.T) {
 	})
 }
 
-// A window that ends early excuses no longer.
+// The suppression ends with a window that ends early.
 func TestWindowExcusesLess(t *testing.T) {
 	inRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit}}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -148,7 +148,7 @@ func TestWindowExcusesLess(t *testing.T) {
 	})
 }
 
-// What a window covers is so after a restart, too.
+// A window's cover outlasts a restart.
 func TestWindowRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -172,8 +172,8 @@ func TestWindowRestart(t *testing.T) {
 	})
 }
 
-// What a window excused is excused after a restart, too, if the registry is told: until the end
-// that is to come, or for what is left of the timeout after one that is past.
+// A window's suppression outlasts a restart if the registry is told: until the end that is to come,
+// or for what is left of the timeout after an end that is past.
 func TestWindowExcusesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -217,7 +217,7 @@ func TestWindowExcusesAfterARestart(t *testing.T) {
 	})
 }
 
-// It makes way while the sink has much to do.
+// Cover yields while the sink has much to do.
 func TestWindowMakesWay(t *testing.T) {
 	k := &sink{}
 	k.append = func([]liveness.Event) error { <-k.gate; return nil }

@@ -49,7 +49,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// A matcher that tried all ways would not come to an end.
+// A matcher that tried all alternatives would take for ever.
 func TestMatchPathological(t *testing.T) {
 	pattern := strings.Repeat("*a", 120) + "b"
 	for _, id := range []string{strings.Repeat("a", liveness.MaxID), strings.Repeat("ü", liveness.MaxID/2)} {
@@ -59,7 +59,7 @@ func TestMatchPathological(t *testing.T) {
 	}
 }
 
-// naiveMatch fills the table of which prefixes match.
+// naiveMatch fills the table of matching prefixes.
 func naiveMatch(pattern, id []rune) bool {
 	row := make([]bool, len(id)+1)
 	row[0] = true

@@ -31,7 +31,7 @@ func (m *heapMemory) Block(kind, owner uint32, size int) []byte {
 	return b
 }
 
-// photo returns what is in the memory at this instant, as a process leaves it that is killed.
+// photo returns the memory's content at this instant, as a killed process leaves it.
 func (m *heapMemory) photo() []liveness.Block {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,7 +42,7 @@ func (m *heapMemory) photo() []liveness.Block {
 	return blocks
 }
 
-// remembered starts a registry with a memory, and restores into it what was kept and recalled.
+// remembered starts a registry with a memory, and restores what was kept and recalled into it.
 func remembered(t *testing.T, k *shelf, m *heapMemory, past []liveness.Block, origin time.Time) *rig {
 	t.Helper()
 	r := &rig{T: t, log: k.Log, start: origin, sessions: make(map[string]*liveness.Session)}
@@ -80,8 +80,8 @@ func rememberedFirst(t *testing.T) (k *shelf, m *heapMemory, r *rig, stop func()
 	return k, m, r, stop
 }
 
-// Whatever was heard before a process was killed, by whatever way, the next one knows, and what its
-// clock read.
+// All heartbeats from before a process was killed, however they came, are known to the next
+// process, and so is its clock's reading.
 func TestRecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, m, r, stop := rememberedFirst(t)
@@ -118,8 +118,8 @@ func TestRecall(t *testing.T) {
 	})
 }
 
-// After a stall, and before a checkpoint or even the clock knows of it, heartbeats count: it is
-// known when they came. So is when those before it came.
+// Heartbeats after a stall count with their right instants, even if neither a checkpoint nor the
+// clock recorded the stall. So do those before it.
 func TestRecallAfterStall(t *testing.T) {
 	for _, marked := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestRecallAfterStall(t *testing.T) {
 	}
 }
 
-// A heartbeat of a device that is offline or late counts after a kill, although nobody had been
-// told that it is back.
+// A heartbeat of a device that is offline or late counts after a kill, although its event was not
+// committed.
 func TestRecallComeback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, m, r, stop := rememberedFirst(t)
@@ -192,7 +192,7 @@ func TestRecallComeback(t *testing.T) {
 	})
 }
 
-// Where there is no room, it is known that something is missing.
+// Recall reports that a memory without room is incomplete.
 func TestRecallNotWhole(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		m := new(heapMemory)

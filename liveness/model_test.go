@@ -19,8 +19,8 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// The model holds what the documentation says of a few devices, as plainly as it can: all instants
-// are counted in steps.
+// The model implements the documentation for a few devices, as plainly as it can: all instants are
+// counted in steps.
 
 const (
 	modelDevices = 3
@@ -29,7 +29,7 @@ const (
 	modelGraces  = 3 // that all gaps together cost at most
 )
 
-// modelOp is something that happens.
+// modelOp is an operation.
 type modelOp struct {
 	kind   string
 	device int
@@ -52,13 +52,13 @@ var modelPolicies = []struct{ interval, timeout, late, grace, limit, probes, wai
 	{timeout: 15, interval: 5, late: 13, grace: 3, limit: 50, probes: 4, wait: 3},
 }
 
-// modelMute is the device that cannot be asked.
+// modelMute is the device that cannot be probed.
 const modelMute = 2
 
 func modelOps() *rapid.Generator[[]modelOp] {
 	kinds := []string{
-		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "repace",
-		"lost", "lost old", "seed", "greet", "greet old",
+		"open", "open", "again", "beat", "beat", "beat", "old beat", "sleep", "fail", "bye", "close", "break", "old close", "update policy",
+		"disconnected", "disconnected old", "retained", "connected", "connected old",
 		"listen", "listen", "listen", "listen", "deaf", "deaf", "back", "restart", "restart",
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) modelOp {
@@ -140,7 +140,7 @@ func (m *model) verdict(d *modelDevice) (at int, why string) {
 	return max(at, m.notBefore(d)), why
 }
 
-// report notes an event. now is the listening time to which it belongs.
+// report records an event. now is the listening time to which it belongs.
 func (m *model) report(d *modelDevice, kind string, clock, now int) {
 	d.seq++
 	d.told, d.kept = d.epoch, d.last
@@ -169,7 +169,7 @@ func (m *model) become(d *modelDevice, state string, clock, now int) {
 	}
 }
 
-// heard is a sign of life.
+// heard is a heartbeat.
 func (m *model) heard(d *modelDevice, clock, now int) {
 	d.last, d.reason, d.until, d.due, d.restored = now, "", 0, 0, false
 	d.asked, d.askedAt = 0, -1
@@ -214,7 +214,7 @@ func (m *model) pass(d *modelDevice, clock int) {
 	m.ask(d, clock)
 }
 
-// ask asks a device that is silent, if it is connected and another question is due.
+// ask probes a device that is silent, if it is connected and another probe is due.
 func (m *model) ask(d *modelDevice, clock int) {
 	p := modelPolicies[d.policy]
 	if !d.open || d.state != "online" && d.state != "late" || d.reason != "" || d.askedAt >= 0 && m.listened < d.wake {
@@ -236,7 +236,7 @@ func (m *model) ask(d *modelDevice, clock int) {
 	}
 }
 
-// next is when a device that was asked has its next question, becomes late or is judged.
+// next returns when a device that was probed is probed again, becomes late or is judged.
 func (m *model) next(d *modelDevice) int {
 	p := modelPolicies[d.policy]
 	verdict, _ := m.verdict(d)
@@ -252,8 +252,8 @@ func (m *model) next(d *modelDevice) int {
 	return at
 }
 
-// restart is the end of a process, after a checkpoint, and the start of another: no session is
-// left, and what passes is deaf.
+// restart ends a process, after a checkpoint, and starts another: no session is left, and the time
+// between is deaf.
 func (m *model) restart(clock int) {
 	for i := range m.devices {
 		d := &m.devices[i]
@@ -323,17 +323,17 @@ func (m *model) apply(o modelOp, clock, now int) {
 			d.reason = map[string]string{"close": "closed", "break": "protocol"}[o.kind]
 			d.until = now + modelPolicies[d.policy].grace
 		}
-	case "repace":
+	case "update policy":
 		m.repace(d, o.policy, clock, now, false)
 	}
 }
 
-// told is what a broker says of a device, which counts while it has no session of its own.
+// told applies a broker's signal, which counts while the device has no session of its own.
 func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 	lost := d.state == "offline" && d.reason != "silence" && d.reason != "protocol"
 	switch {
-	case o.kind == "greet old" || o.kind == "lost old":
-	case o.kind == "greet":
+	case o.kind == "connected old" || o.kind == "disconnected old":
+	case o.kind == "connected":
 		known, ending := d.state == "online" || d.state == "late", d.reason != ""
 		d.epoch++
 		seq := d.seq
@@ -346,22 +346,22 @@ func (m *model) told(o modelOp, d *modelDevice, clock, now int) {
 		} else if d.seq == seq {
 			m.report(d, "changed", clock, now)
 		}
-	case o.kind == "seed" && d.state == "":
+	case o.kind == "retained" && d.state == "":
 		d.policy = o.policy
 		m.heard(d, clock, now)
-	case o.kind == "seed" && lost:
+	case o.kind == "retained" && lost:
 		m.heard(d, clock, now)
-	case o.kind == "seed" && d.state != "offline" && d.reason != "":
+	case o.kind == "retained" && d.state != "offline" && d.reason != "":
 		d.reason, d.until = "", 0
-	case o.kind == "lost" && d.state == "":
+	case o.kind == "disconnected" && d.state == "":
 		d.policy, d.last, d.reason = o.policy, now, "will"
 		m.become(d, "offline", clock, now)
-	case o.kind == "lost" && (d.state == "online" || d.state == "late"):
+	case o.kind == "disconnected" && (d.state == "online" || d.state == "late"):
 		d.reason, d.until = "will", now+modelPolicies[d.policy].grace
 	}
 }
 
-// repace is a sign of life with another policy, perhaps on another session.
+// repace announces another policy, perhaps on another session, and counts as a heartbeat.
 func (m *model) repace(d *modelDevice, policy, clock, now int, replaced bool) {
 	seq, changed := d.seq, modelPolicies[policy] != modelPolicies[d.policy]
 	d.policy = policy
@@ -386,7 +386,7 @@ type modelRun struct {
 	peers    [modelDevices]modelPeer
 }
 
-// modelPeer notes when it is asked. It is used with the lock of its device held.
+// modelPeer records when it is probed. It is used with the lock of its device held.
 type modelPeer struct {
 	start time.Time
 	mute  bool
@@ -449,7 +449,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 		session.Close(now, liveness.Closed)
 	case "break":
 		session.Close(now, liveness.Protocol)
-	case "repace":
+	case "update policy":
 		_, err := session.UpdatePolicy(now, modelPolicy(o.policy))
 		return err
 	}
@@ -459,7 +459,7 @@ func (r *modelRun) apply(o modelOp, now time.Duration) error {
 	return nil
 }
 
-// told passes on what a broker says of a device without a session.
+// told applies a broker's signal about a device without a session.
 func (r *modelRun) told(o modelOp, now time.Duration) error {
 	id := fmt.Sprint("d", o.device)
 	v, err := r.registry.Device(id)
@@ -468,13 +468,13 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 		announced = modelPolicy(o.policy)
 	}
 	switch o.kind {
-	case "greet":
+	case "connected":
 		_, err := r.source.Apply(id, liveness.Signal{At: now, Announced: announced, Epoch: v.Epoch + 1})
 		return err
-	case "lost":
+	case "disconnected":
 		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch, Reason: liveness.Will})
 		return err
-	case "seed":
+	case "retained":
 		_, err := r.source.Apply(id, liveness.Signal{Kind: liveness.Retained, At: now, Announced: announced})
 		return err
 	}
@@ -482,9 +482,9 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 		return nil
 	}
 	switch o.kind {
-	case "greet old":
+	case "connected old":
 		_, err = r.source.Apply(id, liveness.Signal{At: now, Epoch: v.Epoch - 1})
-	case "lost old":
+	case "disconnected old":
 		_, err = r.source.Apply(id, liveness.Signal{Kind: liveness.Disconnected, At: now, Announced: announced, Epoch: v.Epoch - 1, Reason: liveness.Will})
 	default:
 		return nil
@@ -495,7 +495,7 @@ func (r *modelRun) told(o modelOp, now time.Duration) error {
 	return nil
 }
 
-// line writes an event as the model does.
+// line formats an event as the model does.
 func (r *modelRun) line(e *liveness.Event) string {
 	in := func(d time.Duration) string { return fmt.Sprintf("%g", math.Round(float64(d)/float64(step)*1000)/1000) }
 	return fmt.Sprintf("%s %v %v at %s seen %s due %s silent %s epoch %d", e.ID(), e.Type, e.Reason, in(e.Time.Sub(r.start)),
@@ -591,7 +591,7 @@ func (r *modelRun) end() error {
 	return r.stop()
 }
 
-// modelBounds checks that no silence is judged before its timeout, or after what gaps may cost.
+// modelBounds checks that every silence is judged after its timeout, and within what gaps may cost.
 type modelBounds struct {
 	before map[string]liveness.Type // the device's event before
 	broken string
@@ -614,7 +614,7 @@ func (b *modelBounds) see(e *liveness.Event) {
 	}
 }
 
-// sameLine compares an event with that of the model, which may leave open when the device was seen.
+// sameLine compares an event with that of the model, which may leave LastSeen open.
 func sameLine(got, want string) bool {
 	if strings.Contains(want, " seen - ") {
 		got = seenAt.ReplaceAllString(got, " seen - ")

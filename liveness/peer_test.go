@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// The far end that is found is that of the open session, at any time.
+// The peer that Peer returns is that of the open session.
 func TestPeer(t *testing.T) {
 	inRig(t, liveness.Config{Devices: map[string]liveness.Policy{"never": {}}}, liveness.SourceConfig{}, func(r *rig) {
 		want := func(id string, want liveness.Peer) {
@@ -48,7 +48,7 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// It is asked while sessions come and go.
+// Peer is called while sessions come and go.
 func TestPeerConcurrently(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		peers := [2]*peer{new(peer), new(peer)}

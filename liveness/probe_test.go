@@ -8,8 +8,8 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// A device is asked before its verdict, which comes when it would have come anyhow, and no event
-// tells of it.
+// A device is probed before its verdict, which comes when it would have come anyhow, and without an
+// event.
 func TestProbes(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 3, ProbeWait: 4 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -60,8 +60,8 @@ func TestProbes(t *testing.T) {
 	})
 }
 
-// Any sign of life ends the suspicion; there is an event only if there was one that the device is
-// late. A connection that ends does, too.
+// Any heartbeat ends the suspicion; there is an event only if the device had been reported late. A
+// connection that ends does so, too.
 func TestSuspicionEnds(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit, LateAfter: 24 * unit, CloseGrace: 3 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -114,7 +114,7 @@ func TestSuspicionEnds(t *testing.T) {
 	})
 }
 
-// Nothing is asked while the source is cut off; afterwards the rounds are counted back from the
+// No device is probed while its source is cut off; afterwards the rounds are counted back from the
 // verdict that was put off.
 func TestProbesAfterDeafness(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit, Interval: unit}}
@@ -144,7 +144,7 @@ func TestProbesAfterDeafness(t *testing.T) {
 	})
 }
 
-// A source that was told to be deaf asks nothing.
+// A source that is deaf probes no device.
 func TestProbesOfTheDeaf(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Probes: 2, ProbeWait: 4 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{MaxGap: 2 * unit}, func(r *rig) {

@@ -16,7 +16,7 @@ import (
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
-// shelf is a sink that keeps what a store keeps.
+// shelf is a sink that persists what a store persists.
 type shelf struct {
 	*eventlog.Log
 
@@ -102,7 +102,7 @@ func (k *shelf) restore(r *liveness.Registry) error {
 	return nil
 }
 
-// life is a registry from one start of a process to its end.
+// life is one run of a process.
 type life struct {
 	*rig
 
@@ -110,7 +110,7 @@ type life struct {
 	stop  func()
 }
 
-// begin starts a process on what was kept. late adds the source only after the devices are there.
+// begin starts a process on what was kept. late adds the source after the devices are restored.
 func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late bool) *life {
 	t.Helper()
 	if fleet.Policy.Timeout == 0 {
@@ -135,7 +135,7 @@ func begin(t *testing.T, k *shelf, fleet liveness.Config, start0 time.Time, late
 	return l
 }
 
-// A restart is deaf time: silence goes on where it was, nothing is announced twice, and numbers and
+// A restart is deaf time: silence goes on where it was, nothing is reported twice, and numbers and
 // epochs go on.
 func TestRestart(t *testing.T) {
 	for _, late := range []bool{false, true} {
@@ -220,8 +220,8 @@ func TestCrashLoop(t *testing.T) {
 	})
 }
 
-// What a crash leaves behind the checkpoint: events that were kept, of heartbeats that it does not
-// know.
+// A crash leaves events that are newer than the checkpoint, of heartbeats that the checkpoint does
+// not have.
 func TestRestartAfterTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -244,7 +244,7 @@ func TestRestartAfterTheCheckpoint(t *testing.T) {
 	})
 }
 
-// A process that dies before its first checkpoint leaves devices behind, which have their grace.
+// The devices of a process that died before its first checkpoint have their grace.
 func TestRestartBeforeTheCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()
@@ -349,7 +349,7 @@ func TestRestartKeepsAll(t *testing.T) {
 	})
 }
 
-// Many that are due at once are judged one after the other.
+// Many devices that are due at once are judged in batches.
 func TestRestoredAreSpread(t *testing.T) {
 	const devices = 50_000
 	synctest.Test(t, func(t *testing.T) {
@@ -474,7 +474,7 @@ func TestSnapshotWhileSourcesCome(t *testing.T) {
 	}
 }
 
-// A record that cannot be restored leaves nothing behind, and its number to others.
+// A record that cannot be restored leaves nothing behind, and its number is free.
 func TestRestoreFails(t *testing.T) {
 	r := newRegistry(t, discard{}, liveness.Config{MaxDevices: 2})
 	defer func() { start(t, r)() }()
@@ -529,8 +529,8 @@ func TestEpochIsKept(t *testing.T) {
 	})
 }
 
-// A hello that is refused because too much waits counts as a heartbeat all the same: whoever is
-// there is not judged for a connection that ended.
+// A hello that is refused because too many events wait counts as a heartbeat: the device is not
+// judged for a connection that ended.
 func TestBusyHelloCounts(t *testing.T) {
 	for _, own := range []uint64{0, 7} {
 		synctest.Test(t, func(t *testing.T) {

@@ -53,13 +53,11 @@ func (r *Registry) retire(s *Source) {
 	if again {
 		return
 	}
-	for shard := range r.shards { // devices with Never have a timeout now
-		r.eachLocked(shard, func(sh *deviceShard, d *device) {
-			if d.source == s && d.rule.Value().Timeout == Never {
-				r.rearmLocked(sh, d)
-			}
-		})
-	}
+	r.each(func(sh *deviceShard, d *device) {
+		if d.source == s && d.rule.Value().Timeout == Never { // it has a timeout now
+			r.rearmLocked(sh, d)
+		}
+	})
 }
 
 // fleetTimeout returns the timeout of devices whose broker does not track them any more.

@@ -27,8 +27,8 @@ func orphans(r *rig, name string, silence time.Duration, policies ...liveness.Po
 	}
 }
 
-// The devices of a source that is configured no more are judged by the clock of others, after their
-// grace, with the silence that they had.
+// The devices of a source that is not configured any more are judged by the clock of others, after
+// their grace, with the silence that they had.
 func TestRetire(t *testing.T) {
 	for _, tt := range []struct {
 		name, source string
@@ -99,7 +99,7 @@ func TestRetiredComesBack(t *testing.T) {
 	})
 }
 
-// For how long a source was missed is kept, so that no crash loop puts its retirement off.
+// The time for which a source was missed is kept, so that no crash loop puts its retirement off.
 func TestMissedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, origin := newShelf(t), time.Now()

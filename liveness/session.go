@@ -152,6 +152,14 @@ func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
+	return s.heard(now)
+}
+
+// heard is a heartbeat that needs the device's lock. It is a function of its own to keep the stack
+// frame of Beat small.
+//
+//go:noinline
+func (s *Session) heard(now time.Duration) bool {
 	_, err := s.apply(signal{Signal: Signal{At: now}})
 	return err == nil
 }
@@ -245,4 +253,19 @@ func (s *Session) apply(sig signal) (Welcome, error) {
 		return Welcome{}, err
 	}
 	return s.device.welcomeLocked(), nil
+}
+
+// Peer returns the far end of the session that a device has open; false if it has none, or one that
+// was opened without a Peer. The session may end, or be replaced, as soon as Peer has returned; a
+// caller that acts on the peer must check again under a lock of its own. Peer takes a lock.
+func (r *Registry) Peer(id string) (Peer, bool) {
+	sh, d, err := r.find(id)
+	if err != nil {
+		return nil, false
+	}
+	defer sh.mu.Unlock()
+	if d.session == nil || d.session.peer == nil {
+		return nil, false
+	}
+	return d.session.peer, true
 }

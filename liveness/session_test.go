@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// peer counts what it is told.
+// peer counts its calls.
 type peer struct {
 	replaced, dismissed, judged, asked int
 	mute                               bool // it cannot be asked
@@ -99,8 +99,8 @@ func TestBye(t *testing.T) {
 	})
 }
 
-// A device that was judged and then says goodbye was back: its events say so, and its state agrees
-// with the last one.
+// A device that was judged and then says goodbye was back: its events report that, and its state
+// agrees with the last one.
 func TestByeAfterVerdict(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
@@ -183,7 +183,7 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-// A device sleeps on while its source is cut off, and has its grace when it should have woken up
+// A device sleeps on while its source is cut off, and has its grace if it should have woken up
 // meanwhile.
 func TestSleepAndDeaf(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
@@ -225,7 +225,7 @@ func TestFail(t *testing.T) {
 	})
 }
 
-// What happens on a session that was replaced changes nothing, whatever it is.
+// No operation on a session that was replaced changes anything.
 func TestReplaced(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p, q := new(peer), new(peer)
@@ -311,7 +311,7 @@ func TestEpoch(t *testing.T) {
 	})
 }
 
-// A device may greet again on its session.
+// A device may open its session again.
 func TestOpenAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)
@@ -335,7 +335,8 @@ func TestOpenAgain(t *testing.T) {
 	})
 }
 
-// A session that is open for one device cannot become another's: the first would never hear of it.
+// A session that is open for one device cannot be opened for another, since the first would never
+// learn of its end.
 func TestOpenForAnother(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		session := r.open("a")
@@ -437,7 +438,7 @@ func TestRepace(t *testing.T) {
 	})
 }
 
-// A device may move to another source, whose clock reads something else.
+// A device may move to another source, whose clock reads another time.
 func TestMove(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		p := new(peer)

@@ -14,7 +14,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// sink passes what it is offered to append, and keeps what append accepts.
+// sink passes events to append, and keeps those that append accepts.
 type sink struct {
 	append func(events []liveness.Event) error
 	kept   []string      // ids
@@ -61,7 +61,7 @@ func openMany(t *testing.T, s *liveness.Source, from, to int) {
 	}
 }
 
-// ids returns those of the first events of devices from to to.
+// ids returns the ids of the first events of devices from to to.
 func ids(from, to int) (want []string) {
 	for i := from; i < to; i++ {
 		want = append(want, fmt.Sprint(i, ":1"))
@@ -105,8 +105,8 @@ func TestSinkFails(t *testing.T) {
 	}
 }
 
-// When the sink still fails at the end, Run says so, and what comes after what it refused is not
-// handed over.
+// If the sink still fails at the end, Run returns its error, and what comes after the refused
+// events is not handed over.
 func TestSinkFailsAtTheEnd(t *testing.T) {
 	offers := 0
 	k := &sink{append: func(events []liveness.Event) error {
@@ -132,8 +132,8 @@ func TestSinkFailsAtTheEnd(t *testing.T) {
 	}
 }
 
-// A sink that blocks holds nobody: what would cause an event is refused once the outbox is full,
-// and heartbeats go on.
+// A sink that blocks does not block callers: what would cause an event is refused once the outbox
+// is full, and heartbeats go on.
 func TestSinkBlocks(t *testing.T) {
 	k := &sink{}
 	k.append = func([]liveness.Event) error { <-k.gate; return nil }
@@ -179,8 +179,7 @@ func TestSinkBlocks(t *testing.T) {
 	}
 }
 
-// A device that was judged and says goodbye while nobody can be told that it came back stays what
-// was told of it.
+// A device that was judged and says goodbye while no event can be emitted keeps the reported state.
 func TestByeWhileBusy(t *testing.T) {
 	k := &sink{append: func([]liveness.Event) error { return nil }}
 	withSink(t, k, 4, func(r *liveness.Registry, s *liveness.Source, stop func() error) {

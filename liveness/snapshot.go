@@ -28,9 +28,6 @@ func (h Heard) Source() int { return int(h >> 48) }
 // Last returns the listening time.
 func (h Heard) Last() time.Duration { return time.Duration(h&(1<<48-1)) * heardTick }
 
-// snapshotStride is after how many devices a shard's lock is released for others.
-const snapshotStride = 512
-
 // Snapshot returns the listening clocks, and then the last heartbeats, by device number; those of
 // devices that are not waited for are 0. It uses the memory of into if it suffices. It costs a
 // cache line or two per device, and holds no lock for long; heartbeats go on.
@@ -41,13 +38,11 @@ func (r *Registry) Snapshot(into []Heard) (sources []SourceRecord, heard []Heard
 	devices := r.numbers.bound() // more may come meanwhile; their first event holds what is known of them
 	heard = slices.Grow(into[:0], devices)[:devices]
 	clear(heard)
-	for i := range r.shards {
-		r.eachLocked(i, func(_ *deviceShard, d *device) {
-			if d.expected() && int(d.num) < len(heard) && d.source.index < len(sources) { // it may have been added since
-				heard[d.num] = newHeard(d.source.index, d.lastLocked())
-			}
-		})
-	}
+	r.each(func(_ *deviceShard, d *device) {
+		if d.expected() && int(d.num) < len(heard) && d.source.index < len(sources) { // it may have been added since
+			heard[d.num] = newHeard(d.source.index, d.lastLocked())
+		}
+	})
 	return sources, heard
 }
 

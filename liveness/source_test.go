@@ -123,7 +123,7 @@ func TestReconnectGrace(t *testing.T) {
 	}
 }
 
-// A stall puts a verdict off by its own length at most, and leaves nobody unknown.
+// A stall puts a verdict off by its own length at most, and makes no device unknown.
 func TestStall(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -178,7 +178,7 @@ func TestGapsAreBounded(t *testing.T) {
 	}
 }
 
-// Late, too, waits for the grace: a whole fleet is not late because nobody listened.
+// Late, too, waits for the grace: a fleet is not late because its source was deaf.
 func TestDeafAndLate(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 60 * unit, LateAfter: 20 * unit, Interval: 5 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -216,8 +216,7 @@ func TestDeafAndLateOff(t *testing.T) {
 	})
 }
 
-// Timers round: a device is not judged before its time for it, nor said to have been seen before it
-// was, or much later.
+// Timers round: a device is not judged too early, nor shown as seen before it was, or much later.
 func TestRounding(t *testing.T) {
 	for _, tt := range []struct{ opened, timeout time.Duration }{
 		{1, 1},
@@ -248,7 +247,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// A device whose heartbeat happened to fit a policy's LateAfter that is off keeps its timeout.
+// A heartbeat at an interval equal to a LateAfter that is off does not change the device's timeout.
 func TestTouchAfterStall(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 10 * unit, LateAfter: 18 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {
@@ -263,8 +262,7 @@ func TestTouchAfterStall(t *testing.T) {
 	})
 }
 
-// However often a source is deaf, a dead device is judged; of the deaf intervals the latest are
-// remembered.
+// A dead device is judged however often its source is deaf; the latest deaf intervals are kept.
 func TestDeafAgainAndAgain(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("a")
@@ -308,7 +306,7 @@ func TestJudgedBeforeDeaf(t *testing.T) {
 	})
 }
 
-// A gap of just MaxGap is listening time; of a nanosecond more, deaf.
+// A gap of exactly MaxGap is listening time; a nanosecond more is deaf time.
 func TestMaxGap(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		if got := r.source.Pulse(r.start.Add(unit)); got != unit {
@@ -332,8 +330,8 @@ func TestMaxGap(t *testing.T) {
 	})
 }
 
-// The monotonic clock stands still while a machine sleeps; the wall clock shows it. One that is set
-// back changes nothing.
+// The monotonic clock stands still while a machine sleeps; the wall clock shows the sleep. A wall
+// clock that is set back changes nothing.
 func TestClockSteps(t *testing.T) {
 	registry := newRegistry(t, discard{}, liveness.Config{})
 	defer func() { start(t, registry)() }()
@@ -425,7 +423,7 @@ func TestTimeBeforePulse(t *testing.T) {
 	}
 }
 
-// Input that is not read yet holds verdicts back; it is no deafness.
+// Unread input holds verdicts back; it is no deafness.
 func TestBacklog(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.open("dead")
@@ -459,7 +457,7 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// LastSeen is an instant of the wall clock, whatever lay in between.
+// LastSeen is an instant of the wall clock, whatever gaps lie in between.
 func TestWallClock(t *testing.T) {
 	fleet := liveness.Config{Policy: liveness.Policy{Timeout: 1000 * unit}}
 	inRig(t, fleet, liveness.SourceConfig{}, func(r *rig) {

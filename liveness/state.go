@@ -30,23 +30,18 @@ const (
 )
 
 func (s State) String() string {
-	switch s {
-	case NeverSeen:
-		return "never_seen"
-	case Online:
-		return "online"
-	case Late:
-		return "late"
-	case Sleeping:
-		return "sleeping"
-	case Offline:
-		return "offline"
-	case Unknown:
-		return "unknown"
-	case Suspect:
-		return "suspect"
-	case Pending:
-		return "pending"
+	names := [...]string{
+		NeverSeen: "never_seen",
+		Online:    "online",
+		Late:      "late",
+		Sleeping:  "sleeping",
+		Offline:   "offline",
+		Unknown:   "unknown",
+		Suspect:   "suspect",
+		Pending:   "pending",
+	}
+	if int(s) < len(names) {
+		return names[s]
 	}
 	return "invalid"
 }
@@ -77,21 +72,17 @@ const (
 )
 
 func (r Reason) String() string {
-	switch r {
-	case NoReason:
-		return ""
-	case Silence:
-		return "silence"
-	case Bye:
-		return "bye"
-	case Closed:
-		return "closed"
-	case Protocol:
-		return "protocol"
-	case Will:
-		return "will"
-	case Admin:
-		return "admin"
+	names := [...]string{
+		NoReason: "",
+		Silence:  "silence",
+		Bye:      "bye",
+		Closed:   "closed",
+		Protocol: "protocol",
+		Will:     "will",
+		Admin:    "admin",
+	}
+	if int(r) < len(names) {
+		return names[r]
 	}
 	return "invalid"
 }

@@ -48,7 +48,7 @@ func (p *stressPeer) Committed() {}
 
 func (p *stressPeer) Probe() bool { return rand.N(4) > 0 }
 
-// work does something to some device again and again, mostly heartbeats.
+// work applies random operations to random devices, mostly heartbeats.
 func (s *stress) work(t *testing.T, rounds int) {
 	t.Helper()
 	var session *liveness.Session
@@ -123,7 +123,7 @@ func (s *stress) pulse(ctx context.Context) {
 	}
 }
 
-// The sequence of each device is without gaps, in order and makes sense, whatever happens at once.
+// Each device's events are without gaps, in order and consistent under concurrent operations.
 func TestStress(t *testing.T) {
 	log := newLog(t, 1<<21)
 	registry := newRegistry(t, log, liveness.Config{

@@ -1,9 +1,6 @@
 package liveness
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // View is a picture of a device, with all that its state follows from.
 type View struct {
@@ -54,13 +51,11 @@ type View struct {
 
 // Device returns a picture of a device. Errors: ErrUnknownDevice.
 func (r *Registry) Device(id string) (View, error) {
-	sh, hash := r.shardOf(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	d := sh.findLocked(id, hash)
-	if d == nil {
-		return View{}, fmt.Errorf("%w: %q", ErrUnknownDevice, id)
+	sh, d, err := r.find(id)
+	if err != nil {
+		return View{}, err
 	}
+	defer sh.mu.Unlock()
 	return r.viewLocked(d), nil
 }
 
@@ -136,123 +131,10 @@ func (s *Source) deafSinceLocked(listened time.Duration) []DeafInterval {
 	return nil
 }
 
-// Cursor is a position in the list of devices. The zero Cursor is its beginning.
-type Cursor uint64
-
-// List appends pictures of at most limit devices to buffer, from a position on, in a stable order,
-// and returns the position to go on from, 0 at the end. A device that is added meanwhile may or may
-// not be among them; none is left out or listed twice.
-func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) {
-	next := r.walk(from, func(_ *deviceShard, d *device) bool {
-		if limit <= 0 {
-			return false
-		}
-		buffer = append(buffer, r.viewLocked(d))
-		limit--
-		return true
-	})
-	return buffer, next
-}
-
-// walk calls do for each device from a position on, with its shard locked, until do returns false.
-// It returns the position of that device, 0 at the end.
-func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor {
-	shard, i := int(from>>32), int(uint32(from))
-	for ; shard < shardCount; shard, i = shard+1, 0 {
-		if at, more := r.walkShard(shard, i, do); more {
-			return Cursor(shard)<<32 | Cursor(at)
-		}
-	}
-	return 0
-}
-
-// walkShard is walk for the devices of one shard.
-func (r *Registry) walkShard(shard, from int, do func(*deviceShard, *device) bool) (at int, more bool) {
-	sh := &r.shards[shard]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	for i := from; i < sh.len; i++ {
-		if d := sh.at(handleOf(i, shard)); d != nil && !d.gone && !do(sh, d) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// Stats is a picture of a registry.
-type Stats struct {
-	Devices int
-	States  map[State]int
-	Queued  int    // events that wait for the sink
-	Waits   uint64 // times that a verdict was held up because the outbox was full
-	Fails   uint64 // times that the sink failed
-	Lost    uint64 // events that the sink refused when Run ended, or that came afterwards
-	Flaps   int    // devices that are flapping
-	// StalledFor is for how long the outbox has been full without the sink taking anything, while
-	// the sources' clocks stand still; otherwise 0.
-	StalledFor time.Duration
-	// Verdicts counts those of deadlines that passed. Lag[i] counts those of them that came within
-	// LagBounds[i] of listening time after their deadline, beyond the bound before; the last of
-	// Lag, which has no bound, those beyond all. LagSum is the total lag.
-	Verdicts  uint64
-	Lag       []uint64
-	LagBounds []time.Duration
-	LagSum    time.Duration
-}
-
-// Stats returns a picture of the registry. It takes each shard's lock for a moment, repeatedly;
-// once a source has had a cut it costs a cache line or two per device.
-func (r *Registry) Stats() Stats {
-	st := Stats{Devices: int(r.devices.Load()), States: make(map[State]int), Flaps: len(r.flaps.all())}
-	cut := r.anyCut()
-	for i := range r.shards {
-		if cut {
-			r.eachLocked(i, func(_ *deviceShard, d *device) { st.States[d.stateLocked()]++ })
-			continue
-		}
-		sh := &r.shards[i]
-		sh.mu.Lock()
-		for s, n := range sh.counts {
-			st.States[State(s)] += n
-		}
-		sh.mu.Unlock()
-	}
-	r.outbox.stats(&st)
-	r.lag.stats(&st)
-	return st
-}
-
-// anyCut reports whether any device may be unknown.
-func (r *Registry) anyCut() bool {
-	for _, s := range r.Sources() {
-		if s.unheard(-1) {
-			return true
-		}
-	}
-	return false
-}
-
 // stateLocked returns the state to show.
 func (d *device) stateLocked() State {
 	if shown := d.shownLocked(); shown == Pending || !d.expected() || d.state == Sleeping || !d.source.unheard(d.lastLocked()) {
 		return shown
 	}
 	return Unknown
-}
-
-// eachLocked calls do for each device of a shard, and releases its lock from time to time. Devices
-// that are made meanwhile may be left out.
-func (r *Registry) eachLocked(shard int, do func(*deviceShard, *device)) {
-	sh := &r.shards[shard]
-	for from, more := 0, true; more; from += snapshotStride {
-		sh.mu.Lock()
-		to := min(from+snapshotStride, sh.len)
-		for at := from; at < to; at++ {
-			if d := sh.at(handleOf(at, shard)); d != nil && !d.gone {
-				do(sh, d)
-			}
-		}
-		more = to < sh.len
-		sh.mu.Unlock()
-	}
 }

@@ -166,7 +166,7 @@ func TestListPages(t *testing.T) {
 	})
 }
 
-// Who pages through the devices while others are added sees each of the old ones once.
+// A caller that pages through the devices while others are added gets each of the old ones once.
 func TestListWhileDevicesAreAdded(t *testing.T) {
 	inRig(t, liveness.Config{}, liveness.SourceConfig{}, func(r *rig) {
 		r.openAll("old", 300)

@@ -22,9 +22,9 @@ func (v verdicts) Append(_ context.Context, events []liveness.Event) error {
 	return nil
 }
 
-// Of a device that is heard at 4 and has a timeout of 10, the verdict tells these instants,
-// whatever the wall clock shows on the way. Two readings of clocks that were torn apart are not
-// taken for the time of day, and a clock that is set keeps the order of what is told.
+// A device is heard at 4 and has a timeout of 10: its verdict has the same instants whatever the
+// wall clock shows in between. A torn reading of the two clocks does not count as the time of day,
+// and a clock that is set keeps the order of events.
 func TestToldInstants(t *testing.T) {
 	const hour = 3600 * unit
 	from := func(first int, by time.Duration) map[int]time.Duration {
@@ -77,8 +77,8 @@ func TestToldInstants(t *testing.T) {
 	}
 }
 
-// The instants that a picture of a device shows are in order, however its source listens and its
-// clock is set; and they are true as long as it is not set, even if some readings are torn.
+// The instants in a View are in order, however its source listens and its clock is set; and they
+// are true if it is not set, even if some readings are torn.
 func TestShownInstants(t *testing.T) {
 	const timeout = 3 * unit
 	rapid.Check(t, func(rt *rapid.T) {

@@ -14,7 +14,6 @@ import (
 	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/internal/command"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // Action is the action of a step: a [Probe], [Deliver], [Wait], [Condition], [Command] or [Note].
@@ -24,7 +23,7 @@ type Action interface {
 	// check returns an error for invalid settings.
 	check() error
 	// do performs one attempt for a run. before is the stored state of the step.
-	do(ctx context.Context, r *run, s *Step, before store.RunStep) outcome
+	do(ctx context.Context, r *run, s *Step, before RunStep) outcome
 }
 
 // outcome is the result of an attempt. The step is done unless again is set.
@@ -65,7 +64,7 @@ func (p Probe) check() error {
 	return errors.Join(errs...)
 }
 
-func (p Probe) do(_ context.Context, r *run, _ *Step, before store.RunStep) outcome {
+func (p Probe) do(_ context.Context, r *run, _ *Step, before RunStep) outcome {
 	times, wait := p.Times, p.Wait
 	if times == 0 {
 		times = 2
@@ -109,7 +108,7 @@ func (w Wait) check() error {
 	return nil
 }
 
-func (w Wait) do(_ context.Context, r *run, _ *Step, before store.RunStep) outcome {
+func (w Wait) do(_ context.Context, r *run, _ *Step, before RunStep) outcome {
 	begun := before.Started
 	if begun.IsZero() {
 		begun = r.engine.config.Now()
@@ -149,7 +148,7 @@ func (c Condition) check() error {
 	return nil
 }
 
-func (c Condition) do(_ context.Context, r *run, _ *Step, _ store.RunStep) outcome {
+func (c Condition) do(_ context.Context, r *run, _ *Step, _ RunStep) outcome {
 	is := r.engine.look(r)
 	o := outcome{output: strings.Join(is, ", ")}
 	o.holds = slices.ContainsFunc(c.Is, func(name string) bool { return slices.Contains(is, name) })
@@ -226,7 +225,7 @@ func (d Deliver) check() error {
 	return errors.Join(append(errs, checkBody(d.Body))...)
 }
 
-func (d Deliver) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+func (d Deliver) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
 	out := r.engine.outbox
 	if err := d.checkKind(out); err != nil {
 		return outcome{err: err}
@@ -297,7 +296,7 @@ func (c Command) argv() ([]string, error) {
 	return command.Argv(c.Argv[0], c.Argv[1:], false)
 }
 
-func (c Command) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+func (c Command) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
 	argv, err := c.argv()
 	if err != nil {
 		return outcome{err: err}
@@ -330,7 +329,7 @@ func (n Note) check() error {
 	return checkText(n.Text)
 }
 
-func (n Note) do(ctx context.Context, r *run, s *Step, _ store.RunStep) outcome {
+func (n Note) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
 	text := expand(n.Text, r.names(s))
 	r.engine.config.Logger.InfoContext(ctx, "playbook note", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "note", text)
 	return outcome{output: text}

@@ -84,7 +84,7 @@ func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*cr
 		return nil, err
 	}
 	book := playbook.Playbook{Name: "p", On: offline(), Steps: steps}
-	e, err := playbook.New(playbook.Config{Store: s, Fleet: registry, Playbooks: []playbook.Playbook{book}})
+	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: registry, Playbooks: []playbook.Playbook{book}})
 	if err != nil {
 		return nil, err
 	}
@@ -209,18 +209,18 @@ func TestKilled(t *testing.T) {
 	if latest < committed {
 		t.Errorf("%d events were committed, %d are there", committed, latest)
 	}
-	checkRuns(t, r.store, folder, int(latest), kills)
+	checkRuns(t, r.engine, folder, int(latest), kills)
 	if err := r.store.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
 // checkRuns looks at what came of all events.
-func checkRuns(t *testing.T, s *store.Store, folder string, events, kills int) {
+func checkRuns(t *testing.T, e *playbook.Engine, folder string, events, kills int) {
 	t.Helper()
-	runs := make(map[uint64]store.Run)
+	runs := make(map[uint64]playbook.Run)
 	for before := uint64(0); ; {
-		page, err := s.Runs().List(t.Context(), store.RunFilter{Before: before}, 1000)
+		page, err := e.List(t.Context(), playbook.RunFilter{Before: before}, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func checkRuns(t *testing.T, s *store.Store, folder string, events, kills int) {
 	subjects := make(map[string]bool)
 	for _, r := range runs {
 		subjects[r.Subject] = true
-		if r.State != store.RunDone {
+		if r.State != playbook.RunDone {
 			t.Errorf("run %d is %s: %s", r.ID, r.State, r.Error)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/groupcommit"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -30,6 +31,13 @@ const EndpointPrefix = "playbook-"
 // Queue is the name of the queue of the runs.
 const Queue = "playbooks"
 
+var (
+	// ErrUnknown is wrapped by errors for a playbook, a device or a run that does not exist.
+	ErrUnknown = errors.New("playbook: unknown")
+	// ErrEnded is wrapped by the error for a run that has ended already.
+	ErrEnded = errors.New("playbook: the run has ended")
+)
+
 // Fleet gives access to the devices. *liveness.Registry implements it.
 type Fleet interface {
 	Device(id string) (liveness.View, error)
@@ -40,8 +48,9 @@ type Fleet interface {
 
 // Config describes an engine.
 type Config struct {
-	Store *store.Store // required
-	Fleet Fleet        // required
+	Database *sqldb.DB    // required; has the runs
+	Store    *store.Store // required; has the events and the jobs
+	Fleet    Fleet        // required
 	// Playbooks are all playbooks.
 	Playbooks []Playbook
 	// Logger receives notes and the ends of runs. Default: nothing is logged.
@@ -55,8 +64,8 @@ type Config struct {
 type Engine struct {
 	config Config
 	books  map[string]*book
-	runs   *store.Runs
-	saver  groupcommit.Group[store.RunChange]
+	runs   *table
+	saver  groupcommit.Group[runChange]
 	outbox *delivery.Engine // set by Attach
 
 	mu     sync.Mutex // guards the fields below
@@ -67,7 +76,7 @@ type Engine struct {
 // Ended counts the ended runs of a playbook by result.
 type Ended struct {
 	Playbook string
-	State    store.RunState
+	State    RunState
 }
 
 // Stats returns the runs that ended since the process started, without canceled ones, and the
@@ -81,8 +90,8 @@ func (e *Engine) Stats() (ended map[Ended]uint64, active int) {
 // New returns an engine and starts nothing. The error joins an [Error] for each mistake in a
 // playbook.
 func New(cfg Config) (*Engine, error) {
-	if cfg.Store == nil || cfg.Fleet == nil {
-		return nil, errors.New("playbook: New needs a store and a fleet")
+	if cfg.Database == nil || cfg.Store == nil || cfg.Fleet == nil {
+		return nil, errors.New("playbook: New needs a database, a store and a fleet")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -91,7 +100,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg.Now = time.Now
 	}
 	books, err := compileAll(cfg.Playbooks)
-	e := &Engine{config: cfg, books: books, runs: cfg.Store.Runs(), active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
+	e := &Engine{config: cfg, books: books, runs: &table{cfg.Database}, active: make(map[uint64]*run), ended: make(map[Ended]uint64)}
 	e.saver.Most, e.saver.Patience, e.saver.Write = maxTogether, patience, e.runs.Save
 	return e, err
 }
@@ -103,16 +112,18 @@ func (e *Engine) Playbooks() []Playbook {
 	return list
 }
 
-// Playbook returns a playbook by name. Errors: store.ErrUnknown.
+// Playbook returns a playbook by name. Errors: ErrUnknown.
 func (e *Engine) Playbook(name string) (Playbook, error) {
 	if b := e.books[name]; b != nil {
 		return b.Playbook, nil
 	}
-	return Playbook{}, errkind.Errorf(store.ErrUnknown, "there is no playbook %.80q in the configuration", name)
+	return Playbook{}, errkind.Errorf(ErrUnknown, "there is no playbook %.80q in the configuration", name)
 }
 
-// Runs returns the stored runs.
-func (e *Engine) Runs() *store.Runs { return e.runs }
+// List returns up to limit runs, the latest first.
+func (e *Engine) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
+	return e.runs.List(ctx, filter, limit)
+}
 
 // Paused reports whether events start no runs of a playbook, because its route is paused or its
 // endpoint is disabled.
@@ -125,7 +136,7 @@ func (e *Engine) Paused(name string) bool {
 	return err == nil && p.Disabled
 }
 
-// Mermaid returns the steps of a playbook as a flowchart; see dag.Graph.Mermaid. Errors: store.ErrUnknown.
+// Mermaid returns the steps of a playbook as a flowchart; see dag.Graph.Mermaid. Errors: ErrUnknown.
 func (e *Engine) Mermaid(name string) (string, error) {
 	b := e.books[name]
 	if b == nil {
@@ -221,13 +232,13 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 }
 
 // Start starts a run of a playbook for a device without an event. It returns the number of the run,
-// which is that of its job. Errors: store.ErrUnknown.
+// which is that of its job. Errors: ErrUnknown.
 func (e *Engine) Start(ctx context.Context, name, device string) (uint64, error) {
 	if _, err := e.Playbook(name); err != nil {
 		return 0, err
 	}
 	if _, err := e.config.Fleet.Device(device); err != nil {
-		return 0, errkind.Errorf(store.ErrUnknown, "there is no device %.80q", device)
+		return 0, errkind.Errorf(ErrUnknown, "there is no device %.80q", device)
 	}
 	return e.outbox.Enqueue(ctx, delivery.Request{Queue: Queue, Endpoint: EndpointPrefix + name, Key: device, Body: []byte("{}")})
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/sqldb"
 )
 
 // Busy fails so many times, then takes its time, and does what is asked for.
@@ -20,7 +20,7 @@ func (Busy) Kind() string { return "busy" }
 
 func (Busy) check() error { return nil }
 
-func (b Busy) do(ctx context.Context, _ *run, s *Step, before store.RunStep) outcome {
+func (b Busy) do(ctx context.Context, _ *run, s *Step, before RunStep) outcome {
 	if before.Attempts < b.Fails {
 		return outcome{err: errors.New("busy")}
 	}
@@ -32,3 +32,12 @@ func (b Busy) do(ctx context.Context, _ *run, s *Step, before store.RunStep) out
 	b.Do(s.Name)
 	return outcome{}
 }
+
+// Names for the tests of the rows of runs.
+type (
+	Table  = table
+	Change = runChange
+)
+
+// NewTable returns the runs in a database.
+func NewTable(db *sqldb.DB) *Table { return &table{db} }

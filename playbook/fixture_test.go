@@ -168,7 +168,7 @@ func (r *rig) start() {
 	end()
 	r.check(registry.Run(ended)) // the test says what there is
 	now := func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	e, err := playbook.New(playbook.Config{Store: s, Fleet: r.fleet, Playbooks: r.books, Logger: r.logger, Now: now})
+	e, err := playbook.New(playbook.Config{Database: db, Store: s, Fleet: r.fleet, Playbooks: r.books, Logger: r.logger, Now: now})
 	r.check(err)
 	kinds := map[string]sink.Kind{
 		playbook.EndpointKind: e.Kind,
@@ -271,19 +271,19 @@ func (r *rig) until(what string, ok func() bool) {
 	}
 }
 
-func (r *rig) runs() []store.Run {
+func (r *rig) runs() []playbook.Run {
 	r.t.Helper()
-	runs, err := r.store.Runs().List(r.t.Context(), store.RunFilter{}, 1000)
+	runs, err := r.engine.List(r.t.Context(), playbook.RunFilter{}, 1000)
 	r.check(err)
 	return runs
 }
 
 // state waits until a device's latest run has a state, and is left alone, and returns it.
-func (r *rig) state(device string, want store.RunState) (store.Run, map[string]store.RunStep) {
+func (r *rig) state(device string, want playbook.RunState) (playbook.Run, map[string]playbook.RunStep) {
 	r.t.Helper()
-	var run store.Run
+	var run playbook.Run
 	r.until("a run about "+device+" is "+want.String(), func() bool {
-		runs, err := r.store.Runs().List(r.t.Context(), store.RunFilter{Subject: device}, 1)
+		runs, err := r.engine.List(r.t.Context(), playbook.RunFilter{Subject: device}, 1)
 		r.check(err)
 		if len(runs) == 0 || runs[0].State != want {
 			return false
@@ -293,9 +293,9 @@ func (r *rig) state(device string, want store.RunState) (store.Run, map[string]s
 		r.check(err)
 		return len(jobs) == 0 || jobs[0].State == store.JobWaiting
 	})
-	_, list, err := r.store.Runs().Get(r.t.Context(), run.ID)
+	_, list, err := r.engine.Show(r.t.Context(), run.ID)
 	r.check(err)
-	steps := make(map[string]store.RunStep)
+	steps := make(map[string]playbook.RunStep)
 	for _, s := range list {
 		steps[s.Step] = s
 	}

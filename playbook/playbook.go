@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // Playbook defines the actions that follow an event.
@@ -84,14 +83,14 @@ func Before(steps []Step, i int) []string {
 
 // Skipped returns the names of the steps that are skipped in a run, given what is known of its
 // steps. It follows from the results of the conditions.
-func Skipped(steps []Step, known func(step string) store.RunStep) map[string]bool {
+func Skipped(steps []Step, known func(step string) RunStep) map[string]bool {
 	skipped := make(map[string]bool)
 	for more := true; more; {
 		more = false
 		for i := range steps {
 			s := &steps[i]
 			condition, before := known(s.If), Before(steps, i)
-			fails := s.If != "" && (skipped[s.If] || condition.State == store.StepDone && condition.Holds == s.Not)
+			fails := s.If != "" && (skipped[s.If] || condition.State == StepDone && condition.Holds == s.Not)
 			after := len(before) > 0 && !slices.ContainsFunc(before, func(name string) bool { return !skipped[name] })
 			if (fails || after) && !skipped[s.Name] {
 				skipped[s.Name], more = true, true

@@ -51,8 +51,8 @@ func TestEscalation(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, escalate())
 			r.event("a", liveness.DeviceOffline)
-			run, steps := r.state("a", store.RunWaiting)
-			if steps["patience"].State != store.StepWaiting || !run.Wake.Equal(steps["patience"].Wake) || run.Event == 0 {
+			run, steps := r.state("a", playbook.RunWaiting)
+			if steps["patience"].State != playbook.StepWaiting || !run.Wake.Equal(steps["patience"].Wake) || run.Event == 0 {
 				t.Errorf("the run is %+v, its step %+v", run, steps["patience"])
 			}
 			r.told("tell a")
@@ -60,14 +60,14 @@ func TestEscalation(t *testing.T) {
 				r.event("a", liveness.DeviceOnline)
 			}
 			r.later(11 * time.Minute)
-			run, steps = r.state("a", store.RunDone)
+			run, steps = r.state("a", playbook.RunDone)
 			r.told("tell a", tt.told)
 			if s := steps["still"]; s.Holds != tt.still {
 				t.Errorf("the condition is %+v", s)
 			}
-			skipped := playbook.Skipped(escalate().Steps, func(step string) store.RunStep { return steps[step] })
+			skipped := playbook.Skipped(escalate().Steps, func(step string) playbook.RunStep { return steps[step] })
 			for step, done := range map[string]bool{"page": tt.still, "further": tt.still, "resolve": !tt.still, "end": true} {
-				if (steps[step].State == store.StepDone) != done || skipped[step] == done {
+				if (steps[step].State == playbook.StepDone) != done || skipped[step] == done {
 					t.Errorf("the step %s is %+v; skipped: %v", step, steps[step], skipped[step])
 				}
 			}
@@ -114,13 +114,13 @@ func TestBody(t *testing.T) {
 func TestRestart(t *testing.T) {
 	r := newRig(t, escalate())
 	r.event("a", liveness.DeviceOffline)
-	before, _ := r.state("a", store.RunWaiting)
+	before, _ := r.state("a", playbook.RunWaiting)
 	r.told("tell a")
 	r.restart()
 	r.later(time.Minute) // not yet
 	r.restart()
 	r.later(10 * time.Minute)
-	after, steps := r.state("a", store.RunDone)
+	after, steps := r.state("a", playbook.RunDone)
 	r.told("tell a", "page a")
 	if after.ID != before.ID || !after.Started.Equal(before.Started) {
 		t.Errorf("the run was %+v, and is %+v", before, after)
@@ -154,7 +154,7 @@ func TestRecovery(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, book(tt.recovery))
 			r.event("a", liveness.DeviceOffline)
-			first, _ := r.state("a", store.RunWaiting)
+			first, _ := r.state("a", playbook.RunWaiting)
 			r.told("alarm a")
 			if tt.down {
 				r.stop()
@@ -168,21 +168,21 @@ func TestRecovery(t *testing.T) {
 				r.event("a", liveness.DeviceOnline)
 			}
 			if tt.recovery == playbook.Divert {
-				run, _ := r.state("a", store.RunWaiting)
-				r.until("it was diverted", func() bool { run, _ = r.state("a", store.RunWaiting); return run.Diverted })
+				run, _ := r.state("a", playbook.RunWaiting)
+				r.until("it was diverted", func() bool { run, _ = r.state("a", playbook.RunWaiting); return run.Diverted })
 				r.told("alarm a", "calm a")
 				r.later(11 * time.Minute)
-				r.state("a", store.RunRecovered)
+				r.state("a", playbook.RunRecovered)
 				r.told("alarm a", "calm a", "end a")
 				return
 			}
 			r.until("the first run is recovered", func() bool {
-				run, _, err := r.store.Runs().Get(t.Context(), first.ID)
+				run, _, err := r.engine.Show(t.Context(), first.ID)
 				r.check(err)
-				return run.State == store.RunRecovered
+				return run.State == playbook.RunRecovered
 			})
 			if tt.again {
-				second, _ := r.state("a", store.RunWaiting)
+				second, _ := r.state("a", playbook.RunWaiting)
 				if second.ID == first.ID {
 					t.Error("the second silence is no other run")
 				}
@@ -201,12 +201,12 @@ func TestGroup(t *testing.T) {
 	})
 	r.fleet.group = liveness.GroupView{Name: "site", Outage: true}
 	r.check(r.store.Append(t.Context(), []liveness.Event{{Type: liveness.GroupOutageStarted, Subject: "site", Seq: 1, Time: time.Now(), Members: 3, Silent: 3}}))
-	r.state("site", store.RunWaiting)
+	r.state("site", playbook.RunWaiting)
 	r.fleet.mu.Lock()
 	r.fleet.group.Outage = false
 	r.fleet.mu.Unlock()
 	r.check(r.store.Append(t.Context(), []liveness.Event{{Type: liveness.GroupOutageEnded, Subject: "site", Seq: 2, Time: time.Now(), Members: 3}}))
-	r.state("site", store.RunRecovered)
+	r.state("site", playbook.RunRecovered)
 	r.told("alarm site")
 }
 
@@ -219,13 +219,13 @@ func TestProbe(t *testing.T) {
 		r.fleet.peers["a"] = p
 		r.event("a", liveness.DeviceOffline)
 		for asked := int64(1); asked <= 3; asked++ {
-			r.until("it was asked", func() bool { _, steps := r.state("a", store.RunWaiting); return steps["ask"].Attempts == int(asked) })
+			r.until("it was asked", func() bool { _, steps := r.state("a", playbook.RunWaiting); return steps["ask"].Attempts == int(asked) })
 			if p.asked.Load() != asked {
 				t.Fatalf("asked %d times, want %d", p.asked.Load(), asked)
 			}
 			r.later(2 * time.Minute)
 		}
-		_, steps := r.state("a", store.RunDone)
+		_, steps := r.state("a", playbook.RunDone)
 		if got := steps["ask"].Output; got != "silent, asked 3 times" || p.asked.Load() != 3 {
 			t.Errorf("the probe says %q; asked %d times", got, p.asked.Load())
 		}
@@ -241,9 +241,9 @@ func TestProbe(t *testing.T) {
 		}
 		r.fleet.peers["a"] = p
 		r.event("a", liveness.DeviceOffline)
-		r.state("a", store.RunWaiting)
+		r.state("a", playbook.RunWaiting)
 		r.later(2 * time.Minute)
-		_, steps := r.state("a", store.RunDone)
+		_, steps := r.state("a", playbook.RunDone)
 		if got := steps["ask"].Output; !strings.HasPrefix(got, "heard at ") || p.asked.Load() != 1 {
 			t.Errorf("the probe says %q", got)
 		}
@@ -253,8 +253,8 @@ func TestProbe(t *testing.T) {
 		r.fleet.peers["a"] = &peer{mute: true}
 		r.event("a", liveness.DeviceOffline)
 		r.event("b", liveness.DeviceOffline)
-		_, a := r.state("a", store.RunDone)
-		_, b := r.state("b", store.RunDone)
+		_, a := r.state("a", playbook.RunDone)
+		_, b := r.state("b", playbook.RunDone)
 		if a["ask"].Output != "not asked: its protocol has no question" || b["ask"].Output != "not asked: it is not connected" {
 			t.Errorf("the probes say %q and %q", a["ask"].Output, b["ask"].Output)
 		}
@@ -272,12 +272,12 @@ func TestCommand(t *testing.T) {
 	r.event("a", liveness.DeviceOffline)
 	for failed := 1; failed <= 2; failed++ {
 		r.until("it has failed", func() bool {
-			_, steps := r.state("a", store.RunWaiting)
+			_, steps := r.state("a", playbook.RunWaiting)
 			return steps["run"].Attempts == failed && steps["run"].Error == "exit status 1"
 		})
 		r.later(time.Hour)
 	}
-	_, steps := r.state("a", store.RunDone)
+	_, steps := r.state("a", playbook.RunDone)
 	if got := steps["run"]; got.Output != "a silence\n" || got.Attempts != 2 {
 		t.Errorf("the step is %+v", got)
 	}
@@ -311,13 +311,13 @@ func TestFailure(t *testing.T) {
 			other.After = []string{}
 			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{step, tell("after"), other}})
 			r.event("a", liveness.DeviceOffline)
-			r.until("the run has failed", func() bool { r.later(time.Hour); return len(r.runs()) > 0 && r.runs()[0].State == store.RunFailed })
-			run, steps := r.state("a", store.RunFailed)
+			r.until("the run has failed", func() bool { r.later(time.Hour); return len(r.runs()) > 0 && r.runs()[0].State == playbook.RunFailed })
+			run, steps := r.state("a", playbook.RunFailed)
 			attempts := 2
 			if tt.once {
 				attempts = 1
 			}
-			if s := steps["bad"]; s.State != store.StepFailed || s.Attempts != attempts || !strings.Contains(s.Error, tt.tell) || !strings.Contains(run.Error, tt.tell) {
+			if s := steps["bad"]; s.State != playbook.StepFailed || s.Attempts != attempts || !strings.Contains(s.Error, tt.tell) || !strings.Contains(run.Error, tt.tell) {
 				t.Errorf("the step is %+v, the run %+v", s, run)
 			}
 			if s, begun := steps["after"]; begun {
@@ -333,22 +333,22 @@ func TestStartAndCancel(t *testing.T) {
 	r.event("a", liveness.DeviceOffline) // begins nothing
 	id, err := r.engine.Start(t.Context(), "by-hand", "a")
 	r.check(err)
-	if run, _ := r.state("a", store.RunWaiting); run.ID != id || run.Event != 0 {
+	if run, _ := r.state("a", playbook.RunWaiting); run.ID != id || run.Event != 0 {
 		t.Errorf("the run is %+v", run)
 	}
 	for name, device := range map[string]string{"by-hand": "nobody", "other": "a"} {
-		if _, err := r.engine.Start(t.Context(), name, device); !errors.Is(err, store.ErrUnknown) {
+		if _, err := r.engine.Start(t.Context(), name, device); !errors.Is(err, playbook.ErrUnknown) {
 			t.Errorf("Start(%q, %q): %v", name, device, err)
 		}
 	}
 	r.check(r.engine.Cancel(t.Context(), id, "by a test"))
-	if run, _ := r.state("a", store.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
+	if run, _ := r.state("a", playbook.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
 		t.Errorf("the run is %+v", run)
 	}
-	if err := r.engine.Cancel(t.Context(), id, ""); !errors.Is(err, store.ErrInUse) || !strings.Contains(err.Error(), "canceled") {
+	if err := r.engine.Cancel(t.Context(), id, ""); !errors.Is(err, playbook.ErrEnded) || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("Cancel again: %v", err)
 	}
-	if err := r.engine.Cancel(t.Context(), 999, ""); !errors.Is(err, store.ErrUnknown) {
+	if err := r.engine.Cancel(t.Context(), 999, ""); !errors.Is(err, playbook.ErrUnknown) {
 		t.Errorf("Cancel of nothing: %v", err)
 	}
 	if len(r.store.Jobs().Depths()) != 0 {
@@ -361,16 +361,16 @@ func TestDefinitionChanged(t *testing.T) {
 	old := playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{tell("one"), wait("patience"), tell("two")}}
 	r := newRig(t, old)
 	r.event("a", liveness.DeviceOffline)
-	r.state("a", store.RunWaiting)
+	r.state("a", playbook.RunWaiting)
 	changed := old
 	changed.Steps = []playbook.Step{tell("one"), wait("patience"), tell("three")}
 	r.books = []playbook.Playbook{changed}
 	r.restart()
 	r.later(11 * time.Minute)
-	r.state("a", store.RunDone)
+	r.state("a", playbook.RunDone)
 	r.told("one a", "three a")
 	r.event("b", liveness.DeviceOffline)
-	r.state("b", store.RunWaiting)
+	r.state("b", playbook.RunWaiting)
 	r.books = nil
 	r.restart()
 	if p, err := r.jobs.Endpoint("playbook-p"); err != nil || p.Kind != playbook.EndpointKind {
@@ -386,7 +386,7 @@ func TestDefinitionChanged(t *testing.T) {
 	r.books = []playbook.Playbook{changed} // and it is back
 	r.restart()
 	r.later(11 * time.Minute)
-	r.state("b", store.RunDone)
+	r.state("b", playbook.RunDone)
 }
 
 // A run that was diverted when the steps for it went from the configuration is over.
@@ -397,14 +397,14 @@ func TestRecoveryRemoved(t *testing.T) {
 	}
 	r := newRig(t, p)
 	r.event("a", liveness.DeviceOffline)
-	r.state("a", store.RunWaiting)
+	r.state("a", playbook.RunWaiting)
 	r.event("a", liveness.DeviceOnline)
-	r.until("it was diverted", func() bool { run, _ := r.state("a", store.RunWaiting); return run.Diverted })
+	r.until("it was diverted", func() bool { run, _ := r.state("a", playbook.RunWaiting); return run.Diverted })
 	p.Recovery, p.Recovered = playbook.Cancel, nil
 	r.books = []playbook.Playbook{p}
 	r.restart()
 	r.later(11 * time.Minute)
-	r.state("a", store.RunRecovered)
+	r.state("a", playbook.RunRecovered)
 	r.told("alarm a", "calm a")
 }
 
@@ -418,7 +418,7 @@ func TestDeadURL(t *testing.T) {
 	}})
 	r.check(r.jobs.PauseQueue(t.Context(), delivery.DefaultQueue, true))
 	r.event("a", liveness.DeviceOffline)
-	r.state("a", store.RunDone)
+	r.state("a", playbook.RunDone)
 	jobs, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
 	r.check(err)
 	if len(jobs) != 3 || jobs[0].Key == jobs[1].Key || jobs[0].Key != jobs[2].Key {
@@ -442,15 +442,15 @@ func TestMaintenance(t *testing.T) {
 		}}))
 	}
 	maintenance(liveness.DeviceMaintenanceStarted, true)
-	r.state("a", store.RunWaiting)
+	r.state("a", playbook.RunWaiting)
 	maintenance(liveness.DeviceMaintenanceStopped, true)
 	r.later(11 * time.Minute)
-	r.state("a", store.RunDone)
+	r.state("a", playbook.RunDone)
 	r.told("end a")
 	maintenance(liveness.DeviceMaintenanceStarted, true)
-	r.state("a", store.RunWaiting)
+	r.state("a", playbook.RunWaiting)
 	maintenance(liveness.DeviceMaintenanceStopped, false)
-	r.state("a", store.RunRecovered)
+	r.state("a", playbook.RunRecovered)
 	r.told("end a")
 }
 
@@ -465,11 +465,11 @@ func TestCancelAtWork(t *testing.T) {
 	r.check(r.engine.Cancel(t.Context(), id, "by a test"))
 	r.check(os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	r.until("the command has ended", func() bool {
-		_, steps, err := r.store.Runs().Get(t.Context(), id)
+		_, steps, err := r.engine.Show(t.Context(), id)
 		r.check(err)
-		return len(steps) == 1 && steps[0].State == store.StepDone
+		return len(steps) == 1 && steps[0].State == playbook.StepDone
 	})
-	if run, _ := r.state("a", store.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
+	if run, _ := r.state("a", playbook.RunCanceled); run.Error != "by a test" || run.Ended.IsZero() {
 		t.Errorf("the run is %+v", run)
 	}
 	r.told()
@@ -483,7 +483,7 @@ func TestClockSetBack(t *testing.T) {
 			r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{wait("patience"), ask, tell("end")}})
 			r.ahead.Store(int64(time.Hour))
 			r.event("a", liveness.DeviceOffline)
-			r.state("a", store.RunWaiting)
+			r.state("a", playbook.RunWaiting)
 			if restart {
 				r.end()
 				r.ahead.Store(0)
@@ -491,7 +491,7 @@ func TestClockSetBack(t *testing.T) {
 			}
 			r.ahead.Store(0)
 			r.until("the wait is as long as it was to be", func() bool {
-				run, steps := r.state("a", store.RunWaiting)
+				run, steps := r.state("a", playbook.RunWaiting)
 				limit := time.Now().Add(10 * time.Minute)
 				return !steps["patience"].Wake.After(limit) && !run.Wake.After(limit) && !steps["patience"].Started.After(time.Now())
 			})
@@ -503,14 +503,14 @@ func TestClockSetBack(t *testing.T) {
 func TestTurn(t *testing.T) {
 	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Recovery: playbook.Ignore, Steps: []playbook.Step{wait("patience"), tell("end")}})
 	r.event("a", liveness.DeviceOffline)
-	first, _ := r.state("a", store.RunWaiting)
+	first, _ := r.state("a", playbook.RunWaiting)
 	byHand, err := r.engine.Start(t.Context(), "p", "a")
 	r.check(err)
 	r.event("a", liveness.DeviceOffline)
 	byEvent := byHand + 1
 	for id, event := range map[uint64]uint64{byHand: 0, byEvent: 2} {
 		run, steps, err := r.engine.Show(t.Context(), id)
-		if err != nil || len(steps) != 0 || run.Playbook != "p" || run.Subject != "a" || run.Event != event || run.State != store.RunWaiting ||
+		if err != nil || len(steps) != 0 || run.Playbook != "p" || run.Subject != "a" || run.Event != event || run.State != playbook.RunWaiting ||
 			!run.Started.IsZero() || !strings.Contains(run.Error, "waits for its turn") {
 			t.Errorf("Show(%d): %+v, %+v, %v", id, run, steps, err)
 		}
@@ -519,22 +519,22 @@ func TestTurn(t *testing.T) {
 		t.Errorf("the first run is %+v, %v, want %+v", run, err, first)
 	}
 	r.check(r.engine.Cancel(t.Context(), byHand, "by a test"))
-	if run, _, err := r.engine.Show(t.Context(), byHand); err != nil || run.State != store.RunCanceled || run.Error != "by a test" || run.Subject != "a" {
+	if run, _, err := r.engine.Show(t.Context(), byHand); err != nil || run.State != playbook.RunCanceled || run.Error != "by a test" || run.Subject != "a" {
 		t.Errorf("the canceled run is %+v, %v", run, err)
 	}
 	r.later(11 * time.Minute)
-	r.state("a", store.RunWaiting)
+	r.state("a", playbook.RunWaiting)
 	r.later(11 * time.Minute)
-	if run, _ := r.state("a", store.RunDone); run.ID != byEvent {
+	if run, _ := r.state("a", playbook.RunDone); run.ID != byEvent {
 		t.Errorf("the last run is %+v", run)
 	}
 	r.told("end a", "end a")
 	other, err := r.jobs.Enqueue(t.Context(), delivery.Request{Endpoint: "ops", Body: []byte("{}"), RunAt: time.Now().Add(time.Hour)})
 	r.check(err)
-	if _, _, err := r.engine.Show(t.Context(), other); !errors.Is(err, store.ErrUnknown) {
+	if _, _, err := r.engine.Show(t.Context(), other); !errors.Is(err, playbook.ErrUnknown) {
 		t.Errorf("a job that is no run: %v", err)
 	}
-	if err := r.engine.Cancel(t.Context(), other, ""); !errors.Is(err, store.ErrUnknown) || len(r.store.Jobs().Depths()) != 1 {
+	if err := r.engine.Cancel(t.Context(), other, ""); !errors.Is(err, playbook.ErrUnknown) || len(r.store.Jobs().Depths()) != 1 {
 		t.Errorf("a job that is no run is canceled: %v", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 const turn = "it waits for its turn: runs of a playbook about one device come one after the other"
 
 // Show returns a run and its steps. A run that has not started is shown as waiting. Errors:
-// store.ErrUnknown.
-func (e *Engine) Show(ctx context.Context, id uint64) (store.Run, []store.RunStep, error) {
+// ErrUnknown.
+func (e *Engine) Show(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	run, steps, err := e.runs.Get(ctx, id)
-	if !errors.Is(err, store.ErrUnknown) {
+	if !errors.Is(err, ErrUnknown) {
 		return run, steps, err
 	}
 	run, there, failed := e.queued(ctx, id)
@@ -28,7 +28,7 @@ func (e *Engine) Show(ctx context.Context, id uint64) (store.Run, []store.RunSte
 }
 
 // queued returns a run of which only the job exists.
-func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bool, err error) {
+func (e *Engine) queued(ctx context.Context, id uint64) (run Run, there bool, err error) {
 	jobs, err := e.outbox.Jobs().List(ctx, store.JobFilter{IDs: []uint64{id}}, 1, e.config.Now())
 	if err != nil || len(jobs) == 0 {
 		return run, false, err
@@ -38,7 +38,7 @@ func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bo
 	if i < 0 {
 		return run, false, nil
 	}
-	run = store.Run{ID: id, Playbook: endpoints[i].Target, Event: jobs[0].Event, State: store.RunWaiting}
+	run = Run{ID: id, Playbook: endpoints[i].Target, Event: jobs[0].Event, State: RunWaiting}
 	if run.Event != 0 {
 		events, err := e.config.Store.EventsAt(ctx, []uint64{run.Event})
 		if err == nil && len(events) > 0 {
@@ -53,11 +53,11 @@ func (e *Engine) queued(ctx context.Context, id uint64) (run store.Run, there bo
 	return run, true, err
 }
 
-// Cancel ends an open run. A step in progress may still complete. Errors: store.ErrUnknown,
-// store.ErrInUse if the run has ended.
+// Cancel ends an open run. A step in progress may still complete. Errors: ErrUnknown,
+// ErrEnded.
 func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
 	err := e.cancel(ctx, id, why)
-	if !errors.Is(err, store.ErrUnknown) {
+	if !errors.Is(err, ErrUnknown) {
 		return err
 	}
 	run, there, failed := e.queued(ctx, id)
@@ -65,7 +65,7 @@ func (e *Engine) Cancel(ctx context.Context, id uint64, why string) error {
 		return cmp.Or(failed, err)
 	}
 	run.Started = e.config.Now()
-	if err := e.runs.Save(ctx, []*store.RunChange{{Run: run}}); err != nil {
+	if err := e.runs.Save(ctx, []*runChange{{Run: run}}); err != nil {
 		return err
 	}
 	return e.cancel(ctx, id, why)
@@ -75,5 +75,9 @@ func (e *Engine) cancel(ctx context.Context, id uint64, why string) error {
 	if r := e.activeRun(id); r != nil {
 		r.ended.Store(true)
 	}
-	return e.runs.Cancel(ctx, id, why, e.config.Now())
+	if err := e.runs.Cancel(ctx, id, why, e.config.Now()); err != nil {
+		return err
+	}
+	_, err := e.outbox.Jobs().Remove(ctx, store.JobFilter{IDs: []uint64{id}})
+	return err
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holter-iot/holter/dag"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 var (
@@ -24,7 +23,7 @@ var (
 
 // run is a run in progress. It is the state of its graphs.
 type run struct {
-	store.Run
+	Run
 
 	engine *Engine
 	book   *book
@@ -34,24 +33,24 @@ type run struct {
 	ended  atomic.Bool     // the run was canceled
 	spent  atomic.Bool     // the segment's time is used up
 
-	mu    sync.Mutex                // guards the field below
-	steps map[string]*store.RunStep // steps that have started
+	mu    sync.Mutex          // guards the field below
+	steps map[string]*RunStep // steps that have started
 }
 
 // known returns the stored state of a step.
-func (r *run) known(name string) store.RunStep {
+func (r *run) known(name string) RunStep {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.steps[name]; s != nil {
 		return *s
 	}
-	return store.RunStep{Step: name}
+	return RunStep{Step: name}
 }
 
 // holds reports whether a condition holds. A skipped condition neither holds nor fails.
 func (r *run) holds(condition string, want bool) bool {
 	s := r.known(condition)
-	return s.State == store.StepDone && s.Holds == want
+	return s.State == StepDone && s.Holds == want
 }
 
 // outputs returns the outputs of the steps that are done.
@@ -60,7 +59,7 @@ func (r *run) outputs() map[string]string {
 	defer r.mu.Unlock()
 	out := make(map[string]string)
 	for name, s := range r.steps {
-		if s.State == store.StepDone {
+		if s.State == StepDone {
 			out[name] = s.Output
 		}
 	}
@@ -68,11 +67,11 @@ func (r *run) outputs() map[string]string {
 }
 
 // keep stores the state of a step.
-func (r *run) keep(ctx context.Context, s store.RunStep) error {
+func (r *run) keep(ctx context.Context, s RunStep) error {
 	r.mu.Lock()
 	r.steps[s.Step] = &s
 	r.mu.Unlock()
-	if err := r.engine.saver.Add(ctx, &store.RunChange{Run: r.Run, Steps: []store.RunStep{s}}); err != nil {
+	if err := r.engine.saver.Add(ctx, &runChange{Run: r.Run, Steps: []RunStep{s}}); err != nil {
 		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	return nil
@@ -97,13 +96,13 @@ func (s *Step) run(ctx context.Context, r *run) error {
 func (s *Step) try(ctx context.Context, r *run) error {
 	before, timeout := r.known(s.Name), cmp.Or(s.Timeout, defaultTimeout)
 	switch now := r.engine.config.Now(); {
-	case before.State == store.StepDone:
+	case before.State == StepDone:
 		return nil
-	case before.State == store.StepFailed:
+	case before.State == StepFailed:
 		return errors.New(before.Error)
 	case r.over.Load() && !r.Diverted || r.ended.Load():
 		return errOver
-	case before.State == store.StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
+	case before.State == StepWaiting && now.Before(before.Wake) && !s.tooFar(before.Wake, now):
 		return dag.ErrWaiting
 	case now.Sub(r.begun)+timeout > stretch: // the segment would end during the attempt, and it would start again
 		r.spent.Store(true)
@@ -125,25 +124,25 @@ func (s *Step) try(ctx context.Context, r *run) error {
 }
 
 // after returns the state of a step after an attempt, and the result for the graph.
-func (s *Step) after(before store.RunStep, o outcome, now time.Time) (store.RunStep, error) {
+func (s *Step) after(before RunStep, o outcome, now time.Time) (RunStep, error) {
 	after := before
 	after.Error, after.Wake, after.Output, after.Holds = "", time.Time{}, o.output, o.holds
 	after.Attempts = max(before.Attempts, o.asked)
 	switch {
 	case o.err == nil && o.again.IsZero():
-		after.State, after.Ended = store.StepDone, now
+		after.State, after.Ended = StepDone, now
 		return after, nil
 	case o.err == nil:
-		after.State, after.Wake = store.StepWaiting, o.again
+		after.State, after.Wake = StepWaiting, o.again
 		return after, dag.ErrWaiting
 	}
 	after.Attempts++
 	after.Error = o.err.Error()
 	if final := errors.As(o.err, new(permanent)); final || after.Attempts >= cmp.Or(s.Attempts, defaultAttempts) {
-		after.State, after.Ended = store.StepFailed, now
+		after.State, after.Ended = StepFailed, now
 		return after, o.err
 	}
-	after.State, after.Wake = store.StepWaiting, now.Add(s.pause(after.Attempts, rand.Float64()))
+	after.State, after.Wake = StepWaiting, now.Add(s.pause(after.Attempts, rand.Float64()))
 	return after, dag.ErrWaiting
 }
 
@@ -169,7 +168,7 @@ func (r *run) advance(ctx context.Context) error {
 		graph := r.book.steps
 		if r.Diverted {
 			if graph = r.book.recovered; graph == nil { // the configuration has no such steps any more
-				return r.finish(ctx, store.RunRecovered, "")
+				return r.finish(ctx, RunRecovered, "")
 			}
 		}
 		_, err := graph.Run(ctx, r)
@@ -177,9 +176,9 @@ func (r *run) advance(ctx context.Context) error {
 		case r.ended.Load():
 			return nil // that is stored
 		case err == nil && r.Diverted:
-			return r.finish(ctx, store.RunRecovered, "")
+			return r.finish(ctx, RunRecovered, "")
 		case err == nil:
-			return r.finish(ctx, store.RunDone, "")
+			return r.finish(ctx, RunDone, "")
 		case errors.Is(err, errOver) || r.over.Load() && !r.Diverted && ctx.Err() == nil:
 			continue
 		case errors.Is(err, errNotStored):
@@ -187,7 +186,7 @@ func (r *run) advance(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, new(*dag.NodeError)):
-			return r.finish(ctx, store.RunFailed, err.Error())
+			return r.finish(ctx, RunFailed, err.Error())
 		}
 		return r.wait(ctx)
 	}
@@ -212,12 +211,12 @@ func (r *run) divert(ctx context.Context) error {
 		r.Diverted, r.Wake = true, time.Time{}
 		return r.store(ctx)
 	}
-	return r.finish(ctx, store.RunRecovered, "")
+	return r.finish(ctx, RunRecovered, "")
 }
 
-func (r *run) finish(ctx context.Context, state store.RunState, why string) error {
+func (r *run) finish(ctx context.Context, state RunState, why string) error {
 	r.State, r.Ended, r.Wake, r.Error = state, r.engine.config.Now(), time.Time{}, why
-	if state == store.RunFailed {
+	if state == RunFailed {
 		r.engine.config.Logger.WarnContext(ctx, "playbook run failed", "playbook", r.Playbook, "run", r.ID, "subject", r.Subject, "error", why)
 	}
 	return r.store(ctx)
@@ -233,7 +232,7 @@ func (r *run) wait(ctx context.Context) error {
 	now := r.engine.config.Now()
 	for i := range steps {
 		s := r.known(steps[i].Name)
-		if s.State != store.StepWaiting {
+		if s.State != StepWaiting {
 			continue
 		}
 		if steps[i].tooFar(s.Wake, now) { // the clock was set back while the run was worked on
@@ -246,12 +245,12 @@ func (r *run) wait(ctx context.Context) error {
 	if r.spent.Load() {
 		wake = now
 	}
-	r.State, r.Wake = store.RunWaiting, wake
+	r.State, r.Wake = RunWaiting, wake
 	return r.store(ctx)
 }
 
 func (r *run) store(ctx context.Context) error {
-	if err := r.engine.saver.Add(ctx, &store.RunChange{Run: r.Run}); err != nil {
+	if err := r.engine.saver.Add(ctx, &runChange{Run: r.Run}); err != nil {
 		return fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // Kind returns the sink of the endpoints that start runs, see [EndpointKind]. It is a [sink.Kind].
@@ -80,11 +79,11 @@ func (w *worker) work(ctx context.Context, m *sink.Message) sink.Result {
 
 // open returns a run with its stored state.
 func (w *worker) open(ctx context.Context, m *sink.Message) (*run, error) {
-	r := &run{engine: w.engine, book: w.book, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*store.RunStep)}
+	r := &run{engine: w.engine, book: w.book, event: m.Event, begun: w.engine.config.Now(), steps: make(map[string]*RunStep)}
 	stored, steps, err := w.engine.runs.Get(ctx, m.Job)
 	switch {
-	case errors.Is(err, store.ErrUnknown):
-		r.Run = store.Run{ID: m.Job, Playbook: w.book.Name, Subject: m.Key, Started: w.engine.config.Now()}
+	case errors.Is(err, ErrUnknown):
+		r.Run = Run{ID: m.Job, Playbook: w.book.Name, Subject: m.Key, Started: w.engine.config.Now()}
 		if m.Event != nil {
 			r.Event = m.Event.Offset
 		}
@@ -94,7 +93,7 @@ func (w *worker) open(ctx context.Context, m *sink.Message) (*run, error) {
 	}
 	r.Run = stored
 	if !r.State.Final() {
-		r.State, r.Wake = store.RunRunning, time.Time{}
+		r.State, r.Wake = RunRunning, time.Time{}
 	}
 	for i := range steps {
 		r.steps[steps[i].Step] = &steps[i]

@@ -11,7 +11,6 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // Steps that take their time, by a clock that only goes on when nobody works.
@@ -70,7 +69,7 @@ func TestTime(t *testing.T) {
 				begin = time.Now()
 				r.event("a", liveness.DeviceOffline)
 				time.Sleep(tt.total)
-				r.state("a", store.RunDone)
+				r.state("a", playbook.RunDone)
 				if got := strings.Join(ended, " "); got != tt.want {
 					t.Errorf("ended %s, want %s", got, tt.want)
 				}
@@ -102,7 +101,7 @@ func TestClockSetBackAtWork(t *testing.T) {
 			r.event("a", liveness.DeviceOnline)
 			r.ahead.Store(0)
 			time.Sleep(12 * time.Minute)
-			r.state("a", store.RunDone)
+			r.state("a", playbook.RunDone)
 			if got := fmt.Sprint(ended); got != "[0s 10m0s]" {
 				t.Errorf("steps ended after %s, want 0 and 10 minutes", got)
 			}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
-	"github.com/holter-iot/holter/store"
 )
 
 // watch wakes runs whose subject has recovered, until ctx is done.
@@ -122,7 +121,7 @@ func (w *watcher) recovered(ctx context.Context, events []liveness.Event) error 
 }
 
 // mayRecover reports whether the playbook of a run reacts to a recovery.
-func (e *Engine) mayRecover(r *store.Run) bool {
+func (e *Engine) mayRecover(r *Run) bool {
 	b := e.books[r.Playbook]
 	return b != nil && b.Recovery != Ignore && !r.Diverted
 }
@@ -183,14 +182,14 @@ func (w *watcher) all(ctx context.Context) error {
 }
 
 // tooFar returns the runs with a step that waits longer than it may.
-func (e *Engine) tooFar(ctx context.Context, runs []store.Run) ([]uint64, error) {
+func (e *Engine) tooFar(ctx context.Context, runs []Run) ([]uint64, error) {
 	now := e.config.Now()
 	var may []uint64
 	steps := make(map[uint64][]Step)
 	for i := range runs {
 		r := &runs[i]
 		b := e.books[r.Playbook]
-		if b == nil || r.State != store.RunWaiting {
+		if b == nil || r.State != RunWaiting {
 			continue
 		}
 		steps[r.ID] = slices.Concat(b.Steps, b.Recovered)
@@ -201,12 +200,12 @@ func (e *Engine) tooFar(ctx context.Context, runs []store.Run) ([]uint64, error)
 	if len(may) == 0 {
 		return nil, nil
 	}
-	waiting, err := e.config.Store.Runs().Waiting(ctx, may)
+	waiting, err := e.runs.Waiting(ctx, may)
 	if err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(may, func(id uint64) bool {
-		return !slices.ContainsFunc(waiting[id], func(w store.RunStep) bool {
+		return !slices.ContainsFunc(waiting[id], func(w RunStep) bool {
 			return slices.ContainsFunc(steps[id], func(s Step) bool { return s.Name == w.Step && s.tooFar(w.Wake, now) })
 		})
 	}), nil

@@ -69,7 +69,7 @@ func directions() table {
 		"internal/sockets": {"internal", "liveness"},
 
 		// The file of settings, in the types of whom they are for; only the program reads it.
-		"internal/config": {"internal", "liveness", "playbook"},
+		"internal/config": product,
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Pla
 	if err != nil {
 		return BadConfig(err)
 	}
-	if s.books, err = playbook.New(playbook.Config{Store: s.store, Fleet: s.registry, Playbooks: playbooks, Logger: s.log}); err != nil {
+	if s.books, err = playbook.New(playbook.Config{Database: s.database, Store: s.store, Fleet: s.registry, Playbooks: playbooks, Logger: s.log}); err != nil {
 		return err
 	}
 	cfg.Kinds[playbook.EndpointKind] = s.books.Kind

@@ -147,11 +147,11 @@ func (s *server) build(ctx context.Context) (err error) {
 }
 
 // certificates reads those of a server, if it has any; setting is where the files are said.
-func (s *server) certificates(files config.TLS, setting string) (*tls.Config, error) {
+func (s *server) certificates(files cert.Files, setting string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
-	r, err := s.reloader(cert.Files{Cert: files.Cert, Key: files.Key})
+	r, err := s.reloader(files)
 	if err != nil {
 		return nil, BadConfig(fmt.Errorf("%s: %w", setting, err))
 	}
@@ -236,7 +236,7 @@ func (s *server) buildStore(router *delivery.Router) (err error) {
 	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
 		return err
 	}
-	cfg := StoreConfig(s.config)
+	cfg := s.config.Store
 	cfg.Outbox = router.Route
 	s.store, err = store.New(s.database, cfg)
 	return err
@@ -249,32 +249,6 @@ func DatabaseConfig(c config.Config) sqldb.Config {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
 	return sqldb.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss}
-}
-
-// StoreConfig returns what the configuration says of the store.
-func StoreConfig(c config.Config) store.Config {
-	return store.Config{Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
-}
-
-// gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.
-func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
-	return gateway.Config{
-		ReusePort:        c.ReusePort,
-		MaxConnections:   c.Gateway.MaxConnections,
-		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
-		AcceptRate:       c.Gateway.AcceptRate,
-		HandshakeTimeout: c.Gateway.HandshakeTimeout,
-		MaxHandshakes:    c.Gateway.MaxHandshakes,
-		IdleTimeout:      c.Gateway.IdleTimeout,
-		MaxOutbound:      c.Gateway.MaxOutbound,
-		CloseRate:        c.Gateway.CloseRate,
-		MaxBeatRate:      c.Gateway.MaxBeatRate,
-		KeepAlive:        c.Gateway.KeepAlive,
-		UserTimeout:      c.Gateway.UserTimeout,
-		MaxGap:           c.Source.MaxGap,
-		ReconnectGrace:   c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax,
-		Logger: log,
-	}
 }
 
 // SQLitePath returns the file of an SQLite URL.

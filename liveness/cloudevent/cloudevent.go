@@ -35,27 +35,27 @@ type Event struct {
 
 // EventData is the content of an event. Fields that mean nothing for its type are left out.
 type EventData struct {
-	Offset      uint64    `json:"offset" doc:"Its place in the log."`
-	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply it if it is greater than the last."`
-	Epoch       uint64    `json:"epoch,omitempty" doc:"Number of the device's session that it speaks of."`
+	Offset      uint64    `json:"offset" doc:"Its position in the log."`
+	Seq         uint64    `json:"seq" doc:"Its number among the subject's events, without gaps; apply an event if its number is greater than the last."`
+	Epoch       uint64    `json:"epoch,omitempty" doc:"The number of the device's session that the event belongs to."`
 	Reason      string    `json:"reason,omitempty" enum:"silence,bye,closed,protocol,will,admin"`
 	LastSeen    time.Time `json:"last_seen,omitzero" doc:"The device's last sign of life."`
-	Deadline    time.Time `json:"deadline,omitzero" doc:"When it would have gone offline."`
+	Deadline    time.Time `json:"deadline,omitzero" doc:"When it is judged offline if it is not heard."`
 	DecidedAt   time.Time `json:"decided_at"`
 	Silence     *float64  `json:"heard_silence_ms,omitempty"`
 	Timeout     *float64  `json:"timeout_ms,omitempty"`
-	Policy      string    `json:"policy,omitempty" doc:"The rule that the timeout is from."`
+	Policy      string    `json:"policy,omitempty" doc:"The rule that set the timeout."`
 	Source      string    `json:"source,omitempty"`
 	Group       string    `json:"group,omitempty"`
 	Node        string    `json:"node"`
-	Message     string    `json:"message,omitempty" doc:"The failure that the device told of."`
+	Message     string    `json:"message,omitempty" doc:"The failure that the device reported, or the maintenance window that began or ended."`
 	Flapping    bool      `json:"flapping,omitempty"`
-	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: nobody is to be alarmed."`
-	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event stands for it."`
+	Maintenance bool      `json:"maintenance,omitempty" doc:"The device is in maintenance: the event is not to raise an alarm."`
+	Outage      bool      `json:"outage,omitempty" doc:"It belongs to an outage of its group, whose event replaces it in alarms."`
 	Deaf        *float64  `json:"deaf_ms,omitempty"`
-	Members     *int      `json:"members,omitempty" doc:"Of the group; of a source that is deaf, the devices that are to be heard there."`
-	Silent      *int      `json:"silent,omitempty" doc:"Of the group's members, those that are offline and did not say goodbye."`
-	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were so before the outage."`
+	Members     *int      `json:"members,omitempty" doc:"Of the group; of a source, the devices whose heartbeats are waited for there."`
+	Silent      *int      `json:"silent,omitempty" doc:"Of the group's members, those that are offline without a goodbye."`
+	Before      *int      `json:"before,omitempty" doc:"Of the silent, those that were offline before the outage."`
 }
 
 // New returns an event as the process with the name node reports it. It costs some allocations.

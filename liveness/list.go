@@ -1,0 +1,67 @@
+package liveness
+
+// Cursor is a position in the list of devices. The zero Cursor is its beginning.
+type Cursor uint64
+
+// List appends pictures of at most limit devices to buffer, from a position on, in a stable order,
+// and returns the position to go on from, 0 at the end. A device that is added meanwhile may or may
+// not be among them; none is left out or listed twice.
+func (r *Registry) List(buffer []View, from Cursor, limit int) ([]View, Cursor) {
+	next := r.walk(from, func(_ *deviceShard, d *device) bool {
+		if limit <= 0 {
+			return false
+		}
+		buffer = append(buffer, r.viewLocked(d))
+		limit--
+		return true
+	})
+	return buffer, next
+}
+
+// each calls do for each device, with its shard locked. Devices that are made meanwhile may be left
+// out.
+func (r *Registry) each(do func(*deviceShard, *device)) {
+	r.walk(0, func(sh *deviceShard, d *device) bool {
+		do(sh, d)
+		return true
+	})
+}
+
+// walk is each from a position on, until do returns false. It returns the position of that device,
+// 0 at the end.
+func (r *Registry) walk(from Cursor, do func(*deviceShard, *device) bool) Cursor {
+	shard, at := int(from>>32), int(uint32(from))
+	for shard < shardCount {
+		next, stopped := r.walkStride(shard, at, do)
+		switch {
+		case stopped:
+			return Cursor(shard)<<32 | Cursor(next)
+		case next == 0:
+			shard, at = shard+1, 0
+		default:
+			at = next
+		}
+	}
+	return 0
+}
+
+// strideLen is after how many devices a walk releases the shard's lock for others.
+const strideLen = 512
+
+// walkStride is walk for the next devices of one shard. It returns where it stopped, or where to go
+// on, 0 at the shard's end.
+func (r *Registry) walkStride(shard, from int, do func(*deviceShard, *device) bool) (next int, stopped bool) {
+	sh := &r.shards[shard]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	to := min(from+strideLen, sh.len)
+	for at := from; at < to; at++ {
+		if d := sh.at(handleOf(at, shard)); d != nil && !d.gone && !do(sh, d) {
+			return at, true
+		}
+	}
+	if to == sh.len {
+		return 0, false
+	}
+	return to, false
+}

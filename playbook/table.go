@@ -1,0 +1,213 @@
+package playbook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/sqldb"
+)
+
+// table holds the runs of playbooks in a database. Its methods may be called concurrently.
+type table struct{ db *sqldb.DB }
+
+// Get returns a run and its steps. Errors: ErrUnknown.
+func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
+	var runs []runRow
+	var rows []stepRow
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		runs, rows = nil, nil
+		if err := q.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
+			return err
+		}
+		return q.NewSelect().Model(&rows).Where("run = ?", id).Order("started", "step").Scan(ctx)
+	})
+	if err != nil {
+		return Run{}, nil, err
+	}
+	if len(runs) == 0 {
+		return Run{}, nil, errkind.Errorf(ErrUnknown, "there is no run %d; it may be too old to be kept", id)
+	}
+	steps := make([]RunStep, len(rows))
+	for i := range rows {
+		steps[i] = rows[i].value()
+	}
+	return runs[0].value(), steps, nil
+}
+
+// List returns up to limit runs, the latest first.
+func (t *table) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
+	var rows []runRow
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		rows = nil
+		find := q.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+		if filter.Playbook != "" {
+			find = find.Where("playbook = ?", filter.Playbook)
+		}
+		if filter.Subject != "" {
+			find = find.Where("subject = ?", filter.Subject)
+		}
+		if len(filter.States) > 0 {
+			find = find.Where("state IN (?)", bun.List(numbersOf(filter.States)))
+		}
+		if filter.Before > 0 {
+			find = find.Where("id < ?", filter.Before)
+		}
+		return find.Scan(ctx)
+	})
+	return runsOf(rows), err
+}
+
+// numbersOf returns states as columns have them.
+func numbersOf(states []RunState) []int {
+	numbers := make([]int, len(states))
+	for i, s := range states {
+		numbers[i] = int(s)
+	}
+	return numbers
+}
+
+// Open returns the open runs of at most 1000 subjects, by number.
+func (t *table) Open(ctx context.Context, subjects []string) ([]Run, error) {
+	var rows []runRow
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		rows = nil
+		return q.NewSelect().Model(&rows).Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id").Scan(ctx)
+	})
+	return runsOf(rows), err
+}
+
+// AllOpen returns up to limit open runs with a greater number, by number.
+func (t *table) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, error) {
+	var rows []runRow
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		rows = nil
+		return q.NewSelect().Model(&rows).Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit)).Scan(ctx)
+	})
+	return runsOf(rows), err
+}
+
+// Waiting returns the steps that wait, of at most 1000 runs.
+func (t *table) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
+	var rows []stepRow
+	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		rows = nil
+		return q.NewSelect().Model(&rows).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), int(StepWaiting)).Scan(ctx)
+	})
+	steps := make(map[uint64][]RunStep)
+	for i := range rows {
+		steps[rows[i].Run] = append(steps[rows[i].Run], rows[i].value())
+	}
+	return steps, err
+}
+
+const (
+	maxOutput = 4096 // bytes of the output of a step that are kept
+	maxError  = 1000 // bytes of an error
+	sweepStep = 1000 // runs that are deleted in one transaction
+)
+
+// Save writes runs and steps, all or none, over the rows that they have. A run that has ended stays as
+// it ended, even if it was worked on meanwhile.
+func (t *table) Save(ctx context.Context, changes []*runChange) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	return t.db.Write(ctx, "write runs of playbooks", func(ctx context.Context, tx sqldb.Tx) error {
+		putRun := "INSERT INTO runs (id, playbook, subject, event, state, diverted, started, ended, wake, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
+			unlessEnded(tx, "diverted", "ended", "wake", "error", "state")
+		putStep := "INSERT INTO run_steps (run, step, state, attempts, started, ended, wake, holds, output, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" +
+			tx.Upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
+		for i := range changes {
+			run := &changes[i].Run
+			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, int(run.State), sqldb.Bool(run.Diverted), sqldb.Nanos(run.Started),
+				sqldb.Nanos(run.Ended), sqldb.Nanos(run.Wake), sqldb.Text(run.Error, maxError)).Exec(ctx)
+			if err != nil {
+				return err
+			}
+			for _, s := range changes[i].Steps {
+				_, err := tx.NewRaw(putStep, run.ID, s.Step, int(s.State), s.Attempts, sqldb.Nanos(s.Started), sqldb.Nanos(s.Ended), sqldb.Nanos(s.Wake), sqldb.Bool(s.Holds),
+					sqldb.Text(s.Output, maxOutput), sqldb.Text(s.Error, maxError)).Exec(ctx)
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// unlessEnded returns the end of an INSERT that overwrites columns of a run if it is open. The state
+// has to be the last of them: for the columns after it, MariaDB and MySQL would see its new value.
+func unlessEnded(tx sqldb.Tx, columns ...string) string {
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		_, value, _ := strings.Cut(tx.Upsert("id", c), c+" = ")
+		sets[i] = fmt.Sprintf("%[1]s = CASE WHEN runs.state < 2 THEN %[2]s ELSE runs.%[1]s END", c, value)
+	}
+	return tx.Upsert("id") + strings.Join(sets, ", ")
+}
+
+// Cancel ends an open run. Its job is for the caller to remove. Errors: ErrUnknown, ErrEnded.
+func (t *table) Cancel(ctx context.Context, id uint64, why string, now time.Time) error {
+	run, _, err := t.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if run.State.Final() {
+		return errkind.Errorf(ErrEnded, "run %d has ended already: it is %s", id, run.State)
+	}
+	return t.db.Write(ctx, "cancel a run", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2",
+			int(RunCanceled), sqldb.Nanos(now), why, id).Exec(ctx)
+		return err
+	})
+}
+
+// Sweep deletes all but the latest runs that have ended, and those that ended longer ago than age, and
+// returns how many. It also ends open runs whose jobs are gone. A clock that is ahead for a while makes
+// no run too old.
+func (t *table) Sweep(ctx context.Context, keep int, age time.Duration, now time.Time) (removed int, err error) {
+	const abandoned = "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.id)"
+	err = t.db.Write(ctx, "end runs without a job", func(ctx context.Context, tx sqldb.Tx) error {
+		_, err := tx.NewRaw(abandoned, int(RunCanceled), sqldb.Nanos(now), "its job was removed, or became a dead letter").Exec(ctx)
+		return err
+	})
+	for err == nil && ctx.Err() == nil {
+		var n int64
+		err = t.db.Write(ctx, "remove old runs", func(ctx context.Context, tx sqldb.Tx) error {
+			ids, err := oldRuns(ctx, tx, keep, t.db.OldBefore(now, age))
+			if n = int64(len(ids)); err != nil || n == 0 {
+				return err
+			}
+			if _, err := tx.NewRaw("DELETE FROM run_steps WHERE run IN (?)", bun.List(ids)).Exec(ctx); err != nil {
+				return err
+			}
+			_, err = tx.NewRaw("DELETE FROM runs WHERE id IN (?)", bun.List(ids)).Exec(ctx)
+			return err
+		})
+		if removed += int(n); n == 0 {
+			break
+		}
+	}
+	return removed, err
+}
+
+// oldRuns returns some of the runs that are too many, or that ended before an instant.
+func oldRuns(ctx context.Context, tx sqldb.Tx, keep int, before time.Time) ([]uint64, error) {
+	var limit []int64 // when the last that is kept ended
+	if err := tx.NewRaw("SELECT ended FROM runs WHERE state >= 2 ORDER BY ended DESC LIMIT 1 OFFSET ?", max(keep-1, 0)).Scan(ctx, &limit); err != nil {
+		return nil, err
+	}
+	oldest := sqldb.Nanos(before)
+	if len(limit) > 0 {
+		oldest = max(oldest, limit[0])
+	}
+	var ids []uint64
+	err := tx.NewRaw("SELECT id FROM runs WHERE state >= 2 AND ended < ? ORDER BY ended LIMIT ?", oldest, sweepStep).Scan(ctx, &ids)
+	return ids, err
+}
