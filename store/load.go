@@ -14,36 +14,40 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Loaded is what a registry was given.
+// Loaded is the result of [Store.Load].
 type Loaded struct {
 	Devices    int
 	Checkpoint time.Time // of the latest checkpoint; zero if there was none
-	// Corrupt says which pages of heartbeats could not be used, and what was used instead. If they were needed, since the memory of the
-	// process before is not there, all devices count as heard at the checkpoint, as with Forgotten.
-	// It also says which rows of sources and groups could not be read as a whole; what could not be read of them begins anew.
+	// Corrupt has an error for each page of heartbeats that could not be used, with what was used
+	// instead. If the pages were needed, since the memory of the process before is not there, all
+	// devices count as heard at the checkpoint, as with Forgotten. It also has an error for each row
+	// of a source or a group that could not be read as a whole; the rest of that row begins anew.
 	Corrupt []error
-	// SetAside says which rows of devices could not be read. They were moved to the table set_aside, and their devices count as never seen
-	// until they are heard.
+	// SetAside has an error for each row of a device that could not be read. Such rows were moved to
+	// the table set_aside, and their devices count as never seen until they are heard.
 	SetAside []error
-	// Recalled says that the process before ended in disorder, and that all that it heard is known from its memory.
+	// Recalled reports whether the process before was killed and its memory has all that it heard.
 	Recalled bool
-	// Forgotten is why not: the devices count as heard at the checkpoint, within the bounds of liveness.SourceRecord.Blank.
+	// Forgotten is why the memory of a process that was killed could not be used; nil if it was, or
+	// was not needed. The devices then count as heard at the checkpoint, within the bounds of
+	// liveness.SourceRecord.Blank.
 	Forgotten error
-	// NoMemory is why the memory of this process does not outlive it.
+	// NoMemory is why the memory of this process does not outlive it; nil if it does.
 	NoMemory error
 }
 
-// loading is what errors say of it.
+// loading is what errors say was tried.
 const loading = "load"
 
-// loadSpan is how many device numbers one query reads.
+// loadSpan is the number of device numbers that one query reads.
 const loadSpan = 1 << 15
 
-// maxNumber bounds what is believed of a device number, as a registry does.
+// maxNumber is the greatest device number that counts as undamaged, as in a registry.
 const maxNumber = 1 << 26
 
-// Load gives a registry all that is kept: sources, groups, devices. The registry must be new, with no source that listens yet; see
-// liveness.Registry.Restore. It comes before Append, Checkpoint and Run. It reads as many devices at a time as there are CPUs.
+// Load gives a registry all that is kept: sources, groups, devices. The registry must be new, without
+// a source that listens; see liveness.Registry.Restore. It comes before Append, Checkpoint and Run.
+// It uses up to 4 CPUs.
 func (s *Store) Load(ctx context.Context, r *liveness.Registry) (Loaded, error) {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
@@ -70,19 +74,21 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	if err != nil {
 		return loaded, err
 	}
-	loaded.Corrupt, heard.recalled = corrupt, recalled
+	heard.recalled = recalled
 	blank := recalled == nil && (forgotten != nil || len(corrupt) > 0)
 	known, damaged, err := s.restoreSources(ctx, r, recalled, blank)
 	if err != nil {
 		return loaded, err
 	}
-	if err := s.restoreGroups(ctx, r, &damaged); err != nil {
+	groups, err := s.restoreGroups(ctx, r)
+	if err != nil {
 		return loaded, err
 	}
-	if err := s.restoreForgotten(ctx, r, &damaged); err != nil {
+	gone, err := s.restoreForgotten(ctx, r)
+	if err != nil {
 		return loaded, err
 	}
-	loaded.Corrupt = append(loaded.Corrupt, damaged...)
+	loaded.Corrupt = slices.Concat(corrupt, damaged, groups, gone)
 	heads, n, aside, err := s.restoreDevices(ctx, r, heard)
 	if err != nil {
 		return loaded, err
@@ -105,8 +111,8 @@ func (s *Store) load(ctx context.Context, r *liveness.Registry) (Loaded, error) 
 	return loaded, s.begin(ctx, r)
 }
 
-// begin writes the first checkpoint of a life, from which on what is heard is in its memory. Until then, what the life before left is not
-// touched. Call it with checkpoints held.
+// begin writes the first checkpoint of this process, after which its memory holds what is heard. Until
+// then, the memory of the process before is not touched. Call it with checkpoints held.
 func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 	if _, err := s.checkpointLocked(ctx, r); err != nil {
 		return err
@@ -117,14 +123,15 @@ func (s *Store) begin(ctx context.Context, r *liveness.Registry) error {
 	return s.memory.Publish()
 }
 
-// heartbeats are the last signs of life of all devices, as the pages have them, and what was recalled.
+// heartbeats are the latest heartbeats of all devices, from the pages and from the memory of the
+// process before.
 type heartbeats struct {
 	sources  map[string]int
 	heard    map[int][]liveness.Heard // by page; with numbers of sources
-	recalled *liveness.Recollection   // or nil
+	recalled *liveness.Recollection   // nil without that memory
 }
 
-// last returns when a device was heard last by a source, 0 if that is not known.
+// last returns the listening time at which a source heard a device last, 0 if it is not known.
 func (h *heartbeats) last(num uint32, source string) time.Duration {
 	if h.recalled == nil {
 		return h.checkpointed(num, source)
@@ -132,7 +139,7 @@ func (h *heartbeats) last(num uint32, source string) time.Duration {
 	return max(h.checkpointed(num, source), h.recalled.Heard(num, source))
 }
 
-// checkpointed is last as the pages have it.
+// checkpointed is last of the pages alone.
 func (h *heartbeats) checkpointed(num uint32, source string) time.Duration {
 	part := h.heard[int(num/pageLen)]
 	at := int(num % pageLen)
@@ -146,7 +153,7 @@ func (h *heartbeats) checkpointed(num uint32, source string) time.Duration {
 	return part[at].Last()
 }
 
-// add takes a page in.
+// add adds a page.
 func (h *heartbeats) add(p *page) {
 	numbers := make([]int, len(p.sources))
 	for i, name := range p.sources {
@@ -165,11 +172,12 @@ func (h *heartbeats) add(p *page) {
 	h.heard[int(p.page)] = p.heard
 }
 
-// readPages reads the newest good version of each page. It notes where the next ones go. Call it with checkpoints held.
+// readPages reads the newest good version of each page, and notes which slot the next version goes
+// into. Call it with checkpoints held.
 func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, []error, error) {
 	var all *heartbeats
 	var bad map[int][]error // by page
-	var slots map[int]int   // by page, of what is used
+	var slots map[int]int   // by page, the slot of the version that is used
 	err := s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		all = &heartbeats{sources: make(map[string]int), heard: make(map[int][]liveness.Heard)}
 		bad, slots = make(map[int][]error), make(map[int]int)
@@ -180,7 +188,7 @@ func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, [
 			if err := rows.Scan(&n, &slot, &number, &data); err != nil {
 				return err
 			}
-			if _, ok := slots[n]; ok { // there is a newer one
+			if _, ok := slots[n]; ok { // a newer version is good
 				return nil
 			}
 			p, err := checkPage(data, storeID, n, uint64(number))
@@ -216,7 +224,7 @@ func (s *Store) readPages(ctx context.Context, storeID [16]byte) (*heartbeats, [
 	return all, corrupt, nil
 }
 
-// checkPage decodes a page and makes sure that it is the one that it should be.
+// checkPage decodes a page and makes sure that it is the expected one.
 func checkPage(data []byte, storeID [16]byte, n int, number uint64) (*page, error) {
 	p, err := decodePage(data)
 	switch {

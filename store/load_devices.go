@@ -17,8 +17,8 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// restoreDevices reads all devices, several ranges of numbers at a time, and returns where the latest event of each is, and the rows that
-// cannot be read.
+// restoreDevices gives the registry all devices, several ranges of numbers at a time. It returns the
+// offset of each one's latest event by number, how many there are, and the rows that cannot be read.
 func (s *Store) restoreDevices(
 	ctx context.Context, r *liveness.Registry, heard *heartbeats,
 ) (heads []uint64, n int, aside []*asideRow, err error) {
@@ -66,7 +66,7 @@ type loader struct {
 	store    *Store
 	registry *liveness.Registry
 	heard    *heartbeats
-	heads    []uint64 // each loader writes its own places
+	heads    []uint64 // each loader writes other elements
 	names    map[int64]string
 	policies map[string]liveness.Policy // a fleet has few
 }
@@ -74,7 +74,8 @@ type loader struct {
 const loadRange = `SELECT d.num, s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
 	s.announced, s.own, s.changes, d.id FROM devices d LEFT JOIN device_states s ON s.num = d.num WHERE d.num >= ? AND d.num < ?`
 
-// load restores the devices of a range, and returns how many it did, and the rows that cannot be read.
+// load restores the devices of a range of numbers. It returns how many there are, and the rows that
+// cannot be read.
 func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asideRow, err error) {
 	var ints [stateInts]int64
 	var announced, own, id string
@@ -92,7 +93,7 @@ func (l *loader) load(ctx context.Context, from, to int64) (n int, aside []*asid
 				aside = append(aside, row)
 				return err
 			}
-			if l.heads[ints[0]] != 0 { // the query is made again
+			if l.heads[ints[0]] != 0 { // restored before the connection was lost
 				return nil
 			}
 			rec, err := l.record(&ints, announced, own, changes)
@@ -131,9 +132,9 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	switch head, last := ints[10], l.store.last.Load(); {
 	case rec.Last < 0:
 		return rec, fmt.Errorf("it was heard at a listening time of %v", rec.Last)
-	case ints[7] < 0: // an epoch may be: devices have all 64 bits
+	case ints[7] < 0: // an epoch may be negative: it has all 64 bits
 		return rec, fmt.Errorf("seq %d", ints[7])
-	case head <= 0 || uint64(head) > last: // with 0 it would count as a device without a row, which cannot be written then
+	case head <= 0 || uint64(head) > last: // 0 is a device without a row
 		return rec, fmt.Errorf("its latest event is %d of %d", head, last)
 	}
 	if rec.Source != "" {
@@ -151,7 +152,7 @@ func (l *loader) record(ints *[stateInts]int64, announced, own string, changes [
 	return rec, err
 }
 
-// maxPolicies bounds how many policies a loader remembers.
+// maxPolicies is how many policies a loader remembers.
 const maxPolicies = 4096
 
 func (l *loader) policy(text string) (liveness.Policy, error) {
