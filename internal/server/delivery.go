@@ -46,7 +46,7 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 	return cfg, nil
 }
 
-// commandsAllowed says whether endpoints and schedules may run programs.
+// commandsAllowed reports whether endpoints and schedules may run programs.
 func commandsAllowed() (bool, error) {
 	text := os.Getenv(CommandsEnv)
 	if text == "" {
