@@ -23,7 +23,7 @@ import (
 // enrolling is how many accepted connections may be on their way into an event loop.
 const enrolling = 16
 
-// listen binds the addresses.
+// listen binds the addresses. After an error some are bound.
 func (g *Gateway) listen(ctx context.Context) error {
 	lc := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		if !g.config.ReusePort {
@@ -42,18 +42,14 @@ func (g *Gateway) listen(ctx context.Context) error {
 		if at.Packets {
 			addr, err := g.udp.listen(ctx, &lc, at)
 			if err != nil {
-				g.udp.close()
-				g.closeListeners()
-				return fmt.Errorf("gateway: %w", err)
+				return err
 			}
 			g.addrs = append(g.addrs, addr)
 			continue
 		}
 		l, err := newListener(ctx, &lc, at)
 		if err != nil {
-			g.udp.close()
-			g.closeListeners()
-			return fmt.Errorf("gateway: %w", err)
+			return err
 		}
 		g.addrs = append(g.addrs, l.accepts.Addr())
 		g.listeners = append(g.listeners, l)
@@ -119,27 +115,27 @@ type enrolled struct {
 }
 
 // admit hands a connection to an event loop or to the TLS server, or refuses it.
-func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enrolled {
+func (g *Gateway) admit(ctx context.Context, at *listener, c *net.TCPConn) enrolled {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
-	proxied := d.trusts(addr)
+	proxied := at.trusts(addr)
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
-		g.refuse(d, c, "the gateway holds as many connections as it may; try again later")
+		g.refuse(at, c, "the gateway holds as many connections as it may; try again later")
 		return enrolled{}
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
-		g.refuse(d, c, "your address holds as many connections as it may")
+		g.refuse(at, c, "your address holds as many connections as it may")
 		return enrolled{}
 	}
 	g.keepAlive(c)
-	if d.TLS != nil {
-		g.tlsServer.admit(d, c, proxied)
+	if at.TLS != nil {
+		g.tlsServer.admit(at, c, proxied)
 		return enrolled{}
 	}
 	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	served := newConn(l, d)
+	served := newConn(l, at)
 	if proxied {
 		served.throughProxy()
 	}
@@ -154,7 +150,7 @@ func (g *Gateway) admit(ctx context.Context, d *listener, c *net.TCPConn) enroll
 
 // settle waits, in order, until the connections are in an event loop, and counts those that did not
 // get there.
-func (g *Gateway) settle(d *listener, results <-chan enrolled) {
+func (g *Gateway) settle(l *listener, results <-chan enrolled) {
 	for e := range results {
 		if e.result != nil {
 			err := (<-e.result).Err
@@ -167,7 +163,7 @@ func (g *Gateway) settle(d *listener, results <-chan enrolled) {
 				g.warnAccept(err)
 			}
 		}
-		d.accepts.Settle()
+		l.accepts.Settle()
 	}
 }
 
@@ -177,11 +173,11 @@ var errNotWatched = errors.New("the kernel does not watch more connections (fs.e
 
 // refuse tells a client why its connection is refused, and closes it. It does not wait for the
 // client.
-func (g *Gateway) refuse(d *listener, c *net.TCPConn, why string) {
+func (g *Gateway) refuse(l *listener, c *net.TCPConn, why string) {
 	g.connections.Add(-1)
 	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
-	if d.TLS == nil { // else the client would not understand it
-		_, _ = c.Write(d.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
+	if l.TLS == nil { // else the client would not understand it
+		_, _ = c.Write(l.goodbye(nil, "", &codec.Error{Code: codec.Full, Text: why}))
 	}
 	_ = c.Close()
 }
@@ -207,38 +203,39 @@ func (g *Gateway) warnAccept(err error) {
 	}
 }
 
-// addressCounts counts connections by address.
-type addressCounts struct {
+// keyCounts counts what there is of each key, such as the connections of an address, up to a limit.
+type keyCounts[K comparable] struct {
 	mu     sync.Mutex // guards counts
-	counts map[netip.Addr]int
+	counts map[K]int
 }
 
-// enter counts a connection, and returns false if its address has as many as it may. Without a
-// limit nothing is counted.
-func (b *addressCounts) enter(addr netip.Addr, limit int) bool {
+// enter counts one more of a key, and returns false if there are as many as there may be. A limit of
+// 0 is none: then nothing is counted.
+func (c *keyCounts[K]) enter(key K, limit int) bool {
 	if limit == 0 {
 		return true
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.counts == nil {
-		b.counts = make(map[netip.Addr]int)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = make(map[K]int)
 	}
-	if b.counts[addr] >= limit {
+	if c.counts[key] >= limit {
 		return false
 	}
-	b.counts[addr]++
+	c.counts[key]++
 	return true
 }
 
-func (b *addressCounts) leave(addr netip.Addr, limit int) {
+// leave takes back what enter counted with the same limit.
+func (c *keyCounts[K]) leave(key K, limit int) {
 	if limit == 0 {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.counts[addr]--; b.counts[addr] <= 0 {
-		delete(b.counts, addr)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts[key]--; c.counts[key] <= 0 {
+		delete(c.counts, key)
 	}
 }
 

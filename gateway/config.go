@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -10,10 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // Config configures a gateway. Only Listen is required.
@@ -106,22 +106,8 @@ func At(addresses ...string) []Listener {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	defTime := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if c.Name == "" {
-		c.Name = "gateway"
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Name = cmp.Or(c.Name, "gateway")
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Guard == nil {
 		c.Guard = Password("")
 	}
@@ -131,16 +117,16 @@ func (c Config) withDefaults() (Config, error) {
 			c.Listen[i].Protocols = []codec.Protocol{line.Protocol{}}
 		}
 	}
-	def(&c.Loops, runtime.GOMAXPROCS(0))
-	def(&c.MaxConnections, connectionsAllowed())
-	def(&c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
-	def(&c.AcceptRate, 20_000)
-	def(&c.MaxOutbound, 64<<10)
-	def(&c.CloseRate, 2_000)
-	def(&c.ProbeRate, 2_000)
-	defTime(&c.HandshakeTimeout, 10*time.Second)
-	defTime(&c.UserTimeout, time.Minute)
-	defTime(&c.ProbeInterval, 10*time.Millisecond)
+	c.Loops = cmp.Or(c.Loops, runtime.GOMAXPROCS(0))
+	c.MaxConnections = cmp.Or(c.MaxConnections, sockets.MaxConnections())
+	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
+	c.AcceptRate = cmp.Or(c.AcceptRate, 20_000)
+	c.MaxOutbound = cmp.Or(c.MaxOutbound, 64<<10)
+	c.CloseRate = cmp.Or(c.CloseRate, 2_000)
+	c.ProbeRate = cmp.Or(c.ProbeRate, 2_000)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+	c.UserTimeout = cmp.Or(c.UserTimeout, time.Minute)
+	c.ProbeInterval = cmp.Or(c.ProbeInterval, 10*time.Millisecond)
 	return c, c.validate()
 }
 
@@ -181,14 +167,4 @@ func (c Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// connectionsAllowed returns the limit on open files, less what else the process needs.
-func connectionsAllowed() int {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 1024 - 128
-	}
-	files := int(min(limit.Cur, 1<<24))
-	return max(files-max(files*3/100, 128), 1)
 }

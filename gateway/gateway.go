@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,13 +35,13 @@ type Gateway struct {
 	holds        holds
 	lingering    linger
 	pacer        pacer
-	addresses    addressCounts
+	addresses    keyCounts[netip.Addr] // connections
 	failures     failures
 	duplicateIDs duplicateIDs
-	waiting      waiting
-	odd          counter[Oddity] // what was unusual and tolerated
-	loops        []*loop         // one for each event loop; made before the first connection is let in
-	tlsServer    *tlsServer      // nil without TLS
+	waiting      keyCounts[string] // messages to a device that Send has not written yet
+	odd          counter[Oddity]   // what was unusual and tolerated
+	loops        []*loop           // one for each event loop; made before the first connection is let in
+	tlsServer    *tlsServer        // nil without TLS
 	udp          udp
 
 	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
@@ -68,32 +69,40 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.pacer.init()
 	g.counts.loops = make([]loopCounters, cfg.Loops)
 	g.udp.gateway = g
-	if err := g.listen(ctx); err != nil {
-		return nil, err
+	if err = g.listen(ctx); err == nil {
+		err = g.addSources() //nolint:contextcheck // a source ends with the registry's Run
 	}
-	g.source, err = registry.AddSource(liveness.SourceConfig{ //nolint:contextcheck // a source ends with the registry's Run
-		Name: cfg.Name, Note: "device connections over TCP; its clock follows a probe through each event loop",
-		Parts: cfg.Loops, MaxGap: cfg.MaxGap, ReconnectGrace: cfg.ReconnectGrace, ReconnectGraceMax: cfg.ReconnectGraceMax,
-	})
 	if err != nil {
 		g.udp.close()
 		g.closeListeners()
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	for _, d := range g.listeners {
-		d.source = g.source
-	}
-	if g.tlsServer, err = g.newTLSServer(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
-		g.udp.close()
-		g.closeListeners()
-		return nil, err
-	}
-	if err := g.udp.start(registry); err != nil { //nolint:contextcheck // a source ends with the registry's Run
-		g.udp.close()
-		g.closeListeners()
-		return nil, fmt.Errorf("gateway: %w", err)
-	}
 	return g, nil
+}
+
+// addSources adds the gateway's sources to the registry: that of connections, and those of TLS and of
+// datagrams if there are listeners for them.
+func (g *Gateway) addSources() (err error) {
+	note := "device connections over TCP; its clock follows a probe through each event loop"
+	if g.source, err = g.addSource("", note, g.config.Loops); err != nil {
+		return err
+	}
+	for _, l := range g.listeners {
+		l.source = g.source
+	}
+	if g.tlsServer, err = g.newTLSServer(); err != nil {
+		return err
+	}
+	return g.udp.start()
+}
+
+// addSource adds a source whose name is the gateway's with a suffix.
+func (g *Gateway) addSource(suffix, note string, parts int) (*liveness.Source, error) {
+	c := &g.config
+	return g.registry.AddSource(liveness.SourceConfig{
+		Name: c.Name + suffix, Note: note, Parts: parts,
+		MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
+	})
 }
 
 // Addrs returns the bound addresses, in the order of Config.Listen.
@@ -133,11 +142,11 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.keepPace(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
-	for _, d := range g.listeners {
+	for _, l := range g.listeners {
 		accepting.Add(1)
 		group.Go(func() error {
 			defer accepting.Done()
-			return g.accept(ctx, d)
+			return g.accept(ctx, l)
 		})
 	}
 	group.Go(func() error {

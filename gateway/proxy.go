@@ -132,8 +132,8 @@ func certifiedName(tlvs []proxyproto.TLV) string {
 }
 
 // trusts reports whether connections from an address begin with a PROXY header.
-func (d *listener) trusts(a netip.Addr) bool {
-	for _, p := range d.Proxies {
+func (l *listener) trusts(a netip.Addr) bool {
+	for _, p := range l.Proxies {
 		if p.Contains(a.WithZone("")) {
 			return true
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,10 +60,10 @@ func (g *Gateway) Send(ctx context.Context, id string, payload []byte, raw bool)
 	if most := min(MaxSend, g.config.MaxOutbound); len(payload) > most {
 		return Sent{}, fmt.Errorf("%w: %d bytes, want at most %d", ErrTooLong, len(payload), most)
 	}
-	if !g.waiting.enter(id) {
+	if !g.waiting.enter(id, maxWaiting) {
 		return Sent{}, fmt.Errorf("%w: %d; send one when another is written", ErrTooMany, maxWaiting)
 	}
-	defer g.waiting.leave(id)
+	defer g.waiting.leave(id, maxWaiting)
 	peer, _ := g.registry.Peer(id)
 	to, ok := peer.(transport)
 	if !ok {
@@ -217,39 +216,11 @@ func run(ctx context.Context, l *loop, f func()) error {
 func (t *conversation) protocol(at *listener) string { return at.Protocols[t.spoken].Name() }
 
 // index returns the index of one of the listener's protocols.
-func (d *listener) index(p codec.Protocol) uint8 {
-	for i := range d.Protocols {
-		if d.Protocols[i].Name() == p.Name() {
+func (l *listener) index(p codec.Protocol) uint8 {
+	for i := range l.Protocols {
+		if l.Protocols[i].Name() == p.Name() {
 			return uint8(i)
 		}
 	}
 	return 0
-}
-
-// waiting counts the messages that wait for each device.
-type waiting struct {
-	mu     sync.Mutex // guards counts
-	counts map[string]int
-}
-
-// enter counts one more message, and returns false if there are too many.
-func (w *waiting) enter(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.counts == nil {
-		w.counts = make(map[string]int)
-	}
-	if w.counts[id] >= maxWaiting {
-		return false
-	}
-	w.counts[id]++
-	return true
-}
-
-func (w *waiting) leave(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.counts[id]--; w.counts[id] <= 0 {
-		delete(w.counts, id)
-	}
 }

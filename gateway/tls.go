@@ -47,31 +47,24 @@ type tlsServer struct {
 }
 
 // newTLSServer prepares the listeners that speak TLS, and returns nil if there are none.
-func (g *Gateway) newTLSServer(registry *liveness.Registry) (*tlsServer, error) {
-	s := &tlsServer{gateway: g, sockets: sockets.NewSet(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
+func (g *Gateway) newTLSServer() (*tlsServer, error) {
+	if len(g.acceptsOf(true)) == 0 {
+		return nil, nil
+	}
+	source, err := g.addSource("-tls", "device connections over TLS; its clock follows what the kernel says of their sockets", 1)
+	if err != nil {
+		return nil, err
+	}
+	s := &tlsServer{gateway: g, source: source, sockets: sockets.NewSet(), arrears: newArrears(), conns: make(map[*tlsConn]struct{})}
 	s.turns.free = g.config.MaxHandshakes
 	s.exchanges.New = func() any {
 		return &tlsExchange{exchange: exchange{gateway: g, counts: new(loopCounters)}, input: make([]byte, 0, roomyInput)}
 	}
 	s.leads.New = func() any { return new([maxLead]byte) }
-	for _, d := range g.listeners {
-		if d.TLS == nil {
-			continue
+	for _, l := range g.listeners {
+		if l.TLS != nil {
+			l.source = source
 		}
-		if s.source == nil {
-			var err error
-			s.source, err = registry.AddSource(liveness.SourceConfig{
-				Name: g.config.Name + "-tls", Note: "device connections over TLS; its clock follows what the kernel says of their sockets",
-				MaxGap: g.config.MaxGap, ReconnectGrace: g.config.ReconnectGrace, ReconnectGraceMax: g.config.ReconnectGraceMax,
-			})
-			if err != nil {
-				return nil, fmt.Errorf("gateway: %w", err)
-			}
-		}
-		d.source = s.source
-	}
-	if s.source == nil {
-		return nil, nil
 	}
 	s.clock = sockets.NewClock(&tlsClock{Source: s.source, arrears: s.arrears}, s.sockets, nil)
 	return s, nil
@@ -100,7 +93,7 @@ func (s *tlsServer) stop() {
 }
 
 // admit begins to serve a connection. proxied is whether a PROXY header comes first.
-func (s *tlsServer) admit(d *listener, tcp *net.TCPConn, proxied bool) {
+func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 	g := s.gateway
 	raw, err := tcp.SyscallConn()
 	if err != nil { // it is closed already
@@ -114,7 +107,7 @@ func (s *tlsServer) admit(d *listener, tcp *net.TCPConn, proxied bool) {
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
 	})
-	c := &tlsConn{connection: connection{gateway: g, listener: d}, server: s, other: remoteAddr(tcp.RemoteAddr())}
+	c := &tlsConn{connection: connection{gateway: g, listener: l}, server: s, other: remoteAddr(tcp.RemoteAddr())}
 	c.link = c
 	if proxied {
 		c.throughProxy()

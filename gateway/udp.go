@@ -113,7 +113,7 @@ func (r *reader) prepare() (err error) {
 }
 
 // start makes the source, if datagrams are listened to.
-func (u *udp) start(registry *liveness.Registry) (err error) {
+func (u *udp) start() (err error) {
 	if len(u.readers) == 0 {
 		return nil
 	}
@@ -121,10 +121,8 @@ func (u *udp) start(registry *liveness.Registry) (err error) {
 	u.table.init(c.MaxConnections)
 	u.errors.seed = maphash.MakeSeed()
 	u.leaving.some = make(chan struct{}, 1)
-	u.source, err = registry.AddSource(liveness.SourceConfig{
-		Name: c.Name + "-udp", Note: "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use",
-		Parts: len(u.readers), MaxGap: c.MaxGap, ReconnectGrace: c.ReconnectGrace, ReconnectGraceMax: c.ReconnectGraceMax,
-	})
+	note := "devices over UDP; its clock follows the reading of the sockets, and it is deaf when one overflows that devices use"
+	u.source, err = u.gateway.addSource("-udp", note, len(u.readers))
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (r *trial) fault(ctx context.Context, f *Fault) error {
 	case Freeze, FreezeKill:
 		return r.during(ctx, f, r.freeze, r.thaw)
 	case Crash, CrashKill:
-		return r.during(ctx, f, r.crash, func() error { return r.database.start(ctx) })
+		return r.during(ctx, f, r.crash, r.database.Restart)
 	case Files, Starved: // are not planned
 	}
 	return fmt.Errorf("there is no fault %q", f.Kind)
@@ -155,6 +155,6 @@ func (r *trial) during(ctx context.Context, f *Fault, begin, end func() error) e
 	return r.look(ctx)
 }
 
-func (r *trial) freeze() error { r.database.stop(); return nil }
-func (r *trial) thaw() error   { r.database.signal(syscall.SIGCONT); return nil }
-func (r *trial) crash() error  { r.database.kill(); return nil }
+func (r *trial) freeze() error { return r.database.Signal(syscall.SIGSTOP) }
+func (r *trial) thaw() error   { return r.database.Signal(syscall.SIGCONT) }
+func (r *trial) crash() error  { r.database.Kill(); return nil }

@@ -99,9 +99,8 @@ func (o *options) run(ctx context.Context, r *run.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	// A database server runs as another user and needs to reach its folder.
 	o.Dir = filepath.Join(r.Dir, "run")
-	if err := errors.Join(os.Chmod(r.Dir, 0o711), os.Mkdir(o.Dir, 0o711)); err != nil {
+	if err := os.Mkdir(o.Dir, 0o700); err != nil {
 		return err
 	}
 	o.Log = r.Log

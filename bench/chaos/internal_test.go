@@ -26,21 +26,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestStat(t *testing.T) {
-	stat := []byte("42 (a b) c) T 17 42 0 0")
-	if stateOf(stat) != 'T' || parentOf(stat) != 17 {
-		t.Errorf("state %c, parent %d; want T, 17", stateOf(stat), parentOf(stat))
-	}
-	for _, text := range []string{"", "42 (a)", "42 (a) S x"} {
-		if stateOf([]byte(text)) == 'T' || parentOf([]byte(text)) != 0 {
-			t.Errorf("%q: state %c, parent %d", text, stateOf([]byte(text)), parentOf([]byte(text)))
+	for text, want := range map[string]byte{"42 (a b) c) T 17 42 0 0": 'T', "42 (a) S x": 'S', "": 'X', "42 (a)": 'X'} {
+		if state := stateOf([]byte(text)); state != want {
+			t.Errorf("stateOf(%q) = %c, want %c", text, state, want)
 		}
-	}
-	stat, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if parentOf(stat) != os.Getppid() {
-		t.Errorf("parent %d, want %d", parentOf(stat), os.Getppid())
 	}
 }
 
@@ -62,13 +51,6 @@ func TestStandsStill(t *testing.T) {
 		if err := pause(ctx, time.Millisecond); err != nil {
 			t.Fatal("a process that was stopped never stands still")
 		}
-	}
-	found := false
-	for _, pid := range family(os.Getpid()) {
-		found = found || pid == cmd.Process.Pid
-	}
-	if !found {
-		t.Errorf("%d is not among the children, %v", cmd.Process.Pid, family(os.Getpid()))
 	}
 }
 

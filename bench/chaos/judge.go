@@ -84,7 +84,8 @@ func (j *judge) verdict(e *api.Event) {
 	}
 	j.forgotten(e, t)
 	if why != "" {
-		j.violation(FalseOffline, e.Offset, "offline (%s) at %s: %s; %s", e.Reason, clock(t), why, j.context(t))
+		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, decided at %s, last seen %s, heard silence %v: %s; %s",
+			e.Reason, clock(t), clock(j.history.when(e.DecidedAt)), clock(j.history.when(e.LastSeen)), e.HeardSilence, why, j.context(t))
 	}
 }
 
@@ -141,6 +142,11 @@ func (j *judge) race(i int, t time.Duration) {
 func (j *judge) gap(i int, end, t time.Duration, process int) string {
 	from := j.known(i, process)
 	why := j.due(from, end)
+	for _, heard := range j.device.Busy { // a HELLO that was told "busy" was heard as well
+		if at := j.history.at(heard); why != "" && from < at && at < end {
+			from, why = at, j.due(at, end)
+		}
+	}
 	for k := range j.history.Breaks {
 		b := &j.history.Breaks[k]
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&

@@ -125,19 +125,10 @@ func (r *Report) rows() [][2]string {
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
-// WriteText writes the report for a terminal.
+// WriteText writes the report with its violations.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	for _, row := range r.rows() {
-		fmt.Fprintf(&b, "%-28s %s\n", row[0], row[1])
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "%-28s %s\n", "note", note)
-	}
-	b.WriteString("\nviolations\n")
-	for _, kind := range ViolationKinds() {
-		fmt.Fprintf(&b, "  %-26s %d\n", kind, r.Count(kind))
-	}
+	b.WriteString(r.Markdown())
 	last, n := ViolationKind(""), 0
 	for i := range r.Violations {
 		v := &r.Violations[i]

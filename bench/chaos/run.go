@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -32,8 +33,8 @@ type trial struct {
 	faults   []*deviceFaults // of each fleet
 	truths   [][]plan.Truth  // of each fleet: what its devices did so far
 	writer   writer
-	disk     *disk     // nil if there is none to be filled
-	database *database // nil if it was not started here
+	disk     *disk          // nil if there is none to be filled
+	database *testdb.Server // nil if it was not started here
 	follower follower
 	reader   reader
 	notes    []string
@@ -83,14 +84,14 @@ func (r *trial) prepare(ctx context.Context) error {
 	switch r.config.Database {
 	case SQLite:
 	case Postgres, MariaDB:
-		databaseLog, err := r.openLog("database.log")
+		if r.database, err = testdb.New(r.config.Database); err != nil { //nolint:contextcheck // it has a limit of its own
+			return err
+		}
+		url, err := r.database.NewDatabase() //nolint:contextcheck // likewise
 		if err != nil {
 			return err
 		}
-		if r.database, err = newDatabase(ctx, r.config.Database, r.config.Dir, databaseLog); err != nil {
-			return err
-		}
-		args = append(args, "--database", r.database.url())
+		args = append(args, "--database", url)
 	default:
 		args = append(args, "--database", r.config.Database)
 	}
@@ -309,8 +310,8 @@ func (r *trial) close() error {
 		_ = r.server.process.cmd.Process.Kill() // it may have ended
 		r.server.watch.Wait()
 	}
-	if r.database != nil && r.database.cmd != nil {
-		r.database.kill()
+	if r.database != nil {
+		r.database.Close()
 	}
 	if r.disk != nil {
 		errs = append(errs, r.disk.unmount())

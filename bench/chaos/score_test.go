@@ -312,6 +312,16 @@ func broken() []scenario {
 			w.step(d, plan.Silent, 106)
 			w.says(d.ID, "offline", "silence", 117.5)
 		}), "", ""},
+		{"turned away after the restart, and silent since", until(Killed, func(w *world, d *Device) {
+			d.Busy = []int64{w.time(105).UnixNano()}
+			w.step(d, plan.Silent, 105.5)
+			w.says(d.ID, "offline", "silence", 115.2)
+		}), "", ""},
+		{"turned away after the restart, judged too early", until(Killed, func(w *world, d *Device) {
+			d.Busy = []int64{w.time(105).UnixNano()}
+			w.step(d, plan.Silent, 105.5)
+			w.says(d.ID, "offline", "silence", 114.8)
+		}), FalseOffline, "silent for 9.8s"},
 		{"stopped, and all is well", until(Stopped, func(w *world, d *Device) { w.on(d, 100.5, 300) }), "", ""},
 		{"stopped, and judged at once", dies(Stopped, 94.5, 104.2), FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(Stopped, 89.5, 104.1), "", ""},

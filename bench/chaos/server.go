@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -249,6 +250,16 @@ func standsStill(pid int) bool {
 		}
 	}
 	return true
+}
+
+// stateOf returns the state in a stat file of /proc: a letter after the name, which may contain
+// anything; X if there is none.
+func stateOf(stat []byte) byte {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 1 || len(fields[0]) != 1 {
+		return 'X'
+	}
+	return fields[0][0]
 }
 
 // wait waits while the server runs. If it ends by itself meanwhile, it is started again.

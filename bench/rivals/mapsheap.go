@@ -14,14 +14,14 @@ import (
 // its current one and back. Every operation is a message to it over an unbuffered channel, and before each message it makes a
 // new time.Timer for the earliest deadline. A cancelled task stays in the heap until it comes up. A repetition gets a new current
 // id, and so does a renewal, which is a removal and an addition; ids have 32 bits. What has expired is submitted to an ants pool,
-// one closure each, and when the pool is full the goroutine waits, and with it all callers. Shutdown closes the channels,
+// one closure each, and when the pool is full the goroutine waits, and with it all callers. Shutdown closes the channels
 // even while callers send.
 //
 // The stand-in keeps its heap in order, and keeps the closed channels where the description sets them to nil (on which a late
 // sender would hang). arm may be called concurrently.
 func mapsContender() contender {
 	return contender{
-		name:   mapsName,
+		name:   "heap + two maps + channels + ants (stand-in)",
 		module: "github.com/panjf2000/ants/v2",
 		runs:   "an ants pool",
 		renews: "remove + add",

@@ -78,7 +78,6 @@ type contender struct {
 const (
 	holterName     = "Holter"
 	holterFuncName = "Holter, a func each"
-	mapsName       = "heap + two maps + channels + ants (stand-in)"
 )
 
 func contenders() []contender {

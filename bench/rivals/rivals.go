@@ -63,7 +63,6 @@ type sizes struct {
 	window   time.Duration
 	others   int // timers due while a callback blocks for block
 	block    time.Duration
-	adders   int           // goroutines that arm while the rival is closed
 	patience time.Duration // how long the last callback of a measurement may take
 }
 
@@ -81,11 +80,10 @@ func sizesFor(n int, short bool) sizes {
 		window:   5 * time.Second,
 		others:   min(max(n/10, 1), 10_000),
 		block:    2 * time.Second,
-		adders:   9600,
 		patience: 20 * time.Second,
 	}
 	if short {
-		s.window, s.block, s.adders = 300*time.Millisecond, 200*time.Millisecond, 960
+		s.window, s.block = 300*time.Millisecond, 200*time.Millisecond
 	}
 	return s
 }
@@ -124,7 +122,6 @@ func measurements() []measurement {
 		{"instant", (*bench).instant},
 		{"window", (*bench).overWindow},
 		{"slow", (*bench).slowCallback},
-		{"closing", (*bench).closing},
 	}
 }
 

@@ -53,7 +53,7 @@ func (b *bench) slowCallback(_ context.Context, round int, c contender) error {
 	if err := armAt(r, n, begin); err != nil {
 		return err
 	}
-	if !closedIn(begun, b.patience) {
+	if _, ok := await(begun, func() int64 { return 0 }, b.patience); !ok {
 		return errSilent
 	}
 	longest, err := probe(r, n+1, ended)

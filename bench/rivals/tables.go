@@ -233,19 +233,5 @@ func dueTables(s sizes) []table {
 				{title: "longest cancel, ms", metric: slowCancelMax},
 			},
 		},
-		{
-			title: "Arming while it is closed",
-			text: fmt.Sprintf("%s goroutines arm one timer each, due at once; when a quarter has done so, it is closed. What the arming "+
-				"came to, and how many of the armed ran. Lost: armed more than %v before the closing began, and never run.",
-				figures.Grouped(s.adders), closeSlack),
-			columns: []column{
-				{title: "armed", metric: closeAccepted, count: true},
-				{title: "of those ran", metric: closeRan, count: true},
-				{title: "lost", metric: closeLost, count: true},
-				{title: "refused with an error", metric: closeRefused, count: true},
-				{title: "panicked", metric: closePanicked, count: true},
-				{title: "never returned", metric: closeHung, count: true},
-			},
-		},
 	}
 }

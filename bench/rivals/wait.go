@@ -21,12 +21,6 @@ func await[T any](c <-chan T, progress func() int64, patience time.Duration) (va
 	return value, false
 }
 
-// closedIn reports whether a channel is closed in time.
-func closedIn(c <-chan struct{}, patience time.Duration) bool {
-	_, ok := await(c, func() int64 { return 0 }, patience)
-	return ok
-}
-
 // stall is the longest time that the process was kept from running, as far as a tick of 50 ms can tell.
 type stall struct {
 	stop   chan struct{} // closed by end

@@ -126,7 +126,7 @@ func (c *configCheckCommand) Run(out output) error {
 	if err != nil {
 		return usageError{fmt.Errorf("%s has mistakes:\n%w", c.File, err)}
 	}
-	return say(out.stdout, "%s has no mistakes", c.File)
+	return say(out.stdout, "%s is fine", c.File)
 }
 
 // serveCommand is holter serve. Like serverFlags it has no defaults of its own

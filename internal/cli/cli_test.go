@@ -99,7 +99,7 @@ func TestPrecedence(t *testing.T) {
 			"devices_file: file", "file", "HOLTER_DEVICES_FILE", "env", "env", "--devices-file=flag", "flag",
 		},
 		{
-			"reuse port", func(c config.Config) any { return c.ReusePort }, false,
+			"reuse port", func(c config.Config) any { return c.Gateway.ReusePort }, false,
 			"reuse_port: true", true, "HOLTER_REUSE_PORT", "0", false, "--reuse-port", true,
 		},
 		{

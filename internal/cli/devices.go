@@ -41,7 +41,7 @@ type devicesListCommand struct {
 
 // Help is the text below the usage line.
 func (*devicesListCommand) Help() string {
-	return `The devices come in no particular order. A terminal shows long values shortened; a file or a pipe gets them whole.
+	return `Up to 1,000 devices are sorted by id; more come in pages, each of which is. A terminal shows long values shortened; a file or a pipe gets them whole.
 
 Examples:
 
@@ -68,7 +68,7 @@ func (c *devicesListCommand) Run(ctx context.Context, out output) error {
 	}
 	filtered := len(query) > 0
 	return c.with(func(api *apiclient.Client) error {
-		l := list{path: "devices", query: query, limit: c.Limit, row: deviceRowOf}
+		l := list{path: "devices", query: query, limit: c.Limit, byID: true, row: deviceRowOf}
 		n, more, err := l.print(ctx, api, out.stdout, c.JSON)
 		if err != nil || c.JSON {
 			return err

@@ -22,21 +22,21 @@ type surroundings struct {
 	started time.Time       // when the server did; zero if it is not known
 }
 
-// restart says whether the server was started within a time in which a source was deaf.
+// restart reports whether the server was started within a time in which a source was deaf.
 func (s surroundings) restart(deaf httpapi.Deaf) bool {
 	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
 }
 
-// deafNow says whether the source hears nothing now.
+// deafNow reports whether the source hears nothing now.
 func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
 
-// gone says whether the source is configured no more.
+// gone reports whether the source is configured no more.
 func (s surroundings) gone() bool { return s.source != nil && s.source.Absent }
 
-// waiting says whether the source is configured no more, and is waited for.
+// waiting reports whether the source is configured no more, and is waited for.
 func (s surroundings) waiting() bool { return s.gone() && !s.source.Retired }
 
-// never says whether a timeout in milliseconds is none.
+// never reports whether a timeout in milliseconds is none.
 func never(ms float64) bool { return ms == 0 || ms >= terminal.Milliseconds(liveness.Never) }
 
 // explanation says why a device is in its state.
@@ -61,7 +61,7 @@ func explanation(d *httpapi.Device, around surroundings) string {
 		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})
 	}
 	if d.Maintenance {
-		lines = append(lines, row{label: "maintenance", text: "somebody works on it: it is judged, but nobody is to be alarmed"})
+		lines = append(lines, row{label: "maintenance", text: "on: it is judged, but its events are suppressed"})
 	}
 	return terminal.Printable(d.ID) + "\n\n" + table(lines)
 }
@@ -84,23 +84,23 @@ func because(d *httpapi.Device, around surroundings) string {
 	case d.State == "never_seen":
 		return "it is configured, and was never heard"
 	case d.State == "offline" && d.Reason == "silence":
-		return "nothing was heard of it for " + terminal.Length(d.Timeout) + " for which its source was listening"
+		return "nothing was heard of it for " + terminal.Span(float64(d.Timeout)) + " for which its source was listening"
 	case d.State == "offline" && d.Reason == "bye":
 		return "it said goodbye"
 	case d.State == "offline" && d.Reason == "closed":
-		return "its connection ended, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+		return "its connection ended, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
 	case d.State == "offline" && d.Reason == "will":
-		return "a broker published its last will, or said that its connection ended, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+		return "a broker published its last will, or said that its connection ended, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
 	case d.State == "offline" && d.Reason == "protocol":
-		return "it broke its protocol and was cut off, and was not back within " + terminal.Length(d.Policy.CloseGrace)
+		return "it broke its protocol and was cut off, and was not back within " + terminal.Span(d.Policy.CloseGrace)
 	case d.State == "offline" && d.Reason == "admin":
-		return "an operator ended its session, and it was not back within " + terminal.Length(d.Policy.CloseGrace)
+		return "an operator ended its session, and it was not back within " + terminal.Span(d.Policy.CloseGrace)
 	case d.State == "sleeping":
 		return "it said that it would be silent until " + instant(d, d.SleepUntil)
 	case d.Closing == "admin":
-		return "an operator ended its session, and it has " + terminal.Length(d.Policy.CloseGrace) + " to come back"
+		return "an operator ended its session, and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
 	case d.Closing != "":
-		return "its connection ended (" + d.Closing + "), and it has " + terminal.Length(d.Policy.CloseGrace) + " to come back"
+		return "its connection ended (" + d.Closing + "), and it has " + terminal.Span(d.Policy.CloseGrace) + " to come back"
 	case d.State == "unknown" && around.gone():
 		return "its source is configured no more, so nothing can be heard of it there"
 	case d.State == "unknown" && d.Listening != nil && slices.ContainsFunc(d.Listening.Deaf, around.restart):
@@ -112,11 +112,11 @@ func because(d *httpapi.Device, around surroundings) string {
 	case d.State == "suspect":
 		return fmt.Sprintf("it was asked %s since %s, the last time at %s, and has not answered", times(d.Asked), terminal.Stamp(d.LastSeen), instant(d, d.AskedAt))
 	case d.State == "late":
-		if never(d.Timeout) {
-			return "nothing was heard of it for " + terminal.Length(d.Policy.LateAfter)
+		if never(float64(d.Timeout)) {
+			return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
 		}
-		return "nothing was heard of it for " + terminal.Length(d.Policy.LateAfter) + ", and not yet for " + terminal.Length(d.Timeout)
-	case d.State == "online" && never(d.Timeout):
+		return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + ", and not yet for " + terminal.Span(float64(d.Timeout))
+	case d.State == "online" && never(float64(d.Timeout)):
 		return "nobody said that it is gone, and its silence means nothing"
 	case d.State == "online":
 		return "it was heard in time"
@@ -138,13 +138,13 @@ func silence(d *httpapi.Device, around surroundings) []row {
 	if !d.LastSeen.IsZero() {
 		lines = parts(d, around)
 	}
-	lines = append(lines, row{sign: "=", amount: terminal.Length(d.Silence), text: "heard silence"})
-	if never(d.Timeout) {
+	lines = append(lines, row{sign: "=", amount: terminal.Span(d.Silence), text: "heard silence"})
+	if never(float64(d.Timeout)) {
 		return lines
 	}
-	left := row{amount: terminal.Length(d.Timeout), text: "timeout, passed by " + terminal.Length(d.Silence-d.Timeout)}
-	if d.Silence < d.Timeout {
-		left.text = "timeout, " + terminal.Length(d.Timeout-d.Silence) + " to go"
+	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(d.Silence-float64(d.Timeout))}
+	if d.Silence < float64(d.Timeout) {
+		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-d.Silence) + " to go"
 	}
 	return append(lines, left)
 }
@@ -153,24 +153,24 @@ func silence(d *httpapi.Device, around surroundings) []row {
 func parts(d *httpapi.Device, around surroundings) []row {
 	wall := terminal.Milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := math.Round(wall) - math.Round(d.Silence)
-	lines := []row{{label: "silence", amount: terminal.Length(wall), text: "since the last heartbeat"}}
+	lines := []row{{label: "silence", amount: terminal.Span(wall), text: "since the last heartbeat"}}
 	for _, deaf := range d.Listening.Deaf {
 		unread -= math.Round(deaf.Length)
 		text := "source deaf from " + terminal.Stamp(deaf.From) + " to " + terminal.Stamp(deaf.To)
 		if around.restart(deaf) {
 			text += ", when holter was restarted"
 		}
-		lines = append(lines, row{sign: "-", amount: terminal.Length(deaf.Length), text: text})
+		lines = append(lines, row{sign: "-", amount: terminal.Span(deaf.Length), text: text})
 	}
 	if around.waiting() {
-		return append(lines, row{sign: "-", amount: terminal.Length(unread), text: "nothing listens for the source any more"})
+		return append(lines, row{sign: "-", amount: terminal.Span(unread), text: "nothing listens for the source any more"})
 	}
 	if around.deafNow() {
 		still := max(min(math.Round(terminal.Milliseconds(d.AsOf.Sub(*around.source.DeafSince))), unread), 0)
 		unread -= still
-		lines = append(lines, row{sign: "-", amount: terminal.Length(still), text: "source deaf since " + terminal.Stamp(*around.source.DeafSince) + ", and it still is"})
+		lines = append(lines, row{sign: "-", amount: terminal.Span(still), text: "source deaf since " + terminal.Stamp(*around.source.DeafSince) + ", and it still is"})
 	}
-	return append(lines, row{sign: "-", amount: terminal.Length(unread), text: "not processed yet"})
+	return append(lines, row{sign: "-", amount: terminal.Span(unread), text: "not processed yet"})
 }
 
 // standstill says why a device is not judged at all for now, or by which clock.
@@ -180,7 +180,7 @@ func standstill(around surroundings) []row {
 		return nil
 	case around.waiting():
 		return []row{
-			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + terminal.Length(around.source.Missed) + " without it"},
+			{label: "clock", text: "stands still: the source is configured no more; holter has listened for " + terminal.Span(around.source.Missed) + " without it"},
 			{text: fmt.Sprintf("after source.retire_after of that, or at once with \"holter sources retire %s\",", terminal.Printable(around.source.Name))},
 			{text: "its devices are judged by the clocks of the other sources, with the silence that they have"},
 		}
@@ -198,13 +198,13 @@ func standstill(around surroundings) []row {
 func outlook(d *httpapi.Device, around surroundings) []row {
 	var lines []row
 	if !d.Deadline.IsZero() && !around.waiting() {
-		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
+		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if no heartbeat arrives while the source is listening"})
 	}
 	l := d.Listening
 	if l == nil || l.NotBefore == 0 {
 		return lines
 	}
-	left := "for another " + terminal.Length(l.NotBefore-l.Now) + " of listening"
+	left := "for another " + terminal.Span(l.NotBefore-l.Now) + " of listening"
 	switch over := l.NotBefore <= l.Now; {
 	case l.Excused && over:
 		return append(lines, row{label: "window", text: "passed: its timeout after a maintenance window that excused its silence"})
@@ -224,20 +224,20 @@ func graces(g *httpapi.Grace) []row {
 		return nil
 	}
 	return []row{
-		{amount: terminal.Length(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
-		{amount: terminal.Length(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
-		{amount: terminal.Length(g.Used), text: "of that used, " + terminal.Length(g.Left) + " left"},
+		{amount: terminal.Span(g.Each), text: "reconnect grace: what one gap puts its verdict off at most"},
+		{amount: terminal.Span(g.Most), text: "all gaps since its last heartbeat together, beyond its timeout"},
+		{amount: terminal.Span(g.Used), text: "of that used, " + terminal.Span(g.Left) + " left"},
 	}
 }
 
 // rules shows the policy.
 func rules(d *httpapi.Device) []row {
 	p := d.Policy
-	late, timeout := terminal.Length(p.LateAfter), terminal.Length(p.Timeout)
-	if never(p.Timeout) {
+	late, timeout := terminal.Span(p.LateAfter), terminal.Span(float64(p.Timeout))
+	if never(float64(p.Timeout)) {
 		timeout = "never"
 	}
-	if p.LateAfter == 0 || p.LateAfter >= p.Timeout && !never(p.Timeout) {
+	if p.LateAfter == 0 || p.LateAfter >= float64(p.Timeout) && !never(float64(p.Timeout)) {
 		late = "off"
 	}
 	from := "timeout from " + terminal.Printable(p.From)
@@ -246,14 +246,14 @@ func rules(d *httpapi.Device) []row {
 	}
 	lines := []row{
 		{label: "policy", text: from},
-		{amount: terminal.Length(p.Interval), text: "interval"},
+		{amount: terminal.Span(p.Interval), text: "interval"},
 		{amount: timeout, text: "timeout"},
 		{amount: late, text: "late after"},
-		{amount: terminal.Length(p.CloseGrace), text: "close grace"},
-		{amount: terminal.Length(p.SleepLimit), text: "sleep limit"},
+		{amount: terminal.Span(p.CloseGrace), text: "close grace"},
+		{amount: terminal.Span(p.SleepLimit), text: "sleep limit"},
 	}
 	if p.Probes > 0 {
-		lines = append(lines, row{amount: fmt.Sprintf("%d × %s", p.Probes, terminal.Length(p.ProbeWait)), text: "probes"})
+		lines = append(lines, row{amount: fmt.Sprintf("%d × %s", p.Probes, terminal.Span(p.ProbeWait)), text: "probes"})
 	}
 	if d.Group != "" {
 		lines = append(lines, row{label: "group", text: terminal.Printable(d.Group)})
@@ -292,7 +292,7 @@ func instant(d *httpapi.Device, t time.Time) string {
 		return "at a time that is not known"
 	}
 	if away := t.Sub(d.AsOf); away > 0 {
-		return terminal.Stamp(t) + " (in " + terminal.Length(terminal.Milliseconds(away)) + ")"
+		return terminal.Stamp(t) + " (in " + terminal.Span(terminal.Milliseconds(away)) + ")"
 	}
-	return terminal.Stamp(t) + " (" + terminal.Length(terminal.Milliseconds(d.AsOf.Sub(t))) + " ago)"
+	return terminal.Stamp(t) + " (" + terminal.Span(terminal.Milliseconds(d.AsOf.Sub(t))) + " ago)"
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +37,7 @@ type list struct {
 	query url.Values
 	page  string // parameter for the next page; "after" if empty
 	limit int    // 0 for all
+	byID  bool   // each page is sorted by id; the API gives them in no order
 	row   func(raw json.RawMessage) (any, error)
 }
 
@@ -78,6 +81,9 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 		if json.Unmarshal(body[key], &elements) != nil || elements == nil {
 			return false, apiclient.NotOurs(api)
 		}
+		if l.byID {
+			slices.SortStableFunc(elements, func(a, b json.RawMessage) int { return cmp.Compare(idOf(a), idOf(b)) })
+		}
 		for _, raw := range elements {
 			if err := take(raw); err != nil {
 				return false, err
@@ -98,6 +104,13 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 		}
 		query.Set(page, next)
 	}
+}
+
+// idOf returns the id of an element; "" if it has none.
+func idOf(raw json.RawMessage) string {
+	var element struct{ ID string }
+	_ = json.Unmarshal(raw, &element) // row reports it
+	return element.ID
 }
 
 // onePage is the limit of lists that the API gives as a whole.

@@ -157,7 +157,7 @@ func TestEveryCommand(t *testing.T) {
 
 func TestConfigCheck(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy: {timeout: 90s}\n": " has no mistakes\n",
+		"policy: {timeout: 90s}\n": " is fine\n",
 		"policy: {timout: 90s}\n":  ":1:10: policy: unknown key \"timout\"",
 		"listen: [{address: '127.0.0.1:1', dtu: {registration: '('}}]\n": "listen[0].dtu.registration",
 	} {

@@ -162,7 +162,7 @@ func (c *schedulesHistory) Run(ctx context.Context, out output) error {
 func scheduleRunRowOf(r *httpapi.ScheduleRun) any {
 	took, text := "", strings.TrimSpace(r.Output)
 	if !r.Started.IsZero() && !r.Ended.IsZero() {
-		took = terminal.Length(r.Duration)
+		took = terminal.Span(r.Duration)
 	}
 	if r.State == "skipped" {
 		text = fmt.Sprintf("%d in a row, because a run had not ended", r.Attempt)

@@ -4,7 +4,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/store"
 )
 
 // What holds where neither command line, environment nor file says otherwise.
@@ -25,38 +28,31 @@ const DefaultHTTPRate = 20_000
 // Config is the whole configuration of holter serve, checked by Resolve, or of
 // holter monitor, checked by ResolveMonitor.
 //
-// In Fleet, Source, Gateway, Broker, Bridges, Report, Events and Checkpoint a
+// In Fleet, Source, Gateway, Broker, Bridges, Report and Store a
 // zero field was not given, and the package it is meant for applies its own
 // default; where 0 is off, that is off. Negative values do not occur.
 type Config struct {
 	Listen    []Listener      // where devices connect; empty only for holter monitor
 	HTTP      string          // HOST:PORT of the API
 	HTTPRate  int             // requests per second from one IP address; 0 is no limit
-	TLS       TLS             // of the API; unset means plain HTTP
+	TLS       cert.Files      // of the API; unset means plain HTTP
 	Data      string          // directory for what is stored; relative to the working directory
 	Database  Secret          // URL of the database, which may hold a password; unset means SQLite in Data
 	Open      bool            // accept devices and API calls without a token, also from other machines
 	Token     Secret          // shared by all devices; unset means no authentication, but for DevicesFile and certificates
-	ReusePort bool            // open device ports with SO_REUSEPORT
 	Log       Log             // what is logged, and how
 	Fleet     liveness.Config // MaxDevices and Outbox are never given; MinTimeout always is
 	Source    Source
-	Gateway   Gateway
-	Broker    Broker   // never for holter monitor
-	Bridges   []Bridge // at least one for holter monitor
+	Gateway   gateway.Config // but for its ports, Guard, Logger and what Source says
+	MaxLine   int            // bytes of one message of the line protocol
+	Broker    Broker         // never for holter monitor
+	Bridges   []Bridge       // at least one for holter monitor
 	Report    Report
-	Events    Events
+	Store     store.Config // Memory and Outbox are never given
 	Playbooks []Playbook
 
-	DevicesFile string        // the devices that may come in, and their secrets; empty means all, or Token
-	AcceptLoss  bool          // begin a new fleet in place of one whose database is gone
-	Checkpoint  time.Duration // between two pictures of the last heartbeats
-}
-
-// TLS names the files of a certificate. Both are set or neither.
-type TLS struct {
-	Cert string // PEM: the certificate, and the intermediate ones
-	Key  string // PEM
+	DevicesFile string // the devices that may come in, and their secrets; empty means all, or Token
+	AcceptLoss  bool   // begin a new fleet in place of one whose database is gone
 }
 
 // Log says what is logged, and how.
@@ -80,27 +76,4 @@ type Source struct {
 	MaxGap            time.Duration // most that the clock advances between two watermarks
 	ReconnectGrace    time.Duration // that each device gets beside its interval once its connection has to be made anew
 	ReconnectGraceMax time.Duration // of both together
-}
-
-// Gateway bounds the device connections.
-type Gateway struct {
-	MaxConnections           int           // at once
-	MaxConnectionsPerAddress int           // at once from one IP address; 0 is no limit
-	AcceptRate               int           // new connections per second
-	HandshakeTimeout         time.Duration // from connecting to the first valid message
-	MaxHandshakes            int           // of TLS, computed at a time; 0 is by the cores
-	IdleTimeout              time.Duration // without a byte before a connection is closed; 0 is off
-	MaxLine                  int           // bytes of one message
-	MaxOutbound              int           // bytes waiting to be sent to one device
-	CloseRate                int           // connections closed per second while shutting down
-	MaxBeatRate              int           // heartbeats per second that are meant to come; 0 is no limit
-	KeepAlive                time.Duration // idle time before TCP probes; 0 is off
-	UserTimeout              time.Duration // unacknowledged data before TCP gives up
-}
-
-// Events bounds the event log.
-type Events struct {
-	Keep   int           // the newest that are kept in the database
-	MaxAge time.Duration // of those that are kept
-	Cache  int           // the newest that are kept in memory
 }

@@ -23,10 +23,7 @@ func Plain(c Config) Config {
 			b.Presets[j].at = spot{}
 		}
 		for j := range b.Rules {
-			b.Rules[j].at = spots{}
-			for k := range b.Rules[j].Cases {
-				b.Rules[j].Cases[k].at = spots{}
-			}
+			b.Rules[j].at, b.Rules[j].cases = spots{}, nil
 		}
 	}
 	for i := range c.Playbooks {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -41,36 +43,16 @@ type Listener struct {
 	Address   string         // HOST:PORT, an IPv6 host in brackets; port 0 is any free one
 	Protocols []string       // one at least, in the order of Protocols
 	Packets   bool           // UDP instead of TCP
-	TLS       *ListenerTLS   // nil: none
+	TLS       *cert.Files    // nil: none; those of the API if the file names none
 	Proxies   []netip.Prefix // from where connections begin with a PROXY header; never with Packets
 	DTU       *DTU           // not nil if ProtocolDTU is among Protocols
 
 	at spot
 }
 
-// ListenerTLS says how a device port is encrypted.
-type ListenerTLS struct {
-	Cert, Key   string      // files in PEM; never empty after Resolve, which takes those of the API if there are none
-	ClientCA    string      // file in PEM: who signs the certificates of devices; empty means that they are not asked for
-	ClientNames ClientNames // never empty after Resolve if there is a ClientCA
-}
-
-// ClientNames says which devices need a certificate.
-type ClientNames string
-
-// Who needs a certificate.
-const (
-	ClientNamesRequired ClientNames = "required" // all devices
-	ClientNamesOptional ClientNames = "optional" // nobody, but one that is shown must be right
-)
-
-// DTU is what the settings of DTUs say. What only others can judge they judge, and ask for the error with its place.
+// DTU holds the settings of DTUs, and where they were written. Package dtu checks them.
 type DTU struct {
-	Registration string // regular expression; not empty
-	Hex          bool   // it is held against the bytes in hexadecimal
-	Mode         string // once or prefix; empty is the default
-	Heartbeat    []byte
-	Poll         []byte
+	dtu.Options
 
 	at spots
 }
@@ -87,9 +69,9 @@ func (l Listener) String() string {
 	return strings.Join(words, "+") + "://" + l.Address
 }
 
-// Certified says whether every device at the port proves by a certificate who it is.
+// Certified reports whether every device at the port proves by a certificate who it is.
 func (l Listener) Certified() bool {
-	return l.TLS != nil && l.TLS.ClientCA != "" && l.TLS.ClientNames == ClientNamesRequired
+	return l.TLS != nil && l.TLS.Clients != "" && !l.TLS.Optional
 }
 
 // reach says that, and how, other machines reach the port; "" if they do not. What a proxy passes on comes from others, also if the proxy is
@@ -139,7 +121,7 @@ func parseProtocols(words []string) (l Listener, err error) {
 	for _, word := range words {
 		switch {
 		case word == overTLS:
-			l.TLS = &ListenerTLS{}
+			l.TLS = &cert.Files{}
 		case word == overUDP:
 			l.Packets = true
 		case word == anyProtocol:
@@ -189,12 +171,12 @@ func parseProtocol(text string) (string, error) {
 		strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(Protocols(), ", "), anyProtocol, ProtocolDTU)
 }
 
-func parseClientNames(text string) (ClientNames, error) {
-	switch n := ClientNames(text); n {
-	case ClientNamesRequired, ClientNamesOptional:
-		return n, nil
+// parseClientNames reports whether devices may come in without a certificate.
+func parseClientNames(text string) (optional bool, err error) {
+	if text == "required" || text == "optional" {
+		return text == "optional", nil
 	}
-	return "", fmt.Errorf("%s is not one of: required (every device shows a certificate), optional", strictyaml.Quote(text))
+	return false, fmt.Errorf("%s is not one of: required (every device shows a certificate), optional", strictyaml.Quote(text))
 }
 
 // parseNetwork reads ADDRESS/BITS, or one address.
@@ -213,9 +195,9 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return p, nil
 }
 
-func parseDTUMode(text string) (string, error) {
-	if text == "once" || text == "prefix" {
-		return text, nil
+func parseDTUMode(text string) (dtu.Mode, error) {
+	if m := dtu.Mode(text); m == dtu.Once || m == dtu.Prefix {
+		return m, nil
 	}
 	return "", fmt.Errorf("%s is not one of: once (when the connection begins), prefix (before each packet)", strictyaml.Quote(text))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -47,7 +48,7 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 	var (
 		address   Listener
 		protocols []string
-		files     *ListenerTLS
+		files     *cert.Files
 	)
 	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
@@ -55,7 +56,7 @@ func longListener(d *strictyaml.Reader, path string, n ast.Node) (l Listener) {
 		{Key: "protocols", Set: protocolList(d, &protocols)},
 		{Key: "tls", Set: listenerTLS(d, &files)},
 		{Key: "proxies", Set: networkList(d, &l.Proxies)},
-		{Key: "dtu", Set: dtu(d, &l.DTU)},
+		{Key: "dtu", Set: dtuSection(d, &l.DTU)},
 	})
 	fail := func(key, message string) {
 		at := seen[key]
@@ -126,14 +127,14 @@ func protocolList(d *strictyaml.Reader, all *[]string) strictyaml.Setter {
 	}
 }
 
-func listenerTLS(d *strictyaml.Reader, files **ListenerTLS) strictyaml.Setter {
+func listenerTLS(d *strictyaml.Reader, files **cert.Files) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		var t ListenerTLS
+		var t cert.Files
 		seen := d.Mapping(path, n, []strictyaml.Field{
 			{Key: "cert", Set: strictyaml.Value(d, &t.Cert, parseFile)},
 			{Key: "key", Set: strictyaml.Value(d, &t.Key, parseFile)},
-			{Key: "client_ca", Set: strictyaml.Value(d, &t.ClientCA, parseFile)},
-			{Key: "client_names", Set: strictyaml.Value(d, &t.ClientNames, parseClientNames)},
+			{Key: "client_ca", Set: strictyaml.Value(d, &t.Clients, parseFile)},
+			{Key: "client_names", Set: strictyaml.Value(d, &t.Optional, parseClientNames)},
 		})
 		switch {
 		case (seen["cert"] == nil) != (seen["key"] == nil):
@@ -141,9 +142,6 @@ func listenerTLS(d *strictyaml.Reader, files **ListenerTLS) strictyaml.Setter {
 		case seen["client_names"] != nil && seen["client_ca"] == nil:
 			d.Fail(strictyaml.Join(path, "client_names"), seen["client_names"],
 				"client_ca is missing: nobody says whose certificates are right; give the file of who signs them")
-		}
-		if t.ClientCA != "" && t.ClientNames == "" {
-			t.ClientNames = ClientNamesRequired
 		}
 		*files = &t
 	}
@@ -159,8 +157,8 @@ func networkList(d *strictyaml.Reader, all *[]netip.Prefix) strictyaml.Setter {
 	}
 }
 
-// dtu stores what the settings of DTUs say.
-func dtu(d *strictyaml.Reader, out **DTU) strictyaml.Setter {
+// dtuSection stores the settings of DTUs.
+func dtuSection(d *strictyaml.Reader, out **DTU) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		var o DTU
 		before := d.Mistakes()

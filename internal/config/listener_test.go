@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/internal/config"
 )
 
@@ -19,29 +21,29 @@ func lines(addresses ...string) (all []config.Listener) {
 
 // fullListeners are the device ports of testdata/full.yaml.
 func fullListeners() []config.Listener {
-	const cert, key, ca = "/etc/holter/cert.pem", "/etc/holter/key.pem", "/etc/holter/ca.pem"
+	const pem, key, ca = "/etc/holter/cert.pem", "/etc/holter/key.pem", "/etc/holter/ca.pem"
 	all := []string{"jt808", "gt06", "teltonika", "frame", "line"}
 	return append(lines("0.0.0.0:7700", "[::1]:7701"),
 		config.Listener{Address: "127.0.0.1:7702", Protocols: []string{"jt808", "gt06", "line"}},
 		config.Listener{Address: "127.0.0.1:7703", Protocols: all},
 		config.Listener{Address: "0.0.0.0:7700", Protocols: []string{"teltonika", "frame", "line"}, Packets: true},
-		config.Listener{Address: ":7704", Protocols: []string{"line"}, TLS: &config.ListenerTLS{Cert: cert, Key: key}},
+		config.Listener{Address: ":7704", Protocols: []string{"line"}, TLS: &cert.Files{Cert: pem, Key: key}},
 		config.Listener{
 			Address: "0.0.0.0:7705", Protocols: slices.Insert(slices.Clone(all), 4, "dtu"),
-			TLS: &config.ListenerTLS{
-				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", ClientCA: ca, ClientNames: config.ClientNamesOptional,
+			TLS: &cert.Files{
+				Cert: "/etc/holter/devices.pem", Key: "/etc/holter/devices.key", Clients: ca, Optional: true,
 			},
 			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")},
-			DTU: &config.DTU{
+			DTU: &config.DTU{Options: dtu.Options{
 				Registration: "([0-9a-f]{8})00", Hex: true, Mode: "prefix", Heartbeat: []byte("\x00ping"),
 				Poll: []byte{1, 3, 0, 0, 0, 1, 0x84, 0xa},
-			},
+			}},
 		},
 		config.Listener{
 			Address: "127.0.0.1:7706", Protocols: []string{"frame"},
-			TLS: &config.ListenerTLS{Cert: cert, Key: key, ClientCA: ca, ClientNames: config.ClientNamesRequired},
+			TLS: &cert.Files{Cert: pem, Key: key, Clients: ca},
 		},
-		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &config.DTU{Registration: `\d{15}`}},
+		config.Listener{Address: "127.0.0.1:7707", Protocols: []string{"dtu"}, DTU: &config.DTU{Options: dtu.Options{Registration: `\d{15}`}}},
 	)
 }
 
@@ -91,7 +93,7 @@ func checkListenersUsable(t *testing.T, cfg config.Config) {
 		if slices.Contains(l.Protocols, config.ProtocolDTU) != (l.DTU != nil) || l.DTU != nil && l.DTU.Registration == "" {
 			t.Errorf("listener %+v: dtu %+v", l, l.DTU)
 		}
-		if l.TLS != nil && (l.TLS.Cert == "" || l.TLS.Key == "" || (l.TLS.ClientCA == "") != (l.TLS.ClientNames == "")) {
+		if l.TLS != nil && (l.TLS.Cert == "" || l.TLS.Key == "" || l.TLS.Optional && l.TLS.Clients == "") {
 			t.Errorf("listener %+v: TLS %+v", l, l.TLS)
 		}
 		if l.Packets && (l.TLS != nil || len(l.Proxies) > 0) {

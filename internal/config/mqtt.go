@@ -6,17 +6,19 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // Broker is the MQTT broker inside holter serve.
 type Broker struct {
-	Listen     string    // HOST:PORT; empty is no broker
-	Users      string    // file of names and hashed passwords; unset means there are none
-	Anonymous  Anonymous // who needs no name and password; never empty after Resolve
-	MaxClients int       // at once
-	MaxPacket  int       // bytes
-	TLS        TLS       // unset means plain TCP
+	Listen     string     // HOST:PORT; empty is no broker
+	Users      string     // file of names and hashed passwords; unset means there are none
+	Anonymous  Anonymous  // who needs no name and password; never empty after Resolve
+	MaxClients int        // at once
+	MaxPacket  int        // bytes
+	TLS        cert.Files // unset means plain TCP
 }
 
 // Anonymous says which MQTT clients need no name and password.
@@ -41,7 +43,7 @@ type Bridge struct {
 	Presets      []Preset  // these and Rules are not both empty
 	Rules        []Rule
 	Share        string        // group of a shared subscription; unset means none
-	QoS          int           // the least to subscribe with, 0 or 1
+	QoS          byte          // the least to subscribe with, 0 or 1
 	Watermark    string        // topic of the message to itself, or WatermarkOff
 	Queue        int           // messages that may wait
 	MaxPayload   int           // bytes of one message
@@ -80,56 +82,24 @@ func (p *Preset) Unknown(known []string) error {
 		strictyaml.Quote(p.Name), strictyaml.DidYouMean(p.Name, known), strings.Join(slices.Sorted(slices.Values(known)), ", ")))
 }
 
-// Rule says what the messages of some topics mean. Its patterns and templates
-// are checked by whoever uses them.
+// Rule says what the messages of some topics mean, and where it was written. Package convention checks
+// its patterns and templates.
 type Rule struct {
-	Topic         string
-	Device        string
-	DeviceJSON    string
-	QoS           int
-	Behind        string
-	Interval      time.Duration
-	Timeout       time.Duration // may be liveness.Never
-	IntervalJSON  string
-	Factor        float64 // times the interval is the timeout; 0 is not given
-	KeepaliveJSON string
-	TTDJSON       string
-	SleepJSON     string
-	OrderJSON     string
-	EpochJSON     string
-	Cases         []Case
-	Else          string // one of Meanings; unset means the default
+	convention.Rule
 
-	at spots
+	at    spots
+	cases []spots // of Cases
 }
 
-// Case is what a payload may be, and what it means then. At most one of Text,
-// JSON, Regex and Empty is set.
-type Case struct {
-	Text   *string // nil: not asked for
-	JSON   string  // a pointer into it
-	Equals []any   // what may stand there: string, float64, bool, or nil for null; none: anything
-	Regex  string
-	Empty  bool
-	Means  string // one of Meanings
-
-	at spots
-}
-
-// Mistake returns the error for a mistake in a field of a rule, named as in the
-// file, or in one of its case with that index, which is negative for none. It
-// names the place where the field was written, or where it is missing.
+// Mistake returns the error for a mistake in a field of a rule, named as in the file, or in one of its
+// cases with that index, which is negative for none. It names the place where the field was written,
+// or where it is missing.
 func (r *Rule) Mistake(field string, index int, message string) error {
 	at := r.at
-	if index >= 0 && index < len(r.Cases) {
-		at = r.Cases[index].at
+	if index >= 0 && index < len(r.cases) {
+		at = r.cases[index]
 	}
 	return at.of(field).Mistake(message)
-}
-
-// Meanings returns what a message may mean, as it is written in rules.
-func Meanings() []string {
-	return []string{"beat", "online", "offline", "bye", "sleep", "fail", "gone", "deaf", "heard", "ignore"}
 }
 
 // Report says where verdicts are published.

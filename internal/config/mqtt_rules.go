@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/internal/strictyaml"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // ruleList stores the rules of a bridge.
@@ -31,7 +32,7 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) Rule {
 		{Key: "qos", Set: strictyaml.Plain(d, &r.QoS, parseQoS)},
 		{Key: "behind", Set: strictyaml.Value(d, &r.Behind, parseTemplate)},
 		{Key: "interval", Set: strictyaml.Value(d, &r.Interval, some.parse)},
-		{Key: "timeout", Set: strictyaml.Value(d, &r.Timeout, some.orNever)},
+		{Key: "timeout", Set: strictyaml.Value(d, &r.Timeout, some.orNeverOfRule)},
 		{Key: "interval_json", Set: strictyaml.Value(d, &r.IntervalJSON, parsePointer)},
 		{Key: "factor", Set: strictyaml.Plain(d, &r.Factor, parseFactor)},
 		{Key: "keepalive_json", Set: strictyaml.Value(d, &r.KeepaliveJSON, parsePointer)},
@@ -39,7 +40,7 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) Rule {
 		{Key: "sleep_json", Set: strictyaml.Value(d, &r.SleepJSON, parsePointer)},
 		{Key: "order_json", Set: strictyaml.Value(d, &r.OrderJSON, parsePointer)},
 		{Key: "epoch_json", Set: strictyaml.Value(d, &r.EpochJSON, parsePointer)},
-		{Key: "cases", Set: caseList(d, &r.Cases)},
+		{Key: "cases", Set: caseList(d, &r)},
 		{Key: "else", Set: strictyaml.Value(d, &r.Else, parseMeaning)},
 	})
 	r.at = spotsOf(d, path, n, seen)
@@ -59,16 +60,16 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) Rule {
 	return r
 }
 
-func caseList(d *strictyaml.Reader, all *[]Case) strictyaml.Setter {
+func caseList(d *strictyaml.Reader, r *Rule) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range d.SomeItems(path, n, "write a case") {
-			*all = append(*all, ruleCase(d, strictyaml.Element(path, i), item))
+			c, at := ruleCase(d, strictyaml.Element(path, i), item)
+			r.Cases, r.cases = append(r.Cases, c), append(r.cases, at)
 		}
 	}
 }
 
-func ruleCase(d *strictyaml.Reader, path string, n ast.Node) Case {
-	var c Case
+func ruleCase(d *strictyaml.Reader, path string, n ast.Node) (c convention.Case, at spots) {
 	before := d.Mistakes()
 	seen := d.Mapping(path, n, []strictyaml.Field{
 		{Key: "text", Set: func(path string, n ast.Node) {
@@ -82,9 +83,9 @@ func ruleCase(d *strictyaml.Reader, path string, n ast.Node) Case {
 		{Key: "empty", Set: strictyaml.Plain(d, &c.Empty, strictyaml.Bool)},
 		{Key: "means", Set: strictyaml.Value(d, &c.Means, parseMeaning)},
 	})
-	c.at = spotsOf(d, path, n, seen)
+	at = spotsOf(d, path, n, seen)
 	if len(seen) == 0 && d.Mistakes() > before {
-		return c // not even a mapping
+		return c, at // not even a mapping
 	}
 	if seen["means"] == nil {
 		d.Fail(path, n, "means is missing; a case says what the message means, as in means: offline")
@@ -105,7 +106,7 @@ func ruleCase(d *strictyaml.Reader, path string, n ast.Node) Case {
 	if seen["empty"] != nil && !c.Empty && d.Mistakes() == before {
 		d.Fail(strictyaml.Join(path, "empty"), seen["empty"], "only true has a meaning; remove it")
 	}
-	return c
+	return c, at
 }
 
 // equals stores a value, or a list of them, of which one is to be found.

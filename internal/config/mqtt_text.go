@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
 // orNever is parse, but for the word never.
@@ -24,6 +25,15 @@ func (s span) orNever(text string) (time.Duration, error) {
 	d, err := s.parse(text)
 	if err != nil {
 		err = fmt.Errorf("%w, or never", err)
+	}
+	return d, err
+}
+
+// orNeverOfRule is orNever in the words of package convention.
+func (s span) orNeverOfRule(text string) (time.Duration, error) {
+	d, err := s.orNever(text)
+	if d == liveness.Never {
+		d = convention.Never
 	}
 	return d, err
 }
@@ -49,11 +59,17 @@ func parseAnonymous(text string) (Anonymous, error) {
 	return "", fmt.Errorf("%s is not one of: loopback (clients on this machine), never, anyone", strictyaml.Quote(text))
 }
 
-func parseMeaning(text string) (string, error) {
-	if slices.Contains(Meanings(), text) {
-		return text, nil
+func parseMeaning(text string) (convention.Meaning, error) {
+	m, err := convention.ParseMeaning(text)
+	if err == nil {
+		return m, nil
 	}
-	return "", fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, Meanings()), strings.Join(Meanings(), ", "))
+	var all []string
+	for m := convention.Beat; m <= convention.Heard; m++ {
+		all = append(all, m.String())
+	}
+	all = append(all, convention.Ignore.String())
+	return m, fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, all), strings.Join(all, ", "))
 }
 
 // brokerPorts returns the schemes of a broker's URL and their usual ports.
@@ -149,12 +165,12 @@ func parseShareName(text string) (string, error) {
 	return label("share group", text, 128)
 }
 
-func parseQoS(text string) (int, error) {
+func parseQoS(text string) (byte, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > 1 {
 		return 0, fmt.Errorf("%s is not a quality of service to subscribe with; allowed are 0 and 1", strictyaml.Quote(text))
 	}
-	return n, nil
+	return byte(n), nil
 }
 
 // parseWatermark checks a topic to publish to.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -183,7 +184,7 @@ func (r *resolver) apply(s Setting) error {
 		r.unsure = r.unsure || err != nil
 		return err
 	case "reuse_port":
-		return assign(&c.ReusePort, s.Value, parseSwitch)
+		return assign(&c.Gateway.ReusePort, s.Value, parseSwitch)
 	case "broker.listen":
 		r.brokerAt = s.at
 		return assign(&c.Broker.Listen, s.Value, parseAddressOrOff)
@@ -303,7 +304,7 @@ func (r *resolver) checkListener(l *Listener, once func(address string, at place
 	}
 	if l.TLS != nil && l.TLS.Cert == "" {
 		l.TLS.Cert, l.TLS.Key = c.TLS.Cert, c.TLS.Key
-		if c.TLS == (TLS{}) {
+		if c.TLS == (cert.Files{}) {
 			r.errs = append(r.errs, l.Mistake("TLS needs a certificate: add --tls-cert FILE and --tls-key FILE (tls: in the file), "+
 				"which are those of the API, too, or in the file tls: {cert: FILE, key: FILE} beside the address"))
 		}

@@ -30,12 +30,12 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 		{Key: "tls", Set: r.tls(d)},
 		{Key: "data", Set: strictyaml.Value(d, &c.Data, parseData)},
 		{Key: "database", Set: strictyaml.Value(d, &c.Database, parseDatabase)},
-		{Key: "checkpoint", Set: strictyaml.Value(d, &c.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
+		{Key: "checkpoint", Set: strictyaml.Value(d, &c.Store.Checkpoint, span{min: 100 * time.Millisecond, max: time.Hour}.parse)},
 		{Key: "accept_loss", Set: strictyaml.Plain(d, &c.AcceptLoss, strictyaml.Bool)},
 		{Key: "open", Set: strictyaml.Plain(d, &c.Open, strictyaml.Bool)},
 		{Key: "token", Set: strictyaml.Value(d, &c.Token, parseToken)},
 		{Key: "devices_file", Set: r.devicesFile(d)},
-		{Key: "reuse_port", Set: strictyaml.Plain(d, &c.ReusePort, strictyaml.Bool)},
+		{Key: "reuse_port", Set: strictyaml.Plain(d, &c.Gateway.ReusePort, strictyaml.Bool)},
 		{Key: "log", Set: strictyaml.Section(d, []strictyaml.Field{
 			{Key: "level", Set: strictyaml.Value(d, &c.Log.Level, parseLevel)},
 			{Key: "format", Set: strictyaml.Value(d, &c.Log.Format, parseFormat)},
@@ -54,29 +54,30 @@ func (r *resolver) root(d *strictyaml.Reader) []strictyaml.Field {
 			{Key: "reconnect_grace_max", Set: strictyaml.Value(d, &c.Source.ReconnectGraceMax, span{min: time.Millisecond, max: aYear}.parse)},
 			{Key: "retire_after", Set: strictyaml.Value(d, &c.Fleet.RetireAfter, span{min: time.Second, max: aYear}.parse)},
 		})},
-		{Key: "gateway", Set: gateway(d, &c.Gateway)},
+		{Key: "gateway", Set: gatewaySection(d, c)},
 		{Key: "broker", Set: r.brokerSection(d)},
 		{Key: "bridges", Set: r.bridgeList(d)},
 		{Key: "report", Set: r.reportSection(d)},
 		{Key: "events", Set: strictyaml.Section(d, []strictyaml.Field{
-			{Key: "keep", Set: strictyaml.Plain(d, &c.Events.Keep, count{min: 1, max: 1_000_000_000}.parse)},
-			{Key: "max_age", Set: strictyaml.Value(d, &c.Events.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
-			{Key: "cache", Set: strictyaml.Plain(d, &c.Events.Cache, count{min: 1000, max: 100_000_000}.parse)},
+			{Key: "keep", Set: strictyaml.Plain(d, &c.Store.Keep, count{min: 1, max: 1_000_000_000}.parse)},
+			{Key: "max_age", Set: strictyaml.Value(d, &c.Store.MaxAge, span{min: time.Minute, max: 20 * aYear}.parse)},
+			{Key: "cache", Set: strictyaml.Plain(d, &c.Store.Cache, count{min: 1000, max: 100_000_000}.parse)},
 		})},
 		{Key: "playbooks", Set: r.playbookList(d)},
 	}
 }
 
-func gateway(d *strictyaml.Reader, g *Gateway) strictyaml.Setter {
+func gatewaySection(d *strictyaml.Reader, c *Config) strictyaml.Setter {
+	g := &c.Gateway
 	const million, mebibyte = 1_000_000, 1 << 20
 	return strictyaml.Section(d, []strictyaml.Field{
 		{Key: "max_connections", Set: strictyaml.Plain(d, &g.MaxConnections, count{min: 1, max: 100 * million}.parse)},
-		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxConnectionsPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
+		{Key: "max_connections_per_address", Set: strictyaml.Plain(d, &g.MaxPerAddress, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "accept_rate", Set: strictyaml.Plain(d, &g.AcceptRate, count{min: 1, max: 10 * million}.parse)},
 		{Key: "handshake_timeout", Set: strictyaml.Value(d, &g.HandshakeTimeout, span{min: time.Millisecond, max: time.Hour}.parse)},
 		{Key: "max_handshakes", Set: strictyaml.Plain(d, &g.MaxHandshakes, count{min: 1, max: 65536}.parse)},
 		{Key: "idle_timeout", Set: strictyaml.Value(d, &g.IdleTimeout, span{min: time.Millisecond, max: aYear, off: true}.parse)},
-		{Key: "max_line", Set: strictyaml.Plain(d, &g.MaxLine, count{min: 64, max: mebibyte}.parse)},
+		{Key: "max_line", Set: strictyaml.Plain(d, &c.MaxLine, count{min: 64, max: mebibyte}.parse)},
 		{Key: "max_outbound", Set: strictyaml.Plain(d, &g.MaxOutbound, count{min: 1024, max: 1024 * mebibyte}.parse)},
 		{Key: "max_beat_rate", Set: strictyaml.Plain(d, &g.MaxBeatRate, count{min: 1, max: 100 * million, off: true}.parse)},
 		{Key: "close_rate", Set: strictyaml.Plain(d, &g.CloseRate, count{min: 1, max: 10 * million}.parse)},

@@ -32,8 +32,8 @@ func (d *doctor) checkDevices(c config.Config) {
 	seen := map[cert.Files]bool{}
 	for _, l := range c.Listen {
 		datagrams = datagrams || l.Packets
-		if l.TLS != nil && !seen[server.CertFiles(l.TLS)] {
-			seen[server.CertFiles(l.TLS)] = true
+		if l.TLS != nil && !seen[*l.TLS] {
+			seen[*l.TLS] = true
 			d.checkCertificate(l, time.Now())
 		}
 	}
@@ -71,7 +71,7 @@ func (d *doctor) checkDevicesFile(name string) {
 
 func (d *doctor) checkCertificate(l config.Listener, now time.Time) {
 	const check = "device TLS"
-	loaded, err := cert.Load(server.CertFiles(l.TLS))
+	loaded, err := cert.Load(*l.TLS)
 	if err != nil {
 		d.fail(check, fmt.Sprintf("%s: %v", l, err), "")
 		return

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
 )
@@ -47,9 +48,9 @@ func TestDoctorDevices(t *testing.T) {
 		})
 	}
 	d := &doctor{}
-	d.checkCertificate(config.Listener{TLS: &config.ListenerTLS{Cert: dir + "/good.pem", Key: dir + "/good.key"}}, time.Now().Add(-30*24*time.Hour))
+	d.checkCertificate(config.Listener{TLS: &cert.Files{Cert: dir + "/good.pem", Key: dir + "/good.key"}}, time.Now().Add(-30*24*time.Hour))
 	d.wants(t, "ok device TLS")
-	if plain, secret := perConnection([]config.Listener{{}}), perConnection([]config.Listener{{}, {TLS: &config.ListenerTLS{}}}); secret <= plain {
+	if plain, secret := perConnection([]config.Listener{{}}), perConnection([]config.Listener{{}, {TLS: &cert.Files{}}}); secret <= plain {
 		t.Errorf("a connection takes %d, with TLS %d", plain, secret)
 	}
 }

@@ -238,7 +238,7 @@ func TestDoctorLostDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.New(db, server.StoreConfig(cfg))
+	s, err := store.New(db, cfg.Store)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 
 func TestString(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "1ms": time.Millisecond, "1s": time.Second, "1m30s": 90 * time.Second, "1h": time.Hour, "1h500ms": time.Hour + 500*time.Millisecond,
+		"0s": 0, "1ms": time.Millisecond, "1s": time.Second, "1m30s": 90 * time.Second, "1h": time.Hour, "1h0.5s": time.Hour + 500*time.Millisecond,
 		"3d": 72 * time.Hour, "1d1m": 24*time.Hour + time.Minute, "-2d": -48 * time.Hour,
 	} {
 		if got := duration.String(d); got != want {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/terminal"
 )
@@ -67,7 +68,7 @@ func (s *server) summary() string {
 }
 
 // encryptedS is the s of https, where there is a certificate.
-func encryptedS(files config.TLS) string {
+func encryptedS(files cert.Files) string {
 	if files.Cert == "" {
 		return ""
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/gateway"
-	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/dtu"
 	"github.com/holter-iot/holter/gateway/codec/frame"
@@ -24,7 +23,7 @@ import (
 func DeviceProtocols(c *config.Config) (all [][]codec.Protocol, err error) {
 	var errs []error
 	for i := range c.Listen {
-		protocols, err := protocolsOf(&c.Listen[i], c.Gateway.MaxLine)
+		protocols, err := protocolsOf(&c.Listen[i], c.MaxLine)
 		all, errs = append(all, protocols), append(errs, err)
 	}
 	return all, errors.Join(errs...)
@@ -59,7 +58,7 @@ func protocolsOf(l *config.Listener, maxLine int) (all []codec.Protocol, err err
 
 // dtuOf returns the protocol of DTUs with some settings. Its errors name the place of the setting.
 func dtuOf(d *config.DTU) (*dtu.Protocol, error) {
-	p, err := dtu.New(dtu.Options{Registration: d.Registration, Hex: d.Hex, Mode: dtu.Mode(d.Mode), Heartbeat: d.Heartbeat, Poll: d.Poll})
+	p, err := dtu.New(d.Options)
 	if err == nil {
 		return p, nil
 	}
@@ -76,7 +75,7 @@ func (s *server) listeners(protocols [][]codec.Protocol) (all []gateway.Listener
 	for i, l := range s.config.Listen {
 		out := gateway.Listener{Address: l.Address, Protocols: protocols[i], Packets: l.Packets, Proxies: l.Proxies}
 		if l.TLS != nil {
-			r, err := s.reloader(CertFiles(l.TLS))
+			r, err := s.reloader(*l.TLS)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l, err)
 			}
@@ -85,11 +84,6 @@ func (s *server) listeners(protocols [][]codec.Protocol) (all []gateway.Listener
 		all = append(all, out)
 	}
 	return all, nil
-}
-
-// CertFiles returns the certificate files of a device port.
-func CertFiles(t *config.ListenerTLS) cert.Files {
-	return cert.Files{Cert: t.Cert, Key: t.Key, Clients: t.ClientCA, Optional: t.ClientNames == config.ClientNamesOptional}
 }
 
 // keyFile is the file, in the directory of data, of the key that makes the tokens of devices that register.
@@ -114,7 +108,9 @@ func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol)
 	if len(s.config.Listen) == 0 {
 		return nil
 	}
-	cfg := gatewayConfig(s.config, s.log)
+	cfg := s.config.Gateway
+	cfg.MaxGap, cfg.ReconnectGrace, cfg.ReconnectGraceMax = s.config.Source.MaxGap, s.config.Source.ReconnectGrace, s.config.Source.ReconnectGraceMax
+	cfg.Logger = s.log
 	if cfg.Guard, err = s.guard(); err != nil {
 		return err
 	}

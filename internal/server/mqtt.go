@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 	"github.com/holter-iot/holter/mqttbridge/presets"
@@ -38,7 +37,7 @@ func bridgeConfig(c *config.Config, b *config.Bridge) (mqttbridge.Config, error)
 	}
 	out := mqttbridge.Config{
 		Name: b.Name, URL: b.URL, ClientID: b.ClientID, Username: b.Username, Password: passwordOf(b), TLS: files, Conventions: conventions,
-		Share: b.Share, QoS: byte(b.QoS), Watermark: b.Watermark, Queue: b.Queue, MaxPayload: b.MaxPayload, ReconnectMax: b.ReconnectMax,
+		Share: b.Share, QoS: b.QoS, Watermark: b.Watermark, Queue: b.Queue, MaxPayload: b.MaxPayload, ReconnectMax: b.ReconnectMax,
 		MaxGap: c.Source.MaxGap, ReconnectGrace: c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax, Ignore: ownTopics(c),
 	}
 	return out, errors.Join(err, filesErr)
@@ -121,36 +120,13 @@ func conventionsOf(b *config.Bridge) ([]convention.Convention, error) {
 	return all, errors.Join(errs...)
 }
 
-// specOf returns rules in the words of the package that understands them.
+// specOf returns rules as package convention takes them.
 func specOf(rules []config.Rule) convention.Spec {
 	spec := convention.Spec{Name: rulesName}
 	for i := range rules {
-		r := &rules[i]
-		out := convention.Rule{
-			Topic: r.Topic, Device: r.Device, DeviceJSON: r.DeviceJSON, QoS: byte(r.QoS), Behind: r.Behind, Interval: r.Interval, Timeout: r.Timeout,
-			IntervalJSON: r.IntervalJSON, Factor: r.Factor, KeepaliveJSON: r.KeepaliveJSON, TTDJSON: r.TTDJSON, SleepJSON: r.SleepJSON,
-			OrderJSON: r.OrderJSON, EpochJSON: r.EpochJSON, Else: meaningOf(r.Else),
-		}
-		if r.Timeout == liveness.Never {
-			out.Timeout = convention.Never
-		}
-		for _, c := range r.Cases {
-			out.Cases = append(out.Cases, convention.Case{
-				Text: c.Text, JSON: c.JSON, Equals: c.Equals, Regex: c.Regex, Empty: c.Empty, Means: meaningOf(c.Means),
-			})
-		}
-		spec.Rules = append(spec.Rules, out)
+		spec.Rules = append(spec.Rules, rules[i].Rule)
 	}
 	return spec
-}
-
-// meaningOf returns what a word stands for; package config has checked it.
-func meaningOf(word string) convention.Meaning {
-	m, err := convention.ParseMeaning(word)
-	if err != nil {
-		return convention.Ignore
-	}
-	return m
 }
 
 // ruleMistakes says of mistakes in rules where they were written.

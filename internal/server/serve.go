@@ -25,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -41,6 +42,7 @@ type server struct {
 	stdout    io.Writer
 	database  *sqldb.DB
 	store     *store.Store
+	jobs      *jobs.Store
 	registry  *liveness.Registry
 	gateway   *gateway.Gateway     // nil for holter monitor
 	broker    *broker.Broker       // nil if there is none
@@ -98,14 +100,13 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return BadConfig(err)
 	}
-	router := &delivery.Router{}
-	if err := s.buildStore(router); err != nil {
+	if err := s.buildStore(); err != nil {
 		return err
 	}
 	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
-	if err := s.buildDelivery(router, playbooks); err != nil {
+	if err := s.buildDelivery(playbooks); err != nil {
 		return err
 	}
 	if err := s.buildSchedules(); err != nil {
@@ -147,11 +148,11 @@ func (s *server) build(ctx context.Context) (err error) {
 }
 
 // certificates reads those of a server, if it has any; setting is where the files are said.
-func (s *server) certificates(files config.TLS, setting string) (*tls.Config, error) {
+func (s *server) certificates(files cert.Files, setting string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
 	}
-	r, err := s.reloader(cert.Files{Cert: files.Cert, Key: files.Key})
+	r, err := s.reloader(files)
 	if err != nil {
 		return nil, BadConfig(fmt.Errorf("%s: %w", setting, err))
 	}
@@ -231,13 +232,14 @@ func explainBind(err error, flag string) error {
 	return err
 }
 
-// buildStore makes the store with a router as its outbox.
-func (s *server) buildStore(router *delivery.Router) (err error) {
+// buildStore makes the store of the fleet, with the jobs as its outbox.
+func (s *server) buildStore() (err error) {
 	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
 		return err
 	}
-	cfg := StoreConfig(s.config)
-	cfg.Outbox = router.Route
+	cfg := s.config.Store
+	s.jobs = jobs.New(s.database)
+	cfg.Outbox = s.jobs
 	s.store, err = store.New(s.database, cfg)
 	return err
 }
@@ -249,32 +251,6 @@ func DatabaseConfig(c config.Config) sqldb.Config {
 		url = "sqlite:" + filepath.Join(c.Data, "holter.db")
 	}
 	return sqldb.Config{URL: url, Dir: c.Data, AcceptLoss: c.AcceptLoss}
-}
-
-// StoreConfig returns what the configuration says of the store.
-func StoreConfig(c config.Config) store.Config {
-	return store.Config{Checkpoint: c.Checkpoint, Keep: c.Events.Keep, MaxAge: c.Events.MaxAge, Cache: c.Events.Cache}
-}
-
-// gatewayConfig is what the configuration says of the gateway, but for its ports and who may come in.
-func gatewayConfig(c config.Config, log *slog.Logger) gateway.Config {
-	return gateway.Config{
-		ReusePort:        c.ReusePort,
-		MaxConnections:   c.Gateway.MaxConnections,
-		MaxPerAddress:    c.Gateway.MaxConnectionsPerAddress,
-		AcceptRate:       c.Gateway.AcceptRate,
-		HandshakeTimeout: c.Gateway.HandshakeTimeout,
-		MaxHandshakes:    c.Gateway.MaxHandshakes,
-		IdleTimeout:      c.Gateway.IdleTimeout,
-		MaxOutbound:      c.Gateway.MaxOutbound,
-		CloseRate:        c.Gateway.CloseRate,
-		MaxBeatRate:      c.Gateway.MaxBeatRate,
-		KeepAlive:        c.Gateway.KeepAlive,
-		UserTimeout:      c.Gateway.UserTimeout,
-		MaxGap:           c.Source.MaxGap,
-		ReconnectGrace:   c.Source.ReconnectGrace, ReconnectGraceMax: c.Source.ReconnectGraceMax,
-		Logger: log,
-	}
 }
 
 // SQLitePath returns the file of an SQLite URL.

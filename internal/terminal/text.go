@@ -109,9 +109,6 @@ func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z
 // Milliseconds returns a duration in milliseconds, as the API gives it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Length shows milliseconds as a duration, to the millisecond.
-func Length(ms float64) string { return (time.Duration(math.Round(ms)) * time.Millisecond).String() }
-
 // Span shows milliseconds exactly, as people write them: 3d, 1h30m.
 func Span(ms float64) string {
 	return duration.String(time.Duration(math.Round(ms)) * time.Millisecond)
@@ -123,7 +120,7 @@ func Rounded(ms float64) string {
 	if d >= 10_000_000_000 {
 		return Short(d)
 	}
-	return Length(ms)
+	return Span(ms)
 }
 
 // Wrap breaks a text into lines of so many columns, between words; not at all if that is less than 20.

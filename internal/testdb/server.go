@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -54,8 +55,9 @@ type Server struct {
 	exposed bool
 }
 
-// leash is the shell script that runs a server: when its own input ends, it ends it and removes the directory; told to, it kills the
-// server and keeps the directory. A server that ends in order waits for its children, which nobody else may do.
+// leash is the shell script that runs a server: when its own input ends, it ends it and removes the
+// directory; told to, it kills the server and keeps the directory. A server that ends in order
+// waits for its children, which nobody else may do.
 const leash = `log=$1; dir=$2; signal=$3; shift 3
 "$@" </dev/null >>"$log" 2>&1 &
 pid=$!
@@ -81,13 +83,14 @@ func newServer(k kind) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("testdb: set %s up: %w", k.name(), err), os.RemoveAll(dir))
 	}
 	if err := s.start(); err != nil {
-		s.end()
+		s.Close()
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
 }
 
-// nobody is the user and group that servers run as if we are root, as which PostgreSQL does not run.
+// nobody is the user and group that servers run as if we are root, as which PostgreSQL does not
+// run.
 const nobody = 65534
 
 func (s *Server) prepare() error {
@@ -199,17 +202,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// freePort returns a port below those that the kernel gives to clients, so that none of them has it
+// while the server is stopped.
 func freePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	for {
+		port := 20_000 + rand.IntN(12_000)
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			return port, l.Close()
+		}
+		if ctx.Err() != nil {
+			return 0, err
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(port)
 }
 
 // running says whether the server is at work, and not a zombie.
@@ -241,8 +246,19 @@ func (s *Server) stop(word string) {
 	s.shell = nil
 }
 
-// end kills the server and removes its directory.
-func (s *Server) end() {
+// New starts a server of a kind, "postgres" or "mariadb", that has each commit on the disk. It is
+// for programs; tests call NewPostgres or NewMariaDB.
+func New(name string) (*Server, error) {
+	for _, k := range []kind{postgres{durable: true}, mariadb{durable: true}} {
+		if k.name() == name {
+			return newServer(k)
+		}
+	}
+	return nil, fmt.Errorf("testdb: there is no server %q", name)
+}
+
+// Close kills the server and removes its directory.
+func (s *Server) Close() {
 	s.stop("")
 	_ = os.RemoveAll(s.dir) // the shell has done it already, unless the server was stopped
 }
@@ -250,56 +266,73 @@ func (s *Server) end() {
 // Kill kills the server, as a crash would. What was not committed is lost.
 func (s *Server) Kill() { s.stop("keep") }
 
-// Start starts a server that was killed, on the same port.
+// Restart starts a server that was killed, on the same port.
+func (s *Server) Restart() error { return s.start() }
+
+// Start is Restart for tests.
 func (s *Server) Start(tb testing.TB) {
 	tb.Helper()
-	if err := s.start(); err != nil {
+	must(tb, s.Restart())
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// Pause stops all processes of the server where they are: connections stay open, and nothing answers.
+// Pause stops all processes of the server where they are: connections stay open, and nothing
+// answers.
 func (s *Server) Pause(tb testing.TB) {
 	tb.Helper()
-	s.signal(tb, syscall.SIGSTOP)
+	must(tb, s.Signal(syscall.SIGSTOP))
 }
 
 // Continue ends a Pause.
 func (s *Server) Continue(tb testing.TB) {
 	tb.Helper()
-	s.signal(tb, syscall.SIGCONT)
+	must(tb, s.Signal(syscall.SIGCONT))
 }
 
-func (s *Server) signal(tb testing.TB, sig syscall.Signal) {
-	tb.Helper()
-	pids := []int{s.pid}
+// Signal sends a signal to all processes of the server.
+func (s *Server) Signal(sig syscall.Signal) error {
+	if err := syscall.Kill(s.pid, sig); err != nil {
+		return err
+	}
+	// A server that is stopped starts no more processes, so these are all.
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", s.pid))
 	if err != nil {
-		tb.Fatal(err)
+		return err
 	}
 	for field := range strings.FieldsSeq(string(children)) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
-			tb.Fatal(err)
+			return err
 		}
-		pids = append(pids, pid)
-	}
-	for _, pid := range pids {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			tb.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
 
-// Database makes an empty database and returns its URL, which has a password.
-func (s *Server) Database(tb testing.TB) string {
-	tb.Helper()
+// NewDatabase makes an empty database and returns its URL, which has a password.
+func (s *Server) NewDatabase() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	url, err := s.kind.create(ctx, s.port, fmt.Sprintf("test%d", s.made.Add(1)))
 	if err != nil {
-		tb.Fatalf("testdb: create a database: %v\n%s", err, s.logEnd())
+		return "", fmt.Errorf("testdb: create a database: %w\n%s", err, s.logEnd())
 	}
+	return url, nil
+}
+
+// Database is NewDatabase for tests.
+func (s *Server) Database(tb testing.TB) string {
+	tb.Helper()
+	url, err := s.NewDatabase()
+	must(tb, err)
 	return url
 }
 

@@ -72,7 +72,7 @@ func ownServer(tb testing.TB, k kind) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(s.end)
+	tb.Cleanup(s.Close)
 	return s
 }
 
@@ -121,7 +121,7 @@ func (r runner) Run() int {
 		defer shared.mu.Unlock()
 		for _, s := range []*Server{shared.postgres, shared.mariadb} {
 			if s != nil {
-				s.end()
+				s.Close()
 			}
 		}
 		shared.postgres, shared.mariadb = nil, nil

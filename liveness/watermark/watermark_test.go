@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,11 +14,14 @@ import (
 
 // source has the earliest deadline that a test sets.
 type source struct {
-	next   time.Duration // 0: none
+	next   atomic.Int64 // ns; 0: none
 	sooner chan struct{}
 }
 
-func (s *source) Next() (time.Duration, bool) { return s.next, s.next > 0 }
+func (s *source) Next() (time.Duration, bool) {
+	next := time.Duration(s.next.Load())
+	return next, next > 0
+}
 
 func (s *source) Sooner() <-chan struct{} { return s.sooner }
 
@@ -54,7 +58,7 @@ func TestRun(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- l.Run(ctx) }()
 		time.Sleep(300 * time.Millisecond)
-		s.next = 310 * time.Millisecond
+		s.next.Store(int64(310 * time.Millisecond))
 		s.sooner <- struct{}{}
 		time.Sleep(5 * time.Millisecond)
 		wake <- struct{}{}

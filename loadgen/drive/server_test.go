@@ -24,7 +24,7 @@ type seenEvent struct {
 	from     string // the address of the device
 }
 
-// server is a small gateway, one goroutine for each connection, that speaks both protocols and misbehaves on order.
+// server is a small gateway, one goroutine for each connection, that speaks both protocols and can be told to fail.
 type server struct {
 	t    *testing.T
 	ln   net.Listener

@@ -113,7 +113,7 @@ func Duration(d time.Duration) string {
 // Millis returns a time in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Met says whether a target was met.
+// Met returns the words for a target that was met, or missed.
 func Met(ok bool) string {
 	if ok {
 		return "met"

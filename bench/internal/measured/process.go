@@ -147,5 +147,5 @@ func (p *Process) Stop() {
 	_ = p.in.Close()
 	late := time.AfterFunc(ending, func() { _ = p.cmd.Process.Kill() })
 	defer late.Stop()
-	_ = p.cmd.Wait() // how it ended matters to nobody
+	_ = p.cmd.Wait() // how it ended does not matter
 }

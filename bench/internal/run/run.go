@@ -170,7 +170,7 @@ func (r *Run) Wanted(measurement, subject string) bool {
 	return r.only.MatchString(strings.TrimSuffix(measurement+"/"+subject, "/"))
 }
 
-// Progress writes a line for whoever watches.
+// Progress writes a line to Log.
 func (r *Run) Progress(format string, args ...any) { _, _ = fmt.Fprintf(r.Log, format+"\n", args...) }
 
 // Turns calls f with every subject. Each round begins with another one, so that what else the machine does affects all alike.

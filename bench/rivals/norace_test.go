@@ -1,5 +1,0 @@
-//go:build !race
-
-package rivals
-
-const raceDetector = false

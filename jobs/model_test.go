@@ -1,0 +1,315 @@
+package jobs_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// The lanes of the model. No route leads to the last one.
+var modelLanes = []jobs.Lane{lane, {Queue: 2, Endpoint: 1}, {Queue: 1, Endpoint: 2}, {Queue: 3, Endpoint: 3}}
+
+var modelKeys = []string{"a", "b", "c"}
+
+// openJob is a job that is not done.
+type openJob struct {
+	lane  jobs.Lane
+	route uint32 // 0 for none
+	key   string
+}
+
+// lines is a model of some lanes: the jobs that are not done, and what a worker holds.
+type lines struct {
+	t       *rapid.T
+	store   *rig
+	jobs    *jobs.Store
+	now     time.Time
+	routes  [2]jobs.Lane // where each route leads
+	seqs    map[string]uint64
+	latest  uint64 // number of the latest job
+	open    map[uint64]openJob
+	delayed map[uint64]time.Time // those that nobody was to look at before an instant
+	waits   map[uint64]time.Time // those that wait for another attempt
+	held    []jobs.Job           // that the workers have claimed, in their order
+}
+
+// newLines returns a model of an empty store, and opens it.
+func newLines(t *rapid.T, url string) *lines {
+	l := &lines{
+		t: t, now: base, routes: [2]jobs.Lane{modelLanes[0], modelLanes[0]}, seqs: make(map[string]uint64), open: make(map[uint64]openJob),
+		delayed: make(map[uint64]time.Time), waits: make(map[uint64]time.Time),
+	}
+	var err error
+	l.store, err = config{URL: url, Cache: 1, Outbox: l.outbox}.rig()
+	l.check(err)
+	l.jobs = l.store.jobs
+	l.start()
+	return l
+}
+
+func (l *lines) check(err error) {
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lines) start() { l.check(l.store.start(context.Background())) }
+
+// outbox makes a job for each route of each event.
+func (l *lines) outbox(events []liveness.Event) []jobs.EventJob {
+	var list []jobs.EventJob
+	for i := range events {
+		for k, to := range l.routes {
+			list = append(list, jobs.EventJob{Event: i, Lane: to, Route: uint32(k + 1)})
+		}
+	}
+	return list
+}
+
+func (l *lines) happen(t *rapid.T) {
+	var events []liveness.Event
+	for range rapid.IntRange(1, 3).Draw(t, "events") {
+		n := rapid.IntRange(0, len(modelKeys)-1).Draw(t, "device")
+		key := modelKeys[n]
+		l.seqs[key]++
+		events = append(events, device(uint32(n+1), key, l.seqs[key], liveness.DeviceOnline))
+		for k, to := range l.routes {
+			l.latest++
+			l.open[l.latest] = openJob{to, uint32(k + 1), key}
+		}
+	}
+	l.check(l.store.Append(t.Context(), events))
+}
+
+// move moves a route.
+func (l *lines) move(t *rapid.T) {
+	l.routes[rapid.IntRange(0, 1).Draw(t, "route")] = rapid.SampledFrom(modelLanes[:3]).Draw(t, "to")
+}
+
+func (l *lines) enqueue(t *rapid.T) {
+	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
+	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
+	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key}}
+	delay := rapid.SampledFrom([]time.Duration{0, 0, 0, 30 * time.Second}).Draw(t, "delay")
+	if delay > 0 {
+		job.RunAt = l.now.Add(delay)
+	}
+	ids, err := l.jobs.Enqueue(t.Context(), []jobs.Spec{job})
+	l.check(err)
+	if l.latest++; ids[0] != l.latest {
+		t.Fatalf("the new job is %d, want %d", ids[0], l.latest)
+	}
+	l.open[ids[0]] = openJob{in, 0, key}
+	if delay > 0 {
+		l.delayed[ids[0]] = job.RunAt
+	}
+}
+
+func (l *lines) claim(t *rapid.T) {
+	l.claimed(t, rapid.SampledFrom(modelLanes).Draw(t, "lane"), rapid.IntRange(1, 6).Draw(t, "n"))
+}
+
+// claimed claims, and checks that no job came before one with its key that has a smaller number and
+// is to be looked at, be it in the same lane, or anywhere of the same route.
+func (l *lines) claimed(t *rapid.T, in jobs.Lane, n int) jobs.Claimed {
+	got, err := l.jobs.Claim(t.Context(), in, n, l.now, 24*time.Hour)
+	l.check(err)
+	for _, job := range got.Jobs {
+		its, open := l.open[job.ID]
+		if !open || its.lane != in || l.place(job.ID) >= 0 {
+			t.Fatalf("job %d was claimed, and is done, held or elsewhere", job.ID)
+		}
+		if l.delayed[job.ID].After(l.now) || l.waits[job.ID].After(l.now) {
+			t.Fatalf("job %d was claimed before its time", job.ID)
+		}
+		delete(l.delayed, job.ID)
+		delete(l.waits, job.ID)
+		l.held = append(l.held, job)
+		for id, other := range l.open {
+			_, delayed := l.delayed[id]
+			switch {
+			case its.key == "" || other.key != its.key || id > job.ID || delayed:
+			case other.lane == in && l.place(id) < 0 && !slices.Contains(idsOf(got.Jobs), id):
+				t.Fatalf("job %d was claimed before %d with the same key", job.ID, id)
+			case other.lane != in && its.route != 0 && other.route == its.route:
+				t.Fatalf("job %d was claimed before %d of the same route with the same key, which is in %v", job.ID, id, other.lane)
+			}
+		}
+	}
+	return got
+}
+
+// exhaust claims all that a lane has to give, and checks that nothing is left that waits for
+// nothing: jobs without a key or an older one with it, and in the lane that no route leads to, also
+// those with an older one elsewhere.
+func (l *lines) exhaust(t *rapid.T) {
+	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
+	for quiet := 0; quiet < 2; { // what was to run later comes once all before it are looked at
+		if got := l.claimed(t, in, 100); len(got.Jobs) == 0 && !got.More {
+			quiet++
+		}
+	}
+	for id, its := range l.open {
+		if its.lane != in || l.place(id) >= 0 || l.delayed[id].After(l.now) || l.waits[id].After(l.now) {
+			continue
+		}
+		waits := false
+		for older, other := range l.open {
+			if older < id && its.key != "" && other.key == its.key && (other.lane == in || in != modelLanes[3]) {
+				waits = true
+			}
+		}
+		if !waits {
+			t.Fatalf("job %d %+v is stuck", id, its)
+		}
+	}
+}
+
+func (l *lines) place(id uint64) int {
+	return slices.IndexFunc(l.held, func(h jobs.Job) bool { return h.ID == id })
+}
+
+// first returns the place of a held job that is the first of its key.
+func (l *lines) first(t *rapid.T) int {
+	var heads []int
+	for i, job := range l.held {
+		smaller := slices.ContainsFunc(l.held, func(h jobs.Job) bool { return h.Key != 0 && h.Key == job.Key && h.ID < job.ID })
+		if !smaller {
+			heads = append(heads, i)
+		}
+	}
+	return rapid.SampledFrom(heads).Draw(t, "head")
+}
+
+// settle settles a held job as a worker does.
+func (l *lines) settle(t *rapid.T) {
+	if len(l.held) == 0 {
+		t.Skip("nothing is held")
+	}
+	i := l.first(t)
+	job := l.held[i]
+	l.held = slices.Delete(l.held, i, i+1)
+	outcomes := []jobs.Ack{{Job: job, Outcome: rapid.SampledFrom([]jobs.Outcome{
+		jobs.Done, jobs.Done, jobs.Retry, jobs.Postpone, jobs.Return, jobs.Dead,
+	}).Draw(t, "verdict")}}
+	switch o := &outcomes[0]; o.Outcome {
+	case jobs.Done, jobs.Dead:
+		delete(l.open, job.ID)
+	default:
+		if o.Outcome != jobs.Return {
+			o.RunAt = l.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "pause")) * time.Second)
+			l.waits[job.ID] = o.RunAt
+		}
+		l.held = slices.DeleteFunc(l.held, func(h jobs.Job) bool {
+			follows := job.Key != 0 && h.Key == job.Key
+			if follows {
+				outcomes = append(outcomes, jobs.Ack{Job: h, Outcome: jobs.Block})
+			}
+			return follows
+		})
+	}
+	_, err := l.jobs.Ack(t.Context(), outcomes, l.now)
+	l.check(err)
+}
+
+// remove removes a job, or all of a lane, as an operator does.
+func (l *lines) remove(t *rapid.T) {
+	if len(l.open) == 0 || rapid.IntRange(0, 3).Draw(t, "remove") != 0 {
+		t.Skip("not now")
+	}
+	filter := jobs.Filter{IDs: []uint64{rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")}}
+	if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
+		filter = jobs.Filter{Lanes: []jobs.Lane{rapid.SampledFrom(modelLanes).Draw(t, "lane")}}
+	}
+	gone := func(id uint64) bool {
+		return slices.Contains(filter.IDs, id) || slices.Contains(filter.Lanes, l.open[id].lane)
+	}
+	l.held = slices.DeleteFunc(l.held, func(h jobs.Job) bool { return gone(h.ID) })
+	maps.DeleteFunc(l.open, func(id uint64, _ openJob) bool { return gone(id) })
+	_, err := l.jobs.Delete(t.Context(), filter)
+	l.check(err)
+}
+
+func (l *lines) pass(t *rapid.T) {
+	l.now = l.now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+}
+
+// sweep forgets moves that nobody waits for any more.
+func (l *lines) sweep(t *rapid.T) {
+	_, err := l.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, l.now)
+	l.check(err)
+}
+
+func (l *lines) crash(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "crash") != 0 {
+		t.Skip("not now")
+	}
+	l.check(l.store.Close())
+	l.start()
+	l.held = nil
+}
+
+// drain works on what is left until nothing is.
+func (l *lines) drain() {
+	for rounds := 10 * (len(l.open) + 1); rounds > 0 && len(l.open) > 0; rounds-- {
+		l.now = l.now.Add(2 * time.Minute)
+		for _, in := range modelLanes {
+			l.claimed(l.t, in, 100)
+		}
+		slices.SortFunc(l.held, func(a, b jobs.Job) int { return cmp.Compare(a.ID, b.ID) })
+		var outcomes []jobs.Ack
+		for _, job := range l.held {
+			outcomes = append(outcomes, jobs.Ack{Job: job})
+			delete(l.open, job.ID)
+		}
+		_, err := l.jobs.Ack(l.t.Context(), outcomes, l.now)
+		l.check(err)
+		l.held = nil
+	}
+	if len(l.open) > 0 {
+		l.t.Fatalf("jobs %v are stuck", l.open)
+	}
+	if depths := l.jobs.Depths(); len(depths) != 0 {
+		l.t.Fatalf("the depths are %v when all are done", depths)
+	}
+}
+
+// TestJobsModel holds the jobs against a model, while routes are moved from lane to lane: none is
+// lost, stuck, held twice, early, before another one of its lane with its key, or before one of its
+// route with its key.
+func TestJobsModel(t *testing.T) {
+	fresh := testdb.Copies(t, func(url string) error {
+		r, err := config{URL: url, Cache: 1}.rig()
+		if err != nil {
+			return err
+		}
+		return errors.Join(r.Open(t.Context()), r.Close())
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		url, err := fresh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLines(t, url)
+		defer func() {
+			if err := l.store.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		t.Repeat(map[string]func(*rapid.T){
+			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
+			"settle": l.settle, "settle again": l.settle, "and again": l.settle, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
+		})
+		l.drain()
+	})
+}
