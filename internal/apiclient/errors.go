@@ -152,7 +152,7 @@ func kindOf(answer *http.Response) string {
 	return "no content type"
 }
 
-// Retryable says whether the same request may succeed later: nobody answers, or the server is not ready or has too much to do.
+// Retryable reports whether the same request may succeed later: nobody answers, or the server is not ready or has too much to do.
 func Retryable(err error) bool {
 	switch status := StatusOf(err); {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrStranger):

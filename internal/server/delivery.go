@@ -46,7 +46,7 @@ func (s *server) deliveryConfig() (delivery.Config, error) {
 	return cfg, nil
 }
 
-// commandsAllowed says whether endpoints and schedules may run programs.
+// commandsAllowed reports whether endpoints and schedules may run programs.
 func commandsAllowed() (bool, error) {
 	text := os.Getenv(CommandsEnv)
 	if text == "" {
@@ -81,7 +81,7 @@ func networks(text string) ([]netip.Prefix, error) {
 }
 
 // buildDelivery makes what delivers jobs and runs playbooks.
-func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Playbook) error {
+func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
 		return BadConfig(err)
@@ -90,7 +90,7 @@ func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Pla
 		return err
 	}
 	cfg.Kinds[playbook.EndpointKind] = s.books.Kind
-	if s.delivery, err = delivery.New(s.store, router, cfg); err != nil {
+	if s.delivery, err = delivery.New(s.store, s.jobs, cfg); err != nil {
 		return err
 	}
 	s.books.Attach(s.delivery)
@@ -165,6 +165,6 @@ func (c *deliveryCollector) Collect(out chan<- prometheus.Metric) {
 		count(c.messages, p.Delivered, p.Name, "true")
 		count(c.messages, p.Failed, p.Name, "false")
 	}
-	count(c.dropped, st.Full, "full")
-	count(c.dropped, st.Shut, "disabled")
+	count(c.dropped, st.Dropped.Full, "full")
+	count(c.dropped, st.Dropped.Disabled, "disabled")
 }
