@@ -82,7 +82,7 @@ func networks(text string) ([]netip.Prefix, error) {
 }
 
 // buildDelivery creates the engines of delivery and playbooks.
-func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Playbook) error {
+func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
 		return BadConfig(err)
@@ -91,7 +91,7 @@ func (s *server) buildDelivery(router *delivery.Router, playbooks []playbook.Pla
 		return err
 	}
 	cfg.Kinds[playbook.EndpointKind] = s.books.Kind
-	if s.delivery, err = delivery.New(s.store, router, cfg); err != nil {
+	if s.delivery, err = delivery.New(s.store, s.jobs, cfg); err != nil {
 		return err
 	}
 	s.books.Attach(s.delivery)
@@ -166,6 +166,6 @@ func (c *deliveryCollector) Collect(out chan<- prometheus.Metric) {
 		count(c.messages, p.Delivered, p.Name, "true")
 		count(c.messages, p.Failed, p.Name, "false")
 	}
-	count(c.dropped, st.Full, "full")
-	count(c.dropped, st.Shut, "disabled")
+	count(c.dropped, st.Dropped.Full, "full")
+	count(c.dropped, st.Dropped.Disabled, "disabled")
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -41,6 +42,7 @@ type server struct {
 	stdout    io.Writer
 	database  *sqldb.DB
 	store     *store.Store
+	jobs      *jobs.Store
 	registry  *liveness.Registry
 	gateway   *gateway.Gateway     // nil for holter monitor
 	broker    *broker.Broker       // nil if there is none
@@ -99,14 +101,13 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return BadConfig(err)
 	}
-	router := &delivery.Router{}
-	if err := s.buildStore(router); err != nil {
+	if err := s.buildStore(); err != nil {
 		return err
 	}
 	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
-	if err := s.buildDelivery(router, playbooks); err != nil {
+	if err := s.buildDelivery(playbooks); err != nil {
 		return err
 	}
 	if err := s.buildSchedules(); err != nil {
@@ -235,13 +236,14 @@ func explainBind(err error, flag string) error {
 	return err
 }
 
-// buildStore creates the store, with router as its outbox.
-func (s *server) buildStore(router *delivery.Router) (err error) {
+// buildStore creates the store of the fleet, with the jobs as its outbox.
+func (s *server) buildStore() (err error) {
 	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
 		return err
 	}
 	cfg := s.config.Store
-	cfg.Outbox = router.Route
+	s.jobs = jobs.New(s.database)
+	cfg.Outbox = s.jobs
 	s.store, err = store.New(s.database, cfg)
 	return err
 }
