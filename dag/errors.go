@@ -29,7 +29,8 @@ var (
 	ErrDuplicate = errors.New("duplicate name")
 )
 
-// A PathError says where a graph is wrong. It is returned by Graph.Add, Graph.Check and Graph.Run, maybe joined with others.
+// A PathError is a mistake in a graph. It is returned by Graph.Add, Graph.Check and Graph.Run,
+// possibly joined with others.
 type PathError struct {
 	// Err is ErrCycle, ErrMissing or ErrDuplicate.
 	Err error
@@ -84,7 +85,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error tells the value; the stack is left to who logs it.
+// Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if that is an error.

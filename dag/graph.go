@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// Config says how a graph runs. The zero Config is a good one.
+// Config is the configuration of a graph. The zero Config is valid.
 type Config[T any] struct {
-	// Pool is where nodes run, beside the goroutine that calls Run. Default nil: each run starts goroutines as it needs them.
+	// Pool runs nodes, besides the goroutine that calls Run. Default nil: each run starts
+	// goroutines as it needs them.
 	Pool *Pool
-	// Limit is how many nodes of one run may run at a time. Default 0: as many as the graph allows.
+	// Limit is the largest number of nodes of one run that run at a time. Default 0: no limit.
 	Limit int
 	// Continue goes on after a node has failed, with all that does not come after it. Default: the first failure cancels the
 	// context of the nodes that run, and no other node is started.
@@ -31,7 +32,7 @@ type Graph[T any] struct {
 	index map[string]int32
 }
 
-// node is a Node as it is run.
+// node is a Node with its defaults.
 type node[T any] struct {
 	Node[T]
 
@@ -39,7 +40,7 @@ type node[T any] struct {
 	wrapped Func[T] // the interceptors around the node, nil for none
 }
 
-// maxNodes is how many nodes a graph takes.
+// maxNodes is the largest number of nodes.
 const maxNodes = 1 << 30
 
 // New returns a graph with these nodes; [Graph.Add] takes more. It starts nothing.

@@ -33,15 +33,15 @@ type runKey struct{}
 
 // sleeper is a run of any kind.
 type sleeper interface {
-	// sleep says that a worker pauses. The channel is closed once all that are left do.
+	// sleep records that a worker pauses. The channel is closed when only pausing workers are left.
 	sleep() (alone <-chan struct{})
 	awake()
 }
 
-// idle is what a run knows of the nodes that pause.
+// idle is the state of the pausing nodes of a run.
 type idle struct {
 	asleep int
-	alone  chan struct{} // closed when nothing goes on but pauses; nil until somebody asks again
+	alone  chan struct{} // closed when only pausing workers are left; nil until the next call of sleep
 }
 
 func (r *run[T]) sleep() <-chan struct{} {

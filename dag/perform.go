@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// perform runs node i, and says how it settled. The methods of an error that a node returned are foreign as well: where one of them
-// panics, as those of a nil pointer do, the node has failed.
+// perform runs node i, and returns its outcome. It treats the methods of a returned error as
+// foreign code as well: if one panics, as those of a nil pointer do, the node has failed.
 func (r *run[T]) perform(i int32) (o Outcome, err error) {
 	n, report := &r.plan.nodes[i], &r.nodes[i]
 	report.Start = r.now()
@@ -28,7 +28,8 @@ func (r *run[T]) perform(i int32) (o Outcome, err error) {
 	return r.settled(i, err)
 }
 
-// settled says what the error of node i means, and cancels the run at a failure unless it is to continue.
+// settled returns the outcome for the error of node i, and cancels the run at a failure unless it
+// is to continue.
 func (r *run[T]) settled(i int32, err error) (Outcome, error) {
 	switch {
 	case err == nil:
@@ -131,7 +132,7 @@ func protect[T any](f Func[T], ctx context.Context, state *T) (err error) { //no
 	return err
 }
 
-// recovered makes an error of what recover returned. After runtime.Goexit nobody reads it.
+// recovered returns the value of recover as an error. After runtime.Goexit nothing reads it.
 func recovered(v any) error {
 	return &PanicError{Value: v, Stack: debug.Stack()}
 }

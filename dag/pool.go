@@ -9,9 +9,10 @@ import (
 	"github.com/panjf2000/ants/v2"
 )
 
-// A Pool is a number of goroutines that the runs of many graphs share, so that no more nodes run at a time than it has workers, but
-// for one in each goroutine that has called Graph.Run: that works itself and needs nobody. So a run gets on, if slower, while
-// all workers are busy, stuck, in runs inside of a node of the same pool, or closed.
+// A Pool is a number of goroutines shared by the runs of many graphs. At most as many nodes run at
+// a time as it has workers, plus one in each goroutine that has called Graph.Run, which works
+// itself. So a run continues, if slower, while all workers are busy, stuck, in runs inside of a
+// node of the same pool, or closed.
 //
 // The goroutines are those of an ants pool, which keeps idle ones for a second. How many run is counted here, because a worker of
 // ants counts as busy for a moment after its task has ended, and what is submitted then would be refused, or block.
@@ -65,7 +66,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	p.release.Do(func() { _ = p.ants.ReleaseContext(context.Background()) }) //nolint:contextcheck // nobody is busy by now, so it fails only when its context ends
+	p.release.Do(func() { _ = p.ants.ReleaseContext(context.Background()) }) //nolint:contextcheck // all workers are idle by now, so it fails only
 	return nil
 }
 
@@ -99,7 +100,7 @@ func (p *Pool) removeLocked(e *list.Element) *request {
 	return q
 }
 
-// startLocked reports whether one more worker is to be started, and counts it.
+// startLocked reports whether one more worker must be started, and counts it.
 func (p *Pool) startLocked() bool {
 	start := p.asking.Len() > 0 && p.busy < p.workers
 	if start {
@@ -115,7 +116,7 @@ func (p *Pool) start() {
 	}
 }
 
-// serve is what a worker does: it helps one run after the other.
+// serve is the loop of a worker, which helps one run after the other.
 func (p *Pool) serve() {
 	defer p.leave() // also when a node calls runtime.Goexit
 	for q := p.next(); q != nil; q = p.next() {

@@ -1,6 +1,6 @@
 package dag
 
-// progress says how far a run is. It is not safe for concurrent use.
+// progress is the progress of a run. It is not safe for concurrent use.
 type progress struct {
 	order *order
 	nodes []NodeReport
@@ -11,7 +11,7 @@ type progress struct {
 	stack []int32 // nodes that settle with another one
 }
 
-// need is what a node waits for.
+// need is what a node still waits for.
 type need struct {
 	pending int32
 	seen    outcomes // of those before it that have settled
@@ -45,8 +45,8 @@ func (p *progress) take() int32 {
 	return p.queue[p.taken-1]
 }
 
-// settle notes how node i settled, and what comes of it for the nodes after it: each becomes ready with its last dependency, or
-// settles too.
+// settle records the outcome of node i and its consequences for the nodes after it: each becomes
+// ready with its last dependency, or settles too.
 func (p *progress) settle(i int32, o Outcome, err error) {
 	p.note(i, o, err)
 	for len(p.stack) > 0 {
@@ -79,7 +79,8 @@ func (p *progress) note(i int32, o Outcome, err error) {
 // lost reports whether a node after these can no more run.
 func (s outcomes) lost() bool { return s.has(Failed) || s.has(Canceled) }
 
-// outcome is that of a node after these, Done if it is to run. This is the whole rule: see the package documentation.
+// outcome returns the outcome of a node after these, or Done if it is to run. This is the whole
+// rule: see the package documentation.
 func (s outcomes) outcome() Outcome {
 	switch {
 	case s.lost():

@@ -38,19 +38,19 @@ func (o Outcome) String() string {
 // MarshalText returns the outcome as String does.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// A Report says what became of a run. It belongs to the caller.
+// A Report is the result of a run. It belongs to the caller.
 type Report struct {
-	// Start and End are those of the run.
+	// Start and End are the times of the run.
 	Start, End time.Time
 	// Nodes holds each node of the graph, as they were added.
 	Nodes []NodeReport
 }
 
-// A NodeReport says what became of a node in a run.
+// A NodeReport is the result of a node in a run.
 type NodeReport struct {
-	// Name is that of the node.
+	// Name is the name of the node.
 	Name string
-	// Outcome is how it settled.
+	// Outcome is the outcome of the node.
 	Outcome Outcome
 	// Start is when its turn came, never before the End of the nodes before it, and End when it settled, with pauses between its
 	// attempts and the time in interceptors. Both are zero for a node whose turn never came.

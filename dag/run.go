@@ -19,8 +19,8 @@ type run[T any] struct {
 	state   *T
 	ctx     context.Context //nolint:containedctx // a run is one call of Graph.Run, and ends with it
 	cancel  context.CancelCauseFunc
-	nodes   []NodeReport   // each written by the worker that has the node, then by who settles it, under mu
-	helpers sync.WaitGroup // goroutines of our own
+	nodes   []NodeReport   // each written by the worker of its node, then by whoever settles it, under mu
+	helpers sync.WaitGroup // goroutines of the run
 	request request        // to the pool
 
 	mu       sync.Mutex // guards the fields below
@@ -68,7 +68,7 @@ func (g *Graph[T]) Run(ctx context.Context, state *T) (Report, error) {
 	return report, r.err(ctx)
 }
 
-// now reads only the clock that nobody sets, which takes half as long as time.Now.
+// now reads only the monotonic clock, which takes half as long as time.Now.
 func (r *run[T]) now() time.Time { return r.start.Add(time.Since(r.start)) }
 
 // err sums up what the nodes came to. What waits counts only if nothing is worse, so that a node which runs a graph, and returns its
@@ -143,7 +143,8 @@ func (r *run[T]) help() {
 	}
 }
 
-// replace lets another worker go on in place of one whose goroutine ends in node i. The caller waits for it.
+// replace starts another worker in place of one whose goroutine ends in node i. The caller waits
+// for it.
 func (r *run[T]) replace(i int32, caller bool) {
 	goOn := func() {
 		o, err := r.settled(i, ErrGoexit)
@@ -222,7 +223,7 @@ func (r *run[T]) roomLocked() bool {
 	return r.graph.cfg.Limit == 0 || r.working < r.graph.cfg.Limit
 }
 
-// Whom a worker sends for when there is more to do than it does itself.
+// Whom a worker wakes when there is more to do than it does itself.
 type sending uint8
 
 const (
@@ -231,7 +232,7 @@ const (
 	aHelper
 )
 
-// sendLocked says whom to send for.
+// sendLocked returns whom to wake.
 func (r *run[T]) sendLocked() sending {
 	switch {
 	case r.parked && (r.progress.left == 0 || (r.progress.ready() > 0 && r.roomLocked())):
@@ -245,7 +246,8 @@ func (r *run[T]) sendLocked() sending {
 	return nobody
 }
 
-// send sends for a worker. Who sends for a helper has a node that is not settled, so the run cannot end meanwhile.
+// send wakes or starts a worker. The caller has a node that is not settled, so the run cannot end
+// meanwhile.
 func (r *run[T]) send(whom sending) {
 	switch {
 	case whom == theCaller:

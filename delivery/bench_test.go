@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // BenchmarkWebhooks delivers events that are stored to a server in the same process, each by a request of its own, signed.
@@ -23,12 +23,12 @@ func BenchmarkWebhooks(b *testing.B) {
 	}))
 	defer server.Close()
 	r := newRig(b, delivery.Config{})
-	r.queue(func(q *store.Queue) { q.Paused = true })
+	r.queue(func(q *jobs.Queue) { q.Paused = true })
 	r.endpoint("ops", "webhook", server.URL, `{"secret":"`+secret+`"}`)
 	delivered := 0
 	for b.Loop() {
 		b.StopTimer()
-		r.check(r.engine.PauseQueue(b.Context(), delivery.DefaultQueue, true))
+		r.check(r.engine.PauseQueue(b.Context(), jobs.DefaultQueue, true))
 		for from := 0; from < events; from += batch {
 			devices := make([]string, batch)
 			for i := range devices {
@@ -38,7 +38,7 @@ func BenchmarkWebhooks(b *testing.B) {
 		}
 		came.Store(0)
 		b.StartTimer()
-		r.check(r.engine.PauseQueue(b.Context(), delivery.DefaultQueue, false))
+		r.check(r.engine.PauseQueue(b.Context(), jobs.DefaultQueue, false))
 		r.idle()
 		if n := came.Load(); n != events {
 			b.Fatalf("%d came, want %d", n, events)

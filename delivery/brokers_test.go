@@ -23,8 +23,8 @@ import (
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/store"
 )
 
 // throughEngine appends events, stops and starts the engine in between, and wants their ids from what reads the broker.
@@ -174,16 +174,16 @@ func TestMQTT(t *testing.T) {
 	broker.Kill()
 	r.append("dev-1")
 	r.until("an attempt failed", func() bool { return r.engine.Stats().Queues[0].Retried > 0 })
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 	broker.Restart()
 	subscribe()
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	want("fleet/dev-1/device.offline", "dev-1:2")
 	r.idle()
 	for target, settings := range map[string]string{
 		"http://x": "", "tcp://u:p@x": "", "tcp://": "", "tcp://x": `{"qos":3}`, "tcp://y": `{"topic":"a/#"}`, "tcp://z": `{"topc":"a"}`,
 	} {
-		if err := r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "bad", Kind: "mqtt", Target: target, Settings: json.RawMessage(settings)}); !isErr(err, delivery.ErrBad) {
+		if err := r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "bad", Kind: "mqtt", Target: target, Settings: json.RawMessage(settings)}); !isErr(err, jobs.ErrBad) {
 			t.Errorf("%s %s: %v", target, settings, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // held is a recorder whose deliveries begin, and end when they are let.
@@ -47,11 +47,11 @@ func (r *rig) enqueue(q delivery.Request) uint64 {
 func TestChangesDoNotWait(t *testing.T) {
 	h := newHeld()
 	r := newRig(t, memory(&h.recorder))
-	r.check(r.engine.PutQueue(t.Context(), delivery.NewQueue("slow")))
+	r.check(r.engine.PutQueue(t.Context(), jobs.NewQueue("slow")))
 	r.endpoint("m", "memory", "", "")
 	r.enqueue(delivery.Request{Queue: "slow", Endpoint: "m"})
 	<-h.began
-	n, err := r.engine.Remove(t.Context(), store.JobFilter{})
+	n, err := r.engine.DeleteJobs(t.Context(), jobs.Filter{})
 	r.check(err)
 	if n != 1 {
 		t.Errorf("%d jobs were removed, want 1", n)
@@ -68,14 +68,14 @@ func TestChangesDoNotWait(t *testing.T) {
 // What was written counts, even if who asked for it does not wait for the answer.
 func TestChangeOfWhoIsGone(t *testing.T) {
 	r := newRig(t, delivery.Config{})
-	q := delivery.NewQueue("z")
+	q := jobs.NewQueue("z")
 	for i := range 100 {
 		q.MaxJobs = int64(i + 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
 		_ = r.engine.PutQueue(ctx, q) // in time or not
 		cancel()
 	}
-	settings, err := r.store.Jobs().Settings(t.Context())
+	settings, err := r.engine.Jobs().Load(t.Context())
 	r.check(err)
 	if kept, counts := fmt.Sprint(settings), fmt.Sprint(r.engine.Settings()); kept != counts {
 		t.Errorf("kept is %s, what counts is %s", kept, counts)
@@ -86,13 +86,13 @@ func TestChangeOfWhoIsGone(t *testing.T) {
 func TestRemoved(t *testing.T) {
 	h := newHeld()
 	r := newRig(t, memory(&h.recorder))
-	r.queue(func(q *store.Queue) { q.Concurrency = 1 })
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
 	r.endpoint("m", "memory", "", "")
 	for range 4 {
 		r.append("dev-1", "dev-2")
 	}
 	first := <-h.began
-	n, err := r.engine.Remove(t.Context(), store.JobFilter{})
+	n, err := r.engine.DeleteJobs(t.Context(), jobs.Filter{})
 	r.check(err)
 	if n != 8 {
 		t.Errorf("%d jobs were removed, want 8", n)
@@ -116,7 +116,7 @@ func TestHosts(t *testing.T) {
 	})
 	good := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
-	r.queue(func(q *store.Queue) { q.Concurrency = 1 })
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
 	for range 20 {
 		r.enqueue(delivery.Request{URL: busy.URL})
 	}
@@ -124,9 +124,9 @@ func TestHosts(t *testing.T) {
 	r.enqueue(delivery.Request{URL: good.URL})
 	r.until("the other is delivered", func() bool { return len(good.got()) == 1 })
 	r.until("the rest is left alone", func() bool {
-		views, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 100, time.Now())
+		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{}, 100, time.Now())
 		r.check(err)
-		return !slices.ContainsFunc(views, func(v store.JobView) bool { return v.State != store.JobWaiting })
+		return !slices.ContainsFunc(views, func(v jobs.View) bool { return v.State != jobs.StateWaiting })
 	})
 	if n := len(busy.got()); n != 5 {
 		t.Errorf("a host that fails was asked %d times, want 5", n)
@@ -137,17 +137,17 @@ func TestHosts(t *testing.T) {
 func TestRate(t *testing.T) {
 	k := &recorder{}
 	r := newRig(t, memory(k))
-	r.queue(func(q *store.Queue) { q.Rate = 0.001 })
+	r.queue(func(q *jobs.Queue) { q.Rate = 0.001 })
 	r.endpoint("m", "memory", "", "")
 	r.append("dev-1", "dev-2", "dev-3")
 	r.until("one is delivered", func() bool { return len(k.got()) == 1 })
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
-	r.queue(func(q *store.Queue) { q.Rate = 1000 })
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
+	r.queue(func(q *jobs.Queue) { q.Rate = 1000 })
 	r.until("the others are given back", func() bool { return r.engine.Stats().Queues[0].Held == 0 })
 	if n := len(k.got()); n != 1 {
 		t.Errorf("%d were delivered while the queue was paused", n-1)
 	}
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	r.idle()
 }
 
@@ -167,7 +167,7 @@ func TestHasten(t *testing.T) {
 	r.append("dev-1")
 	r.until("it has failed", func() bool { return r.engine.Stats().Queues[0].Retried == 1 && r.engine.Stats().Queues[0].Held == 0 })
 	broken.Store(false)
-	n, err := r.engine.Hasten(t.Context(), []store.Lane{{Queue: 1, Endpoint: 1}})
+	n, err := r.engine.RetryNow(t.Context(), []jobs.Lane{{Queue: 1, Endpoint: 1}})
 	r.check(err)
 	if n != 1 {
 		t.Errorf("%d were hastened, want 1", n)
@@ -186,7 +186,7 @@ func TestCutOff(t *testing.T) {
 		}
 	})
 	r := newRig(t, delivery.Config{Grace: time.Millisecond})
-	r.queue(func(q *store.Queue) { q.Attempts = 1 })
+	r.queue(func(q *jobs.Queue) { q.Attempts = 1 })
 	r.endpoint("ops", "webhook", rc.URL, "")
 	r.append("dev-1")
 	<-began
@@ -217,7 +217,7 @@ func TestReplayedEvent(t *testing.T) {
 	r.append("dev-1")
 	r.idle()
 	broken.Store(false)
-	_, err := r.store.Jobs().Replay(t.Context(), store.DeadFilter{})
+	_, err := r.engine.Jobs().Replay(t.Context(), jobs.Filter{})
 	r.check(err)
 	m := <-told
 	if m.ID != "dev-1:1" || m.Event == nil || m.Event.ID() != m.ID || m.Event.Group != "site" || m.Event.Offset != 1 || !strings.HasPrefix(string(m.Data), "{") {

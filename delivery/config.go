@@ -9,36 +9,38 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
-// Config describes an engine. The zero Config is good for webhooks to the internet.
+// Config configures an engine. The zero Config suits webhooks to the public internet.
 type Config struct {
-	// Node is the name under which this process tells of events. Default: the host's name.
+	// Node is the name of this process in events. Default: the name of the host.
 	Node string
 	// Agent is the User-Agent of webhooks. Default: "holter".
 	Agent string
-	// Logger gets what an operator should know: endpoints that are disabled, a database that fails. Default: nothing is logged.
+	// Logger gets what an operator should know, such as endpoints that are disabled, and a database
+	// that fails. Default: nothing is logged.
 	Logger *slog.Logger
-	// Private lists the networks that may be delivered to although they are not part of the public internet, as 127.0.0.0/8 and
-	// 10.0.0.0/8 are not. Default: none.
+	// Private are the networks that may be delivered to although they are not part of the public
+	// internet, such as 10.0.0.0/8. Default: none.
 	Private []netip.Prefix
-	// Kinds are the kinds of endpoints beside webhook, by name. Default: none.
+	// Kinds are the kinds of endpoints in addition to webhook, by name. Default: none.
 	Kinds map[string]sink.Kind
-	// Lease is for how long jobs are claimed at a time; it is extended while they are worked on. Default: 1 min.
+	// Lease is for how long jobs are claimed. It is extended while they are in memory.
+	// Default: 1 min.
 	Lease time.Duration
-	// Poll is how often a lane is looked at of which nobody said that it has new jobs, at most. Default: 10 s.
+	// Poll is the maximum time between two claims of a lane that nothing has woken. Default: 10 s.
 	Poll time.Duration
 	// Grace is how long deliveries may go on when Run is to end. Default: 10 s.
 	Grace time.Duration
-	// Dead is how many dead letters are kept, the latest. Default: 100,000.
+	// Dead is the maximum number of dead letters; the latest are kept. Default: 100,000.
 	Dead int
-	// DeadAge is how long they are kept. Default: 30 days.
+	// DeadAge is how long dead letters are kept. Default: 30 days.
 	DeadAge time.Duration
 }
 
-// uniqueFor is how long an idempotency key is remembered.
-const uniqueFor = 24 * time.Hour
+// keyAge is how long an idempotency key is remembered.
+const keyAge = 24 * time.Hour
 
 func (c Config) withDefaults() (Config, error) {
 	var errs []error
@@ -81,6 +83,6 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-func (c *Config) retention() store.Retention {
-	return store.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: uniqueFor}
+func (c *Config) retention() jobs.Retention {
+	return jobs.Retention{Dead: c.Dead, DeadAge: c.DeadAge, KeyAge: keyAge}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
 	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -43,24 +44,24 @@ func child() {
 			panic(err)
 		}
 	}
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: url})
 	fail(err)
-	s, err := store.New(db, store.Config{Outbox: router.Route})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox})
 	fail(err)
 	fail(s.Open(ctx))
 	registry, err := liveness.New(s, liveness.Config{})
 	fail(err)
 	_, err = s.Load(ctx, registry)
 	fail(err)
-	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Agent: os.Getenv(childLife), Private: sinktest.Loopback()})
+	e, err := delivery.New(s, outbox, delivery.Config{Node: "node-1", Agent: os.Getenv(childLife), Private: sinktest.Loopback()})
 	fail(err)
 	fail(e.Load(ctx))
 	if len(e.Settings().Endpoints) == 0 {
-		fail(e.PutEndpoint(ctx, store.Endpoint{Name: "test", Kind: "webhook", Target: os.Getenv(childTarget)}))
+		fail(e.PutEndpoint(ctx, jobs.Endpoint{Name: "test", Kind: "webhook", Target: os.Getenv(childTarget)}))
 	}
-	fail(e.PutRoute(ctx, store.Route{Name: "all", Queue: 1, Endpoint: 1}))
-	q := delivery.NewQueue(delivery.DefaultQueue)
+	fail(e.PutRoute(ctx, jobs.Route{Name: "all", Queue: 1, Endpoint: 1}))
+	q := jobs.NewQueue(jobs.DefaultQueue)
 	quick(&q)
 	fail(e.PutQueue(ctx, q))
 	go func() { fail(e.Run(ctx)) }()
@@ -79,7 +80,7 @@ func child() {
 		_, latest = s.Bounds()
 		_, err = fmt.Fprintln(os.Stdout, latest)
 		fail(err)
-		for s.Jobs().Depths()[store.Lane{Queue: 1, Endpoint: 1}] > 2000 { // do not run away
+		for outbox.Depths()[jobs.Lane{Queue: 1, Endpoint: 1}] > 2000 { // do not run away
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():

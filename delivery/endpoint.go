@@ -3,84 +3,36 @@ package delivery
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/failsafe-go/failsafe-go/circuitbreaker"
-
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
-const (
-	// breakAfter is how many deliveries in a row fail before an endpoint is given a rest, and breakFor how long that is.
-	breakAfter = 5
-	breakFor   = 10 * time.Second
-)
-
-type breaker = circuitbreaker.CircuitBreaker[any]
-
-func newBreaker() breaker {
-	return circuitbreaker.NewBuilder[any]().WithFailureThreshold(breakAfter).WithSuccessThreshold(1).WithDelay(breakFor).Build()
-}
-
-// hosts are the breakers of the places that jobs with a URL of their own go to.
-type hosts struct {
-	mu       sync.Mutex // guards breakers
-	breakers map[string]breaker
-}
-
-// maxHosts bounds them; those that have nothing to tell are forgotten first.
-const maxHosts = 4096
-
-// breaker returns that of the host of a URL.
-func (h *hosts) breaker(place string) breaker {
-	if u, err := url.Parse(place); err == nil {
-		place = u.Host
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b := h.breakers[place]
-	if b == nil {
-		if len(h.breakers) >= maxHosts {
-			maps.DeleteFunc(h.breakers, func(_ string, b breaker) bool { return b.IsClosed() })
-		}
-		if h.breakers == nil || len(h.breakers) >= maxHosts {
-			h.breakers = make(map[string]breaker)
-		}
-		b = newBreaker()
-		h.breakers[place] = b
-	}
-	return b
-}
-
-// restingText says why a job waits although nothing came of it.
-const restingText = "deliveries to its host failed several times in a row, and are tried again later"
-
-// endpoint is an endpoint at work. It lives as long as its settings do.
+// endpoint is an endpoint with its sink. It is replaced when its settings change.
 type endpoint struct {
-	store.Endpoint
+	jobs.Endpoint
 
 	sink    sink.Sink // nil if it cannot be made
-	err     error
+	err     error     // why it cannot
 	timeout time.Duration
 	batch   int
-	breaker breaker // nil where one endpoint stands for many places, see hosts
+	breaker breaker // nil for the endpoint of jobs with a URL, see hosts
 
 	counts *endpointCounts
 
-	users sync.WaitGroup // deliveries that are going on
+	users sync.WaitGroup // deliveries in progress
 }
 
 // endpointCounts outlive a change of the settings.
 type endpointCounts struct{ delivered, failed atomic.Uint64 }
 
 // newSink makes the sink of an endpoint.
-func (e *Engine) newSink(p *store.Endpoint) (sink.Sink, error) {
+func (e *Engine) newSink(p *jobs.Endpoint) (sink.Sink, error) {
 	kind, ok := e.kinds[p.Kind]
 	if !ok {
 		return nil, fmt.Errorf("kind %q: there is none such, want one of %s", p.Kind, strings.Join(slices.Sorted(maps.Keys(e.kinds)), ", "))
@@ -88,40 +40,41 @@ func (e *Engine) newSink(p *store.Endpoint) (sink.Sink, error) {
 	return kind(p.Target, p.Settings)
 }
 
-// newEndpoint makes an endpoint. One whose sink cannot be made has the error instead.
-func (e *Engine) newEndpoint(ep store.Endpoint, counts *endpointCounts) *endpoint {
-	out := &endpoint{Endpoint: ep, counts: counts, breaker: newBreaker()}
-	if out.sink, out.err = e.newSink(&ep); out.err != nil {
-		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", ep.Name, "error", out.err)
+// newEndpoint makes an endpoint, perhaps without a sink.
+func (e *Engine) newEndpoint(p jobs.Endpoint, counts *endpointCounts) *endpoint {
+	out := &endpoint{Endpoint: p, counts: counts, breaker: newBreaker()}
+	if out.sink, out.err = e.newSink(&p); out.err != nil {
+		out.sink = nil
+		e.config.Logger.Error("an endpoint cannot be used; its jobs wait", "endpoint", p.Name, "error", out.err)
 		return out
 	}
 	out.timeout, out.batch = out.sink.Limits()
 	return out
 }
 
-// adhoc is the endpoint of jobs that have a URL of their own.
-func (e *Engine) adhoc(counts *endpointCounts) *endpoint {
-	out := &endpoint{Endpoint: store.Endpoint{Kind: "webhook"}, sink: e.webhooks.PerMessage(), counts: counts}
-	out.timeout, out.batch = out.sink.Limits()
-	return out
+// perMessage returns the endpoint of jobs with a URL.
+func (e *Engine) perMessage() *endpoint {
+	p := &endpoint{Endpoint: jobs.Endpoint{Kind: "webhook"}, sink: e.webhooks.PerMessage(), counts: &endpointCounts{}}
+	p.timeout, p.batch = p.sink.Limits()
+	return p
 }
 
-// usable says whether jobs may be delivered to it at all.
+// usable reports whether deliveries may be attempted.
 func (p *endpoint) usable() bool { return p.err == nil && !p.Disabled }
 
-// same says whether settings are those that the endpoint has.
-func (p *endpoint) same(other *store.Endpoint) bool {
+// same reports whether the endpoint was made of the same settings.
+func (p *endpoint) same(other *jobs.Endpoint) bool {
 	return p.Kind == other.Kind && p.Target == other.Target && string(p.Settings) == string(other.Settings) && p.Disabled == other.Disabled &&
 		p.Name == other.Name && p.Note == other.Note
 }
 
-// record tells the breaker how a delivery went. An answer that is about the message only shows that the endpoint is there. Of one that we have
-// ended nothing is known.
-func (p *endpoint) record(b breaker, results []sink.Result, ended bool) {
+// record counts the results of a delivery, and reports them to the breaker. A result that is about the
+// message alone shows that the endpoint works. A delivery that the engine has aborted says nothing.
+func (p *endpoint) record(b breaker, results []sink.Result, aborted bool) {
 	failed := false
 	for i := range results {
 		r := &results[i]
-		if r.Err != nil && ended {
+		if r.Err != nil && aborted {
 			return
 		}
 		if r.Err != nil {
@@ -138,14 +91,14 @@ func (p *endpoint) record(b breaker, results []sink.Result, ended bool) {
 	}
 }
 
-// skip says that a delivery for which the breaker gave a permit was not made.
-func (p *endpoint) skip() {
+// unusedPermit returns the permit of the breaker for a delivery that was not attempted.
+func (p *endpoint) unusedPermit() {
 	if p.breaker != nil && p.breaker.IsHalfOpen() {
-		p.breaker.RecordFailure() // the next one tells
+		p.breaker.RecordFailure() // the breaker opens again, and the next delivery decides
 	}
 }
 
-// rest returns for how long nothing is to be sent there.
+// rest returns how long the breaker stays open.
 func (p *endpoint) rest() time.Duration {
 	if p.breaker == nil || !p.breaker.IsOpen() {
 		return 0
@@ -153,7 +106,7 @@ func (p *endpoint) rest() time.Duration {
 	return p.breaker.RemainingDelay()
 }
 
-// state says what the breaker does.
+// state returns [EndpointStats.State].
 func (p *endpoint) state() string {
 	switch {
 	case p.err != nil:

@@ -16,8 +16,8 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness/cloudevent"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
@@ -70,13 +70,13 @@ func TestWebhookBatch(t *testing.T) {
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
 	r.endpoint("ops", "webhook", rc.URL, `{"secret":"`+secret+`","batch":10}`)
-	r.queue(func(q *store.Queue) { q.Paused = true })
+	r.queue(func(q *jobs.Queue) { q.Paused = true })
 	var devices []string
 	for i := range 25 {
 		devices = append(devices, fmt.Sprint("dev-", i+1))
 	}
 	r.append(devices...)
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	r.idle()
 	events := 0
 	for _, q := range rc.got() {
@@ -141,7 +141,7 @@ func TestDeadLetter(t *testing.T) {
 	})
 	r := newRig(t, delivery.Config{})
 	r.queue(quick)
-	r.queue(func(q *store.Queue) { q.Attempts = 3 })
+	r.queue(func(q *jobs.Queue) { q.Attempts = 3 })
 	r.endpoint("ops", "webhook", rc.URL, "")
 	r.append("dev-1", "dev-1")
 	r.idle()
@@ -151,7 +151,7 @@ func TestDeadLetter(t *testing.T) {
 		t.Fatalf("dead letters %+v", dead)
 	}
 	broken.Store(false)
-	if n, err := r.store.Jobs().Replay(t.Context(), store.DeadFilter{IDs: []uint64{dead[0].ID}}); err != nil || n != 1 {
+	if n, err := r.engine.Jobs().Replay(t.Context(), jobs.Filter{IDs: []uint64{dead[0].ID}}); err != nil || n != 1 {
 		t.Fatalf("Replay = %d, %v", n, err)
 	}
 	r.idle()
@@ -171,7 +171,7 @@ func TestDeadLetterOutlivesItsEvent(t *testing.T) {
 	r.start()
 	t.Cleanup(r.end)
 	r.endpoint("ops", "webhook", rc.URL, "")
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 	events := r.events("dev-1")
 	r.check(r.store.Append(t.Context(), events))
 	want, err := json.Marshal(cloudevent.New(&events[0], "node-1"))
@@ -185,10 +185,10 @@ func TestDeadLetterOutlivesItsEvent(t *testing.T) {
 		!strings.Contains(dead[0].Error, "too old to be kept") || r.engine.Stats().Queues[0].Dead != 1 {
 		t.Fatalf("dead letters %+v, %+v", dead, r.engine.Stats())
 	}
-	if n, err := r.store.Jobs().Replay(t.Context(), store.DeadFilter{}); err != nil || n != 1 {
+	if n, err := r.engine.Jobs().Replay(t.Context(), jobs.Filter{}); err != nil || n != 1 {
 		t.Fatalf("Replay = %d, %v", n, err)
 	}
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	r.idle()
 	for _, q := range rc.got() {
 		if q.header.Get("webhook-id") == "dev-1:1" && q.header.Get("Content-Type") == cloudevent.ContentType && q.body == string(want) {
@@ -203,7 +203,7 @@ func TestNothingToDeliver(t *testing.T) {
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{})
 	r.endpoint("ops", "webhook", rc.URL, "")
-	_, err := r.store.Jobs().Enqueue(t.Context(), []store.NewJob{{Lane: store.Lane{Queue: 1, Endpoint: 1}, JobBody: store.JobBody{Created: time.Now()}}})
+	_, err := r.engine.Jobs().Enqueue(t.Context(), []jobs.Spec{{Lane: jobs.Lane{Queue: 1, Endpoint: 1}, Body: jobs.Body{Created: time.Now()}}})
 	r.check(err)
 	r.idle()
 	if dead := r.dead(); len(dead) != 1 || !strings.Contains(dead[0].Error, "nothing to deliver") || len(rc.got()) != 0 {
@@ -221,7 +221,7 @@ func TestGone(t *testing.T) {
 		}
 	})
 	r := newRig(t, delivery.Config{})
-	r.queue(func(q *store.Queue) { q.Concurrency = 1 })
+	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
 	r.endpoint("ops", "webhook", rc.URL, "")
 	r.append("dev-1", "dev-2", "dev-3", "dev-4")
 	r.until("the endpoint is disabled", func() bool {
@@ -229,7 +229,7 @@ func TestGone(t *testing.T) {
 		return err == nil && p.Disabled && strings.HasPrefix(p.Note, "410")
 	})
 	r.append("dev-5")
-	if st := r.engine.Stats(); st.Shut != 1 || st.Endpoints[1].State != "disabled" {
+	if st := r.engine.Stats(); st.Dropped.Disabled != 1 || st.Endpoints[1].State != "disabled" {
 		t.Errorf("Stats = %+v", st)
 	}
 	gone.Store(false)
@@ -273,7 +273,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 	})
 	r := newRig(t, delivery.Config{})
-	r.queue(func(q *store.Queue) { q.Backoff, q.Concurrency = time.Millisecond, 1 })
+	r.queue(func(q *jobs.Queue) { q.Backoff, q.Concurrency = time.Millisecond, 1 })
 	r.endpoint("ops", "webhook", rc.URL, "")
 	r.append("dev-1", "dev-2")
 	r.idle()
@@ -322,14 +322,14 @@ func TestRestartAndPause(t *testing.T) {
 	k := &recorder{}
 	r := newRig(t, memory(k))
 	r.endpoint("m", "memory", "", "")
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 	r.append("dev-1", "dev-2", "dev-1")
 	r.end()
 	r.start()
 	if st := r.engine.Stats(); st.Queues[0].Jobs != 3 || !st.Queues[0].Paused || len(k.got()) != 0 {
 		t.Errorf("Stats = %+v, delivered %v", st, k.got())
 	}
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	r.idle()
 	if got := k.got(); len(got) != 3 || slices.Index(got, "dev-1:1") > slices.Index(got, "dev-1:2") {
 		t.Errorf("delivered %v", got)
@@ -340,9 +340,9 @@ func TestRestartAndPause(t *testing.T) {
 func TestFull(t *testing.T) {
 	r := newRig(t, memory(&recorder{}))
 	r.endpoint("m", "memory", "", "")
-	r.queue(func(q *store.Queue) { q.MaxJobs, q.Paused = 2, true })
+	r.queue(func(q *jobs.Queue) { q.MaxJobs, q.Paused = 2, true })
 	r.append("dev-1", "dev-2", "dev-3")
-	if st := r.engine.Stats(); st.Full != 1 || st.Queues[0].Jobs != 2 {
+	if st := r.engine.Stats(); st.Dropped.Full != 1 || st.Queues[0].Jobs != 2 {
 		t.Errorf("Stats = %+v", st)
 	}
 	_, err := r.engine.Enqueue(t.Context(), delivery.Request{URL: "https://example.org", Body: json.RawMessage("{}")})
@@ -404,9 +404,9 @@ func TestWebhookBadEvent(t *testing.T) {
 	})
 	r := newRig(t, delivery.Config{})
 	r.endpoint("ops", "webhook", rc.URL, `{"batch":100}`)
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 	r.append("dev-1", "dev-2", "dev-3", "dev-4", "dev-5", "dev-3")
-	r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+	r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 	r.idle()
 	if dead := r.dead(); len(dead) != 1 || dead[0].Message != "dev-3:1" {
 		t.Errorf("dead letters %+v, want that of dev-3:1", dead)

@@ -5,23 +5,23 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
-// Pause returns the pause after the n-th failed attempt.
-func Pause(q store.Queue, n int, asked time.Duration, random float64) time.Duration {
+// Wait returns how long to wait after the n-th failed attempt.
+func Wait(q jobs.Queue, n int, asked time.Duration, random float64) time.Duration {
 	p := policyOf(&q)
-	return p.pause(n, asked, math.MaxInt64, random)
+	return p.wait(n, asked, math.MaxInt64, random)
 }
 
-// Judge says what becomes of a job after an attempt.
-func Judge(q store.Queue, before int, created, deadline time.Time, r sink.Result, now time.Time, random float64) (store.Verdict, time.Time, string) {
+// Decide returns the outcome of a job after an attempt.
+func Decide(q jobs.Queue, before int, created, deadline time.Time, r sink.Result, now time.Time, random float64) (jobs.Outcome, time.Time, string) {
 	p := policyOf(&q)
-	return p.judge(attempt{before: before, created: created, deadline: deadline, result: r}, now, random)
+	return p.decide(attempt{before: before, created: created, deadline: deadline, result: r}, now, random)
 }
 
-// Expired says why a job is too old.
-func Expired(q store.Queue, created, deadline, now time.Time) string {
+// Expired returns why a job is too old.
+func Expired(q jobs.Queue, created, deadline, now time.Time) string {
 	p := policyOf(&q)
 	return p.expired(attempt{created: created, deadline: deadline}, now)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -51,10 +52,10 @@ func (r *rig) start() {
 	if r.cfg.Private == nil {
 		r.cfg.Private = sinktest.Loopback()
 	}
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: r.url})
 	r.check(err)
-	s, err := store.New(db, store.Config{Outbox: router.Route, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox, Keep: r.keep, Checkpoint: 5 * time.Millisecond})
 	r.check(err)
 	r.check(s.Open(r.tb.Context()))
 	registry, err := liveness.New(s, liveness.Config{})
@@ -64,7 +65,7 @@ func (r *rig) start() {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	r.check(registry.Run(ended)) // nobody needs it any more
-	e, err := delivery.New(s, router, r.cfg)
+	e, err := delivery.New(s, outbox, r.cfg)
 	r.check(err)
 	r.check(e.Load(r.tb.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -103,23 +104,23 @@ func (r *rig) check(err error) {
 // endpoint makes an endpoint of a kind, and a route of all events to it.
 func (r *rig) endpoint(name, kind, target, settings string) {
 	r.tb.Helper()
-	r.check(r.engine.PutEndpoint(r.tb.Context(), store.Endpoint{Name: name, Kind: kind, Target: target, Settings: json.RawMessage(settings)}))
+	r.check(r.engine.PutEndpoint(r.tb.Context(), jobs.Endpoint{Name: name, Kind: kind, Target: target, Settings: json.RawMessage(settings)}))
 	p, err := r.engine.Endpoint(name)
 	r.check(err)
-	r.check(r.engine.PutRoute(r.tb.Context(), store.Route{Name: "to-" + name, Queue: 1, Endpoint: p.Num}))
+	r.check(r.engine.PutRoute(r.tb.Context(), jobs.Route{Name: "to-" + name, Queue: 1, Endpoint: p.Num}))
 }
 
 // queue changes the default queue.
-func (r *rig) queue(change func(*store.Queue)) {
+func (r *rig) queue(change func(*jobs.Queue)) {
 	r.tb.Helper()
-	q, err := r.engine.Queue(delivery.DefaultQueue)
+	q, err := r.engine.Queue(jobs.DefaultQueue)
 	r.check(err)
 	change(&q)
 	r.check(r.engine.PutQueue(r.tb.Context(), q))
 }
 
 // quick lets retries follow at once.
-func quick(q *store.Queue) { q.Backoff, q.MaxBackoff = time.Millisecond, 5*time.Millisecond }
+func quick(q *jobs.Queue) { q.Backoff, q.MaxBackoff = time.Millisecond, 5*time.Millisecond }
 
 // events returns the next event of each device.
 func (r *rig) events(devices ...string) []liveness.Event {
@@ -172,7 +173,7 @@ func (r *rig) prune(oldest uint64) {
 // idle waits until no jobs are left.
 func (r *rig) idle() {
 	r.tb.Helper()
-	r.until("no jobs are left", func() bool { return len(r.store.Jobs().Depths()) == 0 })
+	r.until("no jobs are left", func() bool { return len(r.engine.Jobs().Depths()) == 0 })
 }
 
 // until waits for something.
@@ -191,9 +192,9 @@ func (r *rig) until(what string, ok func() bool) {
 }
 
 // dead returns all dead letters.
-func (r *rig) dead() []store.DeadJob {
+func (r *rig) dead() []jobs.DeadLetter {
 	r.tb.Helper()
-	dead, err := r.store.Jobs().Dead(r.tb.Context(), store.DeadFilter{}, 1000)
+	dead, err := r.engine.Jobs().Dead(r.tb.Context(), jobs.Filter{}, 1000)
 	r.check(err)
 	return dead
 }

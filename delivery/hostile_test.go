@@ -18,7 +18,7 @@ import (
 	"github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/logfile"
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // Bad endpoints do no harm: the job waits for another attempt or is a dead letter, and the error says what is wrong.
@@ -120,7 +120,7 @@ func TestHostileEndpoints(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, delivery.Config{Grace: time.Millisecond})
-			r.queue(func(q *store.Queue) { q.Backoff, q.MaxBackoff = time.Hour, time.Hour })
+			r.queue(func(q *jobs.Queue) { q.Backoff, q.MaxBackoff = time.Hour, time.Hour })
 			r.endpoint("bad", "webhook", c.url(t), c.settings)
 			r.append("dev-1")
 			switch {
@@ -135,11 +135,11 @@ func TestHostileEndpoints(t *testing.T) {
 					t.Errorf("dead letters %+v, want one with %q", dead, c.why)
 				}
 			default:
-				var views []store.JobView
+				var views []jobs.View
 				r.until("it waits", func() bool {
 					var err error
-					views, err = r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
-					return err == nil && len(views) == 1 && views[0].State == store.JobWaiting
+					views, err = r.engine.Jobs().List(t.Context(), jobs.Filter{}, 10, time.Now())
+					return err == nil && len(views) == 1 && views[0].State == jobs.StateWaiting
 				})
 				if v := views[0]; v.Attempts != 1 || !strings.Contains(v.Error, c.why) {
 					t.Errorf("after %d attempts: %q, want %q", v.Attempts, v.Error, c.why)
@@ -153,11 +153,11 @@ func TestHostileEndpoints(t *testing.T) {
 func TestPrivateName(t *testing.T) {
 	rc := newReceiver(t, nil)
 	r := newRig(t, delivery.Config{Private: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
-	r.queue(func(q *store.Queue) { q.Backoff, q.MaxBackoff = time.Hour, time.Hour })
+	r.queue(func(q *jobs.Queue) { q.Backoff, q.MaxBackoff = time.Hour, time.Hour })
 	r.endpoint("bad", "webhook", strings.Replace(rc.URL, "127.0.0.1", "localhost", 1), "")
 	r.append("dev-1")
 	r.until("it waits", func() bool {
-		views, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
+		views, err := r.engine.Jobs().List(t.Context(), jobs.Filter{}, 10, time.Now())
 		return err == nil && len(views) == 1 && strings.Contains(views[0].Error, "private address")
 	})
 	if n := len(rc.got()); n != 0 {
@@ -169,7 +169,7 @@ func TestBadRequests(t *testing.T) {
 	r := newRig(t, delivery.Config{Kinds: map[string]sink.Kind{"log": logfile.Kind(""), "command": command.Kind(false)}})
 	ctx := t.Context()
 	endpoint := func(kind, target, settings string) error {
-		return r.engine.PutEndpoint(ctx, store.Endpoint{Name: "e", Kind: kind, Target: target, Settings: json.RawMessage(settings)})
+		return r.engine.PutEndpoint(ctx, jobs.Endpoint{Name: "e", Kind: kind, Target: target, Settings: json.RawMessage(settings)})
 	}
 	enqueue := func(q delivery.Request) error {
 		if q.Body == nil {
@@ -178,8 +178,8 @@ func TestBadRequests(t *testing.T) {
 		_, err := r.engine.Enqueue(ctx, q)
 		return err
 	}
-	queue := func(change func(*store.Queue)) error {
-		q := delivery.NewQueue("q")
+	queue := func(change func(*jobs.Queue)) error {
+		q := jobs.NewQueue("q")
 		change(&q)
 		return r.engine.PutQueue(ctx, q)
 	}
@@ -214,22 +214,22 @@ func TestBadRequests(t *testing.T) {
 		{"job for another century", enqueue(delivery.Request{URL: "http://a", RunAt: time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}), "or leave run_at out"},
 		{"job for the next century", enqueue(delivery.Request{URL: "http://a", RunAt: time.Now().AddDate(100, 0, 0)}), "ten years away: want"},
 		{"job with a bad key", enqueue(delivery.Request{URL: "http://a", Key: "a\x00"}), "ordering key"},
-		{"queue without workers", queue(func(q *store.Queue) { q.Concurrency = 0 }), "concurrency is 0"},
-		{"queue with a bad rate", queue(func(q *store.Queue) { q.Rate = -1 }), "rate is -1"},
-		{"queue with a bad name", queue(func(q *store.Queue) { q.Name = "a b" }), "is no name"},
-		{"queue with two mistakes", queue(func(q *store.Queue) { q.Attempts, q.MaxAge = 0, 0 }), "max_age is 0s"},
-		{"the queue that stays", r.engine.DeleteQueue(ctx, delivery.DefaultQueue), "always there"},
-		{"route with an unknown type", r.engine.PutRoute(ctx, store.Route{Name: "r", Types: []string{"device.gone"}}), `no type of event "device.gone"`},
-		{"route with an unknown reason", r.engine.PutRoute(ctx, store.Route{Name: "r", Reasons: []string{"boredom"}}), "want one of silence, bye"},
+		{"queue without workers", queue(func(q *jobs.Queue) { q.Concurrency = 0 }), "concurrency is 0"},
+		{"queue with a bad rate", queue(func(q *jobs.Queue) { q.Rate = -1 }), "rate is -1"},
+		{"queue with a bad name", queue(func(q *jobs.Queue) { q.Name = "a b" }), "is no name"},
+		{"queue with two mistakes", queue(func(q *jobs.Queue) { q.Attempts, q.MaxAge = 0, 0 }), "max_age is 0s"},
+		{"the queue that stays", r.engine.DeleteQueue(ctx, jobs.DefaultQueue), "always there"},
+		{"route with an unknown type", r.engine.PutRoute(ctx, jobs.Route{Name: "r", Types: []string{"device.gone"}}), `no type of event "device.gone"`},
+		{"route with an unknown reason", r.engine.PutRoute(ctx, jobs.Route{Name: "r", Reasons: []string{"boredom"}}), "want one of silence, bye"},
 	} {
-		if !isErr(c.err, delivery.ErrBad) || !strings.Contains(c.err.Error(), c.why) {
+		if !isErr(c.err, jobs.ErrBad) || !strings.Contains(c.err.Error(), c.why) {
 			t.Errorf("%s: %v, want ErrBad with %q", c.name, c.err, c.why)
 		}
 	}
-	if err := r.engine.PutRoute(ctx, store.Route{Name: "r", Queue: 1, Endpoint: 9}); !isErr(err, store.ErrUnknown) {
+	if err := r.engine.PutRoute(ctx, jobs.Route{Name: "r", Queue: 1, Endpoint: 9}); !isErr(err, jobs.ErrUnknown) {
 		t.Errorf("route to nowhere: %v", err)
 	}
-	if err := enqueue(delivery.Request{Endpoint: "none"}); !isErr(err, store.ErrUnknown) {
+	if err := enqueue(delivery.Request{Endpoint: "none"}); !isErr(err, jobs.ErrUnknown) {
 		t.Errorf("job to nowhere: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // witness is what several receivers took, in the order in which they took it.
@@ -73,7 +73,7 @@ func (w *witness) inOrder(first map[string]uint64) map[string]int {
 func (r *rig) route(name, queue, endpoint string) {
 	r.tb.Helper()
 	to := r.lane(queue, endpoint)
-	r.check(r.engine.PutRoute(r.tb.Context(), store.Route{Name: name, Queue: to.Queue, Endpoint: to.Endpoint}))
+	r.check(r.engine.PutRoute(r.tb.Context(), jobs.Route{Name: name, Queue: to.Queue, Endpoint: to.Endpoint}))
 }
 
 // lead is route for the one that is moved.
@@ -82,23 +82,23 @@ func (r *rig) lead(queue, endpoint string) {
 	r.route("all", queue, endpoint)
 }
 
-func (r *rig) lane(queue, endpoint string) store.Lane {
+func (r *rig) lane(queue, endpoint string) jobs.Lane {
 	r.tb.Helper()
 	q, err := r.engine.Queue(queue)
 	r.check(err)
 	p, err := r.engine.Endpoint(endpoint)
 	r.check(err)
-	return store.Lane{Queue: q.Num, Endpoint: p.Num}
+	return jobs.Lane{Queue: q.Num, Endpoint: p.Num}
 }
 
 // states counts the jobs of a queue by state.
-func (r *rig) states(queue string) map[store.JobState]int {
+func (r *rig) states(queue string) map[jobs.State]int {
 	r.tb.Helper()
 	q, err := r.engine.Queue(queue)
 	r.check(err)
-	views, err := r.store.Jobs().List(r.tb.Context(), store.JobFilter{}, 10_000, time.Now())
+	views, err := r.engine.Jobs().List(r.tb.Context(), jobs.Filter{}, 10_000, time.Now())
 	r.check(err)
-	states := make(map[store.JobState]int)
+	states := make(map[jobs.State]int)
 	for _, v := range views {
 		if v.Lane.Queue == q.Num {
 			states[v.State]++
@@ -115,13 +115,13 @@ func moving(t *testing.T, cfg delivery.Config) (*rig, *witness, *atomic.Bool) {
 	broken.Store(true)
 	r := newRig(t, cfg)
 	r.queue(quick)
-	slow := delivery.NewQueue("slow")
+	slow := jobs.NewQueue("slow")
 	quick(&slow)
 	r.check(r.engine.PutQueue(t.Context(), slow))
 	for name, rc := range map[string]*receiver{"old": w.receiver("old", broken), "new": w.receiver("new", whole)} {
-		r.check(r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: name, Kind: "webhook", Target: rc.URL}))
+		r.check(r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: name, Kind: "webhook", Target: rc.URL}))
 	}
-	r.lead(delivery.DefaultQueue, "old")
+	r.lead(jobs.DefaultQueue, "old")
 	return r, w, broken
 }
 
@@ -138,7 +138,7 @@ func fleet(n int) []string {
 // together see it. Who has no such jobs does not wait.
 func TestMovedRoute(t *testing.T) {
 	for _, c := range []struct{ name, queue, endpoint string }{
-		{"to another endpoint", delivery.DefaultQueue, "new"},
+		{"to another endpoint", jobs.DefaultQueue, "new"},
 		{"to another queue", "slow", "old"},
 		{"to both", "slow", "new"},
 	} {
@@ -155,9 +155,9 @@ func TestMovedRoute(t *testing.T) {
 			}
 			if c.endpoint == "new" {
 				r.until("who has no old jobs is told of", func() bool { return len(w.got()) >= 3 })
-				r.until("all others wait", func() bool { return r.states(c.queue)[store.JobBehind] >= 3*len(devices) })
+				r.until("all others wait", func() bool { return r.states(c.queue)[jobs.StateBlocked] >= 3*len(devices) })
 			}
-			r.lead(delivery.DefaultQueue, "old") // and back again
+			r.lead(jobs.DefaultQueue, "old") // and back again
 			r.append(devices...)
 			broken.Store(false)
 			r.check(r.hasten())
@@ -181,24 +181,24 @@ func TestMovedFromPausedQueue(t *testing.T) {
 			k := &recorder{}
 			r, w, broken := moving(t, memory(k))
 			broken.Store(false)
-			r.check(r.engine.PutQueue(t.Context(), delivery.NewQueue("apart")))
-			r.check(r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "apart", Kind: "memory"}))
+			r.check(r.engine.PutQueue(t.Context(), jobs.NewQueue("apart")))
+			r.check(r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "apart", Kind: "memory"}))
 			r.route("other", "apart", "apart")
-			r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+			r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 			r.append("dev-1", "dev-1", "dev-2")
 			r.lead("slow", "old")
 			r.append("dev-1", "dev-2", "dev-3")
 			r.until("who has no old jobs is told of", func() bool { return len(w.got()) == 1 })
-			r.until("the others wait", func() bool { return r.states("slow")[store.JobBehind] == 2 })
+			r.until("the others wait", func() bool { return r.states("slow")[jobs.StateBlocked] == 2 })
 			r.until("the other route is not held up", func() bool { return len(k.got()) == 6 })
-			if n := r.states(delivery.DefaultQueue); n[store.JobReady] != 3 {
+			if n := r.states(jobs.DefaultQueue); n[jobs.StateReady] != 3 {
 				t.Errorf("in the paused queue are %v, want 3 that are ready", n)
 			}
 			first := make(map[string]uint64)
 			if end == "resumed" {
-				r.check(r.engine.PauseQueue(t.Context(), delivery.DefaultQueue, false))
+				r.check(r.engine.PauseQueue(t.Context(), jobs.DefaultQueue, false))
 			} else {
-				n, err := r.engine.Remove(t.Context(), store.JobFilter{Lanes: []store.Lane{r.lane(delivery.DefaultQueue, "old")}})
+				n, err := r.engine.DeleteJobs(t.Context(), jobs.Filter{Lanes: []jobs.Lane{r.lane(jobs.DefaultQueue, "old")}})
 				r.check(err)
 				if n != 3 {
 					t.Errorf("%d were removed, want 3", n)
@@ -213,10 +213,10 @@ func TestMovedFromPausedQueue(t *testing.T) {
 
 // hasten lets all that waits be tried at once.
 func (r *rig) hasten() error {
-	var lanes []store.Lane
-	for lane := range r.store.Jobs().Depths() {
+	var lanes []jobs.Lane
+	for lane := range r.engine.Jobs().Depths() {
 		lanes = append(lanes, lane)
 	}
-	_, err := r.engine.Hasten(r.tb.Context(), lanes)
+	_, err := r.engine.RetryNow(r.tb.Context(), lanes)
 	return err
 }

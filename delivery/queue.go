@@ -1,81 +1,79 @@
 package delivery
 
 import (
-	"context"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
-// item is a job in memory, from its claim until it is settled.
+// item is a job in memory, from its claim to its ack.
 type item struct {
-	job     store.Job
-	event   *liveness.Event // nil for a job with a body of its own
-	leased  time.Time       // end of the lease
-	sent    bool            // to its endpoint, whatever came of it
-	outcome *store.Outcome  // nil while it is not known
+	job    jobs.Job
+	event  *liveness.Event // nil for a job with a body
+	leased time.Time       // end of the lease
+	sent   bool            // to its endpoint, with whatever result
+	ack    *jobs.Ack       // nil while the outcome is not known; without the job
 }
 
-// lane is a lane at work. The queue's mu guards its fields.
+// lane has the jobs of a lane that are in memory. The queue's mu guards its fields.
 type lane struct {
-	id       store.Lane
+	id       jobs.Lane
 	endpoint *endpoint
 	ready    []*item           // may be delivered: the first of their keys
-	lines    map[int64][]*item // by key: one that is ready or being delivered, and those behind it
-	items    int               // that have no outcome yet
-	maybe    bool              // there may be jobs in the database that can be claimed
-	next     time.Time         // when to look for some that nobody told of
-	idle     time.Duration     // between two such looks
-	hold     time.Time         // the endpoint wants nothing before
+	lines    map[int64][]*item // by key: one that is ready or being delivered, then those after it
+	items    int               // without an outcome
+	maybe    bool              // the database may have jobs to claim
+	next     time.Time         // when to claim even if nothing woke the lane
+	idle     time.Duration     // between two such claims
+	hold     time.Time         // until when the endpoint wants nothing
 }
 
-// queue is a queue at work: goroutines that deliver, and one that claims and settles.
+// queue has the jobs of a queue that are in memory. One goroutine claims and acks (run); others
+// deliver.
 type queue struct {
 	engine *Engine
 	num    uint32
-	wake   chan struct{} // capacity 1: says that there is something to do; never closed
+	wake   chan struct{} // capacity 1, since one signal says it all; never closed
 
 	mu       sync.Mutex // guards the fields below; never held during I/O; taken after Engine.mu
-	conf     store.Queue
+	conf     jobs.Queue
 	policy   policy
 	limiter  *rate.Limiter
-	lanes    map[store.Lane]*lane
-	order    []*lane // all lanes; the one whose turn it is, is at turn
-	turn     int
-	items    map[uint64]*item // claimed and not settled
-	finished []*item          // of these, the ones with an outcome
-	blocked  map[int64]int    // by key, how many of finished will wait; until they are settled, the database does not hold back those behind them
-	oldest   time.Time        // when the first of finished was
-	running  int              // goroutines that deliver
+	lanes    map[jobs.Lane]*lane
+	order    []*lane // all lanes
+	turn     int     // index of the lane whose turn it is
+	items    map[uint64]*item
+	finished []*item       // those of items that have an outcome
+	blocked  map[int64]int // by key: how many of finished stay in the database, which blocks those after them only when they are acked
+	oldest   time.Time     // when the first of finished came
+	running  int           // goroutines that deliver
 	stopping bool
-	looked   time.Time // when leases were
+	leases   time.Time // when the leases were looked at
 	speed    speed
 
 	delivering sync.WaitGroup
-	settled    atomic.Uint64
+	delivered  atomic.Uint64
 	retried    atomic.Uint64
 	dead       atomic.Uint64
 }
 
-func newQueue(e *Engine, conf store.Queue) *queue {
+func newQueue(e *Engine, conf jobs.Queue) *queue {
 	q := &queue{
-		engine: e, num: conf.Num, wake: make(chan struct{}, 1), lanes: make(map[store.Lane]*lane), items: make(map[uint64]*item),
+		engine: e, num: conf.Num, wake: make(chan struct{}, 1), lanes: make(map[jobs.Lane]*lane), items: make(map[uint64]*item),
 		blocked: make(map[int64]int),
 	}
-	q.configureLocked(conf) // nobody else has it yet
+	q.configureLocked(conf) // no other goroutine has it yet
 	return q
 }
 
-// configureLocked makes settings count.
-func (q *queue) configureLocked(conf store.Queue) {
+// configureLocked applies settings.
+func (q *queue) configureLocked(conf jobs.Queue) {
 	if q.limiter == nil || q.conf.Rate != conf.Rate {
 		limit, burst := rate.Inf, 1
 		if conf.Rate > 0 {
@@ -89,8 +87,8 @@ func (q *queue) configureLocked(conf store.Queue) {
 	}
 }
 
-// laneLocked returns a lane, which is made if it is new.
-func (q *queue) laneLocked(id store.Lane, p *endpoint) *lane {
+// laneLocked returns a lane, and makes it if it is new.
+func (q *queue) laneLocked(id jobs.Lane, p *endpoint) *lane {
 	l := q.lanes[id]
 	if l == nil {
 		l = &lane{id: id, lines: make(map[int64][]*item), maybe: true}
@@ -101,7 +99,7 @@ func (q *queue) laneLocked(id store.Lane, p *endpoint) *lane {
 	return l
 }
 
-// signal wakes the goroutine that claims and settles.
+// signal wakes the goroutine that claims and acks.
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -109,7 +107,8 @@ func (q *queue) signal() {
 	}
 }
 
-// addLocked takes claimed jobs into memory. One that is there already was claimed again because its lease had ended.
+// addLocked adds a claimed job. One that is in memory already was claimed again because its lease had
+// ended.
 func (q *queue) addLocked(l *lane, it *item) {
 	if old := q.items[it.job.ID]; old != nil {
 		old.job.Claim, old.leased = it.job.Claim, it.leased
@@ -119,7 +118,7 @@ func (q *queue) addLocked(l *lane, it *item) {
 	l.items++
 	if key := it.job.Key; key != 0 {
 		if q.blocked[key] > 0 {
-			q.outcomeLocked(l, it, &store.Outcome{Verdict: store.Return}, time.Now())
+			q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, time.Now())
 			return
 		}
 		line := append(l.lines[key], it)
@@ -131,27 +130,8 @@ func (q *queue) addLocked(l *lane, it *item) {
 	l.ready = append(l.ready, it)
 }
 
-// start begins as many deliveries as there may be. They end with ctx.
-func (q *queue) start(ctx context.Context) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.startLocked(ctx)
-}
-
-func (q *queue) startLocked(ctx context.Context) {
-	for q.running < q.conf.Concurrency {
-		l, batch := q.nextLocked(time.Now())
-		if batch == nil {
-			return
-		}
-		q.running++
-		p := l.endpoint
-		p.users.Add(1)
-		q.delivering.Go(func() { q.work(ctx, l, p, batch) })
-	}
-}
-
-// nextLocked takes what is to be delivered next: of one lane, which take turns.
+// nextLocked takes the jobs of the next delivery from the lane whose turn it is; nil if there are
+// none. The breaker has given a permit for it.
 func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 	if q.conf.Paused || q.stopping || q.rateLocked(now) > 0 {
 		return nil, nil
@@ -174,7 +154,7 @@ func (q *queue) nextLocked(now time.Time) (*lane, []*item) {
 	return nil, nil
 }
 
-// rateLocked returns for how long no delivery may begin by the queue's rate.
+// rateLocked returns how long the rate of the queue allows no delivery to begin.
 func (q *queue) rateLocked(now time.Time) time.Duration {
 	if q.conf.Rate == 0 {
 		return 0
@@ -186,8 +166,8 @@ func (q *queue) rateLocked(now time.Time) time.Duration {
 	return time.Duration(missing/q.conf.Rate*float64(time.Second)) + time.Microsecond // it may be rounded
 }
 
-// hasten forgets what the endpoint of a lane has asked for, and that it failed.
-func (q *queue) hasten(id store.Lane) {
+// resetLane forgets that the endpoint of a lane failed, and how long it wanted nothing.
+func (q *queue) resetLane(id jobs.Lane) {
 	q.mu.Lock()
 	if l := q.lanes[id]; l != nil {
 		l.hold, l.maybe = time.Time{}, true
@@ -199,39 +179,10 @@ func (q *queue) hasten(id store.Lane) {
 	q.signal()
 }
 
-// work delivers until nothing is left to do. The endpoint is that of the first batch.
-func (q *queue) work(ctx context.Context, l *lane, p *endpoint, batch []*item) {
-	for {
-		outcomes, after := q.engine.deliver(ctx, q, p, batch)
-		p.users.Done()
-		q.mu.Lock()
-		now := time.Now()
-		if after > 0 {
-			l.hold = later(l.hold, now.Add(after)) // another delivery, at the same time, may have been told more
-		}
-		for i, it := range batch {
-			q.finishLocked(l, it, outcomes[i], now)
-		}
-		if l, batch = nil, nil; q.running <= q.conf.Concurrency {
-			l, batch = q.nextLocked(now)
-		}
-		if batch == nil {
-			q.running--
-			q.mu.Unlock()
-			q.signal()
-			return
-		}
-		p = l.endpoint
-		p.users.Add(1)
-		q.mu.Unlock()
-		q.signal()
-	}
-}
-
-// finishLocked notes what became of a job that was delivered or not. The next one with its key may follow if it is out of the way;
-// otherwise those behind it stay behind it.
-func (q *queue) finishLocked(l *lane, it *item, o *store.Outcome, now time.Time) {
-	q.outcomeLocked(l, it, o, now)
+// finishLocked notes the outcome of a delivered job. If the job leaves the database, the next one with
+// its key may be delivered; otherwise those after it are blocked.
+func (q *queue) finishLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
+	q.ackLocked(l, it, ack, now)
 	key := it.job.Key
 	if key == 0 {
 		return
@@ -240,44 +191,45 @@ func (q *queue) finishLocked(l *lane, it *item, o *store.Outcome, now time.Time)
 	switch {
 	case len(line) == 0:
 		delete(l.lines, key)
-	case o.Verdict == store.Done || o.Verdict == store.Dead:
+	case ack.Outcome == jobs.Done || ack.Outcome == jobs.Dead:
 		l.lines[key] = line
 		l.ready = append(l.ready, line[0])
 	default:
 		delete(l.lines, key)
 		for _, other := range line {
-			q.outcomeLocked(l, other, &store.Outcome{Verdict: store.Behind}, now)
+			q.ackLocked(l, other, &jobs.Ack{Outcome: jobs.Block}, now)
 		}
 	}
 }
 
-func (q *queue) outcomeLocked(l *lane, it *item, o *store.Outcome, now time.Time) {
-	it.outcome = o
+// ackLocked notes an outcome, which is acked later.
+func (q *queue) ackLocked(l *lane, it *item, ack *jobs.Ack, now time.Time) {
+	it.ack = ack
 	l.items--
 	if len(q.finished) == 0 {
 		q.oldest = now
 	}
 	q.finished = append(q.finished, it)
-	if waits(it) {
+	if it.blocks() {
 		q.blocked[it.job.Key]++
 	}
-	switch o.Verdict {
-	case store.Done:
-		q.settled.Add(1)
-	case store.Dead:
+	switch ack.Outcome {
+	case jobs.Done:
+		q.delivered.Add(1)
+	case jobs.Dead:
 		q.dead.Add(1)
-	case store.Retry:
+	case jobs.Retry:
 		q.retried.Add(1)
 	default:
 	}
 }
 
-// waits says whether a job with a key will be in the database still when it is settled.
-func waits(it *item) bool {
-	return it.job.Key != 0 && it.outcome.Verdict != store.Done && it.outcome.Verdict != store.Dead
+// blocks reports whether a job with an outcome blocks those after it that have its key.
+func (it *item) blocks() bool {
+	return it.job.Key != 0 && it.ack.Outcome != jobs.Done && it.ack.Outcome != jobs.Dead
 }
 
-// returnLocked gives back what is in memory and not being delivered.
+// returnLocked returns to the database what is not being delivered.
 func (q *queue) returnLocked() {
 	now := time.Now()
 	for _, l := range q.order {
@@ -286,7 +238,7 @@ func (q *queue) returnLocked() {
 		l.ready = nil
 		for _, it := range ready {
 			if first[it.job.Key] = true; it.job.Key == 0 {
-				q.outcomeLocked(l, it, &store.Outcome{Verdict: store.Return}, now)
+				q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, now)
 			}
 		}
 		for key, line := range l.lines {
@@ -296,92 +248,9 @@ func (q *queue) returnLocked() {
 				l.lines[key], line = line[:1:1], line[1:]
 			}
 			for _, it := range line {
-				q.outcomeLocked(l, it, &store.Outcome{Verdict: store.Return}, now)
+				q.ackLocked(l, it, &jobs.Ack{Outcome: jobs.Return}, now)
 			}
 		}
 		l.maybe = true
 	}
-}
-
-// deliver delivers a batch, and returns what became of each, and for how long nothing should be sent to the endpoint.
-func (e *Engine) deliver(ctx context.Context, q *queue, p *endpoint, batch []*item) (outcomes []*store.Outcome, after time.Duration) {
-	outcomes = make([]*store.Outcome, len(batch))
-	q.mu.Lock()
-	policy := q.policy
-	q.mu.Unlock()
-	var messages []sink.Message
-	var attempts []attempt
-	var places []int
-	now := time.Now()
-	for i, it := range batch {
-		m, a, o := e.prepare(ctx, it, &policy, now)
-		if outcomes[i] = o; o == nil {
-			messages, attempts, places = append(messages, m), append(attempts, a), append(places, i)
-		}
-	}
-	if len(messages) == 0 {
-		p.skip()
-		return outcomes, 0
-	}
-	breaker := p.breaker
-	if p.Num == 0 { // messages is one
-		if breaker = e.hosts.breaker(messages[0].URL); !breaker.TryAcquirePermit() {
-			outcomes[places[0]] = &store.Outcome{Verdict: store.Postpone, RunAt: now.Add(max(breaker.RemainingDelay(), time.Second)), Error: restingText}
-			return outcomes, 0
-		}
-	}
-	results := e.send(ctx, p, messages)
-	ended := ctx.Err() != nil
-	p.record(breaker, results, ended)
-	now = time.Now()
-	for k, i := range places {
-		r := &results[k]
-		if r.Err != nil && ended { // that was us
-			outcomes[i] = &store.Outcome{Verdict: store.Return}
-			continue
-		}
-		batch[i].sent = true
-		attempts[k].result = *r
-		if p.Num != 0 { // it is one place
-			after = max(after, r.After)
-		}
-		o := &store.Outcome{Status: r.Status, Response: r.Response}
-		o.Verdict, o.RunAt, o.Error = policy.judge(attempts[k], now, rand.Float64())
-		if r.Gone && p.Num != 0 {
-			e.gone(ctx, p, o.Error)
-		}
-		if o.Verdict == store.Dead {
-			o.Body = bodyOf(&messages[k], batch[i])
-		}
-		outcomes[i] = o
-	}
-	return outcomes, after
-}
-
-// bodyOf returns what a dead letter keeps.
-func bodyOf(m *sink.Message, it *item) store.JobBody {
-	b := store.JobBody{Message: m.ID, Key: m.Key, URL: m.URL, ContentType: m.ContentType, Data: m.Data}
-	if it.job.Body != nil {
-		b.Created, b.Deadline = it.job.Body.Created, it.job.Body.Deadline
-	} else if it.event != nil {
-		b.Created = it.event.Time
-	}
-	return b
-}
-
-// send lets the sink deliver, within the endpoint's time.
-func (e *Engine) send(ctx context.Context, p *endpoint, messages []sink.Message) (results []sink.Result) {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	defer func() {
-		if r := recover(); r != nil {
-			e.config.Logger.ErrorContext(ctx, "a sink panicked", "endpoint", p.Name, "kind", p.Kind, "panic", r)
-			results = sink.Repeat(len(messages), sink.Result{Err: panicError{r}})
-		}
-	}()
-	results = p.sink.Deliver(ctx, messages)
-	if len(results) != len(messages) {
-		return sink.Repeat(len(messages), sink.Result{Err: errResults})
-	}
-	return results
 }

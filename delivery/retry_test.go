@@ -10,11 +10,11 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 func TestPause(t *testing.T) {
-	q := store.Queue{Backoff: time.Second, MaxBackoff: time.Minute}
+	q := jobs.Queue{Backoff: time.Second, MaxBackoff: time.Minute}
 	for _, c := range []struct {
 		name   string
 		n      int
@@ -33,7 +33,7 @@ func TestPause(t *testing.T) {
 		{"asked for less", 6, time.Second, 0.5, 16 * time.Second},
 		{"asked for more than the longest", 1, time.Hour, 0.5, time.Hour},
 	} {
-		if got := delivery.Pause(q, c.n, c.asked, c.random); got != c.want {
+		if got := delivery.Wait(q, c.n, c.asked, c.random); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -43,10 +43,10 @@ func TestPause(t *testing.T) {
 func TestPauseProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(24*time.Hour)).Draw(t, "first"))
-		q := store.Queue{Backoff: first, MaxBackoff: first + time.Duration(rapid.Int64Range(0, int64(30*24*time.Hour)).Draw(t, "more"))}
+		q := jobs.Queue{Backoff: first, MaxBackoff: first + time.Duration(rapid.Int64Range(0, int64(30*24*time.Hour)).Draw(t, "more"))}
 		n := rapid.IntRange(1, 10_000).Draw(t, "n")
 		const most = 1 - 1e-12
-		a, b := delivery.Pause(q, n, 0, most), delivery.Pause(q, n+1, 0, most)
+		a, b := delivery.Wait(q, n, 0, most), delivery.Wait(q, n+1, 0, most)
 		if a > b || b > q.MaxBackoff || a < q.Backoff-time.Millisecond {
 			t.Fatalf("pauses %v and %v after attempts %d and %d of %+v", a, b, n, n+1, q)
 		}
@@ -55,7 +55,7 @@ func TestPauseProperty(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	now := time.Now()
-	q := store.Queue{Attempts: 5, Backoff: time.Second, MaxBackoff: time.Hour, MaxAge: 24 * time.Hour}
+	q := jobs.Queue{Attempts: 5, Backoff: time.Second, MaxBackoff: time.Hour, MaxAge: 24 * time.Hour}
 	failed := sink.Result{Err: errors.New("refused")}
 	for _, c := range []struct {
 		name     string
@@ -63,24 +63,24 @@ func TestJudge(t *testing.T) {
 		age      time.Duration
 		deadline time.Time
 		result   sink.Result
-		want     store.Verdict
+		want     jobs.Outcome
 		why      string
 	}{
-		{"success", 3, 48 * time.Hour, time.Time{}, sink.Result{}, store.Done, ""},
-		{"failure", 0, 0, time.Time{}, failed, store.Retry, "refused"},
-		{"the last attempt", 4, 0, time.Time{}, failed, store.Dead, "the last of 5 attempts"},
-		{"never", 0, 0, time.Time{}, sink.Result{Err: errors.New("bad"), Permanent: true}, store.Dead, "bad"},
-		{"gone", 0, 0, time.Time{}, sink.Result{Err: errors.New("410"), Gone: true}, store.Retry, "410"},
-		{"too old by then", 0, 24*time.Hour - time.Microsecond, time.Time{}, failed, store.Dead, "no attempt follows"},
-		{"beyond its deadline by then", 0, 0, now.Add(time.Microsecond), failed, store.Dead, "no attempt follows"},
-		{"asked for more than is left", 0, 0, now.Add(time.Minute), sink.Result{Err: errors.New("503"), After: time.Hour}, store.Dead, "no attempt follows"},
-		{"within its deadline", 0, 0, now.Add(time.Minute), failed, store.Retry, "refused"},
+		{"success", 3, 48 * time.Hour, time.Time{}, sink.Result{}, jobs.Done, ""},
+		{"failure", 0, 0, time.Time{}, failed, jobs.Retry, "refused"},
+		{"the last attempt", 4, 0, time.Time{}, failed, jobs.Dead, "the last of 5 attempts"},
+		{"never", 0, 0, time.Time{}, sink.Result{Err: errors.New("bad"), Permanent: true}, jobs.Dead, "bad"},
+		{"gone", 0, 0, time.Time{}, sink.Result{Err: errors.New("410"), Gone: true}, jobs.Retry, "410"},
+		{"too old by then", 0, 24*time.Hour - time.Microsecond, time.Time{}, failed, jobs.Dead, "no attempt follows"},
+		{"beyond its deadline by then", 0, 0, now.Add(time.Microsecond), failed, jobs.Dead, "no attempt follows"},
+		{"asked for more than is left", 0, 0, now.Add(time.Minute), sink.Result{Err: errors.New("503"), After: time.Hour}, jobs.Dead, "no attempt follows"},
+		{"within its deadline", 0, 0, now.Add(time.Minute), failed, jobs.Retry, "refused"},
 	} {
-		verdict, at, why := delivery.Judge(q, c.before, now.Add(-c.age), c.deadline, c.result, now, 0.5)
+		verdict, at, why := delivery.Decide(q, c.before, now.Add(-c.age), c.deadline, c.result, now, 0.5)
 		if verdict != c.want || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %v %q, want %v %q", c.name, verdict, why, c.want, c.why)
 		}
-		if verdict == store.Retry && !at.Equal(now.Add(500*time.Millisecond)) {
+		if verdict == jobs.Retry && !at.Equal(now.Add(500*time.Millisecond)) {
 			t.Errorf("%s: at %v, want half a second later", c.name, at.Sub(now))
 		}
 	}

@@ -7,25 +7,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
-// Hidden stands for a secret where settings are shown. Settings that have it are stored with the secret that was there before.
+// Hidden replaces secrets where settings are shown. In settings that are stored it stands for the
+// secret that the endpoint has.
 const Hidden = "(hidden)"
 
-// secretSettings are the settings that are secrets, and headers, all of which may be.
+// secretSettings returns the names of settings that are secrets. Those in headers may be secrets, too.
 func secretSettings() []string {
 	return []string{"secret", "previous_secret", "password", "token", "seed", "credentials"}
 }
 
-// HideSecrets returns the settings of an endpoint as anyone may see them.
+// HideSecrets returns the settings of an endpoint with [Hidden] in place of secrets.
 func HideSecrets(settings json.RawMessage) json.RawMessage {
 	return eachSecret(settings, func(string, string) string { return Hidden })
 }
 
-// withSecrets gives the settings of an endpoint the secrets that are hidden in them, those that it has; without settings it keeps all. An
-// endpoint that is to deliver to another place does not: who may change it could have them sent to himself. Errors: ErrBad.
-func withSecrets(p, old *store.Endpoint) error {
+// withSecrets replaces hidden secrets in the settings of an endpoint by those that it has; without
+// settings it keeps all. An endpoint that is to deliver elsewhere keeps none: who may change endpoints
+// could have them sent to a server of his own. Errors: jobs.ErrBad.
+func withSecrets(p, old *jobs.Endpoint) error {
 	if p.Settings == nil {
 		p.Settings = HideSecrets(old.Settings)
 	}
@@ -45,7 +47,7 @@ func withSecrets(p, old *store.Endpoint) error {
 	return bad("settings: %s stands for what was there before, and that is nothing; write out, or leave out: %s", Hidden, strings.Join(missing, ", "))
 }
 
-// placeOf returns scheme, hosts and ports of a target.
+// placeOf returns the scheme, hosts and ports of a target.
 func placeOf(target string) string {
 	scheme, rest, ok := strings.Cut(target, "://")
 	if end := strings.IndexAny(rest, "/?#"); ok && end >= 0 {
@@ -54,7 +56,8 @@ func placeOf(target string) string {
 	return target
 }
 
-// keepSecrets returns settings with the secrets of others where they are hidden, and which others there are not.
+// keepSecrets replaces hidden secrets in settings by those in others, and returns the names of the
+// secrets that the others lack.
 func keepSecrets(settings, before json.RawMessage) (kept json.RawMessage, missing []string) {
 	known := make(map[string]string)
 	eachSecret(before, func(name, secret string) string {
@@ -75,8 +78,8 @@ func keepSecrets(settings, before json.RawMessage) (kept json.RawMessage, missin
 	return kept, missing
 }
 
-// eachSecret replaces each secret. Its name is the same in whatever case it is written, as it is for who reads the settings. What is no JSON
-// object stays as it is.
+// eachSecret replaces each secret in settings. Names of settings are compared without regard to case,
+// as encoding/json does. What is no JSON object stays as it is.
 func eachSecret(settings json.RawMessage, replace func(name, secret string) string) json.RawMessage {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(settings, &all) != nil || all == nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // Whatever the settings are, no secret is shown, and what is shown is JSON if they were.
@@ -68,13 +68,13 @@ func TestKeepSecrets(t *testing.T) {
 			if c.old != "none" {
 				r.endpoint("e", "webhook", target, cmp.Or(c.old, settings))
 			}
-			p := store.Endpoint{Name: "e", Kind: c.kind, Target: c.target}
+			p := jobs.Endpoint{Name: "e", Kind: c.kind, Target: c.target}
 			if c.settings != "" {
 				p.Settings = json.RawMessage(c.settings)
 			}
 			err := r.engine.PutEndpoint(t.Context(), p)
 			if c.why != "" {
-				if !isErr(err, delivery.ErrBad) || !strings.Contains(err.Error(), c.why) {
+				if !isErr(err, jobs.ErrBad) || !strings.Contains(err.Error(), c.why) {
 					t.Errorf("%v, want ErrBad with %q", err, c.why)
 				}
 				return
@@ -97,7 +97,7 @@ func TestPutDisabled(t *testing.T) {
 	r.endpoint("e", "webhook", "https://example.org/a", "")
 	r.check(r.engine.EnableEndpoint(t.Context(), "e", false, "410 Gone"))
 	for _, target := range []string{"https://example.org/a", "https://example.net/b"} {
-		r.check(r.engine.PutEndpoint(t.Context(), store.Endpoint{Name: "e", Kind: "webhook", Target: target}))
+		r.check(r.engine.PutEndpoint(t.Context(), jobs.Endpoint{Name: "e", Kind: "webhook", Target: target}))
 		if p, err := r.engine.Endpoint("e"); err != nil || !p.Disabled || p.Note != "410 Gone" || p.Target != target {
 			t.Errorf("%+v, %v, want it disabled as before", p, err)
 		}

@@ -1,43 +1,41 @@
 package delivery
 
-// Stats is a picture of an engine at work.
+import "github.com/holter-iot/holter/jobs"
+
+// Stats is a snapshot of an engine.
 type Stats struct {
 	Queues    []QueueStats
 	Endpoints []EndpointStats
-	Full      uint64 // jobs that events did not make because their queue was full
-	Shut      uint64 // jobs that events did not make because their endpoint is disabled
+	Dropped   jobs.Dropped
 }
 
-// QueueStats is about a queue. What is counted, is so since the process started.
+// QueueStats is about a queue. Counters count from the start of the process.
 type QueueStats struct {
 	Name      string
 	Paused    bool
-	Jobs      int64  // that are not done
-	Held      int    // of them, in memory
-	Running   int    // deliveries that are going on
+	Jobs      int64  // all
+	Held      int    // in memory
+	Running   int    // deliveries in progress
 	Delivered uint64 // jobs
-	Retried   uint64 // failed attempts that another one follows
+	Retried   uint64 // failed attempts that are followed by another one
 	Dead      uint64 // jobs that became dead letters
 }
 
-// EndpointStats is about an endpoint.
+// EndpointStats is about an endpoint. Counters count from the start of the process.
 type EndpointStats struct {
-	Name      string // empty: that of the jobs with a URL of their own
-	State     string // closed, open, half-open (as of its breaker), disabled or broken
+	Name      string // empty: that of the jobs with a URL
+	State     string // of its breaker (closed, open or half-open), or disabled, or broken
 	Note      string // why it is disabled or broken
 	Delivered uint64 // messages
-	Failed    uint64 // messages that were not delivered, once for each attempt
+	Failed    uint64 // failed attempts to deliver a message
 }
 
-// Stats returns a picture of the engine. It does not ask the database.
+// Stats returns a snapshot. It does not query the database.
 func (e *Engine) Stats() Stats {
+	st := Stats{Dropped: e.jobs.Dropped()}
+	depths := e.depths()
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	st := Stats{Full: e.router.full.Load(), Shut: e.router.shut.Load()}
-	depths := make(map[uint32]int64)
-	for lane, n := range e.jobs.Depths() {
-		depths[lane.Queue] += n
-	}
 	for i := range e.settings.Queues {
 		conf := &e.settings.Queues[i]
 		of := QueueStats{Name: conf.Name, Paused: conf.Paused, Jobs: depths[conf.Num]}
@@ -45,24 +43,25 @@ func (e *Engine) Stats() Stats {
 			q.mu.Lock()
 			of.Held, of.Running = len(q.items), q.running
 			q.mu.Unlock()
-			of.Delivered, of.Retried, of.Dead = q.settled.Load(), q.retried.Load(), q.dead.Load()
+			of.Delivered, of.Retried, of.Dead = q.delivered.Load(), q.retried.Load(), q.dead.Load()
 		}
 		st.Queues = append(st.Queues, of)
 	}
-	if c := e.counts[0]; c != nil {
-		st.Endpoints = append(st.Endpoints, EndpointStats{State: "closed", Delivered: c.delivered.Load(), Failed: c.failed.Load()})
+	if p := e.endpoints[0]; p != nil {
+		st.Endpoints = append(st.Endpoints, p.stats())
 	}
 	for i := range e.settings.Endpoints {
-		conf := &e.settings.Endpoints[i]
-		p := e.endpoints[conf.Num]
-		if p == nil {
-			continue
+		if p := e.endpoints[e.settings.Endpoints[i].Num]; p != nil {
+			st.Endpoints = append(st.Endpoints, p.stats())
 		}
-		of := EndpointStats{Name: conf.Name, State: p.state(), Note: conf.Note, Delivered: p.counts.delivered.Load(), Failed: p.counts.failed.Load()}
-		if p.err != nil {
-			of.Note = p.err.Error()
-		}
-		st.Endpoints = append(st.Endpoints, of)
 	}
 	return st
+}
+
+func (p *endpoint) stats() EndpointStats {
+	of := EndpointStats{Name: p.Name, State: p.state(), Note: p.Note, Delivered: p.counts.delivered.Load(), Failed: p.counts.failed.Load()}
+	if p.err != nil {
+		of.Note = p.err.Error()
+	}
+	return of
 }

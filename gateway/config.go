@@ -11,10 +11,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // Config configures a gateway. Only Listen is required.
@@ -119,7 +118,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	c.Loops = cmp.Or(c.Loops, runtime.GOMAXPROCS(0))
-	c.MaxConnections = cmp.Or(c.MaxConnections, connectionsAllowed())
+	c.MaxConnections = cmp.Or(c.MaxConnections, sockets.MaxConnections())
 	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
 	c.AcceptRate = cmp.Or(c.AcceptRate, 20_000)
 	c.MaxOutbound = cmp.Or(c.MaxOutbound, 64<<10)
@@ -168,14 +167,4 @@ func (c Config) validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// connectionsAllowed returns the limit on open files, less what else the process needs.
-func connectionsAllowed() int {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 1024 - 128
-	}
-	files := int(min(limit.Cur, 1<<24))
-	return max(files-max(files*3/100, 128), 1)
 }

@@ -153,7 +153,7 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 	}
 	if !s.drains {
 		var err error
-		if n, err = s.try(p); err != nil || n == len(p) {
+		if n, err = sockets.WriteNow(s.raw, p); err != nil || n == len(p) {
 			return n, err
 		}
 	}
@@ -175,22 +175,6 @@ func (s *tlsSocket) Write(p []byte) (int, error) {
 
 // errSlow ends a connection whose other end does not read.
 var errSlow = errors.New("gateway: the device does not read what is sent to it")
-
-// try sends what the kernel takes now.
-func (s *tlsSocket) try(p []byte) (n int, err error) {
-	outer := s.raw.Write(func(fd uintptr) bool {
-		for {
-			if n, err = unix.Write(int(fd), p); !errors.Is(err, unix.EINTR) {
-				return true
-			}
-		}
-	})
-	n = max(n, 0)
-	if errors.Is(err, unix.EAGAIN) {
-		err = nil
-	}
-	return n, errors.Join(outer, err)
-}
 
 // drain sends what is queued, and closes the connection if the other end takes none of it for
 // UserTimeout.

@@ -110,7 +110,11 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request, id string) {
 	a.ear.beats.Add(1)
 	answer := make([]byte, 0, 128)
 	answer = append(answer, `{"timeout_ms":`...)
-	answer = appendMilliseconds(answer, welcome.Policy.Timeout)
+	if welcome.Policy.Timeout >= liveness.Never {
+		answer = append(answer, "null"...)
+	} else {
+		answer = appendMilliseconds(answer, welcome.Policy.Timeout)
+	}
 	answer = append(answer, `,"interval_ms":`...)
 	answer = appendMilliseconds(answer, welcome.Policy.Interval)
 	answer = append(answer, `,"policy":`...)

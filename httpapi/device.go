@@ -17,7 +17,7 @@ type Device struct {
 	Source      string     `json:"source,omitempty" doc:"Source of its last heartbeat."`
 	LastSeen    time.Time  `json:"last_seen,omitzero" doc:"Time of its last heartbeat."`
 	Silence     float64    `json:"heard_silence_ms" doc:"Time since then during which its source was listening."`
-	Timeout     float64    `json:"timeout_ms" doc:"The heard silence after which it is offline."`
+	Timeout     Timeout    `json:"timeout_ms"`
 	Deadline    time.Time  `json:"deadline,omitzero" doc:"When it goes offline if no heartbeat arrives while the source is listening."`
 	Policy      Policy     `json:"policy"`
 	Group       string     `json:"group,omitempty"`
@@ -36,7 +36,7 @@ type Device struct {
 // Policy is the policy of a device, in milliseconds.
 type Policy struct {
 	Interval   float64 `json:"interval_ms"`
-	Timeout    float64 `json:"timeout_ms"`
+	Timeout    Timeout `json:"timeout_ms"`
 	LateAfter  float64 `json:"late_after_ms" doc:"0, or not less than the timeout: never late."`
 	CloseGrace float64 `json:"close_grace_ms"`
 	SleepLimit float64 `json:"sleep_limit_ms"`
@@ -75,7 +75,7 @@ type Deaf struct {
 func deviceOf(v *liveness.View, now time.Time) Device {
 	d := Device{
 		ID: v.ID, State: v.State.String(), Reason: v.Reason.String(), Seq: v.Seq, Epoch: v.Epoch, Source: v.Source,
-		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: milliseconds(v.Policy.Timeout),
+		LastSeen: utc(v.LastSeen), Silence: milliseconds(v.HeardSilence), Timeout: timeoutOf(v.Policy.Timeout),
 		Deadline: utc(v.Deadline), Group: v.Group, Flapping: v.Flapping, Connected: v.Connected, Closing: v.Closing.String(),
 		Since: utc(v.Since), Maintenance: v.Maintenance, SleepUntil: utc(v.Sleep), AsOf: utc(now),
 		Asked: v.Asked, AskedAt: utc(v.AskedAt),
@@ -89,7 +89,7 @@ func deviceOf(v *liveness.View, now time.Time) Device {
 
 func policyOf(p liveness.Policy, from string, own bool) Policy {
 	return Policy{
-		Interval: milliseconds(p.Interval), Timeout: milliseconds(p.Timeout), LateAfter: milliseconds(p.LateAfter),
+		Interval: milliseconds(p.Interval), Timeout: timeoutOf(p.Timeout), LateAfter: milliseconds(p.LateAfter),
 		CloseGrace: milliseconds(p.CloseGrace), SleepLimit: milliseconds(p.SleepLimit), From: from, Own: own,
 		Probes: p.Probes, ProbeWait: milliseconds(p.ProbeWait),
 	}

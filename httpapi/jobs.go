@@ -12,7 +12,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/errkind"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // NewJob is the request for a job.
@@ -114,19 +114,19 @@ func (a *API) listJobs(ctx context.Context, in *jobsInput) (page jobPage, err er
 	if err != nil {
 		return page, err
 	}
-	views, err := a.config.Delivery.Jobs().List(ctx, store.JobFilter{Lanes: lanes, After: in.After}, in.Limit, a.now())
-	page.Jobs = mapped(views, func(v *store.JobView) Job {
+	views, err := a.config.Delivery.Jobs().List(ctx, jobs.Filter{Lanes: lanes, After: in.After}, in.Limit, a.now())
+	page.Jobs = mapped(views, func(v *jobs.View) Job {
 		return Job{
 			Job: v.ID, Queue: names.queues[v.Lane.Queue], Endpoint: names.endpoints[v.Lane.Endpoint], URL: v.URL, State: string(v.State), Event: v.Event,
 			Attempts: v.Attempts, RunAt: utc(v.RunAt), Error: v.Error,
 		}
 	})
-	page.Next = nextPage(views, in.Limit, func(v *store.JobView) uint64 { return v.ID })
+	page.Next = nextPage(views, in.Limit, func(v *jobs.View) uint64 { return v.ID })
 	return page, err
 }
 
 func (a *API) deleteJob(ctx context.Context, in *oneJobInput) error {
-	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{IDs: []uint64{in.Job}})
+	n, err := a.config.Delivery.DeleteJobs(ctx, jobs.Filter{IDs: []uint64{in.Job}})
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (a *API) deleteJobs(ctx context.Context, in *deleteJobsInput) (count, error
 	if err != nil {
 		return count{}, err
 	}
-	n, err := a.config.Delivery.Remove(ctx, store.JobFilter{Lanes: lanes})
+	n, err := a.config.Delivery.DeleteJobs(ctx, jobs.Filter{Lanes: lanes})
 	if err == nil {
 		a.logChange(ctx, "jobs deleted", "queue", in.Queue, "endpoint", in.Endpoint, "number", n)
 	}
@@ -157,7 +157,7 @@ func (a *API) retryNow(ctx context.Context, in *nameInput) (count, error) {
 	if err != nil {
 		return count{}, err
 	}
-	n, err := a.config.Delivery.Hasten(ctx, lanes)
+	n, err := a.config.Delivery.RetryNow(ctx, lanes)
 	return count{n}, err
 }
 
@@ -178,28 +178,28 @@ func namesOf(e *delivery.Engine) laneNames {
 
 // lanes returns the lanes of a queue and an endpoint. An empty name stands for all. It returns nil
 // for all lanes.
-func (n laneNames) lanes(queue, endpoint string) ([]store.Lane, error) {
+func (n laneNames) lanes(queue, endpoint string) ([]jobs.Lane, error) {
 	if queue == "" && endpoint == "" {
 		return nil, nil
 	}
 	endpoints := map[uint32]string{0: ""}
 	maps.Copy(endpoints, n.endpoints)
-	lanes := []store.Lane{}
+	lanes := []jobs.Lane{}
 	foundQueue, foundEndpoint := queue == "", endpoint == ""
 	for q, qName := range n.queues {
 		for p, pName := range endpoints {
 			isQueue, isEndpoint := queue == "" || qName == queue, endpoint == "" || pName == endpoint
 			foundQueue, foundEndpoint = foundQueue || isQueue, foundEndpoint || isEndpoint
 			if isQueue && isEndpoint {
-				lanes = append(lanes, store.Lane{Queue: q, Endpoint: p})
+				lanes = append(lanes, jobs.Lane{Queue: q, Endpoint: p})
 			}
 		}
 	}
 	switch {
 	case !foundQueue:
-		return nil, errkind.Errorf(store.ErrUnknown, "there is no queue %.80q", queue)
+		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no queue %.80q", queue)
 	case !foundEndpoint:
-		return nil, errkind.Errorf(store.ErrUnknown, "there is no endpoint %.80q", endpoint)
+		return nil, errkind.Errorf(jobs.ErrUnknown, "there is no endpoint %.80q", endpoint)
 	}
 	return lanes, nil
 }

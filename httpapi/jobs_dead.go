@@ -11,7 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // DeadLetter is a job that could not be delivered.
@@ -83,7 +83,7 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 	if in.Bodies {
 		limit = min(limit, deadBodies)
 	}
-	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{Lanes: lanes, After: in.After}, limit)
+	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, jobs.Filter{Lanes: lanes, After: in.After}, limit)
 	if err != nil {
 		return page, err
 	}
@@ -95,7 +95,7 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 		}
 		more = more || len(dead) < heads
 	}
-	page.DeadLetters = mapped(dead, func(d *store.DeadJob) DeadLetter {
+	page.DeadLetters = mapped(dead, func(d *jobs.DeadLetter) DeadLetter {
 		out := DeadLetter{
 			Job: d.ID, Queue: names.queues[d.Lane.Queue], Endpoint: names.endpoints[d.Lane.Endpoint], URL: d.URL, Message: d.Message, Key: d.Key,
 			Created: utc(d.Created), Died: utc(d.Died), Attempts: d.Attempts, Error: d.Error, Status: d.Status, Response: d.Response,
@@ -113,10 +113,10 @@ func (a *API) listDead(ctx context.Context, in *deadInput) (page deadPage, err e
 
 // withBodies returns dead letters with their bodies. It leaves out the last ones if the answer
 // would be too long.
-func (a *API) withBodies(ctx context.Context, dead []store.DeadJob) ([]store.DeadJob, error) {
+func (a *API) withBodies(ctx context.Context, dead []jobs.DeadLetter) ([]jobs.DeadLetter, error) {
 	size := 0
 	for i := range dead {
-		full, err := a.config.Delivery.Jobs().Dead(ctx, store.DeadFilter{IDs: []uint64{dead[i].ID}}, 1)
+		full, err := a.config.Delivery.Jobs().Dead(ctx, jobs.Filter{IDs: []uint64{dead[i].ID}}, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -135,11 +135,11 @@ func (a *API) retryDead(ctx context.Context, in *deadChoiceInput) (count, error)
 }
 
 func (a *API) deleteDead(ctx context.Context, in *deadChoiceInput) (count, error) {
-	return a.eachDead(ctx, in, "dead letters deleted", a.config.Delivery.Jobs().Discard)
+	return a.eachDead(ctx, in, "dead letters deleted", a.config.Delivery.Jobs().DeleteDead)
 }
 
 func (a *API) eachDead(
-	ctx context.Context, in *deadChoiceInput, what string, do func(context.Context, store.DeadFilter) (int, error),
+	ctx context.Context, in *deadChoiceInput, what string, do func(context.Context, jobs.Filter) (int, error),
 ) (count, error) {
 	choice := &in.Body
 	if choice.All == (len(choice.Jobs) > 0 || choice.Queue != "" || choice.Endpoint != "") {
@@ -152,7 +152,7 @@ func (a *API) eachDead(
 	if err := a.checkDead(ctx, choice.Jobs, lanes); err != nil {
 		return count{}, err
 	}
-	n, err := do(ctx, store.DeadFilter{IDs: choice.Jobs, Lanes: lanes})
+	n, err := do(ctx, jobs.Filter{IDs: choice.Jobs, Lanes: lanes})
 	if err == nil {
 		a.logChange(ctx, what, "number", n)
 	}
@@ -160,11 +160,11 @@ func (a *API) eachDead(
 }
 
 // checkDead returns a problem if one of the numbers is not that of a dead letter in the lanes.
-func (a *API) checkDead(ctx context.Context, ids []uint64, lanes []store.Lane) error {
+func (a *API) checkDead(ctx context.Context, ids []uint64, lanes []jobs.Lane) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, store.DeadFilter{IDs: ids, Lanes: lanes}, len(ids))
+	dead, err := a.config.Delivery.Jobs().DeadHeads(ctx, jobs.Filter{IDs: ids, Lanes: lanes}, len(ids))
 	if err != nil {
 		return err
 	}

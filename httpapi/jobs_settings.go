@@ -12,8 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 type nameInput struct {
@@ -53,7 +53,7 @@ type queueList struct {
 	Queues []Queue `json:"queues"`
 }
 
-func settingsOf(q *store.Queue) QueueSettings {
+func settingsOf(q *jobs.Queue) QueueSettings {
 	return QueueSettings{
 		Concurrency: q.Concurrency, Rate: q.Rate, Attempts: q.Attempts, Backoff: milliseconds(q.Backoff), MaxBackoff: milliseconds(q.MaxBackoff),
 		MaxAge: milliseconds(q.MaxAge), MaxJobs: q.MaxJobs, Paused: q.Paused,
@@ -61,8 +61,8 @@ func settingsOf(q *store.Queue) QueueSettings {
 }
 
 // queue returns the queue with these settings.
-func (s *QueueSettings) queue(name string) store.Queue {
-	q := delivery.NewQueue(name)
+func (s *QueueSettings) queue(name string) jobs.Queue {
+	q := jobs.NewQueue(name)
 	set := func(ms float64, to *time.Duration) {
 		if ms != 0 {
 			*to = time.Duration(min(ms, milliseconds(maxDuration)) * float64(time.Millisecond))
@@ -186,7 +186,7 @@ func (a *API) listQueues(context.Context, *struct{}) (queueList, error) {
 	for _, st := range a.config.Delivery.Stats().Queues {
 		stats[st.Name] = st
 	}
-	return queueList{mapped(a.config.Delivery.Settings().Queues, func(q *store.Queue) Queue {
+	return queueList{mapped(a.config.Delivery.Settings().Queues, func(q *jobs.Queue) Queue {
 		st := stats[q.Name]
 		return Queue{
 			QueueSettings: settingsOf(q), Name: q.Name, Jobs: st.Jobs, Running: st.Running, Delivered: st.Delivered, Retried: st.Retried, Dead: st.Dead,
@@ -203,7 +203,7 @@ func (a *API) listEndpoints(context.Context, *struct{}) (endpointList, error) {
 	for _, st := range a.config.Delivery.Stats().Endpoints {
 		stats[st.Name] = st
 	}
-	return endpointList{mapped(a.config.Delivery.Settings().Endpoints, func(p *store.Endpoint) Endpoint {
+	return endpointList{mapped(a.config.Delivery.Settings().Endpoints, func(p *jobs.Endpoint) Endpoint {
 		st := stats[p.Name]
 		return Endpoint{
 			EndpointSettings: EndpointSettings{Kind: p.Kind, Target: p.Target, Settings: delivery.HideSecrets(p.Settings)},
@@ -221,13 +221,13 @@ func (a *API) putEndpoint(ctx context.Context, in *endpointInput) error {
 	if strings.HasPrefix(in.Name, playbook.EndpointPrefix) {
 		return errOfPlaybook(in.Name)
 	}
-	err := a.config.Delivery.PutEndpoint(ctx, store.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
+	err := a.config.Delivery.PutEndpoint(ctx, jobs.Endpoint{Name: in.Name, Kind: in.Body.Kind, Target: in.Body.Target, Settings: in.Body.Settings})
 	return a.changedNamed(ctx, "endpoint set", in.Name, err)
 }
 
 func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 	names := namesOf(a.config.Delivery)
-	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *store.Route) Route {
+	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *jobs.Route) Route {
 		return Route{Name: r.Name, RouteSettings: RouteSettings{
 			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.All, Queue: names.queues[r.Queue],
 			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
@@ -240,7 +240,7 @@ func (a *API) putRoute(ctx context.Context, in *routeInput) error {
 		return errOfPlaybook(in.Name)
 	}
 	b := &in.Body
-	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, delivery.DefaultQueue))
+	q, err := a.config.Delivery.Queue(cmp.Or(b.Queue, jobs.DefaultQueue))
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (a *API) putRoute(ctx context.Context, in *routeInput) error {
 	if err != nil {
 		return err
 	}
-	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, store.Route{
+	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, jobs.Route{
 		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, All: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
 	}))
 }

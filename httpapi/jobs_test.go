@@ -11,6 +11,7 @@ import (
 	"github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
@@ -20,12 +21,12 @@ import (
 // delivering returns an API with engines that are not running, so that jobs and runs stay.
 func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engine) {
 	t.Helper()
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + t.TempDir() + "/holter.db"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.New(db, store.Config{Outbox: router.Route})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func delivering(t *testing.T, cfg httpapi.Config) (http.Handler, *delivery.Engin
 			t.Error(err)
 		}
 	})
-	e, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: map[string]sink.Kind{"command": command.Kind(false)}})
+	e, err := delivery.New(s, outbox, delivery.Config{Node: "node-1", Kinds: map[string]sink.Kind{"command": command.Kind(false)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,13 +196,13 @@ func TestJobs(t *testing.T) {
 	} {
 		wantProblem(t, send(h, c.method, c.target, c.body), c.method+" "+c.target+" "+c.body[:min(len(c.body), 80)], c.code, c.detail)
 	}
-	claimed, err := e.Jobs().Claim(t.Context(), store.Lane{Queue: 1, Endpoint: 1}, 10, time.Now(), time.Minute)
+	claimed, err := e.Jobs().Claim(t.Context(), jobs.Lane{Queue: 1, Endpoint: 1}, 10, time.Now(), time.Minute)
 	if err != nil || len(claimed.Jobs) != 1 {
 		t.Fatal(claimed, err)
 	}
 	job := claimed.Jobs[0]
-	if _, err := e.Jobs().Settle(t.Context(), []store.Outcome{{
-		Job: job, Verdict: store.Dead, Error: "400 Bad Request", Status: 400, Response: "no", Body: *job.Body,
+	if _, err := e.Jobs().Ack(t.Context(), []jobs.Ack{{
+		Job: job, Outcome: jobs.Dead, Error: "400 Bad Request", Status: 400, Response: "no", Body: *job.Body,
 	}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -231,15 +232,15 @@ func TestLongBodies(t *testing.T) {
 		}
 	}
 	wantProblem(t, send(h, "POST", "/v1/jobs", `{"url":"https://x","body":" `+long[1:]+`}`), "one byte more", 422, "1048577 bytes")
-	claimed, err := e.Jobs().Claim(t.Context(), store.Lane{Queue: 1}, n, time.Now(), time.Minute)
+	claimed, err := e.Jobs().Claim(t.Context(), jobs.Lane{Queue: 1}, n, time.Now(), time.Minute)
 	if err != nil || len(claimed.Jobs) != n {
 		t.Fatal(claimed, err)
 	}
-	outcomes := make([]store.Outcome, n)
+	outcomes := make([]jobs.Ack, n)
 	for i, job := range claimed.Jobs {
-		outcomes[i] = store.Outcome{Job: job, Verdict: store.Dead, Error: "no", Body: store.JobBody{Data: []byte(long)}}
+		outcomes[i] = jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "no", Body: jobs.Body{Data: []byte(long)}}
 	}
-	if _, err := e.Jobs().Settle(t.Context(), outcomes, time.Now()); err != nil {
+	if _, err := e.Jobs().Ack(t.Context(), outcomes, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

@@ -9,9 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
 // answer is the output of an operation that answers with a body.
@@ -66,11 +66,11 @@ func (a *API) problem(ctx context.Context, err error) error {
 	}
 	lines := strings.ReplaceAll(err.Error(), "\n", "; ")
 	switch {
-	case errors.Is(err, delivery.ErrBad), errors.Is(err, cron.ErrBad):
+	case errors.Is(err, jobs.ErrBad), errors.Is(err, cron.ErrBad):
 		return huma.Error422UnprocessableEntity(lines)
-	case errors.Is(err, store.ErrUnknown), errors.Is(err, cron.ErrUnknown), errors.Is(err, playbook.ErrUnknown):
+	case errors.Is(err, jobs.ErrUnknown), errors.Is(err, cron.ErrUnknown), errors.Is(err, playbook.ErrUnknown):
 		return huma.Error404NotFound(lines)
-	case errors.Is(err, store.ErrInUse), errors.Is(err, playbook.ErrEnded), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
+	case errors.Is(err, jobs.ErrInUse), errors.Is(err, playbook.ErrEnded), errors.Is(err, cron.ErrExists), errors.Is(err, cron.ErrBusy):
 		return huma.Error409Conflict(strings.TrimPrefix(lines, "cron: "))
 	case errors.Is(err, delivery.ErrFull):
 		return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(lines), http.Header{"Retry-After": {"10"}})

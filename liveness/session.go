@@ -152,6 +152,14 @@ func (s *Session) Beat(now time.Duration) bool {
 	if id := timer.ID(s.timer.Load()); id != 0 && s.source.engine.Touch(id, now) {
 		return true
 	}
+	return s.heard(now)
+}
+
+// heard is a heartbeat that needs the device's lock. It is a function of its own to keep the stack
+// frame of Beat small.
+//
+//go:noinline
+func (s *Session) heard(now time.Duration) bool {
 	_, err := s.apply(signal{Signal: Signal{At: now}})
 	return err == nil
 }

@@ -244,8 +244,9 @@ var errNoWatermark = errors.New("the watermark did not come back")
 
 // listen moves the clock until the connection is lost or ctx is done. It reports whether a watermark came back on this connection.
 //
-// A connection whose watermarks do not come back is given up: after ProbeTimeout before the first one came back, and when maxProbes are
-// under way after that. Both wait while the broker sends its retained messages, because the watermark comes behind them.
+// It gives up a connection that sends nothing before the first watermark is back, or that has maxProbes
+// watermarks under way. It waits while the broker sends its retained messages, because the watermark
+// comes behind them.
 func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 	asked := time.AfterFunc(reviewAfter, func() {
 		b.queue.put(item{kind: review, link: l, message: convention.Message{Time: time.Now()}})
@@ -276,14 +277,16 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 	return b.clock.hasProved(), err
 }
 
-// advance begins a watermark if one is due. It returns an error if the connection is to be given up.
+// advance starts a watermark if one is due. It returns an error if the connection is to be given up.
 func (b *Bridge) advance(l *link, now time.Time) error {
-	if b.clock.unanswered(now) && !(now.Sub(b.lastHeard()) <= b.config.ProbeTimeout && l.sendsRetained()) {
-		if b.clock.hasProved() || b.answers.Load() {
-			return errNoAnswer
-		}
+	heard := now.Sub(b.lastHeard()) <= b.config.ProbeTimeout
+	switch late := b.clock.late(now); {
+	case heard && l.sendsRetained():
+	case late && !b.answers.Load():
 		b.weaken(errNoWatermark)
 		b.clock.forget()
+	case late && !heard, b.clock.stuck(now):
+		return errNoAnswer
 	}
 	if n, due := b.clock.probe(now); due {
 		select {

@@ -326,17 +326,33 @@ func (w *world) suffer() {
 	for _, p := range w.posts {
 		p.end(p)
 	}
-	for _, p := range w.posts {
-		p.until("the end of the fault", func() bool {
-			return p.told.count(liveness.SourceHeard) >= p.heard+p.deaf && p.bridge.View().Listening
-		})
-		p.faults = append(p.faults, window{from, time.Now()})
-	}
+	w.awaitEnds(from)
 	w.rest(w.interval)
 	w.kill(2)
 	for _, p := range w.posts {
 		p.settle()
 		p.judge()
+	}
+}
+
+// awaitEnds waits until the sources of all posts listen again, and notes for each post when its own does:
+// what happens to it afterwards is no part of its fault.
+func (w *world) awaitEnds(from time.Time) {
+	w.Helper()
+	faulty := slices.Clone(w.posts)
+	for len(faulty) > 0 {
+		faulty[0].until("the end of the fault", func() bool {
+			was := len(faulty)
+			first := faulty[0]
+			faulty = slices.DeleteFunc(faulty, func(p *post) bool {
+				over := p.told.count(liveness.SourceHeard) >= p.heard+p.deaf && p.bridge.View().Listening
+				if over {
+					p.faults = append(p.faults, window{from, time.Now()})
+				}
+				return over
+			})
+			return was > len(faulty) && (len(faulty) == 0 || faulty[0] != first)
+		})
 	}
 }
 

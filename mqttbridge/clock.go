@@ -266,15 +266,18 @@ func (c *clock) forget() {
 	c.probes = nil
 }
 
-// unanswered reports whether the connection does not return watermarks: the first one not within ProbeTimeout, later ones not while
-// maxProbes are under way.
-func (c *clock) unanswered(now time.Time) bool {
+// late reports whether the first watermark of the connection was not back within ProbeTimeout.
+func (c *clock) late(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.proved {
-		return len(c.probes) == maxProbes && c.overdueLocked(now)
-	}
-	return len(c.probes) > 0 && now.Sub(c.probes[0].sent) > c.config.ProbeTimeout
+	return !c.proved && len(c.probes) > 0 && now.Sub(c.probes[0].sent) > c.config.ProbeTimeout
+}
+
+// stuck reports whether maxProbes watermarks are under way and none of them comes back.
+func (c *clock) stuck(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.probes) == maxProbes && c.overdueLocked(now)
 }
 
 // hasProved reports whether a watermark came back on this connection.

@@ -58,9 +58,9 @@ type Config struct {
 	// ReconnectMax is the longest pause between two connection attempts. Pauses grow from half a
 	// second, with jitter. Default: 30 s.
 	ReconnectMax time.Duration
-	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before
-	// the source is deaf. A connection is closed if its first watermark takes longer, or if 12
-	// watermarks, one for each ProbeTimeout, are under way. Default: 5 s.
+	// ProbeTimeout is how long the broker may send nothing while a watermark is under way before the
+	// source is deaf. A connection is closed if that happens before its first watermark is back, and when
+	// 12 watermarks, one for each ProbeTimeout, are under way. Default: 5 s.
 	ProbeTimeout time.Duration
 	// MaxGap, ReconnectGrace and ReconnectGraceMax are those of liveness.SourceConfig.
 	MaxGap, ReconnectGrace, ReconnectGraceMax time.Duration

@@ -65,7 +65,7 @@ func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base ti
 	o.SetClientID(c.ClientID).SetKeepAlive(c.KeepAlive).SetPingTimeout(min(c.KeepAlive, 10*time.Second)).
 		SetAutoReconnect(false).SetConnectRetry(false).SetOrderMatters(true).SetWriteTimeout(c.ConnectTimeout)
 	o.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
-		conn, err := dial(ctx, u, &o)
+		conn, err := Dial(ctx, u, &o)
 		if err != nil {
 			return nil, err
 		}
@@ -79,17 +79,17 @@ func (c *Config) clientOptions(ctx context.Context, heard *atomic.Int64, base ti
 // and packet identifier.
 const maxTopicHeader = 2 + 65535 + 2
 
-// dial opens a network connection.
-func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, error) {
+// Dial opens the network connection to a broker for a client with these options.
+func Dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
 	defer cancel()
 	switch u.Scheme {
 	case "tcp", "mqtt":
-		return new(net.Dialer).DialContext(ctx, "tcp", u.Host)
+		return o.Dialer.DialContext(ctx, "tcp", u.Host)
 	case "ws", "wss":
 		return paho.NewWebsocket(u.String(), o.TLSConfig, o.ConnectTimeout, o.HTTPHeaders, o.WebsocketOptions)
 	}
-	return (&tls.Dialer{Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
+	return (&tls.Dialer{NetDialer: o.Dialer, Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
 }
 
 // filters returns the topic filters of all conventions, with the quality of service to request.

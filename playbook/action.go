@@ -13,6 +13,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/webhook"
 	"github.com/holter-iot/holter/internal/command"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -237,7 +238,7 @@ func (d Deliver) do(ctx context.Context, r *run, s *Step, _ RunStep) outcome {
 	id, err := out.Enqueue(ctx, delivery.Request{
 		Queue: d.Queue, Endpoint: d.Endpoint, URL: d.URL, Body: body, Key: d.key(r.Subject), Unique: fmt.Sprintf("run:%d:%s", r.ID, s.Name),
 	})
-	if errors.Is(err, delivery.ErrBad) {
+	if errors.Is(err, jobs.ErrBad) {
 		return outcome{err: permanent{err}}
 	}
 	if err != nil {

@@ -34,7 +34,7 @@ func BenchmarkRuns(b *testing.B) {
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for total(r.store.Jobs().Depths()) > 0 {
+	for total(r.jobs.Jobs().Depths()) > 0 {
 		<-tick.C
 	}
 	b.StopTimer()

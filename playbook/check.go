@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/dag"
-	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // Error is a mistake in a playbook, with its place.
@@ -53,7 +52,7 @@ func compile(p Playbook) (*book, error) {
 		c.fail("", "on_recover", errors.New("want steps for a run that is diverted by a recovery, and for no other"))
 	}
 	if t := p.On; t != nil {
-		c.fail("", "when", delivery.CheckRoute(store.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}))
+		c.fail("", "when", (&jobs.Route{Types: t.Types, Reasons: t.Reasons, Group: t.Group, Device: t.Device}).ValidateEvents())
 	}
 	b := &book{Playbook: p, steps: c.graph(p.Steps)}
 	if p.Recovery == Divert {
@@ -98,10 +97,10 @@ func (c *checker) fail(step, key string, err error) {
 // name checks a name, which becomes part of an endpoint's name.
 func (c *checker) name(step, name string) {
 	switch {
-	case store.ValidateName(name) != nil:
-		c.fail(step, "name", store.ValidateName(name))
-	case len(EndpointPrefix)+len(name) > store.MaxName:
-		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, store.MaxName-len(EndpointPrefix)))
+	case jobs.ValidateName(name) != nil:
+		c.fail(step, "name", jobs.ValidateName(name))
+	case len(EndpointPrefix)+len(name) > jobs.MaxName:
+		c.fail(step, "name", fmt.Errorf("%.80q is too long; want %d bytes at most", name, jobs.MaxName-len(EndpointPrefix)))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/sqldb"
@@ -59,12 +60,12 @@ type crashRig struct {
 }
 
 func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*crashRig, error) {
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(folder, "holter.db")})
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.New(db, store.Config{Outbox: router.Route})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox})
 	if err != nil {
 		return nil, err
 	}
@@ -94,18 +95,18 @@ func newCrashRig(ctx context.Context, folder string, steps []playbook.Step) (*cr
 			return &lines{file: filepath.Join(folder, "told")}, nil
 		},
 	}
-	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds})
+	d, err := delivery.New(s, outbox, delivery.Config{Node: "node-1", Kinds: kinds})
 	if err != nil {
 		return nil, err
 	}
-	e.Attach(jobs)
-	if err := jobs.Load(ctx); err != nil {
+	e.Attach(d)
+	if err := d.Load(ctx); err != nil {
 		return nil, err
 	}
-	if err := jobs.PutEndpoint(ctx, store.Endpoint{Name: "ops", Kind: "lines", Target: "told"}); err != nil {
+	if err := d.PutEndpoint(ctx, jobs.Endpoint{Name: "ops", Kind: "lines", Target: "told"}); err != nil {
 		return nil, err
 	}
-	return &crashRig{s, jobs, e}, e.Load(ctx)
+	return &crashRig{s, d, e}, e.Load(ctx)
 }
 
 // thorough are the steps that are run in crashes.
@@ -154,7 +155,7 @@ func child() {
 		_, latest = r.store.Bounds()
 		_, err = fmt.Fprintln(os.Stdout, latest)
 		fail(err)
-		for total(r.store.Jobs().Depths()) > 100 { // do not run away
+		for total(r.jobs.Jobs().Depths()) > 100 { // do not run away
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
@@ -163,7 +164,7 @@ func child() {
 	}
 }
 
-func total(depths map[store.Lane]int64) (n int64) {
+func total(depths map[jobs.Lane]int64) (n int64) {
 	for _, jobs := range depths {
 		n += jobs
 	}
@@ -194,11 +195,11 @@ func TestKilled(t *testing.T) {
 	go func() { ended <- r.engine.Run(ctx) }()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.After(2 * time.Minute); total(r.store.Jobs().Depths()) > 0; {
+	for end := time.After(2 * time.Minute); total(r.jobs.Jobs().Depths()) > 0; {
 		select {
 		case <-tick.C:
 		case <-end:
-			t.Fatalf("jobs are left: %v", r.store.Jobs().Depths())
+			t.Fatalf("jobs are left: %v", r.jobs.Jobs().Depths())
 		}
 	}
 	cancel()

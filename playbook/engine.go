@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/groupcommit"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -155,8 +156,8 @@ func (e *Engine) Attach(outbox *delivery.Engine) { e.outbox = outbox }
 // Run.
 func (e *Engine) Load(ctx context.Context) error {
 	outbox := e.outbox
-	if _, err := outbox.Queue(Queue); errors.Is(err, store.ErrUnknown) && len(e.books) > 0 {
-		q := delivery.NewQueue(Queue)
+	if _, err := outbox.Queue(Queue); errors.Is(err, jobs.ErrUnknown) && len(e.books) > 0 {
+		q := jobs.NewQueue(Queue)
 		q.Concurrency, q.MaxAge = 64, 365*24*time.Hour
 		if err := outbox.PutQueue(ctx, q); err != nil {
 			return fmt.Errorf("make the queue of playbooks: %w", err)
@@ -207,7 +208,7 @@ func cut(name string) (playbook string, ours bool) {
 func (e *Engine) install(ctx context.Context, p *Playbook) error {
 	name := EndpointPrefix + p.Name
 	if old, err := e.outbox.Endpoint(name); err != nil || old.Kind != EndpointKind || old.Target != p.Name {
-		if err := e.outbox.PutEndpoint(ctx, store.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
+		if err := e.outbox.PutEndpoint(ctx, jobs.Endpoint{Name: name, Kind: EndpointKind, Target: p.Name, Settings: segment()}); err != nil {
 			return err
 		}
 	}
@@ -222,7 +223,7 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 	if err != nil {
 		return err
 	}
-	r := store.Route{
+	r := jobs.Route{
 		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, All: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
 	}
 	if old, err := e.outbox.Route(name); err == nil {

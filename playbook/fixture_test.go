@@ -14,6 +14,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/sqldb"
@@ -154,10 +155,10 @@ func (r *rig) check(err error) {
 // start opens the store and runs the engines.
 func (r *rig) start() {
 	r.t.Helper()
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: r.url})
 	r.check(err)
-	s, err := store.New(db, store.Config{Outbox: router.Route})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox})
 	r.check(err)
 	r.check(s.Open(r.t.Context()))
 	registry, err := liveness.New(s, liveness.Config{})
@@ -174,16 +175,16 @@ func (r *rig) start() {
 		playbook.EndpointKind: e.Kind,
 		"memo":                func(string, json.RawMessage) (sink.Sink, error) { return r.memo, nil },
 	}
-	jobs, err := delivery.New(s, router, delivery.Config{Node: "node-1", Kinds: kinds, Poll: r.poll})
+	d, err := delivery.New(s, outbox, delivery.Config{Node: "node-1", Kinds: kinds, Poll: r.poll})
 	r.check(err)
-	e.Attach(jobs)
-	r.check(jobs.Load(r.t.Context()))
-	r.check(jobs.PutEndpoint(r.t.Context(), store.Endpoint{Name: "ops", Kind: "memo", Target: "ops"}))
+	e.Attach(d)
+	r.check(d.Load(r.t.Context()))
+	r.check(d.PutEndpoint(r.t.Context(), jobs.Endpoint{Name: "ops", Kind: "memo", Target: "ops"}))
 	r.check(e.Load(r.t.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := errors.Join(jobs.Run(ctx)); err != nil {
+		if err := errors.Join(d.Run(ctx)); err != nil {
 			r.t.Errorf("Run: %v", err)
 		}
 	})
@@ -192,7 +193,7 @@ func (r *rig) start() {
 			r.t.Errorf("Run: %v", err)
 		}
 	})
-	r.store, r.jobs, r.engine = s, jobs, e
+	r.store, r.jobs, r.engine = s, d, e
 	r.stop = func() {
 		cancel()
 		running.Wait()
@@ -246,12 +247,12 @@ func (r *rig) event(id string, kind liveness.Type) {
 func (r *rig) later(d time.Duration) {
 	r.t.Helper()
 	r.ahead.Add(int64(d))
-	var lanes []store.Lane
-	for lane := range r.store.Jobs().Depths() {
+	var lanes []jobs.Lane
+	for lane := range r.jobs.Jobs().Depths() {
 		lanes = append(lanes, lane)
 	}
 	if len(lanes) > 0 {
-		_, err := r.store.Jobs().Hasten(r.t.Context(), lanes)
+		_, err := r.jobs.RetryNow(r.t.Context(), lanes)
 		r.check(err)
 	}
 }
@@ -289,9 +290,9 @@ func (r *rig) state(device string, want playbook.RunState) (playbook.Run, map[st
 			return false
 		}
 		run = runs[0]
-		jobs, err := r.store.Jobs().List(r.t.Context(), store.JobFilter{IDs: []uint64{run.ID}}, 1, time.Now())
+		list, err := r.jobs.Jobs().List(r.t.Context(), jobs.Filter{IDs: []uint64{run.ID}}, 1, time.Now())
 		r.check(err)
-		return len(jobs) == 0 || jobs[0].State == store.JobWaiting
+		return len(list) == 0 || list[0].State == jobs.StateWaiting
 	})
 	_, list, err := r.engine.Show(r.t.Context(), run.ID)
 	r.check(err)

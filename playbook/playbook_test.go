@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
-	"github.com/holter-iot/holter/store"
 )
 
 // escalate is the playbook that the documentation begins with.
@@ -351,8 +351,8 @@ func TestStartAndCancel(t *testing.T) {
 	if err := r.engine.Cancel(t.Context(), 999, ""); !errors.Is(err, playbook.ErrUnknown) {
 		t.Errorf("Cancel of nothing: %v", err)
 	}
-	if len(r.store.Jobs().Depths()) != 0 {
-		t.Errorf("jobs are left: %v", r.store.Jobs().Depths())
+	if len(r.jobs.Jobs().Depths()) != 0 {
+		t.Errorf("jobs are left: %v", r.jobs.Jobs().Depths())
 	}
 }
 
@@ -416,10 +416,10 @@ func TestDeadURL(t *testing.T) {
 	r := newRig(t, playbook.Playbook{Name: "p", On: offline(), Steps: []playbook.Step{
 		url("one", "http://127.0.0.1:1/"), url("two", "http://127.0.0.1:2/"), url("again", "http://127.0.0.1:1/"),
 	}})
-	r.check(r.jobs.PauseQueue(t.Context(), delivery.DefaultQueue, true))
+	r.check(r.jobs.PauseQueue(t.Context(), jobs.DefaultQueue, true))
 	r.event("a", liveness.DeviceOffline)
 	r.state("a", playbook.RunDone)
-	jobs, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 10, time.Now())
+	jobs, err := r.jobs.Jobs().List(t.Context(), jobs.Filter{}, 10, time.Now())
 	r.check(err)
 	if len(jobs) != 3 || jobs[0].Key == jobs[1].Key || jobs[0].Key != jobs[2].Key {
 		t.Errorf("the jobs are %+v; want another key for another URL", jobs)
@@ -534,7 +534,7 @@ func TestTurn(t *testing.T) {
 	if _, _, err := r.engine.Show(t.Context(), other); !errors.Is(err, playbook.ErrUnknown) {
 		t.Errorf("a job that is no run: %v", err)
 	}
-	if err := r.engine.Cancel(t.Context(), other, ""); !errors.Is(err, playbook.ErrUnknown) || len(r.store.Jobs().Depths()) != 1 {
+	if err := r.engine.Cancel(t.Context(), other, ""); !errors.Is(err, playbook.ErrUnknown) || len(r.jobs.Jobs().Depths()) != 1 {
 		t.Errorf("a job that is no run is canceled: %v", err)
 	}
 }

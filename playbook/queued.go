@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // turn says why a run has not started.
@@ -29,16 +29,16 @@ func (e *Engine) Show(ctx context.Context, id uint64) (Run, []RunStep, error) {
 
 // queued returns a run of which only the job exists.
 func (e *Engine) queued(ctx context.Context, id uint64) (run Run, there bool, err error) {
-	jobs, err := e.outbox.Jobs().List(ctx, store.JobFilter{IDs: []uint64{id}}, 1, e.config.Now())
-	if err != nil || len(jobs) == 0 {
+	list, err := e.outbox.Jobs().List(ctx, jobs.Filter{IDs: []uint64{id}}, 1, e.config.Now())
+	if err != nil || len(list) == 0 {
 		return run, false, err
 	}
 	endpoints := e.outbox.Settings().Endpoints
-	i := slices.IndexFunc(endpoints, func(p store.Endpoint) bool { return p.Num == jobs[0].Lane.Endpoint && p.Kind == EndpointKind })
+	i := slices.IndexFunc(endpoints, func(p jobs.Endpoint) bool { return p.Num == list[0].Lane.Endpoint && p.Kind == EndpointKind })
 	if i < 0 {
 		return run, false, nil
 	}
-	run = Run{ID: id, Playbook: endpoints[i].Target, Event: jobs[0].Event, State: RunWaiting}
+	run = Run{ID: id, Playbook: endpoints[i].Target, Event: list[0].Event, State: RunWaiting}
 	if run.Event != 0 {
 		events, err := e.config.Store.EventsAt(ctx, []uint64{run.Event})
 		if err == nil && len(events) > 0 {
@@ -78,6 +78,6 @@ func (e *Engine) cancel(ctx context.Context, id uint64, why string) error {
 	if err := e.runs.Cancel(ctx, id, why, e.config.Now()); err != nil {
 		return err
 	}
-	_, err := e.outbox.Jobs().Remove(ctx, store.JobFilter{IDs: []uint64{id}})
+	_, err := e.outbox.Jobs().Delete(ctx, jobs.Filter{IDs: []uint64{id}})
 	return err
 }

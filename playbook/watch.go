@@ -131,7 +131,7 @@ func (w *watcher) wake(ctx context.Context, ids []uint64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	claimed, err := w.engine.config.Store.Jobs().Wake(ctx, ids)
+	claimed, err := w.engine.outbox.Jobs().Wake(ctx, ids)
 	if err != nil {
 		for _, id := range ids {
 			w.claimed[id] = true

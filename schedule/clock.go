@@ -12,18 +12,20 @@ import (
 // clockStep is how far the clock on the wall and the steady one may drift apart before the deadlines are set anew.
 const clockStep = 10 * time.Millisecond
 
-// wrongClock is by how much a clock is set back at least for what was handled before not to count.
+// wrongClock is the least backward step of the clock after which instants that were handled before
+// do not count.
 const wrongClock = 24 * time.Hour
 
-// clock knows two clocks: that on the wall, which somebody may set, and a steady one, which timers wait on. Instants of either are
-// nanoseconds since 1970; steady ones are those that the wall showed if nobody had set it since the start.
+// clock relates two clocks: the wall clock, which may be set, and a steady clock, on which timers
+// wait. Instants of both are nanoseconds since 1970; steady ones are those that the wall clock
+// would show if it had not been set since the start.
 type clock struct {
 	now    func() time.Time
 	steady timer.Clock
 	origin int64 // of the steady clock
 
 	setting sync.Mutex   // held while the deadlines are set anew
-	offset  atomic.Int64 // what the wall shows when the steady clock reads 0
+	offset  atomic.Int64 // reading of the wall clock when the steady clock reads 0
 	steps   atomic.Uint64
 }
 
@@ -34,7 +36,7 @@ func newClock(now func() time.Time) *clock {
 	return c
 }
 
-// measure compares the two clocks, and says by how much the result may be off.
+// measure compares the two clocks, and returns the largest error of the result.
 func (c *clock) measure() (offset int64, blur time.Duration) {
 	const tries, sharp = 3, 100 * time.Microsecond
 	for i := range tries {
@@ -67,7 +69,7 @@ func (c *clock) base(steady bool) int64 {
 	return c.offset.Load()
 }
 
-// shift returns what must be added to an instant for what the wall will show.
+// shift returns the difference between an instant and what the wall clock will show then.
 func (c *clock) shift(steady bool) int64 { return c.offset.Load() - c.base(steady) }
 
 // stepped reports whether the clock on the wall has been set since that was noticed last, and what offset it has now.
@@ -103,7 +105,7 @@ func (e *Engine) checkClock() {
 	}
 	e.clock.setting.Lock()
 	defer e.clock.setting.Unlock()
-	if offset, ok := e.clock.stepped(); ok { // nobody else was here first
+	if offset, ok := e.clock.stepped(); ok { // no other goroutine was faster
 		back := minus(e.clock.offset.Swap(offset), offset)
 		e.clock.steps.Add(1)
 		e.clockSet(back >= wrongClock)

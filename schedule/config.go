@@ -22,11 +22,13 @@ var (
 // maxSchedules is how many timers fit into one shard of a timer engine, whichever they come to lie in.
 const maxSchedules = 1 << 24
 
-// Config says how an engine works. The zero Config is a good one.
+// Config is the configuration of an engine. The zero Config is valid.
 type Config struct {
-	// Workers is the most runs that go on at a time. Default: 8 × GOMAXPROCS. See [Engine.Resize].
+	// Workers is the largest number of concurrent runs. Default: 8 × GOMAXPROCS. See
+	// [Engine.Resize].
 	Workers int
-	// MaxSchedules is the most schedules that the engine holds; [Plan.Do] returns ErrFull beyond it. Default, and at most: 2^24.
+	// MaxSchedules is the largest number of schedules; [Plan.Do] returns ErrFull beyond it. Default
+	// and maximum: 2^24.
 	MaxSchedules int
 	// Location is that of days, and of crontab expressions that name none. Default: time.Local.
 	Location *time.Location
@@ -36,7 +38,7 @@ type Config struct {
 	// worker's goroutine, or on that of [Handle.Resume]; several may call it at a time; it may block, and must not panic. Default:
 	// panics are only counted.
 	OnPanic func(run Run, recovered any, stack []byte)
-	// Now reads the clock on the wall. It may be called concurrently. Default: time.Now.
+	// Now reads the wall clock. It may be called concurrently. Default: time.Now.
 	Now func() time.Time
 }
 

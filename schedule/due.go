@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Misfire says what becomes of instants that passed while nobody could run them: the machine was suspended, its clock was set, the
-// program was down, or it came late. The zero Misfire is MisfireOnce.
+// Misfire says what happens to instants that passed while nothing could run: the machine was
+// suspended, its clock was set, the program was down or late. The zero Misfire is MisfireOnce.
 type Misfire int32
 
 const (
-	// MisfireOnce lets one run, for the latest instant, stand for all that have passed.
+	// MisfireOnce runs once, for the latest instant, in place of all that have passed.
 	MisfireOnce Misfire = 0
 	// MisfireSkip is like MisfireOnce if the latest instant passed no longer ago than the grace, else nothing is run.
 	MisfireSkip Misfire = -1
@@ -20,7 +20,7 @@ const (
 	badMisfire Misfire = -2
 )
 
-// MaxMisfires is the most runs that [MisfireAll] can ask for.
+// MaxMisfires is the largest n of [MisfireAll].
 const MaxMisfires = 100
 
 // MisfireAll gives each of the n latest instants that have passed a run of its own, the earliest first. An n that is not 1 to

@@ -15,8 +15,9 @@ import (
 	"github.com/holter-iot/holter/timer"
 )
 
-// Engine runs what is due. Make one with [New], add schedules before or while [Engine.Run] runs it. Its methods, and those of the
-// plans' handles, may be called concurrently, also by what it runs; none of them but Run blocks.
+// Engine runs due schedules. Make one with [New], and add schedules before or during [Engine.Run].
+// Its methods and those of the plans' handles may be called concurrently, also by runs. Only Run
+// blocks.
 type Engine struct {
 	cfg   Config
 	clock *clock
@@ -36,7 +37,7 @@ type Engine struct {
 	counters counters
 }
 
-// timers is what the schedules of a running engine wait on.
+// timers are the timers of a running engine's schedules.
 type timers struct {
 	engine *timer.Engine
 	group  *timer.Group
@@ -108,10 +109,11 @@ func (e *Engine) startTimers() (*timers, error) {
 	return t, nil
 }
 
-// feed hands what is ready to the pool, and waits for the pool so that nobody else need. It returns when all runs have ended.
+// feed passes ready runs to the pool, and waits for the pool so that no other goroutine has to. It
+// returns when all runs have ended.
 func (e *Engine) feed(pool *ants.PoolWithFuncGeneric[*Handle]) {
 	for h := e.ready.take(); h != nil; h = e.ready.take() {
-		if pool.Invoke(h) != nil { // the pool was closed, and nobody but Run can do that
+		if pool.Invoke(h) != nil { // only Run closes the pool
 			return
 		}
 	}

@@ -18,12 +18,12 @@ type Run struct {
 	Manual    bool      // it was asked for by [Handle.RunNow]
 }
 
-// Status is a picture of a schedule.
+// Status is a snapshot of a schedule.
 type Status struct {
 	Next    time.Time // as of [Handle.Next]
 	Last    time.Time // the instant of the latest run that has begun, the zero time if none has
 	Runs    uint64    // the number of that run
-	Running int       // runs that go on
+	Running int       // runs in progress
 	Waiting int       // runs that wait for a worker, or for the run before
 	Paused  bool
 	Ended   bool // it was cancelled, or has no instant left
@@ -159,7 +159,7 @@ func (h *Handle) fire(id timer.ID) bool {
 	return h.ended
 }
 
-// findings is what a schedule says when an instant has come.
+// findings are the results of a schedule for an instant that has come.
 type findings struct {
 	one     int64       // the instant to run for, if no other came before the next look
 	misfire bool        // it is not that simple:
@@ -190,7 +190,7 @@ func (h *Handle) find(first, now int64, delay time.Duration) (f findings) {
 	return f
 }
 
-// takeLocked makes runs of what was found.
+// takeLocked turns findings into runs.
 func (h *Handle) takeLocked(f findings) {
 	switch {
 	case f.misfire:
@@ -223,7 +223,7 @@ func (h *Handle) lineUpLocked() {
 	}
 }
 
-// run is what a worker does.
+// run performs a waiting run on a worker.
 func (h *Handle) run(ctx context.Context) {
 	defer h.engine.ready.runs.Done()
 	r, ok := h.begin(ctx)
@@ -274,7 +274,7 @@ func (h *Handle) recover(r Run) {
 	}
 }
 
-// shownLocked turns an instant into what the wall shows.
+// shownLocked returns the reading of the wall clock for an instant.
 func (h *Handle) shownLocked(at int64) time.Time {
 	return time.Unix(0, at+h.engine.clock.shift(h.steady)).In(h.engine.cfg.Location)
 }
@@ -311,8 +311,8 @@ func (h *Handle) Pause() bool {
 	return true
 }
 
-// Resume goes on after Pause, with the first instant from now on: what passed meanwhile is left out, whatever the misfire policy. It
-// reports whether the schedule was paused.
+// Resume continues after Pause with the first instant from now on. Instants of the pause are left
+// out, whatever the misfire policy. It reports whether the schedule was paused.
 func (h *Handle) Resume() bool {
 	if !h.Status().Paused {
 		return false
@@ -337,8 +337,8 @@ func (h *Handle) Resume() bool {
 	return true
 }
 
-// RunNow runs once, beside the schedule and even while it is paused, as soon as there is a worker. Errors: ErrBusy, ErrEnded,
-// ErrClosed.
+// RunNow runs once in addition to the schedule's instants, also while it is paused, as soon as
+// there is a worker. Errors: ErrBusy, ErrEnded, ErrClosed.
 func (h *Handle) RunNow() error {
 	if h.engine.isClosed() {
 		return ErrClosed
@@ -369,7 +369,7 @@ func (h *Handle) nextLocked() time.Time {
 	return h.shownLocked(h.next)
 }
 
-// Status returns a picture of the schedule.
+// Status returns a snapshot of the schedule.
 func (h *Handle) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()

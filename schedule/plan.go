@@ -60,7 +60,7 @@ func (e *Engine) Cron(text string) *Plan { return &Plan{engine: e, shape: shapeC
 // Once plans one run, at an instant, or at once if that has passed, however long ago.
 func (e *Engine) Once(at time.Time) *Plan { return &Plan{engine: e, shape: shapeOnce, instant: at} }
 
-// fail notes a mistake.
+// fail records a mistake.
 func (p *Plan) fail(format string, args ...any) {
 	p.errs = append(p.errs, fmt.Errorf("schedule: "+format, args...))
 }
@@ -129,7 +129,7 @@ func (p *Plan) Jitter(most time.Duration) *Plan {
 	return p
 }
 
-// Overlap sets what becomes of an instant that comes while a run still goes on. Default: OverlapSkip.
+// Overlap sets what happens to an instant during a run. Default: OverlapSkip.
 func (p *Plan) Overlap(policy Overlap) *Plan {
 	if policy < OverlapAllow || policy > MaxWaiting {
 		p.errs = append(p.errs, errOverlap)
@@ -138,8 +138,8 @@ func (p *Plan) Overlap(policy Overlap) *Plan {
 	return p
 }
 
-// Misfire sets what becomes of instants that have passed without a run. Default: MisfireOnce. The runs of [MisfireAll] wait for
-// each other, whatever the overlap policy.
+// Misfire sets what happens to instants that passed without a run. Default: MisfireOnce. The runs
+// of [MisfireAll] wait for each other, whatever the overlap policy.
 func (p *Plan) Misfire(policy Misfire) *Plan {
 	if policy < MisfireSkip || policy > MaxMisfires {
 		p.errs = append(p.errs, errMisfire)
@@ -156,8 +156,8 @@ func (p *Plan) Do(f func()) (*Handle, error) {
 	return p.DoRun(func(context.Context, Run) { f() })
 }
 
-// DoRun is [Plan.Do] for a func that wants to know more. The context ends with that of [Engine.Run]. What f panics with is
-// recovered and reported.
+// DoRun is [Plan.Do] for a func with more arguments. The context ends with that of [Engine.Run].
+// Panics of f are recovered and reported.
 //
 // Errors: all that is wrong with the plan; ErrNever if nothing would ever be run; ErrFull; ErrClosed.
 func (p *Plan) DoRun(f func(context.Context, Run)) (*Handle, error) {
@@ -202,7 +202,7 @@ func (p *Plan) handle() (h *Handle, err error) {
 		s = every
 	}
 	h.schedule = s
-	h.mu.Lock() // nobody else knows it; for the convention
+	h.mu.Lock() // not shared yet; for the convention
 	defer h.mu.Unlock()
 	if !h.setNextLocked(following(s, after)) {
 		return nil, ErrNever

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Overlap says what becomes of an instant that comes while a run of the same schedule still goes on, or waits for a worker. The
-// zero Overlap is OverlapSkip.
+// Overlap says what happens to an instant while a run of the same schedule is in progress or waits
+// for a worker. The zero Overlap is OverlapSkip.
 type Overlap int32
 
 const (
@@ -18,7 +18,7 @@ const (
 	badOverlap Overlap = -2
 )
 
-// MaxWaiting is the most runs of one schedule that wait.
+// MaxWaiting is the largest number of waiting runs of one schedule.
 const MaxWaiting = 1000
 
 // OverlapQueue lets up to n runs wait until the run before has ended; what comes then is left out. An n that is not 1 to
@@ -32,7 +32,7 @@ func OverlapQueue(n int) Overlap {
 
 var errOverlap = errors.New("schedule: the overlap policy is not one: want OverlapSkip, OverlapAllow or OverlapQueue(1) to OverlapQueue(1000)")
 
-// Admits reports whether one more run may wait, beside those that run and wait.
+// Admits reports whether one more run may wait, given the numbers of running and waiting runs.
 func (o Overlap) Admits(running, waiting int) bool {
 	switch {
 	case o == OverlapAllow:

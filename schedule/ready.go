@@ -2,8 +2,8 @@ package schedule
 
 import "sync"
 
-// ready is the line of handles that have a run to start. Each stands in it once at most, so it holds no more than there are
-// schedules, and needs no memory of its own.
+// ready is the queue of handles with a run to start. Each handle is in it at most once, so it holds
+// no more than there are schedules and needs no memory of its own.
 type ready struct {
 	runs sync.WaitGroup // those that were taken, and have not ended
 

@@ -17,7 +17,8 @@ type Schedule interface {
 	Next(after time.Time) time.Time
 }
 
-// following is s.Next, but the zero time where a schedule breaks its promise, so that nobody runs in circles on it.
+// following is s.Next, but returns the zero time if a schedule breaks its contract, so that its
+// callers cannot loop forever.
 func following(s Schedule, after time.Time) time.Time {
 	if next := s.Next(after); next.After(after) {
 		return next

@@ -26,7 +26,7 @@ type counters struct {
 	runs, skipped, misfired, panics atomic.Uint64
 }
 
-// Stats returns a picture of the engine.
+// Stats returns a snapshot of the engine's counters.
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		Running:    int(e.counters.running.Load()),

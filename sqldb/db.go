@@ -68,6 +68,8 @@ type DB struct {
 	fence   atomic.Int64 // the number of our fence
 	fenced  atomic.Bool
 
+	turns sync.Mutex // held by Write, so that a transaction of WriteLate waits for one other at most
+
 	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
 	noted   bool       // the notes were written; used by Open and then Run
 

@@ -23,11 +23,12 @@ type Tx struct {
 // errUnfenced is returned for a transaction that would be committed without the fence.
 var errUnfenced = errors.New("sqldb: a transaction did not pass the fence")
 
-// Write runs do in a transaction, after it has passed the fence. The transaction is committed if do
-// returns nil. The fence also serializes: from its beginning on, no other transaction of Write goes
-// on. op says in errors what was tried. Errors: ErrNotOpen, ErrFenced, errors of do that have a kind
+// Write runs do in a transaction that has passed the fence, and commits it if do returns nil. Such
+// transactions take turns. op is what errors say was tried. Errors: ErrNotOpen, ErrFenced, errors of do that have a kind
 // (package errkind) as they are, all others as an [*Error].
 func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
+	db.turns.Lock()
+	defer db.turns.Unlock()
 	return db.WriteLate(ctx, op, func(ctx context.Context, tx Tx) error {
 		if err := tx.Fence(ctx, "fence = fence"); err != nil {
 			return err
@@ -36,8 +37,9 @@ func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context,
 	})
 }
 
-// WriteLate is Write for a do that passes the fence itself, with [Tx.Fence]. What do changes before
-// must be rows that no other transaction changes, else two of them may wait for each other.
+// WriteLate is Write for a do that passes the fence itself, with [Tx.Fence] or [Tx.FenceIf]. It does
+// not wait for its turn. The rows that do changes before the fence must be such as no other
+// transaction changes, else two transactions may wait for each other.
 func (db *DB) WriteLate(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
 	if db.fenced.Load() {
 		return ErrFenced

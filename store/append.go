@@ -20,6 +20,7 @@ import (
 type attempt struct {
 	events int
 	first  uint64 // offset of the first, of one that was committed
+	follow func() // what the outbox does once it is committed; nil for nothing
 	sum    uint64
 	seed   maphash.Seed
 }
@@ -95,57 +96,63 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 // writeLocked writes events in one transaction, or finds that the first n of them were written before.
 func (s *Store) writeLocked(ctx context.Context, events []liveness.Event) (n int, err error) {
 	b := s.stageLocked(events)
-	b.jobs = s.outbox(events)
-	err = s.db.WriteLate(ctx, "append", func(ctx context.Context, tx sqldb.Tx) error { return s.writeBatchLocked(ctx, tx, b, events) })
+	var follow func() // what the outbox does once the transaction is committed
+	begun := false    // the transaction found that no attempt before it was committed
+	err = s.db.WriteLate(ctx, "append", func(ctx context.Context, tx sqldb.Tx) (err error) {
+		if err = s.advanceLocked(ctx, tx, b, events); err == nil {
+			begun = true
+			follow, err = s.writeBatchLocked(ctx, tx, b, events)
+		}
+		return err
+	})
 	switch {
 	case errors.Is(err, errCommitted):
-		n = s.attempt.events
-		s.attempt = attempt{}
-		s.commitLocked(s.stageLocked(events[:n]))
-		_ = s.log.Append(ctx, events[:n]) // never fails
-		if err := s.jobs.recommitted(ctx); err != nil {
-			s.record.outcome(err)
-		}
-		return n, nil
+		n, follow = s.attempt.events, s.attempt.follow
+		b = s.stageLocked(events[:n])
 	case err != nil:
-		if !s.attempt.is(events) { // of a failed attempt and a longer one, the first may be what was committed
+		if begun || !s.attempt.is(events) { // else the attempt before may still turn out to be committed
 			s.attempt = newAttempt(events)
+			s.attempt.follow = follow
 		}
 		return 0, err
+	default:
+		n = len(events)
 	}
 	s.attempt = attempt{}
 	s.commitLocked(b)
-	_ = s.log.Append(ctx, events) // never fails
-	s.jobs.appended(b.jobs)
-	return len(events), nil
+	_ = s.log.Append(ctx, events[:n]) // never fails
+	if follow != nil {
+		follow()
+	}
+	return n, nil
 }
 
-// writeBatchLocked writes a batch within a transaction.
-func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) error {
-	if err := s.advanceLocked(ctx, tx, b, events); err != nil {
-		return err
-	}
+// writeBatchLocked writes a batch within a transaction. It returns what is to be done once the
+// transaction is committed.
+func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) (follow func(), err error) {
 	if len(b.names) > 0 {
 		if _, err := tx.NewInsert().Model(&b.names).Exec(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := followForgotten(ctx, tx, b); err != nil {
-		return err
+		return nil, err
 	}
 	if err := forget(ctx, tx, b); err != nil {
-		return err
+		return nil, err
 	}
 	if err := putDevices(ctx, tx, b.fresh, b.states); err != nil {
-		return err
+		return nil, err
 	}
 	if err := insertEvents(ctx, tx, b.events); err != nil {
-		return err
+		return nil, err
 	}
-	if err := insertOutbox(ctx, tx, b.jobs, b.events); err != nil {
-		return err
+	if s.config.Outbox != nil {
+		if follow, err = s.config.Outbox.Insert(ctx, tx, b.first, events); err != nil {
+			return nil, err
+		}
 	}
-	return s.putSeqs(ctx, tx, b)
+	return follow, s.putSeqs(ctx, tx, b)
 }
 
 // advanceLocked moves the last offset on, which only the writer with our fence can do, and only once.

@@ -18,13 +18,14 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// A row of a device that cannot be read does not keep the others from being watched: it goes into the table set_aside as it was, and the
-// device counts as never seen until it is heard. Its events go on from the number that it had, and its row is one that can be read.
+// A row of a device that cannot be read does not stop the others: it is moved to the table set_aside
+// as it was, and the device counts as never seen until it is heard. The numbers of its events go on,
+// and it gets a row that can be read.
 
-// rowColumns returns the columns that a loader reads of a device, for JSON.
+// rowColumns returns the names of the columns that a loader reads of a device.
 func rowColumns() []string { return append(strings.Split(stateTable().Columns(), ", "), "id") }
 
-// asideRow is a row of set_aside to be, and what is left of the device.
+// asideRow is a row to write into set_aside, with the rest of the device that could be read.
 type asideRow struct {
 	bun.BaseModel `bun:"table:set_aside"`
 
@@ -35,11 +36,11 @@ type asideRow struct {
 	Why  string `bun:"why"`
 	Data string `bun:"data"`
 
-	seq, epoch, flags, head int64 // what could be read of them, 0 for nothing
+	seq, epoch, flags, head int64 // 0 if they could not be read
 	back                    bool  // the device gets a row that can be read
 }
 
-// newAside takes what can be had of the current row of a query for rowColumns.
+// newAside reads as much as it can of the current row of a query for rowColumns.
 func newAside(rows *sql.Rows, why error) (*asideRow, error) {
 	columns := rowColumns()
 	values, err := scanAny(rows, len(columns))
@@ -64,7 +65,7 @@ func newAside(rows *sql.Rows, why error) (*asideRow, error) {
 	return row, err
 }
 
-// scanAny scans a row of n columns, whatever is in them. Texts that are none stay bytes.
+// scanAny scans a row of n columns of any types. Texts that are not UTF-8 stay bytes.
 func scanAny(rows *sql.Rows, n int) ([]any, error) {
 	values, dest := make([]any, n), make([]any, n)
 	for i := range values {
@@ -127,7 +128,7 @@ func (r *asideRow) error() error {
 	return fmt.Errorf("device %s: %s", name, r.Why)
 }
 
-// record is what a registry gets of the device.
+// record returns the rest of the device for a registry.
 func (r *asideRow) record() liveness.Record {
 	return liveness.Record{
 		Num: uint32(r.Num), ID: r.ID, Seq: uint64(r.seq), Epoch: uint64(r.epoch),
@@ -135,11 +136,11 @@ func (r *asideRow) record() liveness.Record {
 	}
 }
 
-// strays are rows that no loader reads: their numbers cannot be, or half of them is not there.
+// strays selects rows that no loader reads: their numbers cannot be, or one of their two rows is gone.
 const strays = `SELECT COALESCE(d.num, s.num), s.state, s.reason, s.source, s.heard, s.until_at, s.since, s.seq, s.epoch, s.flags, s.head,
 	s.announced, s.own, s.changes, d.id FROM `
 
-// findStrays returns those.
+// findStrays returns the strays.
 func (s *Store) findStrays(ctx context.Context) (found []*asideRow, err error) {
 	err = s.db.Read(ctx, loading, func(ctx context.Context, q *bun.DB) error {
 		found = nil
@@ -162,7 +163,8 @@ func (s *Store) findStrays(ctx context.Context) (found []*asideRow, err error) {
 	return found, err
 }
 
-// setAside writes rows that cannot be read away, gives the registry what is left of their devices, and adds to heads where their events are.
+// setAside moves rows that cannot be read to set_aside, gives the registry the rest of their devices,
+// and returns heads with the latest events of these.
 func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asideRow, heads []uint64) ([]uint64, error) {
 	if len(rows) == 0 {
 		return heads, nil
@@ -178,7 +180,7 @@ func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asid
 	was := make([]int64, len(rows))
 	for i, row := range rows {
 		was[i] = row.Num
-		if row.ID == "" || row.head <= 0 || row.seq <= 0 { // nobody was told of it, or knows it any more
+		if row.ID == "" || row.head <= 0 || row.seq <= 0 { // no event of it is kept
 			continue
 		}
 		if row.Num < 1 || row.Num > maxNumber {
@@ -186,7 +188,7 @@ func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asid
 		}
 		if err := r.Restore(row.record()); errors.Is(err, liveness.ErrFull) {
 			return nil, err
-		} else if err != nil { // there is another one with its id
+		} else if err != nil { // another device has its id
 			continue
 		}
 		for int(row.Num) >= len(heads) {
@@ -199,7 +201,8 @@ func (s *Store) setAside(ctx context.Context, r *liveness.Registry, rows []*asid
 	})
 }
 
-// writeAside writes the rows to set_aside, and in the place of those that were had by these numbers such that can be read.
+// writeAside inserts rows into set_aside, and replaces the rows of devices with the numbers was by rows
+// that can be read.
 func writeAside(ctx context.Context, tx sqldb.Tx, rows []*asideRow, was []int64) error {
 	var last int64
 	if err := tx.QueryRowContext(ctx, "SELECT COALESCE(MAX(n), 0) FROM set_aside").Scan(&last); err != nil {
@@ -228,7 +231,7 @@ func writeAside(ctx context.Context, tx sqldb.Tx, rows []*asideRow, was []int64)
 	return putDevices(ctx, tx, back, back)
 }
 
-// findEvents looks for the latest events of devices where their rows do not say where they are.
+// findEvents finds the latest events of devices whose rows do not have them.
 func (s *Store) findEvents(ctx context.Context, rows []*asideRow) error {
 	missed := make(map[string]*asideRow)
 	var ids []string
@@ -268,7 +271,7 @@ func CountSetAside(ctx context.Context, db *sqldb.DB) (n int, err error) {
 	return n, err
 }
 
-// lookAside counts what is set aside, for Stats.
+// lookAside counts the rows that are set aside, for Stats.
 func (s *Store) lookAside(ctx context.Context) error {
 	n, err := CountSetAside(ctx, s.db)
 	if err == nil {

@@ -12,7 +12,6 @@ import (
 type batch struct {
 	first     uint64 // offset of the first event
 	events    []eventRow
-	jobs      []EventJob
 	states    []stateRow      // the last of each device, by number
 	fresh     []stateRow      // those of them that have no row yet
 	gone      map[uint32]bool // numbers whose rows go before others come

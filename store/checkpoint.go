@@ -14,24 +14,24 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// checkpointer knows what the last checkpoint wrote.
+// checkpointer is the state of the checkpoints.
 type checkpointer struct {
 	number uint64 // of the last checkpoint
-	memory string // key of the memory that belongs to it; empty if none is needed, as the process ends
+	memory string // key of the memory that belongs to it; empty if none is needed, since the process ends
 	pages  []writtenPage
-	heard  []liveness.Heard // memory for the next snapshot
+	heard  []liveness.Heard // reused for the next snapshot
 	seed   maphash.Seed
 }
 
-// writtenPage is what was written of a page last. Pages have two slots, and a new version goes into that which the last one is not in: if
-// it is damaged, there is still the one before.
+// writtenPage is the latest version of a page. Each page has two slots, and a new version goes into the
+// slot of the version before the latest: if it is damaged, the latest is still there.
 type writtenPage struct {
 	slot  int
 	sum   uint64
-	known bool // sum is that of what was written
+	known bool // sum is known
 }
 
-// pageRow is a row of pages to be.
+// pageRow is a row to write into pages.
 type pageRow struct {
 	page int
 	slot int
@@ -39,8 +39,8 @@ type pageRow struct {
 	data []byte
 }
 
-// Checkpoint writes down the listening clocks and what was heard of each device. Run does so again and again; call it for a last time when
-// the registry's Run has ended.
+// Checkpoint writes the listening clocks and the latest heartbeat of each device. [Store.Run] calls it
+// again and again; [Store.Finish] writes the last one.
 func (s *Store) Checkpoint(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 	if !s.isLoaded() {
 		return CheckpointStats{}, errNotLoaded
 	}
-	runtime.LockOSThread() // so that its CPU time can be told
+	runtime.LockOSThread() // its CPU time is measured
 	defer runtime.UnlockOSThread()
 	begin, cpu := time.Now(), threadTime()
 	c := &s.checkpoint
@@ -66,7 +66,8 @@ func (s *Store) checkpointLocked(ctx context.Context, r *liveness.Registry) (Che
 		if err := putPages(ctx, tx, c.number+1, rows); err != nil {
 			return err
 		}
-		// The row of meta comes late, since an append waits for it, but before those of sources, as it does in an append.
+		// The fence comes late, since an append waits for it, but before the rows of sources, as it
+		// does in an append.
 		err := tx.Fence(ctx, "checkpoint = ?, checkpoint_at = ?, steady = ?, memory = ?",
 			c.number+1, sqldb.Nanos(begin), sqldb.Nanos(s.db.Steady()), c.memory)
 		if err != nil {
@@ -118,7 +119,7 @@ func (c *checkpointer) pack(storeID string, sources []liveness.SourceRecord, hea
 }
 
 func storeBytes(storeID string) (id [16]byte) {
-	_, _ = hex.Decode(id[:], []byte(storeID)[:min(len(storeID), 32)]) // of another length it is damaged, and the pages with it
+	_, _ = hex.Decode(id[:], []byte(storeID)[:min(len(storeID), 32)]) // with another length it is damaged, and so are the pages
 	return id
 }
 
@@ -129,10 +130,11 @@ func putPages(ctx context.Context, tx sqldb.Tx, number uint64, rows []pageRow) e
 	})
 }
 
-// deafEntry is a deaf interval as it is kept: Unix times and listening time, in ns.
+// deafEntry is a deaf interval in the database: its beginning and end as Unix times and its listening
+// time, in ns.
 type deafEntry [3]int64
 
-// putClocks writes down where the sources' clocks are. The numbers of their events are not its business.
+// putClocks writes the clocks of the sources. It leaves the numbers of their events as they are.
 func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord) error {
 	for _, src := range sources {
 		if src.At.IsZero() {
@@ -156,7 +158,8 @@ func putClocks(ctx context.Context, tx sqldb.Tx, sources []liveness.SourceRecord
 	return nil
 }
 
-// sourceOf turns a row of sources into what a registry takes. Its error says what of it could not be read, and is nought then.
+// sourceOf returns the record of a row of sources. Its error names the columns that could not be read,
+// which are zero then.
 func sourceOf(row []any) (rec liveness.SourceRecord, err error) {
 	rec.Name, _ = row[0].(string)
 	rec.Seq, rec.Listened = uint64(numberOf(row[1], &err)), time.Duration(numberOf(row[2], &err))

@@ -11,7 +11,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// The numbers below are in databases: they never change their meaning.
+// The numbers below are in databases. Their meanings must never change.
 
 func typeCode(t liveness.Type) int64 {
 	switch t {
@@ -87,7 +87,7 @@ func reasonCode(r liveness.Reason) int64 {
 	return 0
 }
 
-// decoder turns the numbers back.
+// decoder has the meanings of the numbers.
 type decoder struct {
 	types   map[int64]liveness.Type
 	states  map[int64]liveness.State
@@ -123,7 +123,7 @@ const (
 	deviceWindow
 )
 
-// flag returns a bit if it is set.
+// flag returns bit if set, else 0.
 func flag(set bool, bit int64) int64 {
 	if set {
 		return bit
@@ -201,10 +201,11 @@ func parsePolicy(text string) (liveness.Policy, error) {
 	return p, nil
 }
 
-// maxChanges is how many changes a record may have.
+// maxChanges is the number of changes that a record may have.
 const maxChanges = 64
 
-// packChanges returns a flapping history as bytes: the differences, as variable-length numbers. It is never nil.
+// packChanges returns a flapping history as bytes: the differences as variable-length numbers. It is
+// never nil.
 func packChanges(changes []int64) []byte {
 	b := make([]byte, 0, 4*len(changes))
 	before := int64(0)
@@ -230,5 +231,5 @@ func unpackChanges(b []byte) ([]int64, error) {
 	return changes, nil
 }
 
-// maxMessage is how many bytes of a device's message are kept.
+// maxMessage is the number of bytes that are kept of a device's message.
 const maxMessage = 4096

@@ -39,6 +39,10 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	}
 	s.names.mu.RUnlock()
 	s.writing.Unlock()
+	held := &holding{Outbox: s.config.Outbox}
+	if held.Outbox != nil {
+		s.config.Outbox = held
+	}
 	kept := s.log
 	s.log, _ = eventlog.New(1)
 	s.log.Resume(last)
@@ -47,7 +51,7 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.log = kept
+	s.log, s.config.Outbox = kept, held.Outbox
 	s.heads, s.sources = heads, sources
 	s.last.Store(last)
 	s.names.mu.Lock()
@@ -55,7 +59,20 @@ func (s *Store) Ambiguous(ctx context.Context, events []liveness.Event) error {
 	s.names.addLocked(names)
 	s.names.mu.Unlock()
 	s.attempt = newAttempt(events)
+	s.attempt.follow = held.committed
 	return nil
+}
+
+// holding is an outbox that is not told that a batch was committed.
+type holding struct {
+	Outbox
+
+	committed func()
+}
+
+func (h *holding) Insert(ctx context.Context, tx sqldb.Tx, first uint64, events []liveness.Event) (_ func(), err error) {
+	h.committed, err = h.Outbox.Insert(ctx, tx, first, events)
+	return nil, err
 }
 
 // Prune removes what is too old or too much.

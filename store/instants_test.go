@@ -23,75 +23,6 @@ func isFar(t, like time.Time) bool {
 	return t.Year() == 1677
 }
 
-// What is due in a year that cannot be kept is due as late as can be, or at once; never at another time.
-func TestFarJobs(t *testing.T) {
-	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
-		t.Helper()
-		q := newQueue(t, s)
-		views := func() map[uint64]store.JobView {
-			t.Helper()
-			list, err := s.Jobs().List(t.Context(), store.JobFilter{}, 100, q.now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := make(map[uint64]store.JobView)
-			for _, v := range list {
-				m[v.ID] = v
-			}
-			return m
-		}
-		early := q.enqueue(store.NewJob{Lane: lane, RunAt: longAgo, JobBody: store.JobBody{Created: longAgo, Deadline: farAhead}})
-		late := q.enqueue(store.NewJob{Lane: lane, RunAt: farAhead, JobBody: store.JobBody{Created: farAhead, Deadline: longAgo}})
-		got := q.claim(10)
-		q.want("of 1500 and 9999", got.Jobs, early)
-		if b := got.Jobs[0].Body; !isFar(b.Created, longAgo) || !isFar(b.Deadline, farAhead) {
-			t.Errorf("created %v, deadline %v, want 1500 and 9999 or as near as can be", b.Created, b.Deadline)
-		}
-		if v := views()[late]; v.State != store.JobWaiting || !isFar(v.RunAt, farAhead) {
-			t.Errorf("to run in 9999: %s until %v", v.State, v.RunAt)
-		}
-		if err := s.Jobs().Extend(t.Context(), got.Jobs, farAhead); err != nil {
-			t.Fatal(err)
-		}
-		if v := views()[early]; v.State != store.JobClaimed || !isFar(v.RunAt, farAhead) {
-			t.Errorf("with a lease until 9999: %s until %v", v.State, v.RunAt)
-		}
-		q.settle(store.Outcome{Job: got.Jobs[0], Verdict: store.Retry, RunAt: farAhead, Error: "no"})
-		if v := views()[early]; v.State != store.JobWaiting || !isFar(v.RunAt, farAhead) {
-			t.Errorf("to be tried again in 9999: %s until %v", v.State, v.RunAt)
-		}
-		if n, err := s.Jobs().Hasten(t.Context(), []store.Lane{lane}); n != 1 || err != nil {
-			t.Errorf("Hasten = %d, %v", n, err)
-		}
-		for _, at := range []time.Time{longAgo, {}} {
-			got = q.claim(10)
-			q.want("hastened, or to be tried again long ago", got.Jobs, early)
-			q.settle(store.Outcome{Job: got.Jobs[0], Verdict: store.Retry, RunAt: at, Error: "no"})
-			if v := views()[early]; v.State != store.JobReady || v.RunAt.Year() == 1754 {
-				t.Errorf("to be tried again at %v: %s until %v", at, v.State, v.RunAt)
-			}
-		}
-		if _, err := s.Jobs().Wake(t.Context(), []uint64{late}); err != nil {
-			t.Fatal(err)
-		}
-		got = q.claim(10)
-		q.want("woken", got.Jobs, early, late)
-		if b := got.Jobs[1].Body; !isFar(b.Created, farAhead) || !isFar(b.Deadline, longAgo) {
-			t.Errorf("created %v, deadline %v, want 9999 and 1500 or as near as can be", b.Created, b.Deadline)
-		}
-		dead := store.JobBody{Created: longAgo, Deadline: farAhead}
-		q.now = farAhead
-		q.settle(store.Outcome{Job: got.Jobs[1], Verdict: store.Dead, Body: dead})
-		letters, err := s.Jobs().DeadHeads(t.Context(), store.DeadFilter{}, 10)
-		if err != nil || len(letters) != 1 {
-			t.Fatalf("dead letters %+v, %v", letters, err)
-		}
-		if l := letters[0]; !isFar(l.Died, farAhead) || !isFar(l.Created, longAgo) || !isFar(l.Deadline, farAhead) {
-			t.Errorf("died %v, created %v, deadline %v", l.Died, l.Created, l.Deadline)
-		}
-	})
-}
-
 // Events, rows of devices and runs keep instants as near to what they were as can be.
 func TestFarEvents(t *testing.T) {
 	eachDatabase(t, config{Cache: 1}, func(t *testing.T, s *store.Store) {
@@ -122,19 +53,8 @@ func TestFarEvents(t *testing.T) {
 func TestFarNumbers(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *store.Store) {
 		t.Helper()
-		q := newQueue(t, s)
-		q.add("a")
 		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 		ctx := t.Context()
-		if list, err := s.Jobs().List(ctx, store.JobFilter{After: math.MaxUint64}, 10, q.now); err != nil || len(list) != 0 {
-			t.Errorf("jobs after the greatest number: %v, %v", list, err)
-		}
-		if n, err := s.Jobs().Remove(ctx, store.JobFilter{IDs: []uint64{math.MaxUint64}}); err != nil || n != 0 {
-			t.Errorf("Remove: %d, %v", n, err)
-		}
-		if list, err := s.Jobs().DeadHeads(ctx, store.DeadFilter{After: math.MaxUint64, IDs: []uint64{math.MaxUint64}}, 10); err != nil || len(list) != 0 {
-			t.Errorf("dead letters: %v, %v", list, err)
-		}
 		if list, err := s.EventsAt(ctx, []uint64{0, math.MaxUint64}); err != nil || len(list) != 0 {
 			t.Errorf("events: %v, %v", list, err)
 		}

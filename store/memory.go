@@ -14,8 +14,8 @@ import (
 // NoMemory is the [Config].Memory that keeps heartbeats in checkpoints only.
 const NoMemory = "off"
 
-// recall returns what the process before left in its memory, by the key that it wrote down; nil and an error if it ended in disorder and
-// that cannot be had, nil and none if it ended in order.
+// recall returns the memory of the process before, by the key that it committed. It returns nil and an
+// error if that process was killed and its memory cannot be used, nil and no error if it ended in order.
 func (s *Store) recall(key string) (*liveness.Recollection, error) {
 	if key == "" {
 		return nil, nil
@@ -42,14 +42,14 @@ func (s *Store) recall(key string) (*liveness.Recollection, error) {
 	return c, nil
 }
 
-// memoryName is that of the file of the memory.
+// memoryName returns the name of the file of the memory.
 func (s *Store) memoryName() string {
 	id := s.db.ID()
 	return id[:min(len(id), 16)]
 }
 
-// remember begins a memory for this process, and gives it to the registry. Without one the next process has the checkpoints. Call it with
-// checkpoints held.
+// remember makes a memory for this process, and gives it to the registry. Without one, the next process
+// has only the checkpoints. Call it with checkpoints held.
 func (s *Store) remember(r *liveness.Registry) error {
 	var key [16]byte
 	_, _ = rand.Read(key[:]) // never fails
@@ -58,7 +58,7 @@ func (s *Store) remember(r *liveness.Registry) error {
 		return nil
 	}
 	if s.db.Dir() == "" {
-		return errors.New("there is no directory whose end would be that of the memory, too")
+		return errors.New("the memory needs a data directory, with which it is deleted")
 	}
 	m, err := shm.Create(s.config.Memory, s.memoryName(), s.db.Dir(), key)
 	if err != nil {
@@ -69,7 +69,8 @@ func (s *Store) remember(r *liveness.Registry) error {
 	return nil
 }
 
-// Finish is [Store.Checkpoint] for the last time, and writes down that the process ended in order. Call it when nothing is heard any more.
+// Finish writes the last checkpoint, and notes that the process ended in order. Call it when no
+// heartbeat arrives any more.
 func (s *Store) Finish(ctx context.Context, r *liveness.Registry) error {
 	s.checkpoints.Lock()
 	key := s.checkpoint.memory
@@ -83,7 +84,7 @@ func (s *Store) Finish(ctx context.Context, r *liveness.Registry) error {
 		return err
 	}
 	if s.memory != nil {
-		_ = s.memory.Remove() // it is of no use to anybody
+		_ = s.memory.Remove() // nobody needs it
 		s.memory = nil
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// names knows the numbers of the names that come up again and again. Number 0 is the empty name.
+// names are the names that many rows have, such as those of sources, by the numbers that stand for
+// them. Number 0 is the empty name.
 type names struct {
 	mu   sync.RWMutex // guards the fields below
 	ids  map[string]int64
@@ -45,7 +46,7 @@ func (n *names) addLocked(rows []nameRow) {
 	}
 }
 
-// add adds what was written.
+// add adds rows that were written.
 func (n *names) add(rows []nameRow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +60,8 @@ func (n *names) all() map[int64]string {
 	return maps.Clone(n.text)
 }
 
-// naming hands out numbers for names, those that are there and new ones, which are to be written and then added.
+// naming returns the numbers of names, and collects rows for new names. These rows are to be written,
+// and then added.
 type naming struct {
 	names *names
 	seen  map[string]int64

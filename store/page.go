@@ -10,34 +10,36 @@ import (
 	"github.com/holter-iot/holter/liveness"
 )
 
-// A page holds the last signs of life of pageLen device numbers as bytes:
+// A page holds the latest heartbeats of pageLen device numbers as bytes:
 //
 //	magic "HBP", version 1
 //	store id, 16 bytes
 //	page, number of the checkpoint, number of devices: variable-length
 //	sources: how many, and for each the length of its name, the name, and its latest tick
-//	runs: for each the index of a source (0 is none, from 1) and its length, until all devices are covered; only if there are sources
+//	runs, if there are sources: for each the index of a source (from 1; 0 is none) and its length,
+//		until all devices are covered
 //	width, 0 to 48: how many bits each device of a run with a source has
-//	those bits, low ones first: how many ticks before the latest of its source the device was heard
-//	exceptions: how many, and for each the device's place after the one before, and what to add to its ticks, shifted by width
+//	those bits, low ones first: how many ticks before the latest tick of its source the device was heard
+//	exceptions: how many, and for each the distance to the device from the one before, and the bits
+//		of its ticks above width
 //	CRC-32C of all of the above, 4 bytes
 //
-// The width is chosen so that the page is smallest: a few devices that were heard long ago cost a few bytes each. There is
-// no general compression: what differs between the heartbeats of a regular fleet is noise.
+// The width is that with the smallest page: a few devices that were heard long ago cost a few bytes
+// each. General compression would gain nothing: the low bits of a regular fleet's heartbeats are noise.
 const (
 	pageLen     = 4096
 	pageVersion = 1
-	// maxTicks bounds a listening time, as liveness.Heard does.
+	// maxTicks is the greatest listening time that a liveness.Heard can hold.
 	maxTicks = 1<<48 - 1
 )
 
-// page is the signs of life of a page, decoded.
+// page is a decoded page.
 type page struct {
 	store   [16]byte
 	page    uint32
 	number  uint64
 	sources []string
-	heard   []liveness.Heard // with places in sources
+	heard   []liveness.Heard // their sources are indexes of sources
 }
 
 func heardOf(source int, ticks uint64) liveness.Heard {
@@ -46,7 +48,7 @@ func heardOf(source int, ticks uint64) liveness.Heard {
 
 func ticksOf(h liveness.Heard) uint64 { return uint64(h) & maxTicks }
 
-// appendPage appends a page to b. names are those of all sources; what heard says of a source is a place in them.
+// appendPage appends a page to b. The sources of p.heard are indexes of names.
 func appendPage(b []byte, p *page, names []string) []byte {
 	begin := len(b)
 	b = append(b, 'H', 'B', 'P', pageVersion)
@@ -55,7 +57,7 @@ func appendPage(b []byte, p *page, names []string) []byte {
 	b = binary.AppendUvarint(b, p.number)
 	b = binary.AppendUvarint(b, uint64(len(p.heard)))
 
-	places, latest := make([]int, len(names)), make([]uint64, len(names)) // by source, from 1, in the page
+	places, latest := make([]int, len(names)), make([]uint64, len(names)) // by source; a place in the page counts from 1
 	var used []int
 	for _, h := range p.heard {
 		if ticksOf(h) == 0 {
@@ -82,7 +84,7 @@ func appendPage(b []byte, p *page, names []string) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// appendRuns appends which device was heard by which source, and returns how long ago.
+// appendRuns appends the runs, and returns how many ticks ago each device was heard.
 func appendRuns(b []byte, heard []liveness.Heard, places []int, latest []uint64) (_ []byte, ages []uint64) {
 	ages = make([]uint64, 0, len(heard))
 	run, length := -1, uint64(0)
@@ -102,7 +104,7 @@ func appendRuns(b []byte, heard []liveness.Heard, places []int, latest []uint64)
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(run)), length), ages
 }
 
-// appendAges appends numbers, most of which are small, in a width that suits them, and then the exceptions.
+// appendAges appends the width, the low bits of ages, and the exceptions.
 func appendAges(b []byte, ages []uint64) []byte {
 	width := bestWidth(ages)
 	b = append(b, byte(width))
@@ -134,7 +136,7 @@ func appendAges(b []byte, ages []uint64) []byte {
 	return b
 }
 
-// bestWidth returns the number of bits with which ages take the least room.
+// bestWidth returns the width with which ages take the fewest bits.
 func bestWidth(ages []uint64) int {
 	var lengths [49]int
 	for _, age := range ages {
@@ -153,10 +155,11 @@ func bestWidth(ages []uint64) int {
 
 var errPage = errors.New("store: damaged page of heartbeats")
 
-// decodePage decodes what appendPage wrote. It takes any bytes, and allocates no more than a multiple of their number and of pageLen.
+// decodePage decodes a page. b may be anything; decodePage allocates no more than a multiple of its
+// length and of pageLen.
 func decodePage(b []byte) (*page, error) {
 	if len(b) < 4+16+4 || string(b[:3]) != "HBP" {
-		return nil, fmt.Errorf("%w: this is none", errPage)
+		return nil, fmt.Errorf("%w: it does not begin as a page does", errPage)
 	}
 	if b[3] != pageVersion {
 		return nil, fmt.Errorf("%w: it is of version %d, this program knows %d", errPage, b[3], pageVersion)
@@ -189,13 +192,13 @@ func decodePage(b []byte) (*page, error) {
 	return p, nil
 }
 
-// reader reads numbers from bytes, and notes when there are none.
+// reader reads numbers from bytes. After the end of b, or a number out of bounds, bad is set.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// number reads a number, 0 if it is not there or greater than a bound.
+// number reads a number of at most bound, else it returns 0.
 func (r *reader) number(bound uint64) uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 || v > bound || r.bad {
@@ -242,7 +245,7 @@ func (r *reader) body(heard []liveness.Heard, latest []uint64) bool {
 	}
 	for i, age := range ages {
 		newest := latest[sources[i]]
-		if age >= newest { // also tick 0, which would be none
+		if age >= newest { // tick 0 would mean never
 			return false
 		}
 		heard[places[i]] = heardOf(sources[i], newest-age)
@@ -250,7 +253,7 @@ func (r *reader) body(heard []liveness.Heard, latest []uint64) bool {
 	return true
 }
 
-// ages reads n ages, nil if they are not there.
+// ages reads n ages, nil if b has not as many.
 func (r *reader) ages(n, width int) []uint64 {
 	packed := r.bytes(uint64(n*width+7) / 8)
 	if r.bad {

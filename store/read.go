@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -201,4 +202,33 @@ func (s *Store) chain(ctx context.Context, id string, afterSeq uint64, limit int
 	}
 	slices.Reverse(places)
 	return places[:min(limit, len(places))], err
+}
+
+// EventsAt returns the events at some offsets, as far as they are kept, by offset. It queries the
+// database only for events that are not in memory.
+func (s *Store) EventsAt(ctx context.Context, offsets []uint64) ([]liveness.Event, error) {
+	offsets = slices.Compact(slices.Sorted(slices.Values(offsets)))
+	events := make([]liveness.Event, 0, len(offsets))
+	var elsewhere []uint64
+	for _, offset := range offsets {
+		if offset == 0 || offset > math.MaxInt64 {
+			continue
+		}
+		got, err := s.log.Read(events, offset-1, 1)
+		if err != nil || len(got) == len(events) || got[len(events)].Offset != offset {
+			elsewhere = append(elsewhere, offset)
+			continue
+		}
+		events = got
+	}
+	for chunk := range slices.Chunk(elsewhere, 1000) {
+		var err error
+		if events, err = s.query(ctx, events, "pos IN (?)", bun.List(chunk)); err != nil {
+			return nil, err
+		}
+	}
+	if len(elsewhere) > 0 {
+		slices.SortFunc(events, func(a, b liveness.Event) int { return cmp.Compare(a.Offset, b.Offset) })
+	}
+	return events, nil
 }

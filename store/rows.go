@@ -7,10 +7,10 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// stateRow is a row of device_states to be.
+// stateRow is a row to write into device_states.
 type stateRow struct {
 	record *liveness.Record
-	source int64  // its name
+	source int64  // number of its name
 	head   uint64 // offset of the device's latest event
 	known  bool   // the device has a row
 }
@@ -37,11 +37,11 @@ func (r *stateRow) ints() [stateInts]int64 {
 	}
 }
 
-// eventRow is a row of events to be.
+// eventRow is a row to write into events.
 type eventRow struct {
 	event                 *liveness.Event
 	pos, prev             uint64
-	source, group, policy int64 // names
+	source, group, policy int64 // numbers of names
 }
 
 const (
@@ -85,7 +85,7 @@ func putDevices(ctx context.Context, tx sqldb.Tx, fresh, all []stateRow) error {
 	})
 }
 
-// rare reports whether the event is of a source or a group, and has more columns than those of a device.
+// rare reports whether an event is of a source or a group. Such events have more columns.
 func rare(t liveness.Type) bool {
 	switch t {
 	case liveness.SourceDeaf, liveness.SourceHeard, liveness.GroupOutageStarted, liveness.GroupOutageEnded:

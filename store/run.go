@@ -113,22 +113,8 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	if err != nil || to <= oldest {
 		return 0, err
 	}
-	if needed, err := s.jobs.oldestNeeded(ctx); err != nil {
+	if to, err = s.unneeded(ctx, to, end, latest); err != nil || to <= oldest {
 		return 0, err
-	} else if needed < to { // jobs that nobody does must not fill the disk
-		most, err := s.surplus(ctx, end, latest, 2)
-		if err != nil {
-			return 0, err
-		}
-		if needed < most {
-			if needed, err = s.jobs.bury(ctx, most); err != nil {
-				return 0, err
-			}
-		}
-		to = min(to, needed)
-	}
-	if to <= oldest {
-		return 0, nil
 	}
 	err = s.db.WriteLate(ctx, pruning, func(ctx context.Context, tx sqldb.Tx) error {
 		if err := tx.Fence(ctx, "oldest = ?", to); err != nil {
@@ -147,6 +133,29 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	}
 	s.oldest.Store(to)
 	return to - oldest, nil
+}
+
+// unneeded returns the offset, at most to, before which the outbox needs no event. Events that it needs
+// are kept for twice as long as others, and then released: an outbox that does not get on must not
+// fill the disk.
+func (s *Store) unneeded(ctx context.Context, to, end, latest uint64) (uint64, error) {
+	if s.config.Outbox == nil {
+		return to, nil
+	}
+	needed, err := s.config.Outbox.Needed(ctx)
+	if err != nil || needed >= to {
+		return to, err
+	}
+	most, err := s.surplus(ctx, end, latest, 2)
+	if err != nil {
+		return 0, err
+	}
+	if needed < most {
+		if needed, err = s.config.Outbox.Release(ctx, most); err != nil {
+			return 0, err
+		}
+	}
+	return min(to, needed), nil
 }
 
 // pruneForgotten lets go of where the events of forgotten devices are found that are gone, but for the greatest of their numbers.

@@ -14,27 +14,27 @@ import (
 type Stats struct {
 	Appended uint64 // events
 	Commits  uint64 // transactions that appended
-	Failures uint64 // attempts to open, append, write a checkpoint or prune that failed
+	Failures uint64 // failed attempts to open, append, write a checkpoint or prune, and failed questions of the watch
 	// LastError is the latest of their errors, nil if there was none; LastErrorAt is when.
 	LastError   error
 	LastErrorAt time.Time
 	// Failing is since when the database has failed; zero if the latest attempt succeeded.
 	Failing time.Time
-	// Harmed is since when the file of the database, or the data directory, has not been what it was; zero if it is.
-	Harmed time.Time
-	// Repairs is how often one of them was written anew because it was gone; LastRepair says what was the last time.
+	// Harmed, Repairs, LastRepair and Bytes are those of [sqldb.Stats].
+	Harmed     time.Time
 	Repairs    uint64
 	LastRepair string
-	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is their sum.
+	// Latency counts the commits by how long the append took, see [LatencyBounds]; LatencySum is the
+	// sum of the latencies.
 	Latency    []uint64
 	LatencySum time.Duration
 	Checkpoint CheckpointStats
-	Pruned     uint64 // events that were removed because of their number or age
+	Pruned     uint64 // events that were deleted because of their number or age
 	Oldest     uint64 // see [Store.Bounds]
 	Latest     uint64
-	Devices    int   // that have a row
-	SetAside   int   // rows of devices in the table set_aside, see [Loaded]
-	Bytes      int64 // size of the database; 0 if it is not known, as that of a server
+	Devices    int // that have a row
+	SetAside   int // rows of devices in the table set_aside, see [Loaded]
+	Bytes      int64
 }
 
 // CheckpointStats is about checkpoints since the store was opened.
@@ -44,25 +44,26 @@ type CheckpointStats struct {
 	Duration time.Duration // of the latest
 	CPU      time.Duration // that the latest took in this process; 0 where that is not known
 	Bytes    int           // that the latest wrote of heartbeats
-	Pages    int           // that the latest wrote; those in which nothing had changed were left
+	Pages    int           // that the latest wrote, since they had changed
 	Total    uint64        // bytes of all of them
 }
 
-// LatencyBounds returns the upper bounds of the classes in which [Stats] counts commits. Beyond the last there is one more class.
+// LatencyBounds returns the upper bounds of the classes in which [Stats] counts commits. One more class
+// is above the last.
 func LatencyBounds() []time.Duration {
 	const ms = time.Millisecond
 	return []time.Duration{ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms, time.Second, 5 * time.Second}
 }
 
-// recorder keeps count.
+// recorder counts for [Stats].
 type recorder struct {
 	mu       sync.Mutex // guards the fields below; the last lock to be taken
 	stats    Stats
 	since    time.Time // when the append began that is under way; zero if there is none
-	refusing bool      // the last append failed, so a checkpoint that succeeds does not make all well
+	refusing bool      // the last append failed, so a checkpoint that succeeds does not end the failure
 }
 
-// outcome notes how an attempt at something ended.
+// outcome notes how an attempt ended.
 func (r *recorder) outcome(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

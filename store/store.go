@@ -32,7 +32,7 @@ type Config struct {
 	MaxAge time.Duration
 	// Cache is how many of the latest events are kept in memory for readers. Default: 100,000.
 	Cache int
-	// Outbox makes jobs of events, which are committed together with them. Default: none.
+	// Outbox writes what follows from events. Default: none.
 	Outbox Outbox
 }
 
@@ -71,7 +71,6 @@ type Store struct {
 	config  Config
 	db      *sqldb.DB
 	decoder decoder
-	jobs    *Jobs
 	log     *eventlog.Log
 	names   names
 	record  recorder
@@ -104,9 +103,7 @@ func New(db *sqldb.DB, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{config: cfg, db: db, decoder: newDecoder(), log: log}
-	s.jobs = &Jobs{store: s, db: db}
 	db.Own(sqldb.Owner{TakeOver: s.takeOver, Verify: s.verify, Close: s.close})
-	db.Own(sqldb.Owner{TakeOver: s.jobs.takeOver})
 	return s, nil
 }
 

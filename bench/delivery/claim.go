@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -84,7 +85,7 @@ func (t *testStandIn) end() {
 }
 
 // lane is the lane of the jobs of the store.
-func lane() store.Lane { return store.Lane{Queue: 1, Endpoint: 1} }
+func lane() jobs.Lane { return jobs.Lane{Queue: 1, Endpoint: 1} }
 
 // claim claims and settles jobs, in turns with the store and with statements of its own, on the same table of the same database.
 func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (result claims, err error) {
@@ -100,7 +101,7 @@ func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (
 		}
 	}()
 	url := open(t)
-	st, err := openStore(ctx, url)
+	st, queue, err := openStore(ctx, url)
 	if err != nil {
 		return result, err
 	}
@@ -115,7 +116,7 @@ func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (
 		if err := errors.Join(fill(ctx, st, n, turn), raw.fill(ctx, n)); err != nil {
 			return result, err
 		}
-		first, second := func() error { return result.withStore(ctx, st, n) }, func() error { return result.withBare(ctx, raw, n) }
+		first, second := func() error { return result.withStore(ctx, queue, n) }, func() error { return result.withBare(ctx, raw, n) }
 		if turn%2 == 0 {
 			first, second = second, first
 		}
@@ -131,44 +132,48 @@ func (s *workspace) claim(ctx context.Context, open func(*testStandIn) string) (
 }
 
 // openStore opens a store in which each event becomes a job.
-func openStore(ctx context.Context, url string) (*store.Store, error) {
+func openStore(ctx context.Context, url string) (*store.Store, *jobs.Store, error) {
 	db, err := sqldb.New(sqldb.Config{URL: url})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	st, err := store.New(db, store.Config{Outbox: func(events []liveness.Event) []store.EventJob {
-		jobs := make([]store.EventJob, len(events))
-		for i := range jobs {
-			jobs[i] = store.EventJob{Event: i, Lane: lane(), Route: 1}
-		}
-		return jobs
-	}})
+	queue := jobs.New(db)
+	st, err := store.New(db, store.Config{Outbox: queue})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := st.Open(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	registry, err := liveness.New(st, liveness.Config{})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	_, err = st.Load(ctx, registry)
-	return st, err
+	if _, err := st.Load(ctx, registry); err != nil {
+		return nil, nil, err
+	}
+	err = errors.Join(
+		queue.PutEndpoint(ctx, jobs.Endpoint{Name: "test"}),
+		queue.PutRoute(ctx, jobs.Route{Name: "all", Queue: lane().Queue, Endpoint: lane().Endpoint}),
+	)
+	if err == nil {
+		_, err = queue.Load(ctx)
+	}
+	return st, queue, err
 }
 
-func (r *claims) withStore(ctx context.Context, st *store.Store, n int) error {
+func (r *claims) withStore(ctx context.Context, queue *jobs.Store, n int) error {
 	begin, used := time.Now(), cpuTime()
 	for done := 0; done < n; {
-		got, err := st.Jobs().Claim(ctx, lane(), claimSize, time.Now(), time.Minute)
+		got, err := queue.Claim(ctx, lane(), claimSize, time.Now(), time.Minute)
 		if err != nil {
 			return err
 		}
-		outcomes := make([]store.Outcome, len(got.Jobs))
+		outcomes := make([]jobs.Ack, len(got.Jobs))
 		for i := range outcomes {
 			outcomes[i].Job = got.Jobs[i]
 		}
-		if _, err := st.Jobs().Settle(ctx, outcomes, time.Now()); err != nil {
+		if _, err := queue.Ack(ctx, outcomes, time.Now()); err != nil {
 			return err
 		}
 		if done += len(outcomes); len(outcomes) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -36,13 +37,13 @@ type rig struct {
 
 // open opens a rig that does not run yet. The registry passes its events to the sink that wrap returns, or to the store if wrap is nil.
 func (s *workspace) open(ctx context.Context, cfg liveness.Config, wrap func(*store.Store) liveness.Sink) (*rig, error) {
-	router := &delivery.Router{}
 	r := &rig{end: func() error { return nil }}
 	db, err := sqldb.New(sqldb.Config{URL: "sqlite:" + filepath.Join(s.dir, "holter.db")})
 	if err != nil {
 		return nil, err
 	}
-	if r.store, err = store.New(db, store.Config{Outbox: router.Route}); err != nil {
+	outbox := jobs.New(db)
+	if r.store, err = store.New(db, store.Config{Outbox: outbox}); err != nil {
 		return nil, err
 	}
 	if err := r.store.Open(ctx); err != nil {
@@ -58,7 +59,7 @@ func (s *workspace) open(ctx context.Context, cfg liveness.Config, wrap func(*st
 	if _, err := r.store.Load(ctx, r.registry); err != nil {
 		return nil, err
 	}
-	r.engine, err = delivery.New(r.store, router, delivery.Config{Node: "node-1", Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	r.engine, err = delivery.New(r.store, outbox, delivery.Config{Node: "node-1", Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (r *rig) close() error { return errors.Join(r.end(), r.store.Close()) }
 
 // endpoint makes a webhook endpoint and a route of the fleet's verdicts to it, and pauses the queue.
 func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
-	err := r.engine.PutEndpoint(ctx, store.Endpoint{
+	err := r.engine.PutEndpoint(ctx, jobs.Endpoint{
 		Name: "ops", Kind: "webhook", Target: url, Settings: json.RawMessage(fmt.Sprintf(`{"secret":%q,"batch":%d}`, secret, batch)),
 	})
 	if err != nil {
@@ -95,11 +96,11 @@ func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
 	if err != nil {
 		return err
 	}
-	q, err := r.engine.Queue(delivery.DefaultQueue)
+	q, err := r.engine.Queue(jobs.DefaultQueue)
 	if err != nil {
 		return err
 	}
-	err = r.engine.PutRoute(ctx, store.Route{
+	err = r.engine.PutRoute(ctx, jobs.Route{
 		Name: "verdicts", Types: []string{liveness.DeviceOffline.String()}, Device: fleetPrefix + "*", Queue: q.Num, Endpoint: p.Num,
 	})
 	if err != nil {
@@ -109,12 +110,12 @@ func (r *rig) endpoint(ctx context.Context, url string, batch int) error {
 }
 
 func (r *rig) pause(ctx context.Context, paused bool) error {
-	return r.engine.PauseQueue(ctx, delivery.DefaultQueue, paused)
+	return r.engine.PauseQueue(ctx, jobs.DefaultQueue, paused)
 }
 
 // jobs returns how many jobs are not done.
 func (r *rig) jobs() (n int64) {
-	for _, depth := range r.store.Jobs().Depths() {
+	for _, depth := range r.engine.Jobs().Depths() {
 		n += depth
 	}
 	return n

@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
@@ -33,10 +33,11 @@ func directions() table {
 
 		// Services.
 		"cluster":       belowServices,
-		"delivery":      slices.Concat(belowServices, []string{"sqldb", "store"}),
-		"playbook":      slices.Concat(belowServices, []string{"delivery", "sqldb", "store"}),
+		"delivery":      slices.Concat(belowServices, []string{"jobs", "sqldb", "store"}),
+		"jobs":          slices.Concat(belowServices, []string{"sqldb", "store"}), // store in its tests
+		"playbook":      slices.Concat(belowServices, []string{"delivery", "jobs", "sqldb", "store"}),
 		"schedule":      belowServices,
-		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "schedule", "sqldb", "store"}),
+		"schedule/cron": slices.Concat(belowServices, []string{"delivery", "jobs", "schedule", "sqldb", "store"}),
 		"sqldb":         {"internal"},
 		"store":         slices.Concat(belowServices, []string{"sqldb"}),
 

@@ -15,7 +15,7 @@ func TestDeviceToken(t *testing.T) {
 		code = run(t.Context(), append([]string{"devices", "token"}, args...), &out, &errs)
 		return code, out.String(), errs.String()
 	}
-	// admits says whether a file with a line lets the device in with a token.
+	// admits reports whether a file with a line lets the device in with a token.
 	admits := func(t *testing.T, line, token string) bool {
 		t.Helper()
 		f, err := guard.New(tempFile(t, line), guard.Config{})

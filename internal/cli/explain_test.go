@@ -67,7 +67,7 @@ func TestExplain(t *testing.T) {
 			"                  -   50ms  not processed yet",
 			"                  =  29.5s  heard silence",
 			"                     1m30s  timeout, 1m0.5s to go",
-			"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if it is not heard and the source listens on",
+			"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if no heartbeat arrives while the source is listening",
 			"  policy          timeout from group pumps",
 			"                       30s  interval",
 			"                     1m30s  timeout",
@@ -157,7 +157,7 @@ func TestExplain(t *testing.T) {
 			"  because         a broker published its last will, or said that its connection ended, and it was not back within 10s",
 		}},
 		{name: "no timeout", change: func(d *httpapi.Device) {
-			d.Timeout, d.Policy.Timeout, d.Policy.LateAfter, d.Deadline = terminal.Milliseconds(liveness.Never), terminal.Milliseconds(liveness.Never), 0, time.Time{}
+			d.Timeout, d.Policy.Timeout, d.Policy.LateAfter, d.Deadline = httpapi.Timeout(terminal.Milliseconds(liveness.Never)), httpapi.Timeout(terminal.Milliseconds(liveness.Never)), 0, time.Time{}
 		}, want: []string{
 			"  because         nobody said that it is gone, and its silence means nothing",
 			"                  =  29.5s  heard silence",
@@ -237,14 +237,14 @@ func TestExplain(t *testing.T) {
 			want: []string{
 				"  because         its source is configured no more, so nothing can be heard of it there",
 				"  clock           follows those of the other sources: the source is configured no more",
-				"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if it is not heard and the source listens on",
+				"  deadline        2026-01-02T03:05:40.500Z (in 1m0.45s), if no heartbeat arrives while the source is listening",
 			},
 		},
 		{
 			name: "administered", change: func(d *httpapi.Device) { d.Maintenance, d.Policy.Own, d.Policy.From = true, true, "device" },
 			want: []string{
 				`  policy          timeout from device; it has a policy of its own, set with "holter devices policy"`,
-				"  maintenance     somebody works on it: it is judged, but nobody is to be alarmed",
+				"  maintenance     on: it is judged, but its events are suppressed",
 			},
 		},
 	}

@@ -22,21 +22,21 @@ type surroundings struct {
 	started time.Time       // when the server did; zero if it is not known
 }
 
-// restart says whether the server was started within a time in which a source was deaf.
+// restart reports whether the server was started within a time in which a source was deaf.
 func (s surroundings) restart(deaf httpapi.Deaf) bool {
 	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
 }
 
-// deafNow says whether the source hears nothing now.
+// deafNow reports whether the source hears nothing now.
 func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
 
-// gone says whether the source is configured no more.
+// gone reports whether the source is configured no more.
 func (s surroundings) gone() bool { return s.source != nil && s.source.Absent }
 
-// waiting says whether the source is configured no more, and is waited for.
+// waiting reports whether the source is configured no more, and is waited for.
 func (s surroundings) waiting() bool { return s.gone() && !s.source.Retired }
 
-// never says whether a timeout in milliseconds is none.
+// never reports whether a timeout in milliseconds is none.
 func never(ms float64) bool { return ms == 0 || ms >= terminal.Milliseconds(liveness.Never) }
 
 // explanation says why a device is in its state.
@@ -61,7 +61,7 @@ func explanation(d *httpapi.Device, around surroundings) string {
 		lines = append(lines, row{label: "flapping", text: "it keeps going offline and coming back"})
 	}
 	if d.Maintenance {
-		lines = append(lines, row{label: "maintenance", text: "somebody works on it: it is judged, but nobody is to be alarmed"})
+		lines = append(lines, row{label: "maintenance", text: "on: it is judged, but its events are suppressed"})
 	}
 	return terminal.Printable(d.ID) + "\n\n" + table(lines)
 }
@@ -84,7 +84,7 @@ func because(d *httpapi.Device, around surroundings) string {
 	case d.State == "never_seen":
 		return "it is configured, and was never heard"
 	case d.State == "offline" && d.Reason == "silence":
-		return "nothing was heard of it for " + terminal.Span(d.Timeout) + " for which its source was listening"
+		return "nothing was heard of it for " + terminal.Span(float64(d.Timeout)) + " for which its source was listening"
 	case d.State == "offline" && d.Reason == "bye":
 		return "it said goodbye"
 	case d.State == "offline" && d.Reason == "closed":
@@ -112,11 +112,11 @@ func because(d *httpapi.Device, around surroundings) string {
 	case d.State == "suspect":
 		return fmt.Sprintf("it was asked %s since %s, the last time at %s, and has not answered", times(d.Asked), terminal.Stamp(d.LastSeen), instant(d, d.AskedAt))
 	case d.State == "late":
-		if never(d.Timeout) {
+		if never(float64(d.Timeout)) {
 			return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
 		}
-		return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + ", and not yet for " + terminal.Span(d.Timeout)
-	case d.State == "online" && never(d.Timeout):
+		return "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter) + ", and not yet for " + terminal.Span(float64(d.Timeout))
+	case d.State == "online" && never(float64(d.Timeout)):
 		return "nobody said that it is gone, and its silence means nothing"
 	case d.State == "online":
 		return "it was heard in time"
@@ -139,12 +139,12 @@ func silence(d *httpapi.Device, around surroundings) []row {
 		lines = parts(d, around)
 	}
 	lines = append(lines, row{sign: "=", amount: terminal.Span(d.Silence), text: "heard silence"})
-	if never(d.Timeout) {
+	if never(float64(d.Timeout)) {
 		return lines
 	}
-	left := row{amount: terminal.Span(d.Timeout), text: "timeout, passed by " + terminal.Span(d.Silence-d.Timeout)}
-	if d.Silence < d.Timeout {
-		left.text = "timeout, " + terminal.Span(d.Timeout-d.Silence) + " to go"
+	left := row{amount: terminal.Span(float64(d.Timeout)), text: "timeout, passed by " + terminal.Span(d.Silence-float64(d.Timeout))}
+	if d.Silence < float64(d.Timeout) {
+		left.text = "timeout, " + terminal.Span(float64(d.Timeout)-d.Silence) + " to go"
 	}
 	return append(lines, left)
 }
@@ -198,7 +198,7 @@ func standstill(around surroundings) []row {
 func outlook(d *httpapi.Device, around surroundings) []row {
 	var lines []row
 	if !d.Deadline.IsZero() && !around.waiting() {
-		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if it is not heard and the source listens on"})
+		lines = append(lines, row{label: "deadline", text: instant(d, d.Deadline) + ", if no heartbeat arrives while the source is listening"})
 	}
 	l := d.Listening
 	if l == nil || l.NotBefore == 0 {
@@ -233,11 +233,11 @@ func graces(g *httpapi.Grace) []row {
 // rules shows the policy.
 func rules(d *httpapi.Device) []row {
 	p := d.Policy
-	late, timeout := terminal.Span(p.LateAfter), terminal.Span(p.Timeout)
-	if never(p.Timeout) {
+	late, timeout := terminal.Span(p.LateAfter), terminal.Span(float64(p.Timeout))
+	if never(float64(p.Timeout)) {
 		timeout = "never"
 	}
-	if p.LateAfter == 0 || p.LateAfter >= p.Timeout && !never(p.Timeout) {
+	if p.LateAfter == 0 || p.LateAfter >= float64(p.Timeout) && !never(float64(p.Timeout)) {
 		late = "off"
 	}
 	from := "timeout from " + terminal.Printable(p.From)

@@ -69,7 +69,7 @@ func (l Listener) String() string {
 	return strings.Join(words, "+") + "://" + l.Address
 }
 
-// Certified says whether every device at the port proves by a certificate who it is.
+// Certified reports whether every device at the port proves by a certificate who it is.
 func (l Listener) Certified() bool {
 	return l.TLS != nil && l.TLS.Clients != "" && !l.TLS.Optional
 }

@@ -172,7 +172,7 @@ func (d *doctor) checkMemory(connections int, perConnection uint64) {
 	}
 }
 
-// checkClock says whether somebody sets the wall clock. Verdicts do not need it, but times in events do.
+// checkClock reports whether somebody sets the wall clock. Verdicts do not need it, but times in events do.
 func (d *doctor) checkClock() {
 	var state unix.Timex
 	if _, err := unix.Adjtimex(&state); err != nil {

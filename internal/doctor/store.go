@@ -58,7 +58,7 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
 	return pid
 }
 
-// checkDirectory says whether what is in the directory is worth a look.
+// checkDirectory reports whether what is in the directory is worth a look.
 func (d *doctor) checkDirectory(dir string) bool {
 	const check = "data directory"
 	info, err := os.Stat(dir)

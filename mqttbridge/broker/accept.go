@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -63,14 +61,4 @@ func (b *Broker) admit(tcp *net.TCPConn) {
 	b.conns[c] = struct{}{}
 	b.mu.Unlock()
 	b.serving.Go(func() { b.serve(c) })
-}
-
-// clientsAllowed returns the limit on open files, less what else the process needs.
-func clientsAllowed() int {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 1024 - 128
-	}
-	files := int(min(limit.Cur, 1<<24))
-	return max(files-max(files*3/100, 128), 1)
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/sockets"
 )
 
 // Config is the configuration of a broker. Only Listen is required.
@@ -100,7 +102,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
 	}
-	def(&c.MaxClients, clientsAllowed())
+	def(&c.MaxClients, sockets.MaxConnections())
 	def(&c.MaxPacket, 256<<10)
 	def(&c.MaxInflight, 512)
 	def(&c.MaxPending, 128)

@@ -11,7 +11,6 @@ import (
 
 	mqtt "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
-	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
@@ -125,7 +124,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	}
 	n := 0
 	if !c.draining {
-		if n, c.failed = c.try(p); c.failed != nil || n == len(p) {
+		if n, c.failed = sockets.WriteNow(c.raw, p); c.failed != nil || n == len(p) {
 			return n, c.failed
 		}
 	}
@@ -140,23 +139,6 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.broker.tasks.Go(c.drain)
 	}
 	return len(p), nil
-}
-
-// try sends what the kernel takes now.
-func (c *conn) try(p []byte) (n int, err error) {
-	outer := c.raw.Write(func(fd uintptr) bool {
-		for {
-			n, err = unix.Write(int(fd), p)
-			if !errors.Is(err, unix.EINTR) {
-				return true
-			}
-		}
-	})
-	n = max(n, 0)
-	if errors.Is(err, unix.EAGAIN) {
-		err = nil
-	}
-	return n, errors.Join(outer, err)
 }
 
 // failLocked ends the connection because it cannot be written to.

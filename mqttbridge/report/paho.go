@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"github.com/holter-iot/holter/mqttbridge"
 )
 
 // PahoConfig is the configuration of a [Paho].
@@ -147,7 +148,7 @@ func (p *Paho) connect(ctx context.Context) (*session, error) {
 	o.SetConnectionLostHandler(func(paho.Client, error) { s.end() })
 	stop := func() bool { return true }
 	o.SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
-		c, err := dial(ctx, u, &o)
+		c, err := mqttbridge.Dial(ctx, u, &o)
 		if err == nil {
 			stop = context.AfterFunc(ctx, func() { c.Close() })
 		}
@@ -165,19 +166,6 @@ func (p *Paho) connect(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("publish to %s: %w", StatusTopic(p.cfg.Prefix), err)
 	}
 	return s, nil
-}
-
-// dial opens a network connection.
-func dial(ctx context.Context, u *url.URL, o *paho.ClientOptions) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, o.ConnectTimeout)
-	defer cancel()
-	switch u.Scheme {
-	case "tcp", "mqtt":
-		return o.Dialer.DialContext(ctx, "tcp", u.Host)
-	case "ws", "wss":
-		return paho.NewWebsocket(u.String(), o.TLSConfig, o.ConnectTimeout, o.HTTPHeaders, o.WebsocketOptions)
-	}
-	return (&tls.Dialer{NetDialer: o.Dialer, Config: o.TLSConfig}).DialContext(ctx, "tcp", u.Host)
 }
 
 // close ends a session. If inOrder, it publishes the offline status before.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/schedule"
-	"github.com/holter-iot/holter/store"
 )
 
 var (
@@ -96,7 +96,7 @@ func (e *Engine) check(sc *Schedule) (action, error) {
 			errs = append(errs, err)
 		}
 	}
-	err := store.ValidateName(sc.Name)
+	err := jobs.ValidateName(sc.Name)
 	reject(err != nil, bad("name: %w", err))
 	if len(sc.Settings) == 0 {
 		sc.Settings = json.RawMessage("{}")

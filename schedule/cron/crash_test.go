@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -33,17 +34,17 @@ func child() {
 			panic(err)
 		}
 	}
-	router := &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: url})
 	fail(err)
-	s, err := store.New(db, store.Config{Outbox: router.Route})
+	outbox := jobs.New(db)
+	s, err := store.New(db, store.Config{Outbox: outbox})
 	fail(err)
 	fail(s.Open(ctx))
 	registry, err := liveness.New(s, liveness.Config{})
 	fail(err)
 	_, err = s.Load(ctx, registry)
 	fail(err)
-	d, err := delivery.New(s, router, delivery.Config{Node: "node-1"})
+	d, err := delivery.New(s, outbox, delivery.Config{Node: "node-1"})
 	fail(err)
 	fail(d.Load(ctx))
 	e, err := cron.New(db, d, registry, cron.Config{Node: "node-1", Commands: true, Poll: 10 * time.Millisecond})

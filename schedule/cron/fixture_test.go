@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
@@ -27,7 +28,6 @@ type rig struct {
 	url      string
 	cfg      cron.Config
 	clock    *atomic.Int64
-	router   *delivery.Router
 	database *sqldb.DB
 	store    *store.Store
 	delivery *delivery.Engine
@@ -64,11 +64,11 @@ func (r *rig) set(d time.Duration) { r.clock.Store(start.Add(d).UnixNano()) }
 // open opens a store, and makes what there is on it. Deliveries do not run: jobs stay.
 func (r *rig) open() {
 	r.Helper()
-	r.router = &delivery.Router{}
 	db, err := sqldb.New(sqldb.Config{URL: r.url})
 	r.check(err)
 	r.database = db
-	r.store, err = store.New(db, store.Config{Outbox: r.router.Route})
+	outbox := jobs.New(db)
+	r.store, err = store.New(db, store.Config{Outbox: outbox})
 	r.check(err)
 	r.check(r.store.Open(r.Context()))
 	r.registry, err = liveness.New(r.store, liveness.Config{Outbox: 4096, Groups: []liveness.GroupConfig{{Name: "site-7", Match: "site-7/*"}}})
@@ -78,7 +78,7 @@ func (r *rig) open() {
 	r.source, err = r.registry.AddSource(liveness.SourceConfig{Name: "line"})
 	r.check(err)
 	r.source.Watermark(0, r.source.Pulse(time.Now()))
-	r.delivery, err = delivery.New(r.store, r.router, delivery.Config{Node: "node-1"})
+	r.delivery, err = delivery.New(r.store, outbox, delivery.Config{Node: "node-1"})
 	r.check(err)
 	r.check(r.delivery.Load(r.Context()))
 	cfg := r.cfg
@@ -201,10 +201,10 @@ func (r *rig) behind(run cron.Run) bool {
 // bodies returns the bodies of the jobs that there are.
 func (r *rig) bodies() (list []string) {
 	r.Helper()
-	views, err := r.store.Jobs().List(r.Context(), store.JobFilter{}, 1_000_000, time.Now())
+	views, err := r.delivery.Jobs().List(r.Context(), jobs.Filter{}, 1_000_000, time.Now())
 	r.check(err)
 	for i := range views {
-		body, err := r.store.Jobs().Body(r.Context(), views[i].ID)
+		body, err := r.delivery.Jobs().Body(r.Context(), views[i].ID)
 		r.check(err)
 		list = append(list, string(body.Data))
 	}

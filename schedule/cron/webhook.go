@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
-	"github.com/holter-iot/holter/store"
+	"github.com/holter-iot/holter/jobs"
 )
 
 // target is a destination of deliveries.
@@ -45,7 +45,7 @@ func (t *target) send(ctx context.Context, e *Engine, run *claimedRun, what stri
 	_, err = e.insist(ctx, func(ctx context.Context) (bool, error) {
 		var err error
 		job, err = e.delivery.Enqueue(ctx, r)
-		if errors.Is(err, delivery.ErrBad) || errors.Is(err, delivery.ErrFull) || errors.Is(err, store.ErrUnknown) {
+		if errors.Is(err, jobs.ErrBad) || errors.Is(err, delivery.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
 			answer, err = err, nil
 		}
 		return true, err

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule"
 	"github.com/holter-iot/holter/schedule/cron"
-	"github.com/holter-iot/holter/store"
 )
 
 // see lets devices say hello, and goodbye if they are to be offline, and waits until that is in the store: before that they are pending.
@@ -261,8 +261,8 @@ func TestWindowRepair(t *testing.T) {
 func TestWindowHushed(t *testing.T) {
 	r := newRig(t, cron.Config{})
 	r.see(false, "a")
-	r.check(r.delivery.PutEndpoint(t.Context(), store.Endpoint{Name: "ops", Kind: "webhook", Target: "https://example.org/"}))
-	r.check(r.delivery.PutRoute(t.Context(), store.Route{Name: "all", Queue: 1, Endpoint: 1}))
+	r.check(r.delivery.PutEndpoint(t.Context(), jobs.Endpoint{Name: "ops", Kind: "webhook", Target: "https://example.org/"}))
+	r.check(r.delivery.PutRoute(t.Context(), jobs.Route{Name: "all", Queue: 1, Endpoint: 1}))
 	r.put("w", "maintenance", "0 0 1 1 *", `{"for_ms":60000,"device":"*"}`, nil)
 	_, err := r.cron.RunNow(t.Context(), "w")
 	r.check(err)
@@ -271,8 +271,8 @@ func TestWindowHushed(t *testing.T) {
 	r.set(time.Minute)
 	r.untilCovered("")
 	r.check(r.registry.SetMaintenance("a", true))
-	jobs := func() []store.JobView {
-		views, err := r.store.Jobs().List(t.Context(), store.JobFilter{}, 100, time.Now())
+	jobs := func() []jobs.View {
+		views, err := r.delivery.Jobs().List(t.Context(), jobs.Filter{}, 100, time.Now())
 		r.check(err)
 		return views
 	}

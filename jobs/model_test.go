@@ -1,31 +1,29 @@
-package store_test
+package jobs_test
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // The lanes of the model. No route leads to the last one.
-var modelLanes = []store.Lane{lane, {Queue: 2, Endpoint: 1}, {Queue: 1, Endpoint: 2}, {Queue: 3, Endpoint: 3}}
+var modelLanes = []jobs.Lane{lane, {Queue: 2, Endpoint: 1}, {Queue: 1, Endpoint: 2}, {Queue: 3, Endpoint: 3}}
 
 var modelKeys = []string{"a", "b", "c"}
 
 // openJob is a job that is not done.
 type openJob struct {
-	lane  store.Lane
+	lane  jobs.Lane
 	route uint32 // 0 for none
 	key   string
 }
@@ -33,28 +31,28 @@ type openJob struct {
 // lines is a model of some lanes: the jobs that are not done, and what a worker holds.
 type lines struct {
 	t       *rapid.T
-	store   *store.Store
-	jobs    *store.Jobs
+	store   *rig
+	jobs    *jobs.Store
 	now     time.Time
-	routes  [2]store.Lane // where each route leads
+	routes  [2]jobs.Lane // where each route leads
 	seqs    map[string]uint64
 	latest  uint64 // number of the latest job
 	open    map[uint64]openJob
 	delayed map[uint64]time.Time // those that nobody was to look at before an instant
 	waits   map[uint64]time.Time // those that wait for another attempt
-	held    []store.Job          // that the workers have claimed, in their order
+	held    []jobs.Job           // that the workers have claimed, in their order
 }
 
 // newLines returns a model of an empty store, and opens it.
 func newLines(t *rapid.T, url string) *lines {
 	l := &lines{
-		t: t, now: base, routes: [2]store.Lane{modelLanes[0], modelLanes[0]}, seqs: make(map[string]uint64), open: make(map[uint64]openJob),
+		t: t, now: base, routes: [2]jobs.Lane{modelLanes[0], modelLanes[0]}, seqs: make(map[string]uint64), open: make(map[uint64]openJob),
 		delayed: make(map[uint64]time.Time), waits: make(map[uint64]time.Time),
 	}
 	var err error
-	l.store, err = config{URL: url, Cache: 1, Outbox: l.outbox}.store()
+	l.store, err = config{URL: url, Cache: 1, Outbox: l.outbox}.rig()
 	l.check(err)
-	l.jobs = l.store.Jobs()
+	l.jobs = l.store.jobs
 	l.start()
 	return l
 }
@@ -65,26 +63,17 @@ func (l *lines) check(err error) {
 	}
 }
 
-func (l *lines) start() {
-	l.check(l.store.Open(context.Background()))
-	r, err := liveness.New(l.store, liveness.Config{})
-	l.check(err)
-	_, err = l.store.Load(context.Background(), r)
-	l.check(err)
-	ended, end := context.WithCancel(context.Background())
-	end()
-	l.check(r.Run(ended)) // nobody needs it any more
-}
+func (l *lines) start() { l.check(l.store.start(context.Background())) }
 
 // outbox makes a job for each route of each event.
-func (l *lines) outbox(events []liveness.Event) []store.EventJob {
-	var jobs []store.EventJob
+func (l *lines) outbox(events []liveness.Event) []jobs.EventJob {
+	var list []jobs.EventJob
 	for i := range events {
 		for k, to := range l.routes {
-			jobs = append(jobs, store.EventJob{Event: i, Lane: to, Route: uint32(k + 1)})
+			list = append(list, jobs.EventJob{Event: i, Lane: to, Route: uint32(k + 1)})
 		}
 	}
-	return jobs
+	return list
 }
 
 func (l *lines) happen(t *rapid.T) {
@@ -110,12 +99,12 @@ func (l *lines) move(t *rapid.T) {
 func (l *lines) enqueue(t *rapid.T) {
 	in := rapid.SampledFrom(modelLanes).Draw(t, "lane")
 	key := rapid.SampledFrom(append([]string{""}, modelKeys...)).Draw(t, "key")
-	job := store.NewJob{Lane: in, JobBody: store.JobBody{Key: key}}
+	job := jobs.Spec{Lane: in, Body: jobs.Body{Key: key}}
 	delay := rapid.SampledFrom([]time.Duration{0, 0, 0, 30 * time.Second}).Draw(t, "delay")
 	if delay > 0 {
 		job.RunAt = l.now.Add(delay)
 	}
-	ids, err := l.jobs.Enqueue(t.Context(), []store.NewJob{job})
+	ids, err := l.jobs.Enqueue(t.Context(), []jobs.Spec{job})
 	l.check(err)
 	if l.latest++; ids[0] != l.latest {
 		t.Fatalf("the new job is %d, want %d", ids[0], l.latest)
@@ -132,7 +121,7 @@ func (l *lines) claim(t *rapid.T) {
 
 // claimed claims, and checks that no job came before one with its key that has a smaller number and
 // is to be looked at, be it in the same lane, or anywhere of the same route.
-func (l *lines) claimed(t *rapid.T, in store.Lane, n int) store.Claimed {
+func (l *lines) claimed(t *rapid.T, in jobs.Lane, n int) jobs.Claimed {
 	got, err := l.jobs.Claim(t.Context(), in, n, l.now, 24*time.Hour)
 	l.check(err)
 	for _, job := range got.Jobs {
@@ -187,14 +176,14 @@ func (l *lines) exhaust(t *rapid.T) {
 }
 
 func (l *lines) place(id uint64) int {
-	return slices.IndexFunc(l.held, func(h store.Job) bool { return h.ID == id })
+	return slices.IndexFunc(l.held, func(h jobs.Job) bool { return h.ID == id })
 }
 
 // first returns the place of a held job that is the first of its key.
 func (l *lines) first(t *rapid.T) int {
 	var heads []int
 	for i, job := range l.held {
-		smaller := slices.ContainsFunc(l.held, func(h store.Job) bool { return h.Key != 0 && h.Key == job.Key && h.ID < job.ID })
+		smaller := slices.ContainsFunc(l.held, func(h jobs.Job) bool { return h.Key != 0 && h.Key == job.Key && h.ID < job.ID })
 		if !smaller {
 			heads = append(heads, i)
 		}
@@ -210,26 +199,26 @@ func (l *lines) settle(t *rapid.T) {
 	i := l.first(t)
 	job := l.held[i]
 	l.held = slices.Delete(l.held, i, i+1)
-	outcomes := []store.Outcome{{Job: job, Verdict: rapid.SampledFrom([]store.Verdict{
-		store.Done, store.Done, store.Retry, store.Postpone, store.Return, store.Dead,
+	outcomes := []jobs.Ack{{Job: job, Outcome: rapid.SampledFrom([]jobs.Outcome{
+		jobs.Done, jobs.Done, jobs.Retry, jobs.Postpone, jobs.Return, jobs.Dead,
 	}).Draw(t, "verdict")}}
-	switch o := &outcomes[0]; o.Verdict {
-	case store.Done, store.Dead:
+	switch o := &outcomes[0]; o.Outcome {
+	case jobs.Done, jobs.Dead:
 		delete(l.open, job.ID)
 	default:
-		if o.Verdict != store.Return {
+		if o.Outcome != jobs.Return {
 			o.RunAt = l.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "pause")) * time.Second)
 			l.waits[job.ID] = o.RunAt
 		}
-		l.held = slices.DeleteFunc(l.held, func(h store.Job) bool {
+		l.held = slices.DeleteFunc(l.held, func(h jobs.Job) bool {
 			follows := job.Key != 0 && h.Key == job.Key
 			if follows {
-				outcomes = append(outcomes, store.Outcome{Job: h, Verdict: store.Behind})
+				outcomes = append(outcomes, jobs.Ack{Job: h, Outcome: jobs.Block})
 			}
 			return follows
 		})
 	}
-	_, err := l.jobs.Settle(t.Context(), outcomes, l.now)
+	_, err := l.jobs.Ack(t.Context(), outcomes, l.now)
 	l.check(err)
 }
 
@@ -238,16 +227,16 @@ func (l *lines) remove(t *rapid.T) {
 	if len(l.open) == 0 || rapid.IntRange(0, 3).Draw(t, "remove") != 0 {
 		t.Skip("not now")
 	}
-	filter := store.JobFilter{IDs: []uint64{rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")}}
+	filter := jobs.Filter{IDs: []uint64{rapid.SampledFrom(slices.Sorted(maps.Keys(l.open))).Draw(t, "job")}}
 	if rapid.IntRange(0, 3).Draw(t, "all") == 0 {
-		filter = store.JobFilter{Lanes: []store.Lane{rapid.SampledFrom(modelLanes).Draw(t, "lane")}}
+		filter = jobs.Filter{Lanes: []jobs.Lane{rapid.SampledFrom(modelLanes).Draw(t, "lane")}}
 	}
 	gone := func(id uint64) bool {
 		return slices.Contains(filter.IDs, id) || slices.Contains(filter.Lanes, l.open[id].lane)
 	}
-	l.held = slices.DeleteFunc(l.held, func(h store.Job) bool { return gone(h.ID) })
+	l.held = slices.DeleteFunc(l.held, func(h jobs.Job) bool { return gone(h.ID) })
 	maps.DeleteFunc(l.open, func(id uint64, _ openJob) bool { return gone(id) })
-	_, err := l.jobs.Remove(t.Context(), filter)
+	_, err := l.jobs.Delete(t.Context(), filter)
 	l.check(err)
 }
 
@@ -257,7 +246,7 @@ func (l *lines) pass(t *rapid.T) {
 
 // sweep forgets moves that nobody waits for any more.
 func (l *lines) sweep(t *rapid.T) {
-	_, err := l.jobs.Sweep(t.Context(), store.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, l.now)
+	_, err := l.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: time.Hour, KeyAge: time.Hour}, l.now)
 	l.check(err)
 }
 
@@ -277,13 +266,13 @@ func (l *lines) drain() {
 		for _, in := range modelLanes {
 			l.claimed(l.t, in, 100)
 		}
-		slices.SortFunc(l.held, func(a, b store.Job) int { return cmp.Compare(a.ID, b.ID) })
-		var outcomes []store.Outcome
+		slices.SortFunc(l.held, func(a, b jobs.Job) int { return cmp.Compare(a.ID, b.ID) })
+		var outcomes []jobs.Ack
 		for _, job := range l.held {
-			outcomes = append(outcomes, store.Outcome{Job: job})
+			outcomes = append(outcomes, jobs.Ack{Job: job})
 			delete(l.open, job.ID)
 		}
-		_, err := l.jobs.Settle(l.t.Context(), outcomes, l.now)
+		_, err := l.jobs.Ack(l.t.Context(), outcomes, l.now)
 		l.check(err)
 		l.held = nil
 	}
@@ -295,38 +284,23 @@ func (l *lines) drain() {
 	}
 }
 
-// emptyDatabases returns what makes a new SQLite database: a copy of one, since to make the tables takes longer than a test of a model.
-func emptyDatabases(t *testing.T) func(t *rapid.T) (url string) {
-	t.Helper()
-	dir, n := t.TempDir(), 0
-	file := func() string { return filepath.Join(dir, strconv.Itoa(n), "holter.db") }
-	s, err := config{URL: "sqlite:" + file(), Cache: 1}.store()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(s.Open(t.Context()), s.Close()); err != nil {
-		t.Fatal(err)
-	}
-	empty, err := os.ReadFile(file())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(t *rapid.T) string {
-		n++
-		if err := errors.Join(os.Mkdir(filepath.Dir(file()), 0o700), os.WriteFile(file(), empty, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		return "sqlite:" + file()
-	}
-}
-
 // TestJobsModel holds the jobs against a model, while routes are moved from lane to lane: none is
 // lost, stuck, held twice, early, before another one of its lane with its key, or before one of its
 // route with its key.
 func TestJobsModel(t *testing.T) {
-	fresh := emptyDatabases(t)
+	fresh := testdb.Copies(t, func(url string) error {
+		r, err := config{URL: url, Cache: 1}.rig()
+		if err != nil {
+			return err
+		}
+		return errors.Join(r.Open(t.Context()), r.Close())
+	})
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLines(t, fresh(t))
+		url, err := fresh()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLines(t, url)
 		defer func() {
 			if err := l.store.Close(); err != nil {
 				t.Error(err)

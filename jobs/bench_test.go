@@ -1,20 +1,39 @@
-package store_test
+package jobs_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
+
+// batchLen is how many events a registry hands over at most.
+const batchLen = 8192
+
+// durableDB makes databases of a kind.
+type durableDB struct {
+	name string
+	url  func(b *testing.B) string
+}
+
+// durable lists the kinds of databases, whose servers wait for the disk as they do by default.
+func durable() []durableDB {
+	return []durableDB{
+		{"sqlite", func(b *testing.B) string { b.Helper(); return "sqlite:" + b.TempDir() + "/holter.db" }},
+		{"postgres", func(b *testing.B) string { b.Helper(); return testdb.NewPostgres(b, true).Database(b) }},
+		{"mariadb", func(b *testing.B) string { b.Helper(); return testdb.NewMariaDB(b, true).Database(b) }},
+	}
+}
 
 // BenchmarkJobs claims and settles jobs of events, 500 and 2,000 at a time.
 func BenchmarkJobs(b *testing.B) {
 	for _, n := range []int{500, 2000} {
 		for _, db := range durable() {
 			b.Run(fmt.Sprintf("db=%s/n=%d", db.name, n), func(b *testing.B) {
-				s, _ := open(b, config{URL: db.url(b), Outbox: everything})
+				s := open(b, config{URL: db.url(b), Outbox: everything})
 				left, round := 0, uint64(0)
 				done := 0
 				b.ReportAllocs()
@@ -34,15 +53,15 @@ func BenchmarkJobs(b *testing.B) {
 						}
 						b.StartTimer()
 					}
-					got, err := s.Jobs().Claim(b.Context(), lane, n, time.Now(), time.Minute)
+					got, err := s.jobs.Claim(b.Context(), lane, n, time.Now(), time.Minute)
 					if err != nil || len(got.Jobs) != n {
 						b.Fatal(len(got.Jobs), err)
 					}
-					outcomes := make([]store.Outcome, n)
+					outcomes := make([]jobs.Ack, n)
 					for i := range outcomes {
 						outcomes[i].Job = got.Jobs[i]
 					}
-					if _, err := s.Jobs().Settle(b.Context(), outcomes, time.Now()); err != nil {
+					if _, err := s.jobs.Ack(b.Context(), outcomes, time.Now()); err != nil {
 						b.Fatal(err)
 					}
 					left -= n

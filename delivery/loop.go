@@ -8,27 +8,31 @@ import (
 
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 
+	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
-	"github.com/holter-iot/holter/store"
 )
 
 const (
-	// gather is how long outcomes wait for others to be settled with, and gatherMany how many do not wait.
-	gather     = 10 * time.Millisecond
-	gatherMany = 256
-	// maxItems bounds the jobs of a queue in memory, maxClaim those of one claim.
+	// ackDelay is how long an outcome waits for others, to be acked together.
+	ackDelay = 10 * time.Millisecond
+	// ackMany is how many outcomes do not wait.
+	ackMany = 256
+	// maxItems is the maximum number of jobs of a queue in memory.
 	maxItems = 10_000
+	// maxClaim and minClaim bound the number of jobs of one claim.
 	maxClaim = 2000
 	minClaim = 16
+	// firstGap is the time between the first two claims of a lane that has no jobs; it doubles up to
+	// Config.Poll.
 	firstGap = 250 * time.Millisecond
-	// patience bounds what is written when Run ends.
+	// patience bounds what is written after a context has ended.
 	patience = 10 * time.Second
 )
 
-// plan is what there is to do in the database.
+// plan is what run does next.
 type plan struct {
-	settle []*item
+	ack    []*item
 	extend []*item
 	claims []claim
 	next   time.Time // when to plan again if nothing happens before
@@ -39,13 +43,13 @@ type claim struct {
 	n    int
 }
 
-// run claims and settles until ctx is done; then it waits for the deliveries that are going on, which end with hard, and gives the others back. A database that
-// fails is tried again and again.
+// run claims and acks until ctx is done. Then it waits for the deliveries in progress, which end with
+// hard, and returns the other jobs. While the database fails, it retries.
 func (q *queue) run(ctx, hard context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		p := q.plan(time.Now())
 		err := q.do(ctx, hard, &p)
-		q.start(hard) // an endpoint may have rested long enough
+		q.start(hard) // the breaker of an endpoint may be half-open by now
 		switch {
 		case err == nil:
 			failures = 0
@@ -54,13 +58,13 @@ func (q *queue) run(ctx, hard context.Context) {
 			<-ctx.Done()
 		case ctx.Err() == nil:
 			if failures++; failures == 1 {
-				q.engine.config.Logger.WarnContext(ctx, "jobs cannot be claimed or settled; it is tried again and again", "queue", q.name(), "error", err)
+				q.engine.config.Logger.WarnContext(ctx, "cannot claim or ack jobs; this is retried", "queue", q.name(), "error", err)
 			}
-			q.wait(ctx, time.Now().Add(min(50*time.Millisecond<<min(failures, 10), 5*time.Second)), nil)
+			q.sleep(ctx, time.Now().Add(min(50*time.Millisecond<<min(failures, 10), 5*time.Second)), nil)
 			continue
 		}
-		if len(p.settle)+len(p.claims) == 0 {
-			q.wait(ctx, p.next, q.wake)
+		if len(p.ack)+len(p.claims) == 0 {
+			q.sleep(ctx, p.next, q.wake)
 		}
 	}
 	q.stop(ctx)
@@ -72,7 +76,7 @@ func (q *queue) name() string {
 	return q.conf.Name
 }
 
-func (q *queue) wait(ctx context.Context, until time.Time, wake <-chan struct{}) {
+func (q *queue) sleep(ctx context.Context, until time.Time, wake <-chan struct{}) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -82,34 +86,33 @@ func (q *queue) wait(ctx context.Context, until time.Time, wake <-chan struct{})
 	}
 }
 
-// plan says what to do now.
 func (q *queue) plan(now time.Time) plan {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := plan{next: now.Add(q.engine.config.Poll)}
-	soon := func(at time.Time) {
+	before := func(at time.Time) {
 		if at.Before(p.next) {
 			p.next = at
 		}
 	}
 	if n := len(q.finished); n > 0 {
-		if n >= gatherMany || n == len(q.items) || now.Sub(q.oldest) >= gather || q.stopping {
-			p.settle, q.finished = q.finished, nil
+		if n >= ackMany || n == len(q.items) || now.Sub(q.oldest) >= ackDelay || q.stopping {
+			p.ack, q.finished = q.finished, nil
 		} else {
-			soon(q.oldest.Add(gather))
+			before(q.oldest.Add(ackDelay))
 		}
 	}
 	p.extend = q.endingLocked(now)
 	if len(q.items) > 0 {
-		soon(q.looked.Add(q.engine.config.Lease / 6))
+		before(q.leases.Add(q.engine.config.Lease / 6))
 	}
 	if d := q.rateLocked(now); d > 0 && slices.ContainsFunc(q.order, func(l *lane) bool { return len(l.ready) > 0 }) {
-		soon(now.Add(d))
+		before(now.Add(d))
 	}
 	room := maxItems - len(q.items)
 	for _, l := range q.order {
 		n, at := q.wantLocked(l, now)
-		soon(at)
+		before(at)
 		if n = min(n, room); n > 0 {
 			room -= n
 			l.maybe = false
@@ -119,23 +122,23 @@ func (q *queue) plan(now time.Time) plan {
 	return p
 }
 
-// endingLocked returns the jobs whose leases are to be extended. It looks through all of them now and then only.
+// endingLocked returns the jobs whose leases are to be extended. It looks at them six times per lease.
 func (q *queue) endingLocked(now time.Time) []*item {
 	lease := q.engine.config.Lease
-	if now.Sub(q.looked) < lease/6 {
+	if now.Sub(q.leases) < lease/6 {
 		return nil
 	}
-	q.looked = now
+	q.leases = now
 	var ending []*item
 	for _, it := range q.items {
-		if it.outcome == nil && it.leased.Sub(now) < lease*2/3 {
+		if it.ack == nil && it.leased.Sub(now) < lease*2/3 {
 			ending = append(ending, it)
 		}
 	}
 	return ending
 }
 
-// wantLocked says how many jobs of a lane to claim, and when to ask again.
+// wantLocked returns how many jobs of a lane to claim, and when to ask again.
 func (q *queue) wantLocked(l *lane, now time.Time) (n int, at time.Time) {
 	later := now.Add(q.engine.config.Poll)
 	if q.conf.Paused || q.stopping || !l.endpoint.usable() {
@@ -160,11 +163,11 @@ func (q *queue) wantLocked(l *lane, now time.Time) (n int, at time.Time) {
 	return target - l.items, later
 }
 
-// do does what was planned. After an error it is planned anew.
+// do carries out a plan, as far as the database allows.
 func (q *queue) do(ctx, hard context.Context, p *plan) error {
-	if err := q.settle(ctx, p.settle); err != nil {
+	if err := q.ack(ctx, p.ack); err != nil {
 		for _, c := range p.claims {
-			q.retry(c.lane)
+			q.claimAgain(c.lane)
 		}
 		return err
 	}
@@ -174,35 +177,35 @@ func (q *queue) do(ctx, hard context.Context, p *plan) error {
 	}
 	for _, c := range p.claims {
 		if err := q.claim(ctx, hard, c); err != nil {
-			q.retry(c.lane)
+			q.claimAgain(c.lane)
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (q *queue) retry(l *lane) {
+func (q *queue) claimAgain(l *lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.maybe = true
 }
 
-// settle writes down what became of jobs.
-func (q *queue) settle(ctx context.Context, items []*item) error {
+// ack acks jobs with outcomes.
+func (q *queue) ack(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	outcomes := make([]store.Outcome, len(items))
+	acks := make([]jobs.Ack, len(items))
 	q.mu.Lock()
 	for i, it := range items {
-		outcomes[i] = *it.outcome
-		outcomes[i].Job = it.job
-		if it.outcome.Verdict == store.Dead && it.sent {
-			outcomes[i].Job.Attempts++
+		acks[i] = *it.ack
+		acks[i].Job = it.job
+		if it.ack.Outcome == jobs.Dead && it.sent {
+			acks[i].Job.Attempts++
 		}
 	}
 	q.mu.Unlock()
-	released, err := q.engine.jobs.Settle(ctx, outcomes, time.Now())
+	released, err := q.engine.jobs.Ack(ctx, acks, time.Now())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
@@ -214,36 +217,36 @@ func (q *queue) settle(ctx context.Context, items []*item) error {
 	now := time.Now()
 	for _, it := range items {
 		delete(q.items, it.job.ID)
-		if key := it.job.Key; waits(it) {
+		if key := it.job.Key; it.blocks() {
 			if q.blocked[key]--; q.blocked[key] == 0 {
 				delete(q.blocked, key)
 			}
 		}
 		l := q.lanes[it.job.Lane]
-		switch v := it.outcome.Verdict; {
-		case released || v == store.Return:
+		switch outcome := it.ack.Outcome; {
+		case released || outcome == jobs.Return:
 			l.maybe = true
-		case (v == store.Retry || v == store.Postpone) && it.outcome.RunAt.Before(l.next):
-			l.next = it.outcome.RunAt
+		case (outcome == jobs.Retry || outcome == jobs.Postpone) && it.ack.RunAt.Before(l.next):
+			l.next = it.ack.RunAt
 		}
 	}
 	q.speed.add(len(items), now)
 	return nil
 }
 
-// extend extends the leases of what is worked on or waits for it.
+// extend extends the leases of jobs in memory.
 func (q *queue) extend(ctx context.Context, items []*item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	jobs := make([]store.Job, len(items))
+	list := make([]jobs.Job, len(items))
 	q.mu.Lock()
 	for i, it := range items {
-		jobs[i] = it.job
+		list[i] = it.job
 	}
 	q.mu.Unlock()
 	until := time.Now().Add(q.engine.config.Lease)
-	if err := q.engine.jobs.Extend(ctx, jobs, until); err != nil {
+	if err := q.engine.jobs.Extend(ctx, list, until); err != nil {
 		return err
 	}
 	q.mu.Lock()
@@ -261,9 +264,9 @@ func (q *queue) claim(ctx, hard context.Context, c claim) error {
 	if err != nil {
 		return err
 	}
-	events, err := q.engine.events(ctx, got.Jobs)
+	events, err := q.engine.eventsOf(ctx, got.Jobs)
 	if err != nil {
-		q.engine.config.Logger.WarnContext(ctx, "events of jobs cannot be read; it is tried again one by one", "error", err)
+		q.engine.config.Logger.WarnContext(ctx, "cannot read the events of jobs; they are read one by one", "error", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -285,18 +288,18 @@ func (q *queue) claim(ctx, hard context.Context, c claim) error {
 	return nil
 }
 
-// events reads the events that jobs tell of.
-func (e *Engine) events(ctx context.Context, jobs []store.Job) (map[uint64]*liveness.Event, error) {
+// eventsOf reads the events of jobs, and returns them by offset.
+func (e *Engine) eventsOf(ctx context.Context, list []jobs.Job) (map[uint64]*liveness.Event, error) {
 	var offsets []uint64
-	for i := range jobs {
-		if jobs[i].Event != 0 {
-			offsets = append(offsets, jobs[i].Event)
+	for i := range list {
+		if list[i].Event != 0 {
+			offsets = append(offsets, list[i].Event)
 		}
 	}
 	if len(offsets) == 0 {
 		return nil, nil
 	}
-	read, err := e.store.EventsAt(ctx, offsets)
+	read, err := e.events.EventsAt(ctx, offsets)
 	if err != nil {
 		return nil, err
 	}
@@ -307,13 +310,13 @@ func (e *Engine) events(ctx context.Context, jobs []store.Job) (map[uint64]*live
 	return events, nil
 }
 
-// stop lets deliveries end, for a while, and gives back what was not begun.
+// stop waits for the deliveries in progress and returns the other jobs.
 func (q *queue) stop(ctx context.Context) {
 	q.mu.Lock()
 	q.stopping = true
 	q.returnLocked()
 	q.mu.Unlock()
-	q.delivering.Wait() // it ends with the context of the deliveries, at the latest
+	q.delivering.Wait() // ends with their context, at the latest
 	q.mu.Lock()
 	q.returnLocked()
 	items := q.finished
@@ -321,12 +324,12 @@ func (q *queue) stop(ctx context.Context) {
 	q.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := q.settle(ctx, items); err != nil {
-		q.engine.config.Logger.WarnContext(ctx, "what became of the last jobs could not be stored; they are delivered again", "jobs", len(items), "error", err)
+	if err := q.ack(ctx, items); err != nil {
+		q.engine.config.Logger.WarnContext(ctx, "cannot ack the last jobs; they are delivered again", "jobs", len(items), "error", err)
 	}
 }
 
-// speed counts what was done in the last whole second.
+// speed measures acked jobs per second.
 type speed struct {
 	last, count int
 	since       time.Time

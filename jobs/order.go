@@ -1,4 +1,4 @@
-package store
+package jobs
 
 import (
 	"context"
@@ -9,24 +9,28 @@ import (
 	"math"
 	"slices"
 
+	"github.com/uptrace/bun"
+
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Jobs with the same ordering key are in order within their lane. A route's are in order also when
-// the route is moved to another queue or endpoint, that is, from one lane to another: its first job
-// there makes a *move*, in the transaction that writes the job. From then on the jobs of the new
-// lane, from that one on, stay behind those of the old lane from before it that have the same key
-// and are not done. Always a job waits for those with smaller numbers only, so no two wait for each
+// Jobs with the same ordering key are in order within their lane. Those of a route are in order also
+// when the route moves from one lane to another, because its queue or endpoint was changed: the first
+// job in the new lane makes a *move*, in the transaction that writes the job. From then on a job of
+// the new lane, from that one on, waits for the jobs of the old lane which are older than the move
+// and have the same key. A job always waits for smaller numbers only, so no two jobs wait for each
 // other.
 //
-// What waits in the old lane is found by column held, as what waits in the lane itself is. So all
-// jobs of the old lane from before the move have it, also the ones that are claimed or that nobody
-// has looked at; those which were there at the move are given it by the claims of the new lane,
-// some thousand at a time, and until they all have it, nothing that may have to wait is claimed
-// there.
+// Jobs of the old lane are found by the column held, as those of the same lane are. So all of them
+// that are older than the move have it, even while they are claimed or new. Those that existed at the
+// move are given it by the claims of the new lane, some thousand at a time. Until all have it, no job
+// of the new lane is claimed that may have to wait.
 
-// orderOf returns the hash that stands for an ordering key in a lane; 0 for none. It is the same
-// for all time; if two keys have the same, they share a line.
+// orderMark is set in each hash of a key, so that none is 0.
+const orderMark = -1 << 63
+
+// orderOf returns the hash of an ordering key in a lane; 0 for no key. It must never change, since it
+// is stored. Two keys with the same hash are delivered in one order.
 func orderOf(lane Lane, key string) int64 {
 	if key == "" {
 		return 0
@@ -36,16 +40,13 @@ func orderOf(lane Lane, key string) int64 {
 	return orderMark | (int64(h.Sum64()) ^ laneMask(lane))
 }
 
-// orderMark is in the hash of every key, so that it is never 0.
-const orderMark = -1 << 63
-
-// orderIn returns what an ordering key that has a hash in one lane has in another one.
+// orderIn converts the hash of a key in one lane to that of the same key in another lane.
 func orderIn(okey int64, from, to Lane) int64 {
 	return orderMark | (okey ^ laneMask(from) ^ laneMask(to))
 }
 
-// laneMask returns bits that differ in about half of their places for any two lanes (the finalizer
-// of SplitMix64).
+// laneMask returns bits about half of which differ between any two lanes (the finalizer of
+// SplitMix64).
 func laneMask(lane Lane) int64 {
 	x := uint64(lane.code()) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -53,7 +54,7 @@ func laneMask(lane Lane) int64 {
 	return int64(x ^ x>>31)
 }
 
-// move says that jobs of a lane wait for those of another one, where a route led before.
+// move makes jobs of a lane wait for jobs of another lane, where a route led before.
 type move struct {
 	from, to Lane
 	upto     uint64 // the last job of from that is waited for
@@ -63,53 +64,64 @@ type move struct {
 
 const moveColumns = "from_lane, to_lane, upto, since, seen"
 
-func (m *move) scan(rows *sql.Rows) error {
-	var from, to int64
-	err := rows.Scan(&from, &to, &m.upto, &m.since, &m.seen)
-	m.from, m.to = laneOf(from), laneOf(to)
-	return err
-}
-
-// readMoves reads all moves. There are few, if any: those that lanes have jobs of from before.
+// readMoves reads all moves. They are few, and none once the jobs from before them are gone.
 func readMoves(ctx context.Context, tx sqldb.Tx) (moves []move, err error) {
 	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var m move
-		err := m.scan(rows)
+		var from, to int64
+		err := rows.Scan(&from, &to, &m.upto, &m.since, &m.seen)
+		m.from, m.to = laneOf(from), laneOf(to)
 		moves = append(moves, m)
 		return err
 	}, "SELECT "+moveColumns+" FROM job_moves")
 	return moves, err
 }
 
-// follow notes where the latest jobs of routes are in line, and the moves that this comes to. The
-// first job has the number first; lanes says where the routes' jobs were before.
-func follow(ctx context.Context, tx sqldb.Tx, jobs []EventJob, first uint64, lanes map[uint32]Lane) error {
+// follow stores the lanes that routes lead to, and the moves if they have changed. first is the number
+// of the first job.
+func follow(ctx context.Context, tx sqldb.Tx, jobs []routed, first uint64) error {
+	lanes, err := lanesOfRoutes(ctx, tx, jobs)
+	if err != nil {
+		return err
+	}
 	for i := range jobs {
 		job := &jobs[i]
-		if job.Route == 0 {
-			continue
-		}
-		old, known := lanes[job.Route]
+		old, known := lanes[job.route]
 		switch {
 		case !known:
-			if _, err := tx.NewRaw("INSERT INTO route_lanes (route, lane) VALUES (?, ?)", job.Route, job.Lane.code()).Exec(ctx); err != nil {
-				return err
-			}
-		case old != job.Lane:
-			if _, err := tx.NewRaw("UPDATE route_lanes SET lane = ? WHERE route = ?", job.Lane.code(), job.Route).Exec(ctx); err != nil {
-				return err
-			}
-			if err := addMoves(ctx, tx, old, job.Lane, first+uint64(i)-1); err != nil {
-				return err
+			_, err = tx.NewRaw("INSERT INTO route_lanes (route, lane) VALUES (?, ?)", job.route, job.lane.code()).Exec(ctx)
+		case old != job.lane:
+			_, err = tx.NewRaw("UPDATE route_lanes SET lane = ? WHERE route = ?", job.lane.code(), job.route).Exec(ctx)
+			if err == nil {
+				err = addMoves(ctx, tx, old, job.lane, first+uint64(i)-1)
 			}
 		}
-		lanes[job.Route] = job.Lane
+		if err != nil {
+			return err
+		}
+		lanes[job.route] = job.lane
 	}
 	return nil
 }
 
-// addMoves adds a move from one lane to another after a job. What the one waits for, the other
-// waits for as well.
+// lanesOfRoutes returns the lanes of the latest jobs of the routes that jobs are from.
+func lanesOfRoutes(ctx context.Context, tx sqldb.Tx, jobs []routed) (map[uint32]Lane, error) {
+	routes := make(map[uint32]bool)
+	for i := range jobs {
+		routes[jobs[i].route] = true
+	}
+	lanes := make(map[uint32]Lane, len(routes))
+	return lanes, sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
+		var route uint32
+		var lane int64
+		err := rows.Scan(&route, &lane)
+		lanes[route] = laneOf(lane)
+		return err
+	}, "SELECT route, lane FROM route_lanes WHERE route IN (?)", bun.List(slices.Collect(maps.Keys(routes))))
+}
+
+// addMoves adds a move from one lane to another after a job. The new lane also waits for what the old
+// lane waits for.
 func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) error {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
@@ -123,7 +135,7 @@ func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) err
 	}
 	for _, m := range add {
 		i := slices.IndexFunc(moves, func(old move) bool { return old.from == m.from && old.to == m.to })
-		if i >= 0 { // a job waits for more than it has to, but only for some from before it
+		if i >= 0 { // merged, a job may wait for more than it has to, but still only for smaller numbers
 			m.upto, m.since, m.seen = max(m.upto, moves[i].upto), min(m.since, moves[i].since), max(m.seen, moves[i].seen)
 			_, err = tx.NewRaw("UPDATE job_moves SET upto = ?, since = ?, seen = ? WHERE from_lane = ? AND to_lane = ?",
 				m.upto, m.since, m.seen, m.from.code(), m.to.code()).Exec(ctx)
@@ -138,15 +150,15 @@ func addMoves(ctx context.Context, tx sqldb.Tx, from, to Lane, after uint64) err
 	return nil
 }
 
-// seenStep is how many jobs, of any lane, are looked at at a time to find those of a lane.
-const seenStep = 5000
+// lookStep is how many jobs, of any lane, one look goes through.
+const lookStep = 5000
 
-// look gives some more jobs of the lane that a move comes from what the jobs of the other one find
-// them by. Those that are to run later, and that nobody has looked at, hold nobody up.
+// look sets held of some more jobs of the old lane. New jobs that are to run later are left out, since
+// they block no others.
 func (m *move) look(ctx context.Context, tx sqldb.Tx) error {
 	to := m.upto
 	var ids []uint64
-	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", m.seen, m.upto, seenStep).Scan(ctx, &ids)
+	err := tx.NewRaw("SELECT id FROM jobs WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", m.seen, m.upto, lookStep).Scan(ctx, &ids)
 	if err != nil {
 		return err
 	}
@@ -163,7 +175,7 @@ func (m *move) look(ctx context.Context, tx sqldb.Tx) error {
 	return err
 }
 
-// add adds a move if it has to do with the lane.
+// add adds a move if it concerns the lane.
 func (v *view) add(m move, lane Lane) {
 	if m.to == lane {
 		v.into = append(v.into, m)
@@ -173,8 +185,8 @@ func (v *view) add(m move, lane Lane) {
 	}
 }
 
-// limit leaves out the jobs that may have to wait while not all jobs of other lanes have been
-// looked at, and looks at some more of them.
+// limit removes the jobs that may have to wait while not all jobs of other lanes have held, and sets
+// it for some more of these.
 func (v *view) limit(ctx context.Context, tx sqldb.Tx) (limited bool, err error) {
 	last := uint64(math.MaxUint64)
 	for i := range v.into {
@@ -185,7 +197,7 @@ func (v *view) limit(ctx context.Context, tx sqldb.Tx) (limited bool, err error)
 		if err := m.look(ctx, tx); err != nil {
 			return false, err
 		}
-		if v.waits = true; m.seen < m.upto {
+		if v.blocking = true; m.seen < m.upto {
 			last, limited = min(last, m.since), true
 		}
 	}
@@ -197,10 +209,10 @@ func (v *view) limit(ctx context.Context, tx sqldb.Tx) (limited bool, err error)
 	return true, nil
 }
 
-// barred adds to the first job that each key waits behind in its lane what it has to wait for in
-// the lanes that moves come from: such a job's number, or that of the last one of its own lane that
-// does not wait.
-func barred(ctx context.Context, tx sqldb.Tx, into []move, keys map[int64]bool, first map[int64]uint64) error {
+// addMoved lowers first, the number of the first job by key that blocks others in a lane, where a job
+// in a lane that a move came from blocks earlier: to the number of that job, or to that of the last
+// job of this lane that does not wait for the move.
+func addMoved(ctx context.Context, tx sqldb.Tx, into []move, keys map[int64]bool, first map[int64]uint64) error {
 	for i := range into {
 		m := &into[i]
 		there := make(map[int64]bool, len(keys))
@@ -224,9 +236,9 @@ func barred(ctx context.Context, tx sqldb.Tx, into []move, keys map[int64]bool, 
 	return nil
 }
 
-// releaseElsewhere lets the first jobs be claimed that were behind jobs which are gone, in other
-// lanes, and returns these. first are, by key, the first jobs that hold others up where the gone
-// ones were.
+// releaseElsewhere lets the first jobs of other lanes be claimed that jobs blocked which are gone, and
+// returns their lanes. first has, by key, the jobs that still block others in the lanes of the gone
+// ones.
 func releaseElsewhere(ctx context.Context, tx sqldb.Tx, gone []Job, first map[int64]uint64) (lanes []Lane, err error) {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
@@ -249,9 +261,9 @@ func releaseElsewhere(ctx context.Context, tx sqldb.Tx, gone []Job, first map[in
 		}
 		maps.DeleteFunc(there, func(key int64, id uint64) bool {
 			next := first[orderIn(key, m.to, m.from)]
-			return next != 0 && m.bars(next, id)
+			return next != 0 && m.blocks(next, id)
 		})
-		if err := begin(ctx, tx, there); err != nil {
+		if err := unblock(ctx, tx, there); err != nil {
 			return nil, err
 		}
 		lanes = append(lanes, m.to)
@@ -259,10 +271,11 @@ func releaseElsewhere(ctx context.Context, tx sqldb.Tx, gone []Job, first map[in
 	return lanes, nil
 }
 
-// bars says whether a job of the one lane has to be done before one with the same key of the other.
-func (m *move) bars(old, id uint64) bool { return old <= m.upto && old < id && id > m.since }
+// blocks reports whether a job of the old lane must be gone before one with the same key of the new
+// lane is delivered.
+func (m *move) blocks(old, id uint64) bool { return old <= m.upto && old < id && id > m.since }
 
-// forgetMoves removes the moves from lanes which have no jobs any more that others wait for.
+// forgetMoves deletes the moves from lanes that have no jobs any more for which others wait.
 func forgetMoves(ctx context.Context, tx sqldb.Tx) error {
 	moves, err := readMoves(ctx, tx)
 	if err != nil {
@@ -270,7 +283,7 @@ func forgetMoves(ctx context.Context, tx sqldb.Tx) error {
 	}
 	for i := range moves {
 		m := &moves[i]
-		if m.seen < m.upto { // perhaps nobody claims where it leads to
+		if m.seen < m.upto { // there may be no claims of the new lane that do this
 			if err := m.look(ctx, tx); err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package store_test
+package jobs_test
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/store"
 )
 
 // BenchmarkStorm takes a fleet from the heartbeat, or the silence, of all devices at one instant to the last commit, through timers,
@@ -31,9 +30,8 @@ func BenchmarkStormWithJobs(b *testing.B) {
 func benchmarkStorm(b *testing.B, cfg config) {
 	b.Helper()
 	const devices = 500_000
-	s := newStore(b, cfg)
-	reopen(b, s)
-	r, err := liveness.New(s, liveness.Config{
+	s := open(b, cfg)
+	r, err := liveness.New(s.Store, liveness.Config{
 		Policy:   liveness.Policy{Timeout: time.Minute},
 		Flapping: liveness.FlappingConfig{Window: 1}, // or they flap, which is one event more
 	})
@@ -76,7 +74,7 @@ func benchmarkStorm(b *testing.B, cfg config) {
 // storm is a fleet in which all do the same at once.
 type storm struct {
 	b        *testing.B
-	store    *store.Store
+	store    *rig
 	registry *liveness.Registry
 	source   *liveness.Source
 	devices  int

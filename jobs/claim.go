@@ -1,0 +1,322 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
+
+	"github.com/holter-iot/holter/sqldb"
+)
+
+// Claimed is the result of [Store.Claim].
+type Claimed struct {
+	Jobs []Job     // by number
+	More bool      // there may be more that can be claimed now
+	Next time.Time // when the next waiting job is due; zero if none waits
+}
+
+// Claim takes up to n jobs of a lane, those that were due first and then new ones, and keeps others
+// from taking them until the lease ends. A job that is not acked by then can be claimed again, see
+// [Store.Extend].
+//
+// The caller keeps the order among the jobs that it has claimed and that have the same key. A job is
+// not given out while one before it with its key waits for a retry, or is in a lane where their route
+// led before. So only one process at a time may work on a lane. A job is taken under the condition
+// that its claim number has not changed since it was read, so no two callers ever have the same job.
+func (s *Store) Claim(ctx context.Context, lane Lane, n int, now time.Time, lease time.Duration) (Claimed, error) {
+	s.mu.Lock()
+	s.claims++
+	c := claim{lane: lane, n: n, now: now, until: dueOf(now.Add(lease)), number: s.db.Fence()<<32 | s.claims, cursor: s.cursors[lane]}
+	s.mu.Unlock()
+	var out Claimed
+	err := s.write(ctx, "claim jobs", func(ctx context.Context, tx sqldb.Tx) (err error) {
+		out, err = c.run(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return Claimed{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cursors[lane] = max(s.cursors[lane], c.seen)
+	return out, nil
+}
+
+// claim is one call of Claim.
+type claim struct {
+	lane   Lane
+	n      int
+	now    time.Time
+	until  int64  // end of the lease
+	number int64  // of the claim
+	cursor uint64 // jobs up to this one are not new
+	seen   uint64 // the next cursor
+}
+
+// candidate is a job that may be claimed.
+type candidate struct {
+	Job
+
+	isNew bool
+}
+
+// view is what a claim finds in a lane.
+type view struct {
+	due, fresh []candidate // up to n jobs each: those that were due, and new ones; by number
+	blocking   bool        // a job that blocks others may exist
+	into       []move      // from other lanes to this one
+	keep       uint64      // jobs up to this one block jobs of other lanes
+}
+
+func (c *claim) run(ctx context.Context, tx sqldb.Tx) (Claimed, error) {
+	c.seen = c.cursor
+	v, err := c.look(ctx, tx)
+	if err != nil {
+		return Claimed{}, err
+	}
+	limited, err := v.limit(ctx, tx)
+	if err != nil {
+		return Claimed{}, err
+	}
+	found, fresh := v.due, v.fresh
+	out := Claimed{More: limited || len(found)+len(fresh) >= c.n}
+	if len(found) < c.n {
+		fresh = fresh[:min(len(fresh), c.n-len(found))]
+		if !out.More {
+			if c.seen, err = lastNumber(ctx, tx); err != nil {
+				return Claimed{}, err
+			}
+		} else if len(fresh) > 0 {
+			c.seen = fresh[len(fresh)-1].ID
+		}
+		found = append(found, fresh...)
+	}
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	if v.blocking {
+		if found, err = block(ctx, tx, found, v.into); err != nil {
+			return Claimed{}, err
+		}
+	}
+	if err := c.take(ctx, tx, found, v.keep); err != nil {
+		return Claimed{}, err
+	}
+	if out.Jobs, err = withBodies(ctx, tx, found); err != nil || out.More {
+		return out, err
+	}
+	out.Next, err = nextDue(ctx, tx, c.lane)
+	return out, err
+}
+
+// idsPerStatement is the maximum number of jobs in a statement.
+const idsPerStatement = 1000
+
+// withIDs is the condition that a job is one of some. PostgreSQL parses an array in a tenth of the
+// time that it needs for a list.
+func withIDs(tx sqldb.Tx, ids []uint64) bun.Safe {
+	before, after := "id IN (", ")"
+	if tx.Dialect().Name() == dialect.PG {
+		before, after = "id = ANY('{", "}')"
+	}
+	text := append(make([]byte, 0, len(before)+10*len(ids)), before...)
+	for i, id := range ids {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendUint(text, id, 10)
+	}
+	return bun.Safe(append(text, after...))
+}
+
+// look finds the jobs that may be claimed, and whether any job blocks others. Mostly none does, and
+// then the keys need not be compared, which takes half of the time of a claim.
+//
+// A new job with a key that was enqueued to run later comes with the due ones only when all jobs
+// before it are not new any more.
+func (c *claim) look(ctx context.Context, tx sqldb.Tx) (v view, err error) {
+	if tx.Dialect().Name() == dialect.PG {
+		// PostgreSQL would read a whole lane to sort it, since its statistics of a table that is full
+		// at one time and empty at another are mostly wrong. A claim would take ten times as long.
+		if _, err := tx.Tx.Tx.ExecContext(ctx, "SET LOCAL enable_sort = off"); err != nil {
+			return v, err
+		}
+	}
+	const columns = "id, event, okey, claim, attempts"
+	const query = "SELECT " + columns + ", 0 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due <= ?" +
+		" AND (id <= ? OR okey = 0 OR held IS NOT NULL) ORDER BY due, id LIMIT ?) due_jobs" +
+		" UNION ALL SELECT " + columns + ", 1 FROM (SELECT " + columns + " FROM jobs WHERE lane = ? AND due IS NULL AND id > ?" +
+		" ORDER BY id LIMIT ?) fresh_jobs" +
+		" UNION ALL SELECT 0, 0, held, 0, 0, 2 FROM (" + anyHeld + ") held_jobs" +
+		" UNION ALL SELECT upto, since, from_lane, to_lane, seen, 3 FROM job_moves"
+	lane, cursor := c.lane.code(), int64(c.cursor)
+	rows, err := tx.Tx.Tx.QueryContext(ctx, tx.Bind(query), lane, sqldb.Nanos(c.now), cursor, c.n, lane, cursor, c.n)
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		job, kind := candidate{Job: Job{Lane: c.lane}}, 0
+		if err := rows.Scan(&job.ID, &job.Event, &job.Key, &job.Claim, &job.Attempts, &kind); err != nil {
+			return v, err
+		}
+		switch kind {
+		case 0:
+			v.due = append(v.due, job)
+		case 1:
+			job.isNew = true
+			v.fresh = append(v.fresh, job)
+		case 2:
+			v.blocking = true
+		default:
+			v.add(move{upto: job.ID, since: job.Event, from: laneOf(job.Key), to: laneOf(job.Claim), seen: uint64(job.Attempts)}, c.lane)
+		}
+	}
+	slices.SortFunc(v.fresh, func(a, b candidate) int { return cmp.Compare(a.ID, b.ID) })
+	return v, rows.Err()
+}
+
+// anyHeld selects a row if any job blocks others.
+const anyHeld = "SELECT held FROM jobs WHERE held IS NOT NULL ORDER BY held LIMIT 1"
+
+// block blocks the jobs that come after one with the same key which waits and was not found, or which
+// is in a lane that a move came from. It returns the others.
+func block(ctx context.Context, tx sqldb.Tx, found []candidate, into []move) (free []candidate, err error) {
+	keys := make(map[int64]bool, len(found))
+	here := []uint64{0}
+	for i := range found {
+		if c := &found[i]; c.Key != 0 {
+			keys[c.Key] = true
+			if !c.isNew {
+				here = append(here, c.ID)
+			}
+		}
+	}
+	first, err := firstHeld(ctx, tx, keys, here)
+	if err != nil {
+		return nil, err
+	}
+	if err := addMoved(ctx, tx, into, keys, first); err != nil {
+		return nil, err
+	}
+	if len(first) == 0 {
+		return found, nil
+	}
+	var behind []uint64
+	for _, c := range found {
+		if id, ok := first[c.Key]; ok && id < c.ID {
+			behind = append(behind, c.ID)
+		} else {
+			free = append(free, c)
+		}
+	}
+	for chunk := range slices.Chunk(behind, idsPerStatement) {
+		_, err := tx.NewRaw("UPDATE jobs SET claim = 0, due = ?, held = okey WHERE id IN (?)", int64(blocked), bun.List(chunk)).Exec(ctx)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return free, nil
+}
+
+// firstHeld returns, by key, the number of the first job that blocks others, without some jobs.
+func firstHeld(ctx context.Context, tx sqldb.Tx, keys map[int64]bool, without []uint64) (map[int64]uint64, error) {
+	first := make(map[int64]uint64)
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(keys)), idsPerStatement) {
+		where, args := "held IN (?)", []any{bun.List(chunk)}
+		if len(without) > 0 {
+			where, args = where+" AND id NOT IN (?)", append(args, bun.List(without))
+		}
+		err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
+			var key int64
+			var id uint64
+			err := rows.Scan(&key, &id)
+			first[key] = id
+			return err
+		}, "SELECT held, MIN(id) FROM jobs WHERE "+where+" GROUP BY held", args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return first, nil
+}
+
+// take claims jobs. Those up to keep still block jobs of other lanes.
+func (c *claim) take(ctx context.Context, tx sqldb.Tx, found []candidate, keep uint64) error {
+	held := "NULL"
+	if keep > 0 {
+		held = "CASE WHEN okey <> 0 AND id <= " + strconv.FormatUint(keep, 10) + " THEN okey END"
+	}
+	byClaim := make(map[int64][]uint64)
+	for i := range found {
+		byClaim[found[i].Claim] = append(byClaim[found[i].Claim], found[i].ID)
+		found[i].Claim = c.number
+	}
+	taken := int64(0)
+	for old, ids := range byClaim {
+		for chunk := range slices.Chunk(ids, idsPerStatement) {
+			n, err := sqldb.Changed(tx.NewRaw("UPDATE jobs SET claim = ?, due = ?, held = "+held+" WHERE ? AND claim = ?",
+				c.number, c.until, withIDs(tx, chunk), old).Exec(ctx))
+			if err != nil {
+				return err
+			}
+			taken += n
+		}
+	}
+	if taken != int64(len(found)) { // which the fence rules out
+		return fmt.Errorf("%d of %d jobs could be taken: another program has changed the database", taken, len(found))
+	}
+	return nil
+}
+
+// smallBody is the maximum size of a body that is read with the claim.
+const smallBody = 4096
+
+// withBodies returns the jobs with their bodies, as far as these are small.
+func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, error) {
+	jobs := make([]Job, len(found))
+	at := make(map[uint64]int)
+	var ids []uint64
+	for i := range found {
+		jobs[i] = found[i].Job
+		if jobs[i].Event == 0 {
+			at[jobs[i].ID] = i
+			ids = append(ids, jobs[i].ID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, idsPerStatement) {
+		var rows []bodyRow
+		if err := tx.NewSelect().Model(&rows).Where("id IN (?) AND LENGTH(data) <= ?", bun.List(chunk), smallBody).Scan(ctx); err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			body := rows[i].body()
+			jobs[at[rows[i].ID]].Body = &body
+		}
+	}
+	return jobs, nil
+}
+
+// nextDue returns when the next waiting job of a lane is due; zero if none waits.
+func nextDue(ctx context.Context, tx sqldb.Tx, lane Lane) (time.Time, error) {
+	var due int64
+	err := tx.QueryRowContext(ctx, "SELECT due FROM jobs WHERE lane = ? AND due IS NOT NULL ORDER BY due LIMIT 1", lane.code()).Scan(&due)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && due == blocked {
+		return time.Time{}, nil
+	}
+	return time.Unix(0, due), err
+}
+
+// Extend sets the ends of the leases of jobs, as far as they are still claimed under the same number.
+func (s *Store) Extend(ctx context.Context, jobs []Job, until time.Time) error {
+	return s.write(ctx, "extend the leases of jobs", func(ctx context.Context, tx sqldb.Tx) error {
+		return updateClaimed(ctx, tx, "due = "+strconv.FormatInt(dueOf(until), 10), jobs)
+	})
+}

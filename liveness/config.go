@@ -1,0 +1,62 @@
+package liveness
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config describes a fleet. The zero Config is a good one.
+type Config struct {
+	// Policy is the fleet's default.
+	Policy Policy
+	// MinTimeout is the least Timeout that holds for a device. A policy that is set may not have
+	// less; what a protocol announces, or was set before, is raised to it. Default: 1 s.
+	MinTimeout time.Duration
+	// Groups are matched in order; a device belongs to the first whose pattern matches its id.
+	Groups []GroupConfig
+	// Devices are the policies of single devices, by id. They are known, as NeverSeen, from the
+	// start.
+	Devices map[string]Policy
+	// Flapping defines when a device counts as flapping.
+	Flapping FlappingConfig
+	// MaxDevices is the most devices that the registry holds. Default: 2,000,000.
+	MaxDevices int
+	// RetireAfter is for how long any source listens until a source that was restored and not added
+	// is retired, see [Registry.Retire]. Default: 10 min.
+	RetireAfter time.Duration
+	// Outbox is how many events wait for the sink before verdicts wait, too. While as many wait and
+	// the sink takes none for 5 s, the sources' clocks stand still. At twice as many, what would
+	// cause an event is refused with [ErrBusy]; a heartbeat of a device that is not online counts,
+	// but brings it online only once there is room. Default: 65,536, some 30 MB.
+	Outbox int
+}
+
+func (c Config) validate() error {
+	var errs []error
+	reject := func(what string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("liveness: %s: %w", what, err))
+		}
+	}
+	reject("Policy", errors.Join(c.Policy.validateFleet(), c.Policy.atLeast(c.MinTimeout)))
+	reject("Flapping", c.Flapping.validate())
+	names := make(map[string]bool)
+	for _, g := range c.Groups {
+		reject("group "+g.Name, errors.Join(g.validate(), g.Policy.atLeast(c.MinTimeout)))
+		if names[g.Name] {
+			reject("group "+g.Name, errors.New("the name is taken"))
+		}
+		names[g.Name] = true
+	}
+	for id, p := range c.Devices {
+		reject("device "+id, errors.Join(ValidateID(id), p.validate(), p.atLeast(c.MinTimeout)))
+	}
+	if c.MinTimeout < 0 || c.MinTimeout > defaultTimeout {
+		errs = append(errs, fmt.Errorf("liveness: MinTimeout is %v, want 0 to %v", c.MinTimeout, defaultTimeout))
+	}
+	if c.MaxDevices < 0 || c.Outbox < 0 || c.RetireAfter < 0 {
+		errs = append(errs, errors.New("liveness: MaxDevices, Outbox and RetireAfter must not be negative"))
+	}
+	return errors.Join(errs...)
+}

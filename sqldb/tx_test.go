@@ -1,0 +1,172 @@
+package sqldb_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/holter-iot/holter/internal/errkind"
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/sqldb"
+)
+
+// A transaction is committed only with the fence, and only if it is ours.
+func TestFence(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := open(t, kind.URL(t))
+			insert := func(ctx context.Context, tx sqldb.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO names (id, name) VALUES (1, 'x')")
+				return err
+			}
+			count := func() (n int) {
+				t.Helper()
+				if err := db.Scan(t.Context(), "SELECT COUNT(*) FROM names", &n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			if err := db.WriteLate(t.Context(), "test", insert); err == nil || count() != 0 {
+				t.Errorf("without the fence: %v, %d rows", err, count())
+			}
+			err := db.WriteLate(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+				held, err := tx.FenceIf(ctx, "last_offset = ?", "last_offset = ?", 7, 3)
+				if held || err != nil {
+					t.Errorf("FenceIf = %v, %v", held, err)
+				}
+				return insert(ctx, tx)
+			})
+			if err == nil || count() != 0 {
+				t.Errorf("under a condition that does not hold: %v, %d rows", err, count())
+			}
+			unknown := errkind.Errorf(io.EOF, "there is no x")
+			if err := db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+				return errors.Join(insert(ctx, tx), unknown)
+			}); !errors.Is(err, unknown) || errors.As(err, new(*sqldb.Error)) || count() != 0 {
+				t.Errorf("with an error that has a kind: %v, %d rows", err, count())
+			}
+			if err := db.Write(t.Context(), "test", insert); err != nil || count() != 1 {
+				t.Errorf("with the fence: %v, %d rows", err, count())
+			}
+			if err := db.Exec(t.Context(), "UPDATE meta SET fence = fence + 1"); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := write(t, db); !errors.Is(err, sqldb.ErrFenced) || !errors.Is(db.Health(), sqldb.ErrFenced) || count() != 1 {
+					t.Errorf("overtaken: %v, %v, %d rows", err, db.Health(), count())
+				}
+			}
+		})
+	}
+}
+
+// Insert and Repeat write any text and any bytes, in as many rows as there are.
+func TestInsert(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db := open(t, kind.URL(t))
+			table := &sqldb.Table{
+				Name: "device_states",
+				Ints: []string{"num", "state", "reason", "source", "heard", "until_at", "since", "seq", "epoch", "flags", "head"}, Texts: []string{"announced", "own"},
+				Blobs: []string{"changes"}, Key: "num",
+			}
+			const rows = 2500
+			put := func(text string) {
+				t.Helper()
+				err := db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+					return tx.Insert(ctx, table, rows, func(args []any, i int) []any {
+						for range table.Ints {
+							args = append(args, int64(i+1))
+						}
+						return append(args, text, "it's a \"☃\" \\ ?", []byte{0, 0xff, byte(i)})
+					})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("before")
+			put("after") // over the rows that are there
+			err := db.Write(t.Context(), "test", func(ctx context.Context, tx sqldb.Tx) error {
+				return tx.Repeat(ctx, "UPDATE device_states SET announced = ? WHERE num = ?", 10, func(args []any, i int) []any {
+					return append(args, fmt.Sprintf("$1 of %d", i), i+1)
+				})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var announced, own string
+			var changes []byte
+			var n, after int
+			if err := db.Scan(t.Context(), "SELECT COUNT(*), SUM(CASE WHEN announced = 'after' THEN 1 ELSE 0 END) FROM device_states", &n, &after); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Scan(t.Context(), "SELECT announced, own, changes FROM device_states WHERE num = 3", &announced, &own, &changes); err != nil {
+				t.Fatal(err)
+			}
+			if n != rows || after != rows-10 || announced != "$1 of 2" || own != "it's a \"☃\" \\ ?" || string(changes) != "\x00\xff\x02" {
+				t.Errorf("%d rows, %d of them %q %q %q", n, after, announced, own, changes)
+			}
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"plain", 10, "plain"}, {"plain", 3, "pla"}, {"a\x00b", 10, "a\uFFFDb"}, {"a\xffb", 10, "a\uFFFDb"}, {"aé", 2, "a\uFFFD"},
+	} {
+		if got := sqldb.Text(c.text, c.most); got != c.want {
+			t.Errorf("Text(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+	if got := sqldb.Text(strings.Repeat("\xffa", 1000), 100); len(got) > 103 {
+		t.Errorf("a text of 100 bytes that are no UTF-8 has %d bytes", len(got))
+	}
+}
+
+// Reads and writes of a database that is not open, or only shared, fail.
+func TestNotOpen(t *testing.T) {
+	url := testdb.SQLite(t)
+	db := newDB(t, url)
+	read := func(db *sqldb.DB) error {
+		return db.Read(t.Context(), "test", func(context.Context, *bun.DB) error { return nil })
+	}
+	for name, err := range map[string]error{
+		"Write": write(t, db), "Read": read(db), "Exec": db.Exec(t.Context(), "SELECT 1"), "Health": db.Health(), "Close": db.Close(),
+	} {
+		if !errors.Is(err, sqldb.ErrNotOpen) && name != "Close" || name == "Close" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	shared, err := sqldb.OpenShared(t.Context(), sqldb.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(t, shared); !errors.Is(err, sqldb.ErrNotOpen) {
+		t.Errorf("Write of a shared database: %v", err)
+	}
+	if err := errors.Join(read(shared), shared.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Run ends with its context, and Health follows the database meanwhile.
+func TestRun(t *testing.T) {
+	db := open(t, testdb.SQLite(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	db.Run(ctx)
+	if err := db.Health(); err != nil {
+		t.Errorf("Health: %v", err)
+	}
+}
