@@ -62,7 +62,7 @@ func AskStats(ctx context.Context, api *Client) (httpapi.Stats, error) {
 	return st, err
 }
 
-// ServerTime returns what the server's clock shows.
+// ServerTime returns the time by the server's clock.
 func ServerTime(ctx context.Context, api *Client) (time.Time, error) {
 	st, err := AskStats(ctx, api)
 	return st.AsOf, err

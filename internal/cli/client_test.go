@@ -89,7 +89,7 @@ func TestClientErrors(t *testing.T) {
 		{
 			"wrong token", problem(401, "unknown token"),
 			[]string{"--token", "abc"},
-			"holter: URL does not accept the token: unknown token\nIt was revoked, or is not the whole of it; \"holter tokens list\" on its machine shows those there are\n",
+			"holter: URL does not accept the token: unknown token\nIt was deleted, or is not complete; \"holter tokens list\" on its machine shows those there are\n",
 		},
 		{
 			"wrong role", problem(403, "it wants the role read"),

@@ -21,13 +21,14 @@ import (
 	"github.com/holter-iot/holter/playbook"
 )
 
-// What may be delivered to is for who starts the process to say, not for who may change endpoints.
+// These variables allow destinations. The operator of the process sets them, so that a token for the
+// API is not enough.
 const (
 	PrivateEnv  = "HOLTER_DELIVERY_ALLOW_PRIVATE"  // networks, separated by commas
 	CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS" // true or false
 )
 
-// deliveryConfig returns how jobs are delivered. Its errors are mistakes of the user.
+// deliveryConfig returns the configuration of delivery. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
 	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log}
 	var err error
@@ -59,7 +60,7 @@ func commandsAllowed() (bool, error) {
 	return allowed, nil
 }
 
-// networks reads networks and addresses that are separated by commas.
+// networks parses networks and addresses separated by commas.
 func networks(text string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
@@ -80,7 +81,7 @@ func networks(text string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// buildDelivery makes what delivers jobs and runs playbooks.
+// buildDelivery creates the engines of delivery and playbooks.
 func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	return nil
 }
 
-// loadDelivery lets events become jobs, and maintenance windows excuse what they excused.
+// loadDelivery loads routes and jobs, and restores open maintenance windows.
 func (s *server) loadDelivery(ctx context.Context) error {
 	if err := s.delivery.Load(ctx); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *server) loadDelivery(ctx context.Context) error {
 	return s.cron.Restore(ctx, s.listened)
 }
 
-// deliveryCollector shows an engine's Stats to Prometheus.
+// deliveryCollector exports an engine's Stats to Prometheus.
 type deliveryCollector struct {
 	engine                *delivery.Engine
 	jobs, running         *prometheus.Desc
