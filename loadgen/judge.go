@@ -288,8 +288,10 @@ func (j *judge) finish(ctx context.Context, at time.Time) (verdicts *report.Verd
 	r := j.scored.Finish(at)
 	verdicts = &report.Verdicts{
 		From: j.from, Right: r.Right, Excused: r.Excused, Unjudged: r.Unjudged, UnjudgedDevices: r.UnjudgedDevices,
-		Mistakes: j.mistakes(&r), DetectionAllowed: j.limits.LatencyP99, Clocks: clocksOf(&r), NotChecked: notChecked(&r),
-		Deaf: report.Deaf{Count: r.Deaf, Total: r.DeafFor, Longest: r.DeafLongest, Allowed: j.limits.Deaf, Still: r.StillDeaf},
+		Mistakes: j.mistakes(&r), DetectionAllowed: report.Millis(j.limits.LatencyP99), Clocks: clocksOf(&r), NotChecked: notChecked(&r),
+		Deaf: report.Deaf{
+			Count: r.Deaf, Total: report.Millis(r.DeafFor), Longest: report.Millis(r.DeafLongest), Allowed: report.Millis(j.limits.Deaf), Still: r.StillDeaf,
+		},
 	}
 	if verdicts.Detection, err = report.DistributionOf(r.Delivery(), score.Unit); err == nil {
 		verdicts.Decided, err = report.DistributionOf(r.Detection(), score.Unit)
@@ -367,7 +369,8 @@ func clocksOf(r *score.Report) []report.Clock {
 	var all []report.Clock
 	for _, c := range r.Clocks {
 		all = append(all, report.Clock{
-			From: c.URL, Measured: c.Measured && !c.Set, Set: c.Set, Skew: c.Skew, Error: c.Error, Least: c.Least, Most: c.Most,
+			From: c.URL, Measured: c.Measured && !c.Set, Set: c.Set, Skew: report.Millis(c.Skew), Error: report.Millis(c.Error),
+			Least: report.Millis(c.Least), Most: report.Millis(c.Most),
 		})
 	}
 	return all

@@ -24,7 +24,7 @@ func (r *run) sample(now time.Time) {
 	r.total = r.fleet.sum()
 	t := &r.total
 	s := report.Sample{
-		Time: now, At: now.Sub(r.began), Wanted: r.wanted(now), Welcomed: t.Welcomed, Connecting: t.Connecting,
+		Time: now, At: report.Seconds(now.Sub(r.began)), Wanted: r.wanted(now), Welcomed: t.Welcomed, Connecting: t.Connecting,
 		Connects: t.Connects, Failed: t.Failed, Lost: t.Lost, Sent: t.Sent, Answered: t.Answered, Errors: maps.Clone(t.Errors),
 		RTT: r.latency(rtt), RTTPlanned: r.latency(rttPlanned), Lateness: r.latency(lateness), Connect: r.latency(connect),
 		Memory: t.Memory, Workers: t.workers, Dead: t.dead, Notes: r.noted,
