@@ -22,6 +22,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // programEnv makes this test binary the program itself.
@@ -100,6 +101,17 @@ func (p *program) until(text string) {
 		}
 		p.said.Wait()
 	}
+}
+
+// untilGet sends GET requests until an answer has a status and holds a text.
+func (p *program) untilGet(path string, code int, text string) {
+	p.t.Helper()
+	var got int
+	var answer string
+	testwait.Until(p.t, fmt.Sprintf("GET %s = %d with %q in it", path, code, text), func() bool {
+		got, answer = p.get(path)
+		return got == code && strings.Contains(answer, text)
+	}, func() string { return fmt.Sprintf("got %d %s\n%s", got, answer, p.logged()) })
 }
 
 // do sends a request, and wants it to succeed.
