@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -102,14 +103,14 @@ func TestPace(t *testing.T) {
 			return true
 		}
 	}
-	until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
-	until(t, "all were told", stretched(4500*time.Millisecond, 0, devices))
+	testwait.Until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
+	testwait.Until(t, "all were told", stretched(4500*time.Millisecond, 0, devices))
 	if v := r.device("fixed-d-9"); v.Policy.Timeout != 3*time.Second || v.Policy.Interval != time.Second || v.Seq != 1 {
 		t.Errorf("the device with a policy of its own is %+v", v)
 	}
 	end(0, 50)
-	until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
-	until(t, "all were told", stretched(3*time.Second, 50, devices))
+	testwait.Until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
+	testwait.Until(t, "all were told", stretched(3*time.Second, 50, devices))
 	end(50, devices)
 	running.Wait()
 	for i, f := range all {

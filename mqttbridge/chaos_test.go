@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -270,14 +271,9 @@ func (w *world) witness(ctx context.Context) {
 // until waits for something, for long.
 func (p *post) until(what string, is func() bool) {
 	p.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(2 * time.Minute); !is(); <-tick.C {
-		if time.Now().After(deadline) {
-			p.Fatalf("%s: %s does not come; the bridge is %+v, the source is %+v, devices are %v",
-				p.name, what, p.bridge.View(), p.source.View(), p.registry.Stats().States)
-		}
-	}
+	testwait.Until(p, p.name+": "+what, is, func() string {
+		return fmt.Sprintf("the bridge is %+v, the source is %+v, devices are %v", p.bridge.View(), p.source.View(), p.registry.Stats().States)
+	})
 }
 
 // rest lets time pass.
