@@ -187,14 +187,7 @@ func (j *judge) told(n *update) {
 		t := n.Truths[i].unpack()
 		j.scored.Add(t)
 		if t.Back.IsZero() {
-			j.expect(t.Kind, t.At, t.Last)
-		}
-	}
-	for i := range n.Losts {
-		l := n.Losts[i].unpack()
-		j.scored.AddLost(l)
-		if l.Back.IsZero() && !l.Last.IsZero() {
-			j.expect(plan.Close, l.At, l.Last)
+			j.expect(&t)
 		}
 	}
 }
@@ -218,13 +211,18 @@ func (j *judge) answered(m *member) {
 }
 
 // expect notes when the verdict on an absence is due.
-func (j *judge) expect(kind plan.Kind, at, last time.Time) {
-	due := at
-	switch kind {
+func (j *judge) expect(t *plan.Truth) {
+	due := t.At
+	switch t.Kind {
 	case plan.Silent, plan.Crash:
-		due = last.Add(j.plan.Timeout)
+		due = t.Last.Add(j.plan.Timeout)
+	case plan.Lost:
+		if t.Last.IsZero() { // no gateway has known the device yet
+			return
+		}
+		due = t.At.Add(j.plan.Grace)
 	case plan.Close, plan.Reset:
-		due = at.Add(j.plan.Grace)
+		due = t.At.Add(j.plan.Grace)
 	case plan.Bye, plan.Stall, plan.Duplicate, plan.Sleep, plan.Move, plan.Reconnect, plan.Signal:
 	}
 	if due.After(j.lastDue) {

@@ -33,7 +33,6 @@ type job struct {
 type update struct {
 	Stats  figures
 	Truths []truth
-	Losts  []lost
 	// Fault says why the worker cannot go on. Only the last report, which has Done, may have one.
 	Fault string
 	Done  bool
@@ -51,11 +50,6 @@ type truth struct {
 	Device, At, Last, Back, Heard int64
 	Kind                          plan.Kind
 	Connected                     bool
-}
-
-// lost is [plan.Lost], likewise.
-type lost struct {
-	Device, At, Last, Back, Heard int64
 	Cause                         string
 }
 
@@ -111,7 +105,7 @@ func packTruths(all []plan.Truth) []truth {
 	for i, t := range all {
 		small[i] = truth{
 			Device: int64(t.Device), At: nanos(t.At), Last: nanos(t.Last), Back: nanos(t.Back), Heard: nanos(t.Heard), Kind: t.Kind,
-			Connected: t.Connected,
+			Connected: t.Connected, Cause: t.Cause,
 		}
 	}
 	return small
@@ -120,20 +114,8 @@ func packTruths(all []plan.Truth) []truth {
 func (t *truth) unpack() plan.Truth {
 	return plan.Truth{
 		Device: int(t.Device), At: instant(t.At), Last: instant(t.Last), Back: instant(t.Back), Heard: instant(t.Heard), Kind: t.Kind,
-		Connected: t.Connected,
+		Connected: t.Connected, Cause: t.Cause,
 	}
-}
-
-func packLosts(all []plan.Lost) []lost {
-	small := make([]lost, len(all))
-	for i, l := range all {
-		small[i] = lost{Device: int64(l.Device), At: nanos(l.At), Last: nanos(l.Last), Back: nanos(l.Back), Heard: nanos(l.Heard), Cause: l.Cause}
-	}
-	return small
-}
-
-func (l *lost) unpack() plan.Lost {
-	return plan.Lost{Device: int(l.Device), At: instant(l.At), Last: instant(l.Last), Back: instant(l.Back), Heard: instant(l.Heard), Cause: l.Cause}
 }
 
 func nanos(t time.Time) int64 {

@@ -145,6 +145,6 @@ func (w *worker) hold(s *drive.Stats) {
 func (w *worker) fill(n *update, s drive.Stats) error {
 	var err error
 	n.Stats, err = pack(s)
-	n.Truths, n.Losts = packTruths(w.drive.Truths()), packLosts(w.drive.Losts())
+	n.Truths = packTruths(w.drive.Truths())
 	return err
 }

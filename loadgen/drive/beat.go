@@ -226,7 +226,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	}
 	// It reads nothing, so it does not come back before its time.
 	d.set(i, away)
-	d.absent(i).truths = append(d.absent(i).truths, d.stalls[i])
+	d.absences[i] = append(d.absences[i], d.stalls[i])
 	delete(d.stalls, i)
 	v.flags &^= stalled
 	if v.mark > 0 {

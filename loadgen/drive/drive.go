@@ -42,14 +42,13 @@ type Drive struct {
 	welcomed int     // devices that were, once
 	owners   []int32 // by descriptor: i+1 of device i's own socket, -(i+1) of another of its sockets, 0 of none
 	sockets  int
-	seconds  map[int32]*second  // by descriptor
-	rivals   map[int32]int32    // by device: the descriptor of a duplicate that is not welcomed yet
-	partial  map[int32][]byte   // by descriptor: the beginning of an answer
-	unsent   map[int32][]byte   // by descriptor: what the kernel has not taken yet
-	absences map[int32]*absence // by device
+	seconds  map[int32]*second      // by descriptor
+	rivals   map[int32]int32        // by device: the descriptor of a duplicate that is not welcomed yet
+	partial  map[int32][]byte       // by descriptor: the beginning of an answer
+	unsent   map[int32][]byte       // by descriptor: what the kernel has not taken yet
+	absences map[int32][]plan.Truth // by device: what is reported again when it is back
 	stalls   map[int32]plan.Truth
 	truths   []plan.Truth
-	losts    []plan.Lost
 	journals []Journal // by device; nil unless they are kept
 
 	ramped int     // devices that the ramp has reached
@@ -90,7 +89,7 @@ func New(cfg Config) (*Drive, error) {
 		cfg: cfg, tongue: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
-		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},
+		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{},
 		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // reproducible on purpose
 		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
 	}
@@ -220,23 +219,13 @@ func (d *Drive) Journals() []Journal {
 	return all
 }
 
-// Truths returns what was done since the last call, in order, including what is reported again
-// because a device is back.
+// Truths returns what was done since the last call and which connections were lost, in order. What
+// is reported again because a device is back is included.
 func (d *Drive) Truths() []plan.Truth {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := d.truths
 	d.truths = nil
-	return list
-}
-
-// Losts returns which connections were lost since the last call, in order, including what is
-// reported again because a device is back.
-func (d *Drive) Losts() []plan.Lost {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.losts
-	d.losts = nil
 	return list
 }
 

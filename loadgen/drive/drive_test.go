@@ -53,7 +53,7 @@ type run struct {
 	ctx    context.Context //nolint:containedctx // the test's, with a limit
 	stop   func()
 	truths []plan.Truth
-	losts  []plan.Lost
+	losts  []plan.Truth // likewise, those of kind Lost
 	stats  drive.Stats
 }
 
@@ -82,8 +82,13 @@ func (r *run) until(what string, cond func() bool) {
 	defer tick.Stop()
 	for {
 		r.stats = r.Stats()
-		r.truths = append(r.truths, r.Truths()...)
-		r.losts = append(r.losts, r.Losts()...)
+		for _, t := range r.Truths() {
+			if t.Kind == plan.Lost {
+				r.losts = append(r.losts, t)
+			} else {
+				r.truths = append(r.truths, t)
+			}
+		}
 		if cond() {
 			return
 		}

@@ -314,11 +314,11 @@ func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 // story tells what was done.
 func (a *absence) story() string {
 	text := "the connection was lost"
-	if a.kind != 0 {
+	if a.kind != plan.Lost {
 		text = a.kind.String()
 	}
 	text += " at " + clock(a.at) + ", last sign of life " + clock(a.last)
-	if a.kind != 0 && a.mark.has(lost) {
+	if a.kind != plan.Lost && a.mark.has(lost) {
 		text += ", the connection was lost besides"
 	}
 	if a.back == 0 {

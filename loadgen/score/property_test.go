@@ -101,7 +101,7 @@ func (l *life) tell(t *rapid.T, device int, kind plan.Kind, done, last, back flo
 		}
 		var what any = plan.Truth{Device: device, Kind: kind, At: at(done), Last: at(last), Back: end, Connected: true}
 		if kind == 0 {
-			what = plan.Lost{Device: device, At: at(done), Last: at(last), Back: end, Cause: "closed by peer"}
+			what = plan.Truth{Device: device, At: at(done), Last: at(last), Back: end, Cause: "closed by peer"}
 		}
 		l.truths = append(l.truths, told{when, what})
 	}

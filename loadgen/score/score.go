@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,16 +152,13 @@ func (s *Score) Add(t plan.Truth) {
 		return
 	}
 	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind, wait: hundredths(t.Back, t.Heard)}
-	if !t.Connected {
-		a.mark |= unheard
+	switch {
+	case t.Kind == plan.Lost:
+		a.mark = lost
+	case !t.Connected:
+		a.mark = unheard
 	}
 	s.note(t.Device, a)
-}
-
-// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device
-// and At, when the device is back.
-func (s *Score) AddLost(l plan.Lost) {
-	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost, wait: hundredths(l.Back, l.Heard)})
 }
 
 // hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
@@ -271,11 +269,11 @@ func (a *absence) absorb(b *absence) bool {
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
-	if same || b.kind == 0 || b.mark.has(unheard) {
+	if same || b.kind == plan.Lost || b.mark.has(unheard) {
 		return true
 	}
 	a.last = min(a.last, b.last)
-	if a.kind == 0 || a.kind == plan.Silent || a.kind == plan.Crash {
+	if a.kind == plan.Lost || a.kind == plan.Silent || a.kind == plan.Crash {
 		a.kind, a.at = b.kind, b.at
 	}
 	return true
@@ -312,10 +310,10 @@ func (s *Score) Report() Report {
 
 func (s *Score) reportLocked() Report {
 	r := s.report
-	for _, f := range r.figures() {
-		f.Examples = append([]Example(nil), f.Examples...)
+	for _, m := range r.Mistakes(Limits{}) {
+		m.Examples = slices.Clone(m.Examples)
 	}
-	r.Incomplete = append([]string(nil), r.Incomplete...)
+	r.Incomplete = slices.Clone(r.Incomplete)
 	s.sumDeafLocked(&r)
 	for i := range s.gateways {
 		s.gateways[i].describe(&r)
