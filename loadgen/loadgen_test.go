@@ -343,7 +343,7 @@ func TestRunScores(t *testing.T) {
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),
 			})
 			return nil
-		}, score.Limits{}, loadgen.StatusFailed, []string{"1 false offline", "dev-0000007"}},
+		}, score.Limits{}, loadgen.StatusFailed, []string{"1 × false offline", "dev-0000007"}},
 		{"a lie that is allowed", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),

@@ -5,15 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/report"
-)
-
-// Indices of histograms.
-const (
-	rtt = iota
-	rttPlanned
-	lateness
-	connect
 )
 
 // mostSamples are kept. In longer runs each stands for more than a second.
@@ -26,7 +19,7 @@ func (r *run) sample(now time.Time) {
 	s := report.Sample{
 		Time: now, At: report.Seconds(now.Sub(r.began)), Wanted: r.wanted(now), Welcomed: t.Welcomed, Connecting: t.Connecting,
 		Connects: t.Connects, Failed: t.Failed, Lost: t.Lost, Sent: t.Sent, Answered: t.Answered, Errors: maps.Clone(t.Errors),
-		RTT: r.latency(rtt), RTTPlanned: r.latency(rttPlanned), Lateness: r.latency(lateness), Connect: r.latency(connect),
+		RTT: r.latency(drive.RTT), RTTPlanned: r.latency(drive.RTTPlanned), Lateness: r.latency(drive.Lateness), Connect: r.latency(drive.Connect),
 		Memory: t.Memory, Workers: t.workers, Dead: t.dead, Notes: r.noted,
 	}
 	s.Phase, s.Done = r.phase(now)
@@ -38,7 +31,9 @@ func (r *run) sample(now time.Time) {
 		s.Score = r.judge.counts()
 	}
 	r.cpu, r.sampled, r.noted = t.CPU, now, nil
-	r.fleet.fresh.reset()
+	for _, h := range r.fleet.fresh {
+		h.Reset()
+	}
 	if n := len(r.final.Samples); n > 0 {
 		s.Since(&r.final.Samples[n-1])
 	} else {

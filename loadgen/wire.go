@@ -53,24 +53,19 @@ type truth struct {
 	Cause                         string
 }
 
-// histogramsOf returns pointers to the histograms of stats, always in the same order.
-func histogramsOf(s *drive.Stats) [4]**hdrhistogram.Histogram {
-	return [...]**hdrhistogram.Histogram{&s.RTT, &s.RTTPlanned, &s.Lateness, &s.Connect}
-}
-
 func pack(s drive.Stats) (figures, error) {
 	var f figures
-	for i, h := range histogramsOf(&s) {
-		if *h == nil || (*h).TotalCount() == 0 {
-			*h = nil
+	for i, h := range s.Histograms {
+		if h == nil || h.TotalCount() == 0 {
 			continue
 		}
-		text, err := (*h).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 		if err != nil {
 			return figures{}, fmt.Errorf("loadgen: encode a histogram: %w", err)
 		}
-		f.Histograms[i], *h = text, nil
+		f.Histograms[i] = text
 	}
+	s.Histograms = drive.Histograms{}
 	plain, err := json.Marshal(s)
 	if err != nil {
 		return figures{}, fmt.Errorf("loadgen: encode figures: %w", err)
@@ -88,12 +83,12 @@ func (f *figures) unpack() (drive.Stats, error) {
 	if err := json.Unmarshal(f.Plain, &s); err != nil {
 		return s, fmt.Errorf("loadgen: decode figures: %w", err)
 	}
-	for i, h := range histogramsOf(&s) {
-		if len(f.Histograms[i]) == 0 {
+	for i, text := range f.Histograms {
+		if len(text) == 0 {
 			continue
 		}
 		var err error
-		if *h, err = hdrhistogram.Decode(f.Histograms[i]); err != nil {
+		if s.Histograms[i], err = hdrhistogram.Decode(text); err != nil {
 			return s, fmt.Errorf("loadgen: decode a histogram: %w", err)
 		}
 	}

@@ -85,8 +85,8 @@ func (d *Drive) beat(i int32, planned int64) {
 		d.lose(i, causeOf(err), closeSocket)
 		return
 	}
-	record(d.histograms.lateness, now-planned)
-	d.counts.sent += uint64(many)
+	record(d.histograms[Lateness], now-planned)
+	d.counts.Sent += uint64(many)
 	v.sent += many
 	v.planned = planned
 	if !d.tongue.answered() {
@@ -122,10 +122,10 @@ func (d *Drive) flush(i int32) {
 	case err != nil:
 		d.lose(i, causeOf(err), closeSocket)
 	case n < len(data):
-		d.counts.bytesOut += uint64(n)
+		d.counts.BytesOut += uint64(n)
 		d.unsent[v.fd] = data[n:]
 	default:
-		d.counts.bytesOut += uint64(n)
+		d.counts.BytesOut += uint64(n)
 		delete(d.unsent, v.fd)
 		if v.state == open {
 			v.flags &^= blocked
@@ -179,7 +179,7 @@ func (d *Drive) answered(i int32, a answer) {
 	if !d.tongue.matches(a, v.acked) {
 		d.failed(CauseWrong)
 	}
-	d.counts.answered++
+	d.counts.Answered++
 	if d.journals != nil {
 		d.journals[i].answered(d.instant(d.heard))
 	}
@@ -189,8 +189,8 @@ func (d *Drive) answered(i int32, a answer) {
 			planned = d.oldest(v)
 			sent = planned
 		}
-		record(d.histograms.rtt, d.heard-sent)
-		record(d.histograms.rttPlanned, d.heard-planned)
+		record(d.histograms[RTT], d.heard-sent)
+		record(d.histograms[RTTPlanned], d.heard-planned)
 	}
 	v.acked++
 	if v.sent == v.acked {
@@ -217,7 +217,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 		d.set(i, orphan)
 		return
 	}
-	d.counts.lost++
+	d.counts.Lost++
 	d.failed(cause)
 	d.miss(i, cause, at)
 	if !v.has(stalled) {

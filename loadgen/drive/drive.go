@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -62,8 +63,8 @@ type Drive struct {
 
 	in, out    []byte // for one read, and one write
 	heard      int64  // when the last read was
-	counts     counts
-	histograms histograms
+	counts     Counters
+	histograms Histograms
 }
 
 // step is a [plan.Step] of a device, in nanoseconds since the phases began.
@@ -91,7 +92,7 @@ func New(cfg Config) (*Drive, error) {
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
 		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{},
 		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // reproducible on purpose
-		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
+		in:     make([]byte, 64<<10), counts: Counters{Errors: map[string]uint64{}}, histograms: NewHistograms(),
 	}
 	for i := range d.devs {
 		d.devs[i] = device{link: link{next: outside}, last: never, fd: -1}
@@ -231,18 +232,19 @@ func (d *Drive) Truths() []plan.Truth {
 
 // Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
-	fresh := newHistograms()
+	fresh := NewHistograms()
 	memory, cpu := usage()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Stats{
-		At: time.Now(), Devices: len(d.devs), Seen: d.welcomed, Welcomed: d.inState[open] + d.inState[orphan],
-		Connecting: d.inState[dialing] + d.inState[greeting], Queued: d.inState[queued], Pausing: d.inState[pausing], Away: d.inState[away],
-		Open: d.sockets, StepsLeft: len(d.steps) - d.done,
-		RTT: d.histograms.rtt, RTTPlanned: d.histograms.rttPlanned, Lateness: d.histograms.lateness, Connect: d.histograms.connect,
-		Memory: memory, CPU: cpu,
+		At: time.Now(), Counters: d.counts, Histograms: d.histograms, Memory: memory, CPU: cpu,
+		Gauges: Gauges{
+			Devices: len(d.devs), Seen: d.welcomed, Welcomed: d.inState[open] + d.inState[orphan],
+			Connecting: d.inState[dialing] + d.inState[greeting], Queued: d.inState[queued], Pausing: d.inState[pausing], Away: d.inState[away],
+			Open: d.sockets, StepsLeft: len(d.steps) - d.done,
+		},
 	}
-	d.counts.fill(&s)
+	s.Errors = maps.Clone(s.Errors)
 	d.histograms = fresh
 	return s
 }

@@ -150,8 +150,8 @@ func TestBeats(t *testing.T) {
 				answers := p.Publish == "" || p.QoS > 0
 				lateness, rtt := int64(0), int64(0)
 				r.until("heartbeats", func() bool {
-					lateness += r.stats.Lateness.TotalCount()
-					rtt += r.stats.RTT.TotalCount()
+					lateness += r.stats.Histograms[drive.Lateness].TotalCount()
+					rtt += r.stats.Histograms[drive.RTT].TotalCount()
 					return r.stats.Sent > 200 && (r.stats.Answered > 100) == answers && lateness > 10 && (rtt > 100) == answers
 				})
 				if len(r.stats.Errors) > 0 || len(r.losts) > 0 || r.stats.Open != 20 || r.stats.Seen != 20 {

@@ -70,7 +70,7 @@ func (d *Drive) stepsDue(now int64) int64 {
 			return began + s.at
 		}
 		d.done++
-		d.counts.steps++
+		d.counts.Steps++
 		d.act(s, began)
 	}
 	return now
@@ -203,7 +203,7 @@ func (d *Drive) read(i int32, all bool) {
 		n, err := read(fd, d.in)
 		switch {
 		case n > 0:
-			d.counts.bytesIn += uint64(n)
+			d.counts.BytesIn += uint64(n)
 			if d.input(i, d.in[:n]); v.fd != fd || n < len(d.in) && !all {
 				return
 			}

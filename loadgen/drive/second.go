@@ -71,7 +71,7 @@ func (d *Drive) readSecond(fd int32, s *second) {
 		n, err := read(fd, d.in)
 		switch {
 		case n > 0:
-			d.counts.bytesIn += uint64(n)
+			d.counts.BytesIn += uint64(n)
 			if s.role == rival {
 				d.rivalInput(fd, s, d.in[:n])
 			}
@@ -175,7 +175,7 @@ func (d *Drive) promote(fd int32, s *second) {
 	i := s.device
 	v := &d.devs[i]
 	now := d.clock()
-	d.counts.welcomes++
+	d.counts.Welcomes++
 	delete(d.seconds, fd)
 	delete(d.rivals, i)
 	if v.fd >= 0 {
@@ -206,7 +206,7 @@ func (d *Drive) rivalFailed(fd int32, s *second, cause string) {
 	d.failed(cause)
 	d.failed(CauseDuplicate)
 	if v.state == orphan {
-		d.counts.lost++
+		d.counts.Lost++
 		d.failed(CauseClosed)
 		d.miss(i, CauseClosed, v.mark)
 		d.pause(i)

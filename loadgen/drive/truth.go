@@ -56,4 +56,4 @@ func (d *Drive) moment(at int64) time.Time {
 	return d.instant(at)
 }
 
-func (d *Drive) failed(cause string) { d.counts.errors[cause]++ }
+func (d *Drive) failed(cause string) { d.counts.Errors[cause]++ }
