@@ -24,7 +24,7 @@ type judge struct {
 	scored  *score.Score
 	close   context.CancelFunc
 	wg      sync.WaitGroup
-	settled time.Time // when the score was settled last
+	judged  time.Time // up to when verdicts were judged last
 	lastDue time.Time // when the last known verdict is due
 
 	ended atomic.Bool // later verdicts are ignored
@@ -232,18 +232,18 @@ func (j *judge) expect(t *plan.Truth) {
 
 // How long verdicts are waited for.
 const (
-	settleEvery = 5 * time.Second
+	judgeEvery = 5 * time.Second
 	// comes is how long after its deadline a verdict arrives at the latest, if all is well.
 	comes = 3 * time.Second
 	// comesLate is how long missing ones are waited for.
 	comesLate = 12 * time.Second
 )
 
-// settle judges what is complete: all workers have reported what they did before until.
-func (j *judge) settle(until time.Time) {
-	if until.Sub(j.settled) >= settleEvery {
-		j.settled = until
-		j.scored.Settle(until)
+// judgeUntil judges what is complete: all workers have reported what they did before until.
+func (j *judge) judgeUntil(until time.Time) {
+	if until.Sub(j.judged) >= judgeEvery {
+		j.judged = until
+		j.scored.JudgeUntil(until)
 	}
 }
 
@@ -256,7 +256,7 @@ func (j *judge) waits(now, until, ended time.Time) bool {
 	if now.After(j.lastDue.Add(comesLate)) {
 		return false
 	}
-	j.scored.Settle(until)
+	j.scored.JudgeUntil(until)
 	return j.scored.Report().MissedOffline.Count > 0
 }
 

@@ -27,7 +27,7 @@ func (r *run) sample(now time.Time) {
 		s.CPU = max(0, float64(t.CPU-r.cpu)/float64(took))
 	}
 	if r.judge != nil {
-		r.judge.settle(r.fleet.until())
+		r.judge.judgeUntil(r.fleet.until())
 		s.Score = r.judge.counts()
 	}
 	r.cpu, r.sampled, r.noted = t.CPU, now, nil
@@ -62,7 +62,7 @@ func (r *run) wanted(now time.Time) int {
 
 // Names of stages that are no phases of a plan.
 const (
-	settlingName = "last verdicts"
+	drainingName = "last verdicts"
 	stoppingName = "end"
 )
 
@@ -79,8 +79,8 @@ func (r *run) phase(now time.Time) (name string, done float64) {
 			name = fmt.Sprintf("phase %d", i+1)
 		}
 		return name, min(float64(at-began)/float64(r.p.Phases[i].Length), 1)
-	case settling:
-		return settlingName, 1 - min(max(float64(r.settled.Sub(now))/float64(r.longestWait()), 0), 1)
+	case draining:
+		return drainingName, 1 - min(max(float64(r.drained.Sub(now))/float64(r.longestWait()), 0), 1)
 	case stopping:
 	}
 	return stoppingName, 1

@@ -150,12 +150,12 @@ func (r *run) waits(now time.Time) bool {
 	return r.judge.waits(now, r.fleet.until(), r.begun.Add(r.p.Length()))
 }
 
-func (r *run) settle(now time.Time) {
+func (r *run) drain(now time.Time) {
 	if r.judge == nil || !r.waits(now) {
 		r.stop(now)
 		return
 	}
-	r.stage, r.settled = settling, now.Add(r.longestWait())
+	r.stage, r.drained = draining, now.Add(r.longestWait())
 }
 
 // stop tells the workers to end. Later verdicts are ignored.

@@ -74,7 +74,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	many := uint32(d.cfg.Pipeline)
 	d.out = d.out[:0]
 	for k := range many {
-		d.out = d.tongue.beat(d.out, d.number(i), v.sent+k)
+		d.out = d.protocol.beat(d.out, d.number(i), v.sent+k)
 	}
 	now := d.clock()
 	switch err := d.send(v.fd, d.out); {
@@ -89,7 +89,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	d.counts.Sent += uint64(many)
 	v.sent += many
 	v.planned = planned
-	if !d.tongue.answered() {
+	if !d.protocol.answered() {
 		v.acked = v.sent
 	}
 	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
@@ -176,7 +176,7 @@ func (d *Drive) answered(i int32, a answer) {
 		d.failed(CauseUnexpected)
 		return
 	}
-	if !d.tongue.matches(a, v.acked) {
+	if !d.protocol.matches(a, v.acked) {
 		d.failed(CauseWrong)
 	}
 	d.counts.Answered++

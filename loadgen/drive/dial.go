@@ -63,7 +63,7 @@ func (d *Drive) drop(fd int32, closing func(int)) {
 // greet says hello once the handshake is over.
 func (d *Drive) greet(i int32) {
 	v := &d.devs[i]
-	d.out = d.tongue.hello(d.out[:0], d.number(i))
+	d.out = d.protocol.hello(d.out[:0], d.number(i))
 	at := d.clock()
 	switch err := d.send(v.fd, d.out); {
 	case errors.Is(err, unix.EAGAIN): // the handshake is not over
@@ -113,7 +113,7 @@ func (d *Drive) begun(i int32, now int64) {
 	v.flags = v.flags&^(unanswered|blocked) | seen
 	v.sent, v.acked = 0, 0
 	v.beat = d.schedule.after(d.number(i), now)
-	if d.out = d.tongue.birth(d.out[:0], d.number(i)); len(d.out) > 0 {
+	if d.out = d.protocol.birth(d.out[:0], d.number(i)); len(d.out) > 0 {
 		if err := d.send(fd, d.out); err != nil {
 			d.lose(i, causeOf(err), closeSocket)
 			return

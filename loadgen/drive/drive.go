@@ -23,7 +23,7 @@ import (
 // Drive plays devices; see the package's comment.
 type Drive struct {
 	cfg      Config
-	tongue   tongue
+	protocol protocol
 	schedule schedule
 
 	// mu guards the fields below. Run holds it except while it waits for the kernel.
@@ -82,12 +82,12 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newTongue(cfg.Plan)
+	c, err := newProtocol(cfg.Plan)
 	if err != nil {
 		return nil, err
 	}
 	d := &Drive{
-		cfg: cfg, tongue: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
+		cfg: cfg, protocol: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
 		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{},

@@ -231,7 +231,7 @@ func (d *Drive) input(i int32, data []byte) {
 	d.heard = d.clock()
 	data = d.joined(fd, data)
 	for len(data) > 0 {
-		a, rest := d.tongue.next(data)
+		a, rest := d.protocol.next(data)
 		if a.kind == incomplete {
 			d.partial[fd] = bytes.Clone(data)
 			return

@@ -137,7 +137,7 @@ func (d *Drive) duplicate(i int32) {
 
 // greetRival greets once the handshake is over, and reports whether it has.
 func (d *Drive) greetRival(fd int32, s *second) bool {
-	d.out = d.tongue.hello(d.out[:0], d.number(s.device))
+	d.out = d.protocol.hello(d.out[:0], d.number(s.device))
 	at := d.clock()
 	switch err := d.send(fd, d.out); {
 	case errors.Is(err, unix.EAGAIN):
@@ -153,7 +153,7 @@ func (d *Drive) greetRival(fd int32, s *second) bool {
 // rivalInput waits for the gateway to welcome a duplicate.
 func (d *Drive) rivalInput(fd int32, s *second, data []byte) {
 	data = d.joined(fd, data)
-	a, rest := d.tongue.next(data)
+	a, rest := d.protocol.next(data)
 	switch a.kind {
 	case incomplete:
 		d.partial[fd] = bytes.Clone(data)

@@ -50,5 +50,5 @@
 //
 // Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway
 // that spoke of it, 32 for an absence until it is over and judged, 24 for an offline verdict that
-// waits for its truth, until [Score.Settle].
+// waits for its truth, until [Score.JudgeUntil].
 package score

@@ -25,7 +25,7 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 // certainLocked says that a claim which fits an absence cannot turn out to be false: no return from
 // before its deadline, or long before it came, is still to be told.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
-	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.settled
+	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.complete
 }
 
 // elsewhereLocked says that a device came back from an absence at another gateway than this one.
@@ -150,9 +150,9 @@ func (s *Score) returnedLocked(n int, c *claim) *absence {
 	return latest
 }
 
-// settleLocked judges what is ripe.
-func (s *Score) settleLocked(until int64, final bool) {
-	s.settled = max(s.settled, until)
+// judgeUntilLocked judges what is ripe.
+func (s *Score) judgeUntilLocked(until int64, final bool) {
+	s.complete = max(s.complete, until)
 	for n := range s.devices {
 		d := &s.devices[n]
 		if d.claims != 0 {

@@ -130,16 +130,16 @@ func judge(t *rapid.T, lives []life) score.Report {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b told) int { return cmp.Compare(a.when, b.when) })
-	settled := 0.0
+	judged := 0.0
 	for _, x := range all {
 		if v, ok := x.what.(score.Verdict); ok {
 			s.Verdict(v)
 		} else {
 			add(s, x.what)
 		}
-		if x.when > settled+5 {
-			settled = x.when
-			s.Settle(at(x.when - 1.5))
+		if x.when > judged+5 {
+			judged = x.when
+			s.JudgeUntil(at(x.when - 1.5))
 		}
 	}
 	return s.Finish(at(1000))

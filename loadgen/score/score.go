@@ -83,7 +83,7 @@ type Score struct {
 
 	mu       sync.Mutex // guards the fields below
 	base     int64      // the zero of [track].since
-	settled  int64      // all that was done before is known
+	complete int64      // all that was done before is known
 	devices  []device
 	absences slab[absence]
 	claims   slab[claim]
@@ -284,24 +284,24 @@ func (a *absence) absorb(b *absence) bool {
 func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(now), true)
+	s.judgeUntilLocked(nanos(now), true)
 	s.hypocritesLocked(nanos(now))
 	s.unaskedLocked(nanos(now))
 	return s.reportLocked()
 }
 
-// Settle judges what is ripe: all that was done by devices before an instant has been added,
+// JudgeUntil judges what is ripe: all that was done by devices before an instant has been added,
 // returns too. Without it verdicts wait for Finish, since a return may still have to be told. It
 // looks at each device, which takes some 60 ms for a million that all have something waiting: once
 // a second, or every few, is often enough.
-func (s *Score) Settle(until time.Time) {
+func (s *Score) JudgeUntil(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(until), false)
+	s.judgeUntilLocked(nanos(until), false)
 }
 
 // Report returns the score so far, without verdicts that wait for their truth and absences that
-// were not settled.
+// were not judged.
 func (s *Score) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()

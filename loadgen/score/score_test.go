@@ -123,7 +123,7 @@ type scoreCase struct {
 func TestScore(t *testing.T) {
 	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases(), unknownCases()} {
 		for _, c := range cases {
-			for _, mode := range []string{"truth first", "verdicts first", "settled"} {
+			for _, mode := range []string{"truth first", "verdicts first", "judged meanwhile"} {
 				t.Run(c.name+"/"+mode, func(t *testing.T) {
 					s, err := score.New(fleet(1), score.Options{Keep: time.Hour})
 					if err != nil {
@@ -144,9 +144,9 @@ func TestScore(t *testing.T) {
 					if mode == "verdicts first" {
 						truth()
 					}
-					if mode == "settled" {
+					if mode == "judged meanwhile" {
 						for i := range 30 {
-							s.Settle(at(float64(10 * i)))
+							s.JudgeUntil(at(float64(10 * i)))
 						}
 					}
 					r := s.Finish(at(300))
@@ -252,7 +252,7 @@ func TestUnknownIsLearntLater(t *testing.T) {
 		s.Verdict(v)
 	}
 	s.Add(did(plan.Close, 50, 0)) // due at 52
-	s.Settle(at(55))
+	s.JudgeUntil(at(55))
 	if got := found(s.Report()); !maps.Equal(got, count{"missed": 1}) {
 		t.Errorf("found %v, want what is missed", got)
 	}
@@ -260,7 +260,7 @@ func TestUnknownIsLearntLater(t *testing.T) {
 	late.Seq = 2
 	s.Verdict(late)
 	s.Unknown(plan.Range{From: 0, To: 2}, at(55))
-	s.Settle(at(60))
+	s.JudgeUntil(at(60))
 	r := s.Report()
 	if got := found(r); !maps.Equal(got, count{"unjudged": 1}) || r.UnjudgedDevices != 2 {
 		t.Errorf("found %v of %d devices, want a verdict on one of two that is unjudged", got, r.UnjudgedDevices)
@@ -535,16 +535,16 @@ func TestLateVerdict(t *testing.T) {
 	}
 	s.Verdict(on(0))
 	s.Add(did(plan.Silent, 50, 0))
-	s.Settle(at(60))
+	s.JudgeUntil(at(60))
 	if r := s.Report(); r.MissedOffline.Count != 0 {
 		t.Errorf("missed within the slack: %+v", r.MissedOffline)
 	}
-	s.Settle(at(70))
+	s.JudgeUntil(at(70))
 	if r := s.Report(); r.MissedOffline.Count != 1 || len(r.MissedOffline.Examples) != 1 {
 		t.Errorf("not missed: %+v", r.MissedOffline)
 	}
 	s.Verdict(off("silence", 75))
-	s.Settle(at(80))
+	s.JudgeUntil(at(80))
 	if r := s.Report(); r.MissedOffline.Count != 0 || len(r.MissedOffline.Examples) != 0 || r.Right != 1 || r.Latency.Max < 15*time.Second {
 		t.Errorf("missed although it came: %+v", r)
 	}
@@ -558,13 +558,13 @@ func TestReturnToldLate(t *testing.T) {
 	}
 	s.Verdict(on(0))
 	s.Add(did(plan.Silent, 50, 0))
-	s.Settle(at(58))
+	s.JudgeUntil(at(58))
 	s.Verdict(off("silence", 59))
 	if r := s.Report(); r.Right != 0 || r.Waiting != 1 {
 		t.Errorf("judged too soon: %v", found(r))
 	}
 	s.Add(did(plan.Silent, 50, 58.5))
-	s.Settle(at(70))
+	s.JudgeUntil(at(70))
 	if r := s.Report(); !maps.Equal(found(r), count{"false": 1}) {
 		t.Errorf("found %v, want a false offline", found(r))
 	}
@@ -597,7 +597,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	all.Go(func() {
 		for i := range 20 {
-			s.Settle(at(float64(i)))
+			s.JudgeUntil(at(float64(i)))
 			r := s.Report()
 			_ = r.Detection().TotalCount()
 		}
