@@ -111,20 +111,13 @@ func (b *Bridge) lost(err error, at time.Time) {
 // visit opens a connection and serves it until it ends. It reports whether a watermark ever came
 // back on it.
 func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
-	if err := b.config.checkPassword(); err != nil {
-		return false, err
-	}
 	if b.answers.Load() && !b.config.answersOnly {
 		b.answers.Store(false)
 		b.note()
 	}
 	connCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	o, err := b.config.clientOptions(connCtx, &b.heard, b.base)
-	if err != nil {
-		return false, err
-	}
-	l, err := dialBroker(ctx, o, b.config.ConnectTimeout, b.receive)
+	l, err := b.config.dial(ctx, connCtx, &b.heard, b.base, b.receive)
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -39,10 +40,17 @@ const maxWaiting = 100_000
 // errRefused is wrapped by the error for a subscription that the broker refuses.
 var errRefused = errors.New("the broker refuses a subscription")
 
-// dialBroker connects.
-func dialBroker(ctx context.Context, o *paho.ClientOptions, timeout time.Duration, receive func(*link, convention.Message)) (*link, error) {
+// dial connects to the broker. The connection is closed when life is done; heard and base are those of its gate.
+func (c *Config) dial(ctx, life context.Context, heard *atomic.Int64, base time.Time, receive func(*link, convention.Message)) (*link, error) {
+	if err := c.checkPassword(); err != nil {
+		return nil, err
+	}
+	o, err := c.clientOptions(life, heard, base)
+	if err != nil {
+		return nil, err
+	}
 	l := &link{
-		receive: receive, timeout: timeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
+		receive: receive, timeout: c.ConnectTimeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
 		retained: time.Now(),
 	}
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.lost <- err })
