@@ -122,6 +122,5 @@ func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol)
 		return explainBind(err, "--listen")
 	}
 	s.edges = append(s.edges, s.gateway.Run)
-	s.metrics = append(s.metrics, newGatewayCollector(s.gateway))
 	return nil
 }

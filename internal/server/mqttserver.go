@@ -31,7 +31,6 @@ func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) err
 	if len(s.bridges) > 0 {
 		s.edges = append(s.edges, s.found)
 	}
-	s.metrics = append(s.metrics, newMQTTCollector(s.bridges, s.broker))
 	return s.buildReport(bridges)
 }
 

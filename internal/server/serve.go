@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
@@ -29,6 +28,7 @@ import (
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqttbridge/report"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
@@ -52,7 +52,7 @@ type server struct {
 	delivery  *delivery.Engine
 	books     *playbook.Engine
 	cron      *cron.Engine
-	metrics   []prometheus.Collector
+	reporter  *report.Reporter // nil without a report
 	api       *httpapi.API
 	auth      *tokenAuth
 	http      net.Listener
@@ -121,7 +121,6 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	s.metrics = append(s.metrics, newStoreCollector(s.store))
 	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
@@ -140,7 +139,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:   s.delivery,
 		Playbooks:  s.books,
 		Schedules:  s.cron,
-		Collectors: s.metrics,
+		Collectors: s.collectors(),
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())

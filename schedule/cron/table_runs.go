@@ -116,6 +116,9 @@ func (t *table) Start(ctx context.Context, run *Run, now time.Time, lease time.D
 
 // Extend extends the leases of runs that are still claimed or running under their claims.
 func (t *table) Extend(ctx context.Context, runs []Run, until time.Time) error {
+	if len(runs) == 0 {
+		return nil
+	}
 	return t.db.Write(ctx, "extend the lease of runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		for i := range runs {
 			_, err := tx.NewRaw("UPDATE schedule_runs SET lease = ? WHERE id = ? AND claim = ? AND state IN (?)", sqldb.Nanos(until), runs[i].ID, runs[i].Claim,
