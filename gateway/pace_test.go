@@ -136,9 +136,16 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// A device that beats much too often sends a burst of heartbeats, and pauses.
+const (
+	burst      = 20
+	burstPause = 50 * time.Millisecond
+)
+
 // A terminal is told by its parameter of the interval of heartbeats. It keeps that when it comes
 // back, and so does its policy.
 func TestPaceOfATerminal(t *testing.T) {
+	t.Parallel()
 	const phone = "13800000000"
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, gateway.Config{
 		Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}}, MaxBeatRate: 2,
@@ -148,12 +155,19 @@ func TestPaceOfATerminal(t *testing.T) {
 	d.say(string(client.AppendHello(nil, phone, "", 0)))
 	d.answer(codec.Welcome)
 	var raw []byte
-	for told := false; !told; { // as fast as it can
-		d.say(string(client.AppendBeat(nil, phone, 7)))
-		if raw = d.any(); bytes.HasPrefix(raw, []byte{0x7e, 0x81, 0x03}) {
-			told = true
-			d.answer(codec.Heard)
+	for raw == nil { // much more often than twice a second
+		var beats []byte
+		for range burst {
+			beats = client.AppendBeat(beats, phone, 7)
 		}
+		d.say(string(beats))
+		for range burst {
+			if answer := d.any(); bytes.HasPrefix(answer, []byte{0x7e, 0x81, 0x03}) {
+				raw = answer
+				d.answer(codec.Heard)
+			}
+		}
+		<-time.After(burstPause)
 	}
 	if want := []byte{1, 0, 0, 0, 1, 4, 0, 0, 0, 16}; !bytes.Contains(raw, want) { // eight times two seconds
 		t.Errorf("the request is %x, want %x in it", raw, want)
@@ -242,20 +256,26 @@ func (d *device) any() []byte {
 
 // What a device announces itself counts from then on, unless it repeats what it was told.
 func TestPaceAndTTL(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{MaxBeatRate: 2})
 	d := r.dial()
 	d.say("HELLO a ttl=6s\n")
 	d.expect("OK 1 ttl=6")
-	told := ""
-	for told == "" { // as fast as it can
-		d.say("PING\n")
-		if text := d.hear(); text != "PONG" {
-			told = text
-			d.expect("PONG")
+	told := func() (text string) {
+		for text == "" { // much more often than twice a second
+			d.say(strings.Repeat("PING\n", burst))
+			for range burst {
+				if answer := d.hear(); answer != "PONG" {
+					text = answer
+					d.expect("PONG")
+				}
+			}
+			<-time.After(burstPause)
 		}
+		return text
 	}
-	if told != "TTL 48" {
-		t.Fatalf("told %q", told)
+	if got := told(); got != "TTL 48" {
+		t.Fatalf("told %q", got)
 	}
 	for range 3 {
 		d.say("TTL 48\n")
@@ -265,13 +285,7 @@ func TestPaceAndTTL(t *testing.T) {
 	}
 	d.say("TTL 10\n")
 	d.expect("TTL 10")
-	for told = ""; told == ""; {
-		d.say("PING\n")
-		if text := d.hear(); text != "PONG" {
-			told = text
-		}
-	}
-	if told != "TTL 80" {
-		t.Errorf("told %q", told)
+	if got := told(); got != "TTL 80" {
+		t.Errorf("told %q", got)
 	}
 }

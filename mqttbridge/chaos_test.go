@@ -56,6 +56,7 @@ type world struct {
 	broker *testmqtt.Server
 	fleet  *testmqtt.Fleet
 	posts  []*post
+	stalls *testwait.Stalls
 
 	mu    sync.Mutex // guards the field below
 	beats map[string][]beat
@@ -150,7 +151,7 @@ func newWorld(t *testing.T, s scale) *world {
 	if !s.full {
 		t.Parallel()
 	}
-	return &world{TB: t, scale: s, beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
+	return &world{TB: t, scale: s, stalls: testwait.Watch(t), beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
 }
 
 // post adds a post that is not at work yet.
