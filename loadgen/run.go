@@ -36,7 +36,7 @@ type stage uint8
 const (
 	ramping  stage = iota
 	playing        // the phases
-	settling       // until the verdicts are in that are still due
+	draining       // until the verdicts are in that are still due
 	stopping       // until the workers have ended
 )
 
@@ -56,7 +56,7 @@ type run struct {
 	stage    stage
 	began    time.Time // the ramp,
 	begun    time.Time // the phases,
-	settled  time.Time // when the waiting for verdicts ends at the latest,
+	drained  time.Time // when the waiting for verdicts ends at the latest,
 	stopped  time.Time // and when the workers were told to stop
 	seen     int       // devices that were welcomed once,
 	progress time.Time // and when that last rose
@@ -209,10 +209,10 @@ func (r *run) second(ctx context.Context, now time.Time) {
 	case playing:
 		r.watchFleet(now)
 		if r.stage == playing && now.Sub(r.begun) >= r.p.Length() {
-			r.settle(now)
+			r.drain(now)
 		}
-	case settling:
-		if now.After(r.settled) || !r.waits(now) {
+	case draining:
+		if now.After(r.drained) || !r.waits(now) {
 			r.stop(now)
 		}
 	case stopping:

@@ -207,7 +207,7 @@ func (s *Score) sumDeafLocked(r *Report) {
 		r.DeafFor += p.droppedFor
 		for _, d := range p.deaf {
 			if d.to == never {
-				d.to = max(s.settled, d.from)
+				d.to = max(s.complete, d.from)
 				r.StillDeaf = append(r.StillDeaf, p.name)
 			}
 			length := time.Duration(d.to - max(d.from, s.began))

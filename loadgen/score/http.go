@@ -187,7 +187,7 @@ func (s *stream) read(ctx context.Context) error {
 	defer resp.Body.Close()
 	quiet := time.AfterFunc(s.config.Quiet, cancel)
 	defer quiet.Stop()
-	d := newDecoder(readerFunc(func(p []byte) (int, error) {
+	d := NewStreamDecoder(readerFunc(func(p []byte) (int, error) {
 		asked := time.Now()
 		n, err := resp.Body.Read(p)
 		if now := time.Now(); now.Sub(asked) > waited {
@@ -195,7 +195,7 @@ func (s *stream) read(ctx context.Context) error {
 		}
 		quiet.Reset(s.config.Quiet)
 		return n, err
-	}))
+	}), maxMessage)
 	if s.oldest && !s.known {
 		s.place = 0
 		if err := s.follows(ctx); err != nil {
@@ -203,20 +203,20 @@ func (s *stream) read(ctx context.Context) error {
 		}
 	}
 	for {
-		m, err := d.next()
+		m, err := d.Next()
 		if err != nil {
 			return err
 		}
-		if offset, err := strconv.ParseUint(string(m.id), 10, 64); err == nil {
+		if offset, err := strconv.ParseUint(string(m.ID), 10, 64); err == nil {
 			s.inTurn(&m, offset)
 			s.place, s.known = offset, true
-		} else if m.data == nil {
+		} else if m.Data == nil {
 			continue
 		}
 		if err := s.follows(ctx); err != nil {
 			return err
 		}
-		if m.data == nil {
+		if m.Data == nil {
 			continue
 		}
 		v, ok, err := parse(m)
@@ -293,14 +293,14 @@ const waited = time.Millisecond
 
 // inTurn tells of offsets that do not follow the one before: without a filter the stream has each
 // of them.
-func (s *stream) inTurn(m *message, offset uint64) {
+func (s *stream) inTurn(m *StreamMessage, offset uint64) {
 	next := s.place + 1
-	if m.data == nil {
+	if m.Data == nil {
 		next = s.place
 	}
 	v := Verdict{URL: s.url, Offset: offset, Seen: time.Now()}
 	switch {
-	case !s.known || string(m.event) == missedEvent:
+	case !s.known || string(m.Event) == missedEvent:
 		return
 	case offset < next:
 		v.Kind = Rewound
@@ -392,17 +392,17 @@ type cloudEvent struct {
 
 // parse turns a message of the stream into a verdict; false if it is about groups, or something
 // that came with a later version.
-func parse(m message) (Verdict, bool, error) {
-	if string(m.event) == missedEvent {
+func parse(m StreamMessage) (Verdict, bool, error) {
+	if string(m.Event) == missedEvent {
 		var gone struct{ Oldest uint64 }
-		if err := json.Unmarshal(m.data, &gone); err != nil {
-			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.data, err)
+		if err := json.Unmarshal(m.Data, &gone); err != nil {
+			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.Data, err)
 		}
 		return Verdict{Kind: Missed, Offset: gone.Oldest}, true, nil
 	}
 	var c cloudEvent
-	if err := json.Unmarshal(m.data, &c); err != nil {
-		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.data, err)
+	if err := json.Unmarshal(m.Data, &c); err != nil {
+		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.Data, err)
 	}
 	v := Verdict{
 		ID: c.ID, Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,

@@ -25,7 +25,7 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 // certainLocked says that a claim which fits an absence cannot turn out to be false: no return from
 // before its deadline, or long before it came, is still to be told.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
-	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.settled
+	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.complete
 }
 
 // elsewhereLocked says that a device came back from an absence at another gateway than this one.
@@ -150,9 +150,9 @@ func (s *Score) returnedLocked(n int, c *claim) *absence {
 	return latest
 }
 
-// settleLocked judges what is ripe.
-func (s *Score) settleLocked(until int64, final bool) {
-	s.settled = max(s.settled, until)
+// judgeUntilLocked judges what is ripe.
+func (s *Score) judgeUntilLocked(until int64, final bool) {
+	s.complete = max(s.complete, until)
 	for n := range s.devices {
 		d := &s.devices[n]
 		if d.claims != 0 {
@@ -314,11 +314,11 @@ func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 // story tells what was done.
 func (a *absence) story() string {
 	text := "the connection was lost"
-	if a.kind != 0 {
+	if a.kind != plan.Lost {
 		text = a.kind.String()
 	}
 	text += " at " + clock(a.at) + ", last sign of life " + clock(a.last)
-	if a.kind != 0 && a.mark.has(lost) {
+	if a.kind != plan.Lost && a.mark.has(lost) {
 		text += ", the connection was lost besides"
 	}
 	if a.back == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +83,7 @@ type Score struct {
 
 	mu       sync.Mutex // guards the fields below
 	base     int64      // the zero of [track].since
-	settled  int64      // all that was done before is known
+	complete int64      // all that was done before is known
 	devices  []device
 	absences slab[absence]
 	claims   slab[claim]
@@ -151,16 +152,13 @@ func (s *Score) Add(t plan.Truth) {
 		return
 	}
 	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind, wait: hundredths(t.Back, t.Heard)}
-	if !t.Connected {
-		a.mark |= unheard
+	switch {
+	case t.Kind == plan.Lost:
+		a.mark = lost
+	case !t.Connected:
+		a.mark = unheard
 	}
 	s.note(t.Device, a)
-}
-
-// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device
-// and At, when the device is back.
-func (s *Score) AddLost(l plan.Lost) {
-	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost, wait: hundredths(l.Back, l.Heard)})
 }
 
 // hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
@@ -271,11 +269,11 @@ func (a *absence) absorb(b *absence) bool {
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
-	if same || b.kind == 0 || b.mark.has(unheard) {
+	if same || b.kind == plan.Lost || b.mark.has(unheard) {
 		return true
 	}
 	a.last = min(a.last, b.last)
-	if a.kind == 0 || a.kind == plan.Silent || a.kind == plan.Crash {
+	if a.kind == plan.Lost || a.kind == plan.Silent || a.kind == plan.Crash {
 		a.kind, a.at = b.kind, b.at
 	}
 	return true
@@ -286,24 +284,24 @@ func (a *absence) absorb(b *absence) bool {
 func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(now), true)
+	s.judgeUntilLocked(nanos(now), true)
 	s.hypocritesLocked(nanos(now))
 	s.unaskedLocked(nanos(now))
 	return s.reportLocked()
 }
 
-// Settle judges what is ripe: all that was done by devices before an instant has been added,
+// JudgeUntil judges what is ripe: all that was done by devices before an instant has been added,
 // returns too. Without it verdicts wait for Finish, since a return may still have to be told. It
 // looks at each device, which takes some 60 ms for a million that all have something waiting: once
 // a second, or every few, is often enough.
-func (s *Score) Settle(until time.Time) {
+func (s *Score) JudgeUntil(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(until), false)
+	s.judgeUntilLocked(nanos(until), false)
 }
 
 // Report returns the score so far, without verdicts that wait for their truth and absences that
-// were not settled.
+// were not judged.
 func (s *Score) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,10 +310,10 @@ func (s *Score) Report() Report {
 
 func (s *Score) reportLocked() Report {
 	r := s.report
-	for _, f := range r.figures() {
-		f.Examples = append([]Example(nil), f.Examples...)
+	for _, m := range r.Mistakes(Limits{}) {
+		m.Examples = slices.Clone(m.Examples)
 	}
-	r.Incomplete = append([]string(nil), r.Incomplete...)
+	r.Incomplete = slices.Clone(r.Incomplete)
 	s.sumDeafLocked(&r)
 	for i := range s.gateways {
 		s.gateways[i].describe(&r)
