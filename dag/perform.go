@@ -73,7 +73,7 @@ func (n *node[T]) intercepted(ctx context.Context, state *T) error {
 // turn asks the condition and makes the attempts.
 func (n *node[T]) turn(ctx context.Context, state *T, report *NodeReport) error {
 	if n.When != nil {
-		if err := n.when(state); err != nil {
+		if err := protect(n.when, ctx, state); err != nil {
 			return err
 		}
 	}
@@ -90,19 +90,11 @@ func (n *node[T]) turn(ctx context.Context, state *T, report *NodeReport) error 
 }
 
 // when asks the condition. If it does not hold, the error is ErrSkipped.
-func (n *node[T]) when(state *T) (err error) {
-	returned := false
-	defer func() {
-		if !returned {
-			err = recovered(recover())
-		}
-	}()
-	holds := n.When(state)
-	returned = true
-	if !holds {
-		return ErrSkipped
+func (n *node[T]) when(_ context.Context, state *T) error {
+	if n.When(state) {
+		return nil
 	}
-	return nil
+	return ErrSkipped
 }
 
 // attempt runs the node once.

@@ -20,19 +20,11 @@ const (
 )
 
 func (o Outcome) String() string {
-	switch o {
-	case Done:
-		return "done"
-	case Failed:
-		return "failed"
-	case Skipped:
-		return "skipped"
-	case Canceled:
-		return "canceled"
-	case Waiting:
-		return "waiting"
+	names := [...]string{Done: "done", Failed: "failed", Skipped: "skipped", Canceled: "canceled", Waiting: "waiting"}
+	if o == 0 || int(o) >= len(names) {
+		return "invalid"
 	}
-	return "invalid"
+	return names[o]
 }
 
 // MarshalText returns the outcome as String does.

@@ -174,8 +174,8 @@ func TestHAProxy(t *testing.T) {
 	last.say("HELLO pump-4\n")
 	last.expect("OK 1 …")
 	before := len(r.ofDevices(6))
-	h.kill()
 	killed := time.Now()
+	h.kill()
 	e := r.ofDevices(before + 1)[before]
 	if e.ID() != "pump-4:2" || e.Type != liveness.DeviceOffline || e.Reason != liveness.Closed {
 		t.Errorf("after HAProxy was killed: %s %s %s, want that pump-4 is offline, closed", e.ID(), e.Type, e.Reason)

@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/gt06"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -116,7 +117,7 @@ func eachCarrier(t *testing.T, fleet liveness.Config, test func(t *testing.T, r 
 // asked waits until what was said has caused an event that waits.
 func (r *rig) asked() {
 	r.t.Helper()
-	until(r.t, "an event waits", func() bool { return r.registry.Stats().Queued > 0 })
+	testwait.Until(r.t, "an event waits", func() bool { return r.registry.Stats().Queued > 0 })
 }
 
 // Whatever a device says that causes an event: it is answered once that is committed, and
@@ -139,7 +140,7 @@ func TestAnswersWait(t *testing.T) {
 				if !greets {
 					d.say("HELLO pump s3cret\n")
 					d.expect("OK 1 …")
-					until(t, "the hello is committed", func() bool { return r.registry.Stats().Queued == 0 })
+					testwait.Until(t, "the hello is committed", func() bool { return r.registry.Stats().Queued == 0 })
 				}
 				v.set(true)
 				begin := r.registry.Stats().Queued
@@ -152,7 +153,7 @@ func TestAnswersWait(t *testing.T) {
 				}
 				before := r.gateway.Stats().Messages
 				d.say(say)
-				until(t, "all is heard", func() bool { return r.gateway.Stats().Messages-before == uint64(strings.Count(say, "\n")) })
+				testwait.Until(t, "all is heard", func() bool { return r.gateway.Stats().Messages-before == uint64(strings.Count(say, "\n")) })
 				if got := r.registry.Stats().Queued; got == begin {
 					t.Fatalf("%d events wait, nothing was caused", got)
 				}
@@ -207,7 +208,7 @@ func TestAnswersGiveUp(t *testing.T) {
 			t.Errorf("state = %v, want pending", got)
 		}
 		v.set(false)
-		until(t, "it is committed", func() bool { return r.device("pump").State == liveness.Online })
+		testwait.Until(t, "it is committed", func() bool { return r.device("pump").State == liveness.Online })
 		d.say("HELLO pump s3cret\n")
 		d.expect("OK …")
 		v.set(true)
@@ -232,7 +233,7 @@ func TestAnswersDoNotWait(t *testing.T) {
 		d.expect("OK 1 …")
 		if c, ok := d.(*device); ok {
 			_ = c.conn.Close()
-			until(t, "it is gone", func() bool { return r.gateway.Stats().Connections == 0 })
+			testwait.Until(t, "it is gone", func() bool { return r.gateway.Stats().Connections == 0 })
 			d = dial()
 		}
 		v.set(true)
@@ -268,7 +269,7 @@ func TestVerdictWaits(t *testing.T) {
 			d.say("HELLO pump ttl=300ms\n")
 			d.expect("OK …")
 			v.set(true)
-			until(t, "a verdict", func() bool { return r.device("pump").State == liveness.Pending })
+			testwait.Until(t, "a verdict", func() bool { return r.device("pump").State == liveness.Pending })
 			took := v.took()
 			heard := make(chan string)
 			go func() { heard <- d.hear() }()
@@ -305,7 +306,7 @@ func TestAnswersAfterTheLastWord(t *testing.T) {
 	if err := d.conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the connection has ended", func() bool { return r.registry.Stats().Queued > 0 && r.gateway.Stats().Connections == 0 })
+	testwait.Until(t, "the connection has ended", func() bool { return r.registry.Stats().Queued > 0 && r.gateway.Stats().Connections == 0 })
 	v.set(false)
 	d.expect("OK 1 …")
 	d.expect("PONG 1")

@@ -26,6 +26,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/guard"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -633,18 +634,15 @@ func TestDeadTwin(t *testing.T) {
 		d.say("HELLO d\n")
 		d.expect("OK …")
 	}
-	pause := time.NewTicker(10 * time.Millisecond)
-	defer pause.Stop()
-	for tries := 1; ; tries++ {
+	tries := 0
+	testwait.Until(t, "the device is admitted", func() bool {
+		tries++
 		d := r.dial()
 		d.say("HELLO d\n")
-		if answer := d.hear(); strings.HasPrefix(answer, "OK ") {
-			if tries == 1 {
-				t.Error("the living one was replaced")
-			}
-			break
-		}
-		<-pause.C
+		return strings.HasPrefix(d.hear(), "OK ")
+	})
+	if tries == 1 {
+		t.Error("the living one was replaced")
 	}
 	if got := offline(r.events(1)); got != nil {
 		t.Errorf("verdicts: %v", got)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -103,16 +104,7 @@ func TestNoneOvertakesTheAccepted(t *testing.T) {
 				}
 			}
 			slow.goOn <- struct{}{}
-			tick := time.NewTicker(time.Millisecond)
-			defer tick.Stop()
-			for barrier.Waiting() {
-				barrier.Passed(now)
-				select {
-				case <-tick.C:
-				case <-t.Context().Done():
-					t.Fatal("the probe never came")
-				}
-			}
+			testwait.Until(t, "the probe", func() bool { barrier.Passed(now); return !barrier.Waiting() })
 		})
 	}
 }

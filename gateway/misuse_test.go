@@ -12,6 +12,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -112,7 +113,7 @@ func TestSinkBlocks(t *testing.T) {
 		d := r.dial()
 		d.say(fmt.Sprintf("HELLO d%d\n", i))
 		devices = append(devices, d)
-		until(t, "it is there", func() bool { return r.registry.Stats().Queued == i+1 })
+		testwait.Until(t, "it is there", func() bool { return r.registry.Stats().Queued == i+1 })
 	}
 	refused := r.dial()
 	refused.say("HELLO d2\n")

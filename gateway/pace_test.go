@@ -16,6 +16,7 @@ import (
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -102,14 +103,14 @@ func TestPace(t *testing.T) {
 			return true
 		}
 	}
-	until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
-	until(t, "all were told", stretched(4500*time.Millisecond, 0, devices))
+	testwait.Until(t, "the fleet is slowed down", func() bool { return r.gateway.Stats().PaceFactor == 1.5 })
+	testwait.Until(t, "all were told", stretched(4500*time.Millisecond, 0, devices))
 	if v := r.device("fixed-d-9"); v.Policy.Timeout != 3*time.Second || v.Policy.Interval != time.Second || v.Seq != 1 {
 		t.Errorf("the device with a policy of its own is %+v", v)
 	}
 	end(0, 50)
-	until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
-	until(t, "all were told", stretched(3*time.Second, 50, devices))
+	testwait.Until(t, "there is no need any more", func() bool { return r.gateway.Stats().PaceFactor == 1 })
+	testwait.Until(t, "all were told", stretched(3*time.Second, 50, devices))
 	end(50, devices)
 	running.Wait()
 	for i, f := range all {
@@ -135,9 +136,16 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// A device that beats much too often sends a burst of heartbeats, and pauses.
+const (
+	burst      = 20
+	burstPause = 50 * time.Millisecond
+)
+
 // A terminal is told by its parameter of the interval of heartbeats. It keeps that when it comes
 // back, and so does its policy.
 func TestPaceOfATerminal(t *testing.T) {
+	t.Parallel()
 	const phone = "13800000000"
 	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 24 * time.Second, Interval: 2 * time.Second}}, gateway.Config{
 		Listen: []gateway.Listener{{Address: "127.0.0.1:0", Protocols: []codec.Protocol{jt808.Protocol{}}}}, MaxBeatRate: 2,
@@ -147,12 +155,19 @@ func TestPaceOfATerminal(t *testing.T) {
 	d.say(string(client.AppendHello(nil, phone, "", 0)))
 	d.answer(codec.Welcome)
 	var raw []byte
-	for told := false; !told; { // as fast as it can
-		d.say(string(client.AppendBeat(nil, phone, 7)))
-		if raw = d.any(); bytes.HasPrefix(raw, []byte{0x7e, 0x81, 0x03}) {
-			told = true
-			d.answer(codec.Heard)
+	for raw == nil { // much more often than twice a second
+		var beats []byte
+		for range burst {
+			beats = client.AppendBeat(beats, phone, 7)
 		}
+		d.say(string(beats))
+		for range burst {
+			if answer := d.any(); bytes.HasPrefix(answer, []byte{0x7e, 0x81, 0x03}) {
+				raw = answer
+				d.answer(codec.Heard)
+			}
+		}
+		<-time.After(burstPause)
 	}
 	if want := []byte{1, 0, 0, 0, 1, 4, 0, 0, 0, 16}; !bytes.Contains(raw, want) { // eight times two seconds
 		t.Errorf("the request is %x, want %x in it", raw, want)
@@ -241,20 +256,26 @@ func (d *device) any() []byte {
 
 // What a device announces itself counts from then on, unless it repeats what it was told.
 func TestPaceAndTTL(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, liveness.Config{}, gateway.Config{MaxBeatRate: 2})
 	d := r.dial()
 	d.say("HELLO a ttl=6s\n")
 	d.expect("OK 1 ttl=6")
-	told := ""
-	for told == "" { // as fast as it can
-		d.say("PING\n")
-		if text := d.hear(); text != "PONG" {
-			told = text
-			d.expect("PONG")
+	told := func() (text string) {
+		for text == "" { // much more often than twice a second
+			d.say(strings.Repeat("PING\n", burst))
+			for range burst {
+				if answer := d.hear(); answer != "PONG" {
+					text = answer
+					d.expect("PONG")
+				}
+			}
+			<-time.After(burstPause)
 		}
+		return text
 	}
-	if told != "TTL 48" {
-		t.Fatalf("told %q", told)
+	if got := told(); got != "TTL 48" {
+		t.Fatalf("told %q", got)
 	}
 	for range 3 {
 		d.say("TTL 48\n")
@@ -264,13 +285,7 @@ func TestPaceAndTTL(t *testing.T) {
 	}
 	d.say("TTL 10\n")
 	d.expect("TTL 10")
-	for told = ""; told == ""; {
-		d.say("PING\n")
-		if text := d.hear(); text != "PONG" {
-			told = text
-		}
-	}
-	if told != "TTL 80" {
-		t.Errorf("told %q", told)
+	if got := told(); got != "TTL 80" {
+		t.Errorf("told %q", got)
 	}
 }

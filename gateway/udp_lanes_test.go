@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -34,9 +35,9 @@ func (g *turnstile) flood(from *sender, then func()) {
 // listens waits until the source has been deaf so many times, and listens.
 func listens(t *testing.T, udp *liveness.Source, times int) {
 	t.Helper()
-	until(t, "the source listens", func() bool { v := udp.View(); return len(v.Deaf) >= times && v.DeafSince.IsZero() })
+	testwait.Until(t, "the source listens", func() bool { v := udp.View(); return len(v.Deaf) >= times && v.DeafSince.IsZero() })
 	at := udp.View()
-	until(t, "the clock goes on", func() bool { return udp.Now() > at.Listened+at.Behind })
+	testwait.Until(t, "the clock goes on", func() bool { return udp.Now() > at.Listened+at.Behind })
 	if v := udp.View(); len(v.Deaf) != times || !v.DeafSince.IsZero() {
 		t.Errorf("the source has been deaf %d times, want %d; since: %v", len(v.Deaf), times, v.DeafSince)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/gt06"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -81,25 +82,10 @@ func (s *sender) expect(want string) {
 	}
 }
 
-// until waits for something to become so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	end := time.After(time.Minute)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // holds waits until so many devices are in the table.
 func (r *rig) holds(n int) {
 	r.t.Helper()
-	until(r.t, fmt.Sprintf("%d devices that speak in datagrams", n), func() bool { return r.gateway.Stats().Packets.Devices == n })
+	testwait.Until(r.t, fmt.Sprintf("%d devices that speak in datagrams", n), func() bool { return r.gateway.Stats().Packets.Devices == n })
 }
 
 func (r *rig) device(id string) liveness.View {
@@ -536,7 +522,7 @@ func TestForgedPacketsAndConnections(t *testing.T) {
 	again.expect("OK 2 …")
 	d.expect("BYE replaced…")
 	_ = again.conn.Close()
-	until(t, "the connection is gone", func() bool { return !r.device("pump-1").Connected })
+	testwait.Until(t, "the connection is gone", func() bool { return !r.device("pump-1").Connected })
 	s.say("HELLO pump-1 ttl=90s")
 	s.expect("OK 3 ttl=90\n")
 }
@@ -548,7 +534,7 @@ func TestPacketsAfterADeadConnection(t *testing.T) {
 	d := r.dial()
 	d.say("HELLO pump-1\n")
 	d.expect("OK 1 …")
-	until(t, "the device gets in", func() bool {
+	testwait.Until(t, "the device gets in", func() bool {
 		s.say("HELLO pump-1")
 		return r.device("pump-1").Source == "gateway-udp"
 	})
@@ -612,8 +598,8 @@ func TestPacketsOverflow(t *testing.T) {
 		<-time.After(2 * time.Second)
 	})
 	udp := udpSource(r)
-	until(t, "the source is deaf", func() bool { return len(udp.View().Deaf) > 0 || !udp.View().DeafSince.IsZero() })
-	until(t, "the device is heard", func() bool { // the socket may take a moment to have room again
+	testwait.Until(t, "the source is deaf", func() bool { return len(udp.View().Deaf) > 0 || !udp.View().DeafSince.IsZero() })
+	testwait.Until(t, "the device is heard", func() bool { // the socket may take a moment to have room again
 		s.say("HELLO pump-1 ttl=1500ms")
 		return udp.View().DeafSince.IsZero() && r.device("pump-1").State == liveness.Online
 	})
@@ -647,7 +633,7 @@ func TestPacketsWithWrongChecksum(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := udp.Now()
-		until(t, "the clock goes on", func() bool { return udp.Now() > at })
+		testwait.Until(t, "the clock goes on", func() bool { return udp.Now() > at })
 	}
 	if gateway.PacketDrops(r.gateway) == 0 {
 		t.Error("the kernel dropped none of the datagrams")
@@ -692,7 +678,7 @@ func TestPacketGarbage(t *testing.T) {
 		<-time.After(400 * time.Millisecond)
 	}
 	running.Wait()
-	until(t, "all devices are there", func() bool {
+	testwait.Until(t, "all devices are there", func() bool {
 		for i := range devices {
 			s.say(fmt.Sprintf("HELLO d-%d s3cret ttl=4s", i))
 		}

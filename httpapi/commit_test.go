@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -162,17 +163,17 @@ func TestCrowdWaitsLess(t *testing.T) {
 // A heartbeat that waits to be stored was heard: the listening clock goes on.
 func TestClockDoesNotWaitForTheCommit(t *testing.T) {
 	s := newStation(t, liveness.Config{}, httpapi.Config{})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	s.sink.shut.Store(true)
 	answered := make(chan int, 1)
 	go func() {
 		status, _, _ := s.dial(t).ask([]byte(beatOfA))
 		answered <- status
 	}()
-	until(t, "the device", func() bool { return s.registry.Known("a") })
+	testwait.Until(t, "the device", func() bool { return s.registry.Known("a") })
 	before := s.view()
 	most := before.Listened + before.Behind
-	until(t, "the clock", func() bool { return s.view().Listened > most+500*time.Millisecond })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > most+500*time.Millisecond })
 	select {
 	case status := <-answered:
 		t.Errorf("answered before it was stored: %d", status)

@@ -12,23 +12,10 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
-
-// until waits for something to become so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatalf("%s never came", what)
-		}
-	}
-}
 
 // view returns a picture of the source of the heartbeats by HTTP.
 func (s *station) view() liveness.SourceView {
@@ -97,13 +84,13 @@ func (g *gate) Required() (bool, error) { return true, nil }
 func TestClockWaits(t *testing.T) {
 	g := &gate{come: make(chan struct{}), open: make(chan error)}
 	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: g})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	var asking sync.WaitGroup
 	asking.Go(func() { _, _, _ = s.dial(t).ask([]byte(beatOfA)) })
 	<-g.come
 	before := s.view()
 	most := before.Listened + before.Behind // the pulse that may be on its way
-	until(t, "a clock that is behind", func() bool { v := s.view(); return v.Listened+v.Behind > most+500*time.Millisecond })
+	testwait.Until(t, "a clock that is behind", func() bool { v := s.view(); return v.Listened+v.Behind > most+500*time.Millisecond })
 	if v := s.view(); v.Listened > most {
 		t.Errorf("the clock went on to %v, want at most %v", v.Listened, most)
 	}
@@ -111,7 +98,7 @@ func TestClockWaits(t *testing.T) {
 		t.Errorf("it was deaf for %v", v.DeafTotal)
 	}
 	g.open <- nil
-	until(t, "the clock", func() bool { return s.view().Listened > most+500*time.Millisecond })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > most+500*time.Millisecond })
 	asking.Wait()
 }
 
@@ -120,12 +107,12 @@ func TestDeafWithoutTokens(t *testing.T) {
 	auth := newSecrets()
 	auth.fail = errors.New("the database does not answer")
 	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: auth})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	if status, body := s.send(t, beatOfA); status != 503 {
 		t.Fatalf("%d %s", status, body)
 	}
 	auth.set(func() { auth.fail = nil })
-	until(t, "a deaf time", func() bool { return len(s.view().Deaf) > 0 })
+	testwait.Until(t, "a deaf time", func() bool { return len(s.view().Deaf) > 0 })
 	if status, body := s.send(t, beatOfA); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
@@ -137,13 +124,13 @@ func TestSlowBody(t *testing.T) {
 		t.Skip("takes 5 s")
 	}
 	s := newStation(t, liveness.Config{}, httpapi.Config{})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	status, body := s.send(t, "POST /v1/beats HTTP/1.1\r\nHost: holter\r\nContent-Length: 10\r\n\r\n[")
 	if status != 408 || !strings.Contains(body, "did not arrive whole within 5s") {
 		t.Errorf("%d %s", status, body)
 	}
 	now := s.view()
-	until(t, "the clock", func() bool { return s.view().Listened > now.Listened+now.Behind })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > now.Listened+now.Behind })
 }
 
 // TestStartingIsDeaf does not listen before the process has started.
@@ -170,7 +157,7 @@ func TestStartingIsDeaf(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	started.Store(true)
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 }
 
 // TestCrowd has more connections than are served: idle ones make room for those that wait, and the clock goes on.
@@ -183,7 +170,7 @@ func TestCrowd(t *testing.T) {
 		s.dial(t)
 	}
 	v := s.view()
-	until(t, "the clock", func() bool { return s.view().Listened > v.Listened+v.Behind })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > v.Listened+v.Behind })
 	if v := s.view(); v.DeafTotal != 0 {
 		t.Errorf("it was deaf for %v", v.DeafTotal)
 	}
@@ -194,7 +181,7 @@ func TestCrowd(t *testing.T) {
 func TestBusyCrowd(t *testing.T) {
 	g := &gate{come: make(chan struct{}), open: make(chan error)}
 	s := newStation(t, liveness.Config{}, httpapi.Config{MaxConnections: 4, Auth: g})
-	until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
 	var asking sync.WaitGroup
 	ask := func(text string) {
 		l := s.dial(t)
@@ -211,7 +198,7 @@ func TestBusyCrowd(t *testing.T) {
 	ask(strings.Replace(beatOfA, "beat/a", "beat/b", 1))
 	v := s.view()
 	most := v.Listened + v.Behind + 200*time.Millisecond // for what came before it did
-	until(t, "a clock that is behind", func() bool { v := s.view(); return v.Listened+v.Behind > most+time.Second })
+	testwait.Until(t, "a clock that is behind", func() bool { v := s.view(); return v.Listened+v.Behind > most+time.Second })
 	if v := s.view(); v.Listened > most {
 		t.Errorf("the clock went on to %v, want at most %v", v.Listened, most)
 	}
@@ -221,7 +208,7 @@ func TestBusyCrowd(t *testing.T) {
 	<-g.come
 	g.open <- nil
 	asking.Wait()
-	until(t, "the clock", func() bool { return s.view().Listened > most })
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > most })
 }
 
 // TestHugeHeaders wants headers to have an end.
@@ -269,7 +256,7 @@ func TestListenAlone(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	until(t, "the clock", func() bool { return registry.Sources()[0].Now() > 0 })
+	testwait.Until(t, "the clock", func() bool { return registry.Sources()[0].Now() > 0 })
 	stop()
 	running.Wait()
 	if err := registry.Run(ctx); err != nil { // ends the timers

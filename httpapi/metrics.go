@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"runtime/metrics"
-	"slices"
+	runtimemetrics "runtime/metrics"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/timer"
 )
@@ -22,7 +22,7 @@ func (a *API) metrics() (http.Handler, error) {
 	all := append([]prometheus.Collector{
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{a},
+		metrics.Collector(a.collect),
 	}, a.config.Collectors...)
 	for _, c := range all {
 		if err := registry.Register(c); err != nil {
@@ -35,94 +35,62 @@ func (a *API) metrics() (http.Handler, error) {
 	}), nil
 }
 
-// collector reads the registry and the log for each scrape.
-type collector struct{ api *API }
-
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(out chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, out) }
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(out chan<- prometheus.Metric) {
-	m, a, st := sample(out), c.api, c.api.registry.Stats()
+// collect reads the registry and the log for each scrape.
+func (a *API) collect(m metrics.Sample) {
+	st := a.registry.Stats()
 	for state, n := range statesOf(func(s liveness.State) int { return st.States[s] }) {
-		m.gauge("devices", "Devices by state, as the API shows it: unknown and pending are states like others.", float64(n), "state", state)
+		m.Add("devices", "Devices by state, as the API shows it: unknown and pending are states like others.", float64(n), "state", state)
 	}
-	m.gauge("build_info", "1, with what was built.", 1, "version", a.config.Version, "goversion", runtime.Version())
-	m.gauge("flapping_devices", "Devices that keep going offline and online.", float64(st.Flaps))
-	m.gauge("outbox_queued", "Events that wait for the sink.", float64(st.Queued))
-	m.counter("outbox_waits_total", "Times that a verdict was held up because the outbox was full.", float64(st.Waits))
-	m.counter("sink_failures_total", "Times that the sink failed to append events.", float64(st.Fails))
-	m.counter("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards.", float64(st.Lost))
-	m.gauge("outbox_stalled_seconds", "How long the outbox has been full without the sink taking anything; all listening clocks stand still.",
+	m.Add("build_info", "1, with what was built.", 1, "version", a.config.Version, "goversion", runtime.Version())
+	m.Add("flapping_devices", "Devices that keep going offline and online.", float64(st.Flaps))
+	m.Add("outbox_queued", "Events that wait for the sink.", float64(st.Queued))
+	m.Add("outbox_waits_total", "Times that a verdict was held up because the outbox was full.", float64(st.Waits))
+	m.Add("sink_failures_total", "Times that the sink failed to append events.", float64(st.Fails))
+	m.Add("outbox_lost_total", "Events that the sink refused when the registry stopped, or that came afterwards.", float64(st.Lost))
+	m.Add("outbox_stalled_seconds", "How long the outbox has been full without the sink taking anything; all listening clocks stand still.",
 		st.StalledFor.Seconds())
-	m.gauge("memory_per_device_bytes", "Heap and stacks of the process divided by the number of devices; 0 without devices.", memoryPer(st.Devices))
-	m.counter("verdicts_total", "Deadlines that passed and were judged.", float64(st.Verdicts))
-	count, sum, buckets := lagBuckets(&st)
-	m.histogram("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged.", count, sum, buckets)
+	m.Add("memory_per_device_bytes", "Heap and stacks of the process divided by the number of devices; 0 without devices.", memoryPer(st.Devices))
+	m.Add("verdicts_total", "Deadlines that passed and were judged.", float64(st.Verdicts))
+	m.Histogram("detection_lag_seconds", "How long after its deadline, in listening time, a device was judged.", st.LagBounds, st.Lag, st.LagSum.Seconds())
 	if ear := a.ear; ear != nil {
-		m.counter("http_beats_total", "Heartbeats accepted by HTTP.", float64(ear.beats.Load()))
-		m.counter("http_beats_refused_total", "Heartbeats by HTTP that were refused.", float64(ear.refused.Load()))
+		m.Add("http_beats_total", "Heartbeats accepted by HTTP.", float64(ear.beats.Load()))
+		m.Add("http_beats_refused_total", "Heartbeats by HTTP that were refused.", float64(ear.refused.Load()))
 	}
-	m.counter("http_denied_total", "Requests refused because they had no token, or one without the role.", float64(a.denied.Load()))
-	m.counter("http_limited_total", "Requests refused because their address made too many.", float64(a.limited.Load()))
+	m.Add("http_denied_total", "Requests refused because they had no token, or one without the role.", float64(a.denied.Load()))
+	m.Add("http_limited_total", "Requests refused because their address made too many.", float64(a.limited.Load()))
 	for result := range sendResults {
-		m.counter("http_sends_total", "Messages to devices, by result.", float64(a.sends[result].Load()), "result", result.String())
+		m.Add("http_sends_total", "Messages to devices, by result.", float64(a.sends[result].Load()), "result", result.String())
 	}
 	oldest, latest := a.events.Bounds()
-	m.counter("events_total", "Events that the sink has ever taken, which is the offset of the latest: changes of state and all others.", float64(latest))
-	m.gauge("events_oldest_offset", "Offset of the oldest event that is kept.", float64(oldest))
-	m.gauge("http_streams", "Open streams of events.", float64(a.streams.Load()))
-	m.counter("http_streams_dropped_total", "Streams ended because their reader was too slow.", float64(a.dropped.Load()))
-	m.counter("http_streams_refused_total", "Streams refused because there were too many.", float64(a.refused.Load()))
-	m.counter("http_connections_evicted_total", "Idle connections closed because others waited for a place.", float64(a.sockets.Evicted()))
+	m.Add("events_total", "Events that the sink has ever taken, which is the offset of the latest: changes of state and all others.", float64(latest))
+	m.Add("events_oldest_offset", "Offset of the oldest event that is kept.", float64(oldest))
+	m.Add("http_streams", "Open streams of events.", float64(a.streams.Load()))
+	m.Add("http_streams_dropped_total", "Streams ended because their reader was too slow.", float64(a.dropped.Load()))
+	m.Add("http_streams_refused_total", "Streams refused because there were too many.", float64(a.refused.Load()))
+	m.Add("http_connections_evicted_total", "Idle connections closed because others waited for a place.", float64(a.sockets.Evicted()))
 	for _, s := range a.registry.Sources() {
-		m.source(s.View())
+		sourceMetrics(m, s.View())
 	}
 }
 
-// source adds the metrics of a source.
-func (m sample) source(v liveness.SourceView) {
-	m.counter("source_listening_seconds_total", "Reading of the source's listening clock.", v.Listened.Seconds(), "source", v.Name)
-	m.gauge("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", v.Behind.Seconds(), "source", v.Name)
-	m.counter("source_deaf_seconds_total", "Time for which the source heard nothing.", v.DeafTotal.Seconds(), "source", v.Name)
-	m.gauge("source_held", "1 while the listening clock stands still because the sink is stalled.", oneIf(v.Held), "source", v.Name)
-	m.gauge("source_absent", "1 for a source that was there before a restart and is no more.", oneIf(v.Absent), "source", v.Name)
-	m.gauge("source_retired", "1 for an absent source whose devices are judged by the clocks of others.", oneIf(v.Retired), "source", v.Name)
-	m.gauge("source_deaf", "1 while a source knows that it hears nothing.", oneIf(!v.DeafSince.IsZero()), "source", v.Name)
-	m.gauge("timers_armed", "Timers that are armed.", float64(v.Timers.Armed), "source", v.Name)
-	m.counter("timers_fired_total", "Timers that expired.", float64(v.Timers.Fired), "source", v.Name)
-	m.gauge("timers_queued", "Batches of expired timers that wait for a worker.", float64(v.Timers.Queued), "source", v.Name)
-	m.counter("timers_rejected_total", "Timers that could not be armed because there were too many.", float64(v.Timers.Rejected), "source", v.Name)
-	m.counter("timers_panics_total", "Handlers of expired timers that panicked.", float64(v.Timers.Panics), "source", v.Name)
-	count, sum, buckets := latenessBuckets(&v.Timers.Lateness)
-	m.histogram("timer_lateness_seconds", "How long after their deadline timers were found due; the sum is an estimate from the buckets.",
-		count, sum, buckets, "source", v.Name)
-}
-
-// sample takes the metrics of one scrape. Labels are pairs of a name and a value.
-type sample chan<- prometheus.Metric
-
-func (m sample) gauge(name, help string, value float64, labels ...string) {
-	d, values := describeMetric(name, help, labels)
-	m <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, values...)
-}
-
-func (m sample) counter(name, help string, value float64, labels ...string) {
-	d, values := describeMetric(name, help, labels)
-	m <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, values...)
-}
-
-func (m sample) histogram(name, help string, count uint64, sum float64, buckets map[float64]uint64, labels ...string) {
-	d, values := describeMetric(name, help, labels)
-	m <- prometheus.MustNewConstHistogram(d, count, sum, buckets, values...)
-}
-
-func describeMetric(name, help string, labels []string) (d *prometheus.Desc, values []string) {
-	var names []string
-	for pair := range slices.Chunk(labels, 2) {
-		names, values = append(names, pair[0]), append(values, pair[1])
-	}
-	return prometheus.NewDesc("holter_"+name, help, names, nil), values
+// sourceMetrics adds the metrics of a source.
+func sourceMetrics(m metrics.Sample, v liveness.SourceView) {
+	m = m.Sub("", "source", v.Name)
+	m.Add("source_listening_seconds_total", "Reading of the source's listening clock.", v.Listened.Seconds())
+	m.Add("source_behind_seconds", "How far the listening clock is behind, because input waits to be read.", v.Behind.Seconds())
+	m.Add("source_deaf_seconds_total", "Time for which the source heard nothing.", v.DeafTotal.Seconds())
+	m.Flag("source_held", "1 while the listening clock stands still because the sink is stalled.", v.Held)
+	m.Flag("source_absent", "1 for a source that was there before a restart and is no more.", v.Absent)
+	m.Flag("source_retired", "1 for an absent source whose devices are judged by the clocks of others.", v.Retired)
+	m.Flag("source_deaf", "1 while a source knows that it hears nothing.", !v.DeafSince.IsZero())
+	m.Add("timers_armed", "Timers that are armed.", float64(v.Timers.Armed))
+	m.Add("timers_fired_total", "Timers that expired.", float64(v.Timers.Fired))
+	m.Add("timers_queued", "Batches of expired timers that wait for a worker.", float64(v.Timers.Queued))
+	m.Add("timers_rejected_total", "Timers that could not be armed because there were too many.", float64(v.Timers.Rejected))
+	m.Add("timers_panics_total", "Handlers of expired timers that panicked.", float64(v.Timers.Panics))
+	bounds, sum := latenessBounds(&v.Timers.Lateness)
+	m.Histogram("timer_lateness_seconds", "How long after their deadline timers were found due; the sum is an estimate from the buckets.",
+		bounds, v.Timers.Lateness[:], sum)
 }
 
 // memoryPer returns the bytes of heap and stacks in use for each of n devices.
@@ -130,40 +98,18 @@ func memoryPer(n int) float64 {
 	if n == 0 {
 		return 0
 	}
-	used := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
-	metrics.Read(used)
+	used := []runtimemetrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	runtimemetrics.Read(used)
 	return float64(used[0].Value.Uint64()+used[1].Value.Uint64()) / float64(n)
 }
 
-// latenessBuckets makes the buckets cumulative. The last has no bound; an expiry counts as in the middle of its bucket.
-func latenessBuckets(l *timer.Lateness) (count uint64, sum float64, buckets map[float64]uint64) {
-	buckets = make(map[float64]uint64, len(l)-1)
+// latenessBounds returns the bounds of all classes but the last, which has none, and the sum in
+// seconds. An expiry counts as in the middle of its class.
+func latenessBounds(l *timer.Lateness) (bounds []time.Duration, sum float64) {
 	for i, n := range l {
-		bound := (time.Microsecond << i).Seconds()
-		count += n
-		sum += float64(n) * bound * 0.75
-		if i < len(l)-1 {
-			buckets[bound] = count
-		}
+		bound := time.Microsecond << i
+		bounds = append(bounds, bound)
+		sum += float64(n) * bound.Seconds() * 0.75
 	}
-	return count, sum, buckets
-}
-
-// lagBuckets makes the classes of the verdicts' lag cumulative.
-func lagBuckets(st *liveness.Stats) (count uint64, sum float64, buckets map[float64]uint64) {
-	buckets = make(map[float64]uint64, len(st.LagBounds))
-	for i, n := range st.Lag {
-		count += n
-		if i < len(st.LagBounds) {
-			buckets[st.LagBounds[i].Seconds()] = count
-		}
-	}
-	return count, st.LagSum.Seconds(), buckets
-}
-
-func oneIf(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
+	return bounds[:len(l)-1], sum
 }

@@ -24,14 +24,16 @@ type config struct {
 	Keep   int
 	Cache  int
 	Outbox func(events []liveness.Event) []jobs.EventJob // nil: events make no jobs
+	Faulty *faulty                                       // nil: no transaction fails
 }
 
 // rig is a database with events and jobs.
 type rig struct {
 	*store.Store
 
-	db   *sqldb.DB
-	jobs *jobs.Store
+	db       *sqldb.DB
+	jobs     *jobs.Store
+	registry *liveness.Registry // that nobody runs
 }
 
 func (c config) rig() (*rig, error) {
@@ -43,7 +45,11 @@ func (c config) rig() (*rig, error) {
 	if c.Outbox != nil {
 		r.jobs.RouteBy(c.Outbox)
 	}
-	r.Store, err = store.New(db, store.Config{Outbox: r.jobs, Keep: c.Keep, Cache: c.Cache})
+	outbox := store.Outbox(r.jobs)
+	if c.Faulty != nil {
+		c.Faulty.Outbox, outbox = r.jobs, c.Faulty
+	}
+	r.Store, err = store.New(db, store.Config{Outbox: outbox, Keep: c.Keep, Cache: c.Cache, Checkpoint: 5 * time.Millisecond})
 	return r, err
 }
 
@@ -59,6 +65,7 @@ func (r *rig) start(ctx context.Context) error {
 	if _, err := r.Load(ctx, registry); err != nil {
 		return err
 	}
+	r.registry = registry
 	ended, end := context.WithCancel(ctx)
 	end()
 	return registry.Run(ended)
@@ -91,6 +98,23 @@ func eachDatabase(t *testing.T, cfg config, test func(t *testing.T, r *rig)) {
 			cfg.URL = db.URL(t)
 			test(t, open(t, cfg))
 		})
+	}
+}
+
+// prune removes old events.
+func (r *rig) prune(tb testing.TB) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx, r.registry) }()
+	// Events are pruned between one checkpoint and the next.
+	begun, written := time.Now(), r.Stats().Checkpoint.Written
+	for r.Stats().Checkpoint.Written < written+2 && time.Since(begun) < time.Minute {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		tb.Errorf("Run: %v", err)
 	}
 }
 

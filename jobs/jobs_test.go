@@ -432,7 +432,7 @@ func TestJobSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := jobs.Route{
-			Name: "all", Types: []string{"device.offline", "group.*"}, Reasons: []string{"silence"}, Group: "site", Device: "dev-*", All: true, Queue: q.Num, Endpoint: e.Num,
+			Name: "all", Types: []string{"device.offline", "group.*"}, Reasons: []string{"silence"}, Group: "site", Device: "dev-*", Suppressed: true, Queue: q.Num, Endpoint: e.Num,
 		}
 		if err := s.jobs.PutRoute(ctx, r); err != nil {
 			t.Fatal(err)
@@ -563,27 +563,59 @@ func TestWake(t *testing.T) {
 	})
 }
 
+// Before the settings are loaded, no event becomes a job.
+func TestBeforeLoad(t *testing.T) {
+	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
+		t.Helper()
+		err := errors.Join(
+			s.jobs.PutEndpoint(t.Context(), jobs.Endpoint{Name: "e", Kind: "webhook"}),
+			s.jobs.PutRoute(t.Context(), jobs.Route{Name: "r", Queue: 1, Endpoint: 1}),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
+		if depths := s.jobs.Depths(); len(depths) != 0 {
+			t.Errorf("depths %v before Load", depths)
+		}
+		if _, err := s.jobs.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, s, device(1, "dev-1", 2, liveness.DeviceOffline))
+		got := newQueue(t, s).claim(10).Jobs
+		if len(got) != 1 || got[0].Event != 2 {
+			t.Errorf("after Load: %+v, want a job of event 2", got)
+		}
+	})
+}
+
 // A clock that is a month ahead for a while removes no dead letter and no idempotency key, also if the
 // process starts with it.
 func TestClockAhead(t *testing.T) {
 	const day = 24 * time.Hour
-	var ahead atomic.Int64
-	cfg := config{Wall: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}
+	var wall atomic.Pointer[func() time.Time]
+	show := func(clock func() time.Time) { wall.Store(&clock) }
+	show(time.Now)
+	cfg := config{Wall: func() time.Time { return (*wall.Load())() }}
 	eachDatabase(t, cfg, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		once := jobs.Spec{Lane: lane, Unique: "once", Body: jobs.Body{Created: q.now}}
 		first := q.enqueue(once)
 		q.settle(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Dead})
-		sweep := func(when string, by time.Duration) {
+		sweepAt := func(when string, clock func() time.Time) {
 			t.Helper()
-			ahead.Store(int64(by))
-			if n, err := s.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: 10 * day, KeyAge: 2 * day}, time.Now().Add(by)); n != 0 || err != nil {
+			show(clock)
+			if n, err := s.jobs.Sweep(t.Context(), jobs.Retention{Dead: 10, DeadAge: 10 * day, KeyAge: 2 * day}, clock()); n != 0 || err != nil {
 				t.Errorf("%s: %d dead letters are deleted, %v", when, n, err)
 			}
 			if again := q.enqueue(once); again != first {
 				t.Errorf("%s: the idempotency key of job %d is not known any more: there is another, %d", when, first, again)
 			}
+		}
+		sweep := func(when string, by time.Duration) {
+			t.Helper()
+			sweepAt(when, func() time.Time { return time.Now().Add(by) })
 		}
 		restart := func() {
 			t.Helper()
@@ -600,6 +632,8 @@ func TestClockAhead(t *testing.T) {
 		sweep("years behind", -20*365*day)
 		sweep("as long ago as can be", math.MinInt64)
 		sweep("and set right again", 0)
+		sweepAt("as far ahead as can be", func() time.Time { return farAhead })
+		show(time.Now)
 		restart()
 		sweep("after another start", 0)
 	})

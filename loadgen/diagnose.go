@@ -21,11 +21,11 @@ type evidence struct {
 	unwelcomed int // devices that were connected and wait for a welcome
 	lateness   report.Latency
 	protocol   string
-	backlog    uint64 // net.core.somaxconn
-	synBacklog uint64 // net.ipv4.tcp_max_syn_backlog
-	tracked    uint64 // connections that the kernel tracks, and
-	trackable  uint64 // may track; 0 if it tracks none
-	moment     time.Duration
+	backlog    uint64        // net.core.somaxconn
+	synBacklog uint64        // net.ipv4.tcp_max_syn_backlog
+	tracked    uint64        // connections that the kernel tracks, and
+	trackable  uint64        // may track; 0 if it tracks none
+	moment     time.Duration // since the run began
 }
 
 // diagnose names the limits that were hit, the most likely cause first. Counters of the whole
@@ -37,7 +37,7 @@ func diagnose(e evidence) []report.Hit {
 		acceptQueue, droppedBefore, slowGenerator,
 	} {
 		if h, ok := look(e); ok {
-			h.At = e.moment
+			h.At = report.Seconds(e.moment)
 			hits = append(hits, h)
 		}
 	}
@@ -181,13 +181,13 @@ func droppedBefore(e evidence) (report.Hit, bool) {
 }
 
 // lateEnough is the lateness of heartbeats from which on it is reported.
-const lateEnough = 100 * time.Millisecond
+const lateEnough = report.Millis(100 * time.Millisecond)
 
 func slowGenerator(e evidence) (report.Hit, bool) {
 	return report.Hit{
 		Limit: "the generator's processor",
 		Evidence: fmt.Sprintf("one of a hundred heartbeats was sent %v later than planned, or more: its own fault, not the target's",
-			e.lateness.P99.Round(time.Millisecond)),
+			time.Duration(e.lateness.P99).Round(time.Millisecond)),
 		Mend: "give it a machine of its own, more cores and workers, or fewer heartbeats a second",
 	}, e.lateness.Count > 0 && e.lateness.P99 > lateEnough
 }

@@ -604,7 +604,7 @@ func (c *lieCase) check(t *testing.T, o outcome) {
 			t.Errorf("it is not called %q", name)
 		}
 	}
-	if skew := f.Verdicts.Clocks[0].Skew; c.lie.stats == nil && (skew-c.lie.skew).Abs() > 20*time.Millisecond {
+	if skew := time.Duration(f.Verdicts.Clocks[0].Skew); c.lie.stats == nil && (skew-c.lie.skew).Abs() > 20*time.Millisecond {
 		t.Errorf("the clock is said to be %v ahead, want %v", skew, c.lie.skew)
 	}
 	if len(c.names) == 0 && f.Verdicts.Right < 15 && c.lie.used == 0 {

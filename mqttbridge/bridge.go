@@ -81,7 +81,10 @@ func (b *Bridge) Run(ctx context.Context) error {
 			b.config.Logger.Error("cannot connect to the broker; retrying", "bridge", b.config.Name, "error", err)
 			said = text
 		}
-		b.wait(ctx, pause/2+rand.N(pause/2+1))
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2+1)):
+		case <-ctx.Done():
+		}
 	}
 	return nil
 }
@@ -91,13 +94,6 @@ func (b *Bridge) Run(ctx context.Context) error {
 const reviewAfter = time.Minute
 
 const firstPause = 500 * time.Millisecond
-
-func (*Bridge) wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
 
 // lost records that there is no connection.
 func (b *Bridge) lost(err error, at time.Time) {
@@ -115,20 +111,13 @@ func (b *Bridge) lost(err error, at time.Time) {
 // visit opens a connection and serves it until it ends. It reports whether a watermark ever came
 // back on it.
 func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
-	if err := b.config.checkPassword(); err != nil {
-		return false, err
-	}
 	if b.answers.Load() && !b.config.answersOnly {
 		b.answers.Store(false)
 		b.note()
 	}
 	connCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	o, err := b.config.clientOptions(connCtx, &b.heard, b.base)
-	if err != nil {
-		return false, err
-	}
-	l, err := dialBroker(ctx, o, b.config.ConnectTimeout, b.receive)
+	l, err := b.config.dial(ctx, connCtx, &b.heard, b.base, b.receive)
 	if err != nil {
 		return false, err
 	}
@@ -142,13 +131,7 @@ func (b *Bridge) visit(ctx context.Context) (proved bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := sender{
-		link: l, watermark: b.config.Watermark, qos: qos, answers: b.answers.Load, failed: b.askedInVain,
-		answered: func(n uint64) {
-			b.queue.put(item{kind: returned, probe: n, message: convention.Message{Time: time.Now()}})
-		},
-		subscribe: func(filters map[string]byte) error { return b.subscribeMore(ctx, l, filters) },
-	}
+	s := sender{link: l, bridge: b, qos: qos}
 	sending.Go(func() { s.run(ctx) })
 	proved, err = b.listen(ctx, l)
 	b.clock.lost(b.lastHeard())
@@ -215,11 +198,6 @@ func (b *Bridge) subscribeMore(ctx context.Context, l *link, filters map[string]
 	maps.Copy(b.extra, more)
 	b.status.filters = append(b.status.filters, sortedKeys(more)...)
 	return nil
-}
-
-func (b *Bridge) askedInVain(err error) {
-	b.counts.reject("subscription")
-	b.config.Logger.Warn("cannot subscribe to a requested topic", "bridge", b.config.Name, "error", err)
 }
 
 // weaken makes the broker's answers the watermarks.

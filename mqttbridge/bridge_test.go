@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge"
@@ -140,13 +142,7 @@ func startAfter(tb testing.TB, cfg mqttbridge.Config, restore func(*liveness.Reg
 // until waits for something, as long as the test may take.
 func (s *site) until(what string, is func() bool) {
 	s.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !is() {
-		if time.Now().After(deadline) {
-			s.Fatalf("%s does not come; the bridge is %+v", what, s.bridge.View())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	testwait.Until(s, what, is, func() string { return fmt.Sprintf("the bridge is %+v", s.bridge.View()) })
 }
 
 func (s *site) listens() {

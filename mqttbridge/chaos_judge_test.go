@@ -10,7 +10,8 @@ import (
 const (
 	// rounding is what listening time is rounded by at most, several times: a registry keeps it in units of about a millisecond.
 	rounding = 10 * time.Millisecond
-	// busy is how much later than due a verdict may come because the machine has other things to do.
+	// busy is how much later than due a verdict may come because the process has other things to do. The time for which the machine does
+	// not run it is added.
 	busy = 10 * time.Second
 )
 
@@ -143,7 +144,7 @@ func (p *post) weigh(e *liveness.Event, deaf []window, out *findings) {
 	// The clock stands at what the latest watermark has shown; it is never ahead of the wall clock.
 	off := e.Time.Sub(e.LastSeen) - e.HeardSilence - deafTime
 	out.early, out.late = min(out.early, off), max(out.late, off)
-	behind := 2*p.probeTimeout + busy
+	behind := 2*p.probeTimeout + busy + p.stalls.Between(e.LastSeen, e.Time)
 	if p.hears {
 		behind += p.pause
 	}

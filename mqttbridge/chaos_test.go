@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -55,6 +56,7 @@ type world struct {
 	broker *testmqtt.Server
 	fleet  *testmqtt.Fleet
 	posts  []*post
+	stalls *testwait.Stalls
 
 	mu    sync.Mutex // guards the field below
 	beats map[string][]beat
@@ -149,7 +151,7 @@ func newWorld(t *testing.T, s scale) *world {
 	if !s.full {
 		t.Parallel()
 	}
-	return &world{TB: t, scale: s, beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
+	return &world{TB: t, scale: s, stalls: testwait.Watch(t), beats: make(map[string][]beat), broker: testmqtt.Mosquitto(t, testmqtt.Options{})}
 }
 
 // post adds a post that is not at work yet.
@@ -270,14 +272,9 @@ func (w *world) witness(ctx context.Context) {
 // until waits for something, for long.
 func (p *post) until(what string, is func() bool) {
 	p.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(2 * time.Minute); !is(); <-tick.C {
-		if time.Now().After(deadline) {
-			p.Fatalf("%s: %s does not come; the bridge is %+v, the source is %+v, devices are %v",
-				p.name, what, p.bridge.View(), p.source.View(), p.registry.Stats().States)
-		}
-	}
+	testwait.Until(p, p.name+": "+what, is, func() string {
+		return fmt.Sprintf("the bridge is %+v, the source is %+v, devices are %v", p.bridge.View(), p.source.View(), p.registry.Stats().States)
+	})
 }
 
 // rest lets time pass.

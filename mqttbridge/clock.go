@@ -228,12 +228,7 @@ func (c *clock) lagLocked(now time.Time) time.Duration {
 func (c *clock) back(number uint64, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := -1
-	for i := range c.probes {
-		if c.probes[i].number == number {
-			found = i
-		}
-	}
+	found := slices.IndexFunc(c.probes, func(p probe) bool { return p.number == number })
 	if found < 0 {
 		return // of an earlier connection, or abandoned
 	}

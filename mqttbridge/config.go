@@ -1,6 +1,7 @@
 package mqttbridge
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/tls"
 	"errors"
@@ -88,33 +89,15 @@ func (c Config) withDefaults() (Config, error) {
 		return c, err
 	}
 	c.URL = u.String()
-	text := func(s *string, or string) {
-		if *s == "" {
-			*s = or
-		}
-	}
-	span := func(d *time.Duration, or time.Duration) {
-		if *d == 0 {
-			*d = or
-		}
-	}
-	number := func(n *int, or int) {
-		if *n == 0 {
-			*n = or
-		}
-	}
-	text(&c.Name, "mqtt:"+strings.TrimSuffix(strings.TrimSuffix(u.Host, ":1883"), ":8883"))
-	text(&c.ClientID, "holter-"+strings.ToLower(rand.Text()[:10]))
+	c.Name = cmp.Or(c.Name, "mqtt:"+strings.TrimSuffix(strings.TrimSuffix(u.Host, ":1883"), ":8883"))
+	c.ClientID = cmp.Or(c.ClientID, "holter-"+strings.ToLower(rand.Text()[:10]))
 	if c.answersOnly = c.Watermark == noWatermark; c.answersOnly {
 		c.Watermark = ""
 	}
-	text(&c.Watermark, ownTopics+"watermark/"+c.ClientID)
-	number(&c.Queue, 1<<16)
-	number(&c.MaxPayload, 256<<10)
-	span(&c.KeepAlive, 30*time.Second)
-	span(&c.ConnectTimeout, 10*time.Second)
-	span(&c.ReconnectMax, 30*time.Second)
-	span(&c.ProbeTimeout, 5*time.Second)
+	c.Watermark = cmp.Or(c.Watermark, ownTopics+"watermark/"+c.ClientID)
+	c.Queue, c.MaxPayload = cmp.Or(c.Queue, 1<<16), cmp.Or(c.MaxPayload, 256<<10)
+	c.KeepAlive, c.ConnectTimeout = cmp.Or(c.KeepAlive, 30*time.Second), cmp.Or(c.ConnectTimeout, 10*time.Second)
+	c.ReconnectMax, c.ProbeTimeout = cmp.Or(c.ReconnectMax, 30*time.Second), cmp.Or(c.ProbeTimeout, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

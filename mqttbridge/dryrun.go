@@ -26,17 +26,11 @@ func DryRun(ctx context.Context, cfg Config, show func(DryRunLine)) error {
 	if err != nil {
 		return err
 	}
-	if err := cfg.checkPassword(); err != nil {
-		return err
-	}
 	connCtx, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	o, err := cfg.clientOptions(connCtx, new(atomic.Int64), time.Now())
-	if err != nil {
-		return err
-	}
 	messages := newQueue(cfg.Queue)
-	l, err := dialBroker(ctx, o, cfg.ConnectTimeout, func(_ *link, m convention.Message) { messages.put(item{message: m}) })
+	receive := func(_ *link, m convention.Message) { messages.put(item{message: m}) }
+	l, err := cfg.dial(ctx, connCtx, new(atomic.Int64), time.Now(), receive)
 	if err != nil {
 		return err
 	}

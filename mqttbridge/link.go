@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -39,10 +40,17 @@ const maxWaiting = 100_000
 // errRefused is wrapped by the error for a subscription that the broker refuses.
 var errRefused = errors.New("the broker refuses a subscription")
 
-// dialBroker connects.
-func dialBroker(ctx context.Context, o *paho.ClientOptions, timeout time.Duration, receive func(*link, convention.Message)) (*link, error) {
+// dial connects to the broker. The connection is closed when life is done; heard and base are those of its gate.
+func (c *Config) dial(ctx, life context.Context, heard *atomic.Int64, base time.Time, receive func(*link, convention.Message)) (*link, error) {
+	if err := c.checkPassword(); err != nil {
+		return nil, err
+	}
+	o, err := c.clientOptions(life, heard, base)
+	if err != nil {
+		return nil, err
+	}
 	l := &link{
-		receive: receive, timeout: timeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
+		receive: receive, timeout: c.ConnectTimeout, lost: make(chan error, 1), probes: make(chan uint64, 1), wake: make(chan struct{}, 1),
 		retained: time.Now(),
 	}
 	o.SetConnectionLostHandler(func(_ paho.Client, err error) { l.lost <- err })
@@ -94,12 +102,7 @@ func (l *link) close() { l.client.Disconnect(50) }
 
 // subscribe subscribes to filters, a few in each packet.
 func (l *link) subscribe(ctx context.Context, filters map[string]byte) error {
-	names := make([]string, 0, len(filters))
-	for name := range filters {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for chunk := range slices.Chunk(names, filtersPerPacket) {
+	for chunk := range slices.Chunk(sortedKeys(filters), filtersPerPacket) {
 		some := make(map[string]byte, len(chunk))
 		for _, name := range chunk {
 			some[name] = filters[name]
@@ -164,12 +167,8 @@ func (l *link) asked() []convention.Sign {
 type sender struct {
 	*link
 
-	watermark string
-	qos       byte
-	answers   func() bool  // the broker's answers are the watermarks
-	answered  func(uint64) // called when an answer came
-	subscribe func(map[string]byte) error
-	failed    func(error)
+	bridge *Bridge
+	qos    byte // of the watermark
 }
 
 // publishPause is the least time between two publications for conventions.
@@ -192,13 +191,14 @@ func (s *sender) run(ctx context.Context) {
 
 // probe sends a watermark.
 func (s *sender) probe(ctx context.Context, n uint64) {
-	if !s.answers() {
-		s.client.Publish(s.watermark, s.qos, false, strconv.AppendUint(nil, n, 10))
+	topic := s.bridge.config.Watermark
+	if !s.bridge.answers.Load() {
+		s.client.Publish(topic, s.qos, false, strconv.AppendUint(nil, n, 10))
 		return
 	}
 	// There is no such subscription: the broker just says so (MQTT 3.1.1, section 3.10.4).
-	if s.wait(ctx, s.client.Unsubscribe(s.watermark)) == nil {
-		s.answered(n)
+	if s.wait(ctx, s.client.Unsubscribe(topic)) == nil {
+		s.bridge.queue.put(item{kind: returned, probe: n, message: convention.Message{Time: time.Now()}})
 	}
 }
 
@@ -208,10 +208,9 @@ func (s *sender) serve(ctx context.Context, sign convention.Sign) {
 	for _, f := range sign.Subscribe {
 		filters[f.Filter] = f.QoS
 	}
-	if len(filters) > 0 {
-		if err := s.subscribe(filters); err != nil {
-			s.failed(err)
-		}
+	if err := s.bridge.subscribeMore(ctx, s.link, filters); err != nil {
+		s.bridge.counts.reject("subscription")
+		s.bridge.config.Logger.Warn("cannot subscribe to a requested topic", "bridge", s.bridge.config.Name, "error", err)
 	}
 	for _, p := range sign.Publish {
 		select {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -32,11 +33,7 @@ func BenchmarkRuns(b *testing.B) {
 	if err := r.store.Append(ctx, events); err != nil {
 		b.Fatal(err)
 	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for total(r.jobs.Jobs().Depths()) > 0 {
-		<-tick.C
-	}
+	testwait.Until(b, "no jobs are left", func() bool { return total(r.jobs.Jobs().Depths()) == 0 })
 	b.StopTimer()
 	cancel()
 	if err := errors.Join(<-ended, <-ended, r.store.Close()); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/internal/crashtest"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
@@ -193,15 +194,7 @@ func TestKilled(t *testing.T) {
 	ended := make(chan error, 2)
 	go func() { ended <- r.jobs.Run(ctx) }()
 	go func() { ended <- r.engine.Run(ctx) }()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(2 * time.Minute); total(r.jobs.Jobs().Depths()) > 0; {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("jobs are left: %v", r.jobs.Jobs().Depths())
-		}
-	}
+	testwait.Until(t, "no jobs are left", func() bool { return total(r.jobs.Jobs().Depths()) == 0 })
 	cancel()
 	if err := errors.Join(<-ended, <-ended); err != nil {
 		t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/playbook"
@@ -260,16 +262,7 @@ func (r *rig) later(d time.Duration) {
 // until waits for something.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	end := time.After(time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			r.t.Fatalf("after a minute it is not so that %s; runs %+v", what, r.runs())
-		}
-	}
+	testwait.Until(r.t, what, ok, func() string { return fmt.Sprintf("runs %+v", r.runs()) })
 }
 
 func (r *rig) runs() []playbook.Run {

@@ -102,7 +102,7 @@ func (p *Plan) resolve(now time.Time) (Schedule, error) {
 	case shapeCron:
 		return p.resolveCron(loc, start)
 	case shapeOnce:
-		return single{at: p.instant}, nil
+		return At(p.instant), nil
 	case shapePeriod:
 		return Period(start, p.period)
 	case shapeDays:

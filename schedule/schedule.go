@@ -55,7 +55,9 @@ func (p period) Next(after time.Time) time.Time {
 	return p.start.Add(next)
 }
 
-// single is one instant.
+// At returns the schedule of a single instant.
+func At(at time.Time) Schedule { return single{at} }
+
 type single struct{ at time.Time }
 
 func (s single) Next(after time.Time) time.Time {

@@ -80,16 +80,16 @@ func TestClockAhead(t *testing.T) {
 			}
 		}
 		for range 3 {
-			wall(30*day)
+			wall(30 * day)
 			prune("a month ahead")
 		}
 		check(s.Close())
 		reopen(t, s)
-		wall(30*day)
+		wall(30 * day)
 		prune("a month ahead at the start")
 		wall(0)
 		prune("and set right")
-		wall(-20*365*day)
+		wall(-20 * 365 * day)
 		prune("years behind")
 		wall(math.MinInt64)
 		prune("as long ago as can be")

@@ -52,18 +52,19 @@ func act(how string, args []string) int {
 	if how == "no report" {
 		return 3
 	}
-	f := report.Final{Run: report.Run{Command: strings.Join(args, " "), Fleet: report.Fleet{Timeout: 3 * time.Minute}}}
+	f := report.Final{Run: report.Run{Command: strings.Join(args, " "), Fleet: report.Fleet{Timeout: report.Seconds(3 * time.Minute)}}}
 	f.Outcome.Passed = how != "missed"
 	if !f.Outcome.Passed {
 		f.Outcome.Reasons = []string{"2 false offline, 0 allowed"}
 	}
-	rtt := report.Latency{Count: 1000, P50: time.Millisecond, P99: 2 * time.Millisecond, Max: 3 * time.Millisecond}
+	rtt := report.Latency{Count: 1000, P50: report.Millis(time.Millisecond), P99: report.Millis(2 * time.Millisecond), Max: report.Millis(3 * time.Millisecond)}
+	const second = report.Seconds(time.Second)
 	f.Samples = []report.Sample{
-		{At: time.Second, Phase: report.Ramp},
-		{At: 2 * time.Second, Phase: report.Ramp, Connects: 950, Welcomed: 900, Memory: 5_000_000},
-		{At: 3 * time.Second, Phase: "steady", Connects: 1000, Welcomed: 1000, Rate: report.Rate{Answered: 17}},
-		{At: 4 * time.Second, Phase: "steady", Welcomed: 990, RTT: rtt, Rate: report.Rate{Answered: 1234}},
-		{At: 5 * time.Second, Phase: "steady", Welcomed: 1001, RTT: rtt, Rate: report.Rate{Answered: 1250}},
+		{At: second, Phase: report.Ramp},
+		{At: 2 * second, Phase: report.Ramp, Connects: 950, Welcomed: 900, Memory: 5_000_000},
+		{At: 3 * second, Phase: "steady", Connects: 1000, Welcomed: 1000, Rate: report.Rate{Answered: 17}},
+		{At: 4 * second, Phase: "steady", Welcomed: 990, RTT: rtt, Rate: report.Rate{Answered: 1234}},
+		{At: 5 * second, Phase: "steady", Welcomed: 1001, RTT: rtt, Rate: report.Rate{Answered: 1250}},
 	}
 	f.Verdicts = &report.Verdicts{Right: 12_345, Mistakes: []report.Mistake{
 		{Name: "false offline", Count: 2}, {Name: "missed offline", Count: 3}, {Name: "sequence gaps", Count: 4}, {Name: "duplicates", Count: 50, Allowed: -1},

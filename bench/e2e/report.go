@@ -64,7 +64,7 @@ func (b *bench) report(rs []*result) string {
 			took("in", func(r *result) string { _, d := r.ramp(); return figures.Duration(d) }),
 			figures.Col("heartbeats/s", 0, (*result).beats),
 			took("RTT p50 / p99 / max", func(r *result) string { return latency(r.final.RTT.Latency) }),
-			took("generator late, p99", func(r *result) string { return figures.Duration(r.final.Lateness.P99) }),
+			took("generator late, p99", func(r *result) string { return figures.Duration(time.Duration(r.final.Lateness.P99)) }),
 			took("targets", func(r *result) string { return figures.Met(r.passed()) })),
 		figures.Table("scenario", rows, results, judged()...),
 		figures.Table("scenario", rows, results,
@@ -107,14 +107,14 @@ func missed(results []*result) string {
 
 // ramp returns how many devices were connected at most until the first phase began, and how long it took.
 func (r *result) ramp() (welcomed int, took time.Duration) {
-	var began time.Duration
+	var began report.Seconds
 	for i := range r.final.Samples {
 		s := &r.final.Samples[i]
 		if s.Connects == 0 {
 			began = s.At // the workers are being started
 		}
 		if s.Welcomed > welcomed {
-			welcomed, took = s.Welcomed, s.At-began
+			welcomed, took = s.Welcomed, time.Duration(s.At-began)
 		}
 		if s.Phase != report.Ramp {
 			break // the last may be welcomed in the second in which it begins
@@ -171,5 +171,6 @@ func latency(l report.Latency) string {
 	if l.Count == 0 {
 		return "–"
 	}
-	return figures.Duration(l.P50) + " / " + figures.Duration(l.P99) + " / " + figures.Duration(l.Max)
+	of := func(d report.Millis) string { return figures.Duration(time.Duration(d)) }
+	return of(l.P50) + " / " + of(l.P99) + " / " + of(l.Max)
 }

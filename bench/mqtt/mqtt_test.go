@@ -88,7 +88,7 @@ func TestUndisturbed(t *testing.T) {
 
 // TestQuick measures all but one variant, which differs in nothing that could break, and checks what does not depend on the machine.
 func TestQuick(t *testing.T) {
-	testmqtt.Have(t)
+	testmqtt.Program(t, "mosquitto")
 	document := filepath.Join(t.TempDir(), "numbers.md")
 	var out, log bytes.Buffer
 	if err := run.Main(t.Context(), []string{"mqtt", "-quick", "-only", "^(relay|at-once)/", "-md", document}, nil, &out, &log, Command()); err != nil {

@@ -1,5 +1,7 @@
 package codec
 
+import "slices"
+
 // Code names a kind of mistake or refusal. Text protocols say it to the device; it is a metric's
 // label.
 type Code string
@@ -33,14 +35,19 @@ type Error struct {
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Text }
 
+// Codes returns all codes.
+func Codes() []Code {
+	return []Code{
+		BadMessage, BadHello, BadID, BadTTL, BadEpoch, BadSleep, HelloFirst, HelloAgain, StaleEpoch, Unauthorized, Full, Busy, TooLong,
+		NotSpoken, Duplicate, Noise, Timeout,
+	}
+}
+
 // KnownCode returns the code that a text is, or "" if it is none, so that a gateway cannot make up
 // labels without end.
 func KnownCode(text []byte) Code {
-	switch c := Code(text); c {
-	case BadMessage, BadHello, BadID, BadTTL, BadEpoch, BadSleep, HelloFirst, HelloAgain, StaleEpoch, Unauthorized, Full, Busy, TooLong,
-		NotSpoken, Duplicate, Noise, Timeout:
+	if c := Code(text); slices.Contains(Codes(), c) {
 		return c
-	default:
-		return ""
 	}
+	return ""
 }

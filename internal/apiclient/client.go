@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second // for one answer; streams have their own
+	askTimeout = 10 * time.Second // for one answer; streams have limits of their own
 	MaxAnswer  = 8 << 20          // bytes; a page of 1,000 events has less than one million
 )
 
@@ -38,19 +38,19 @@ func New(base, token string, roots *x509.CertPool) *Client {
 		Base: strings.TrimRight(base, "/"), token: token, Timeout: askTimeout,
 		http: &http.Client{
 			Transport: transport,
-			// A redirect is followed by nobody: the API has none, and the token is for the API only.
+			// Redirects are not followed: the API has none, and the token is for the API only.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Do sends a request made by Request.
 func (c *Client) Do(request *http.Request) (*http.Response, error) { return c.http.Do(request) }
 
-// Get asks for a path, and stores the JSON of the answer in into.
+// Get requests a path, and stores the JSON of the answer in into.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) error {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -58,7 +58,8 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return c.Ask(ctx, http.MethodGet, path, nil, into)
 }
 
-// Ask sends a request with a body, if it is not nil, as JSON, and stores the JSON of the answer in into, if that is not nil.
+// Ask sends a request with a body as JSON, and stores the JSON of the answer in into, which may
+// be an *Answer. Body and into may be nil.
 func (c *Client) Ask(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -84,8 +85,24 @@ func (c *Client) Ask(ctx context.Context, method, path string, body, into any) e
 	case into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return c.Stranger(answer, text)
+	got := Answer{text, c.Stranger(answer, text)}
+	if raw, ok := into.(*Answer); ok && json.Valid(text) {
+		*raw = got
+		return nil
+	}
+	return got.Decode(into)
+}
+
+// Answer is the JSON of an answer that is decoded later, in whole or in part.
+type Answer struct {
+	JSON    json.RawMessage
+	Strange error // says that the answer is not one of the API; return it if the JSON does not fit
+}
+
+// Decode stores the JSON in into. Its error says that the answer is not one of the API.
+func (a *Answer) Decode(into any) error {
+	if json.Unmarshal(a.JSON, into) != nil {
+		return a.Strange
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// ErrStranger says that whoever answered is not the API of holter.
+// ErrStranger is returned when the answer does not come from the API of holter.
 var ErrStranger = errors.New("not an answer of holter's API")
 
-// ErrEmptyName says that a name which a path needs is empty.
+// ErrEmptyName is returned when a name that belongs into a path is empty.
 var ErrEmptyName = errors.New("the name is empty")
 
-// ErrBadURL says that the URL of the API is none.
+// ErrBadURL is returned when the URL of the API is not a URL.
 var ErrBadURL = errors.New("bad URL")
 
-// ErrUnreachable says that nobody answered.
+// ErrUnreachable is returned when nothing answers.
 var ErrUnreachable = errors.New("does not answer")
 
 // Error is an answer of the API that is not a success.
@@ -46,7 +46,7 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// Unreachable is the error of a request that got no answer.
+// Unreachable returns the error of a request without an answer.
 func (c *Client) Unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
@@ -67,7 +67,7 @@ func (c *Client) Unreachable(err error) error {
 	return fmt.Errorf("the API at %s %w: %w\nStart it with \"holter serve\", or say where it is with --api URL", c.Base, ErrUnreachable, err)
 }
 
-// tlsHelp says what to do about an error of TLS; nothing for other errors.
+// tlsHelp returns advice about an error of TLS; "" for other errors.
 func tlsHelp(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "This machine does not know who signed the certificate: give the signer's with --ca FILE"
@@ -87,7 +87,7 @@ func tlsHelp(err error) string {
 	return ""
 }
 
-// Refused is the error of an answer that is not a success.
+// Refused returns the error of an answer that is not a success.
 func (c *Client) Refused(request *http.Request, answer *http.Response, body []byte) error {
 	r := &Error{Status: answer.StatusCode, Detail: problemDetail(answer, body)}
 	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
@@ -106,7 +106,7 @@ func (c *Client) Refused(request *http.Request, answer *http.Response, body []by
 		r.text = fmt.Sprintf("%s wants a token%s\nMake one on its machine with \"holter tokens create --role %s --name NAME\", and set HOLTER_API_TOKEN to it",
 			c.Base, said, role)
 	case r.Status == http.StatusUnauthorized:
-		r.text = fmt.Sprintf("%s does not accept the token%s\nIt was revoked, or is not the whole of it; \"holter tokens list\" on its machine shows those there are",
+		r.text = fmt.Sprintf("%s does not accept the token%s\nIt was deleted, or is not complete; \"holter tokens list\" on its machine shows those there are",
 			c.Base, said)
 	case r.Status == http.StatusForbidden:
 		r.text = fmt.Sprintf("%s: the token's role does not allow this%s\nUse a token made with \"holter tokens create --role %s\"", c.Base, said, role)
@@ -121,7 +121,7 @@ func (c *Client) Refused(request *http.Request, answer *http.Response, body []by
 	return r
 }
 
-// problemDetail returns the detail of a problem (RFC 9457); nothing if the answer is none.
+// problemDetail returns the detail of a problem (RFC 9457); "" if the answer is not a problem.
 func problemDetail(answer *http.Response, body []byte) string {
 	var problem struct {
 		Status int    `json:"status"`
@@ -133,7 +133,7 @@ func problemDetail(answer *http.Response, body []byte) string {
 	return problem.Detail
 }
 
-// Stranger is the error of an answer that is not Holter's.
+// Stranger returns the error of an answer that is not one of the API.
 func (c *Client) Stranger(answer *http.Response, body []byte) error {
 	if to := answer.Header.Get("Location"); to != "" && answer.StatusCode/100 == 3 {
 		return fmt.Errorf("%s: %w: it sends elsewhere, to %s; is --api right?", c.Base, ErrStranger, terminal.Printable(to))
@@ -163,6 +163,3 @@ func Retryable(err error) bool {
 		return status == http.StatusTooManyRequests || status >= 500
 	}
 }
-
-// NotOurs is the error of JSON that is not what was asked for.
-func NotOurs(c *Client) error { return fmt.Errorf("%s: %w; is --api right?", c.Base, ErrStranger) }

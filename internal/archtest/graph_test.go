@@ -18,6 +18,7 @@ type pkg struct {
 	path    string   // below the module, "." for its root
 	name    string   // as its files call it
 	imports []string // packages of this module, sorted, each below the module
+	code    []string // those of them that it imports outside of tests
 }
 
 // loadGraph reads the packages of the module in root, but not those of the
@@ -47,6 +48,7 @@ func loadGraph(root string) ([]pkg, error) {
 			path:    filepath.ToSlash(path),
 			name:    b.Name,
 			imports: ours(b.Imports, b.TestImports, b.XTestImports),
+			code:    ours(b.Imports),
 		})
 		return nil
 	})

@@ -73,6 +73,7 @@ func newParser(c *commandLine, options ...kong.Option) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Vars{"version": server.VersionText()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
+		kong.TypeMapper(reflect.TypeFor[milliseconds](), kong.MapperFunc(decodeDuration)),
 	}, options...)...)
 }
 
@@ -129,10 +130,9 @@ func (c *configCheckCommand) Run(out output) error {
 	return say(out.stdout, "%s is fine", c.File)
 }
 
-// serveCommand is holter serve. Like serverFlags it has no defaults of its own
-// and no value types: what is not given must not stand above the file, and
-// package config explains mistakes better. The empty text is not given, except
-// on the command line itself.
+// serveCommand is holter serve. Like serverFlags it has neither defaults nor types: an option that is
+// not given must not override the file, and package config explains mistakes better. The empty text
+// counts as not given, except on the command line itself.
 type serveCommand struct {
 	Listen []string `env:"HOLTER_LISTEN" placeholder:"ADDRESS" help:"Where devices connect, as [PROTOCOL[+PROTOCOL...]://]HOST:PORT, with line, frame, jt808, gt06, teltonika, any, and tls or udp before them; may be repeated. Default: line://127.0.0.1:7700."`
 	MQTT   string   `name:"mqtt" env:"HOLTER_MQTT" placeholder:"ADDRESS" help:"Where MQTT clients connect, as HOST:PORT, or off for no broker. Default: 127.0.0.1:1883."`
@@ -140,7 +140,7 @@ type serveCommand struct {
 	Server serverFlags `embed:""`
 
 	Token       secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Shared token of the devices. Other users of this machine see command lines: prefer the environment or the file."`
-	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"The devices that may come in, a line for each, as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
+	DevicesFile string     `env:"HOLTER_DEVICES_FILE" placeholder:"FILE" help:"File of the devices that may connect, one line each as holter devices token prints it; read again when it changes. Default: all, or those with the token."`
 	ReusePort   toggle     `env:"HOLTER_REUSE_PORT" help:"Open the device ports with SO_REUSEPORT."`
 }
 
@@ -149,19 +149,19 @@ type serverFlags struct {
 	HTTP      string     `name:"http" env:"HOLTER_HTTP" placeholder:"HOST:PORT" help:"Where the API is served. Default: 127.0.0.1:8080."`
 	TLSCert   string     `name:"tls-cert" env:"HOLTER_TLS_CERT" placeholder:"FILE" help:"Certificate of the API, PEM; read again when it changes. Default: plain HTTP."`
 	TLSKey    string     `name:"tls-key" env:"HOLTER_TLS_KEY" placeholder:"FILE" help:"Its key."`
-	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory for what is stored. Default: ./holter-data."`
-	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Where it is stored instead: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
+	Data      string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Data directory. Default: ./holter-data."`
+	Database  secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Database: sqlite:FILE, postgres://USER@HOST/NAME or mysql://USER@HOST/NAME. Default: SQLite in the data directory."`
 	Config    string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file with these and all other settings."`
-	Open      toggle     `env:"HOLTER_OPEN" help:"Let everybody in without a token, devices and callers of the API, also from other machines."`
+	Open      toggle     `env:"HOLTER_OPEN" help:"Accept devices and API calls without a token, also from other machines."`
 	LogLevel  string     `env:"HOLTER_LOG_LEVEL" placeholder:"LEVEL" help:"What is logged: debug, info, warn or error. Default: info."`
 	LogFormat string     `env:"HOLTER_LOG_FORMAT" placeholder:"FORMAT" help:"How: text, json, or auto, which is text on a terminal and JSON otherwise. Default: auto."`
 
-	AcceptLoss toggle `env:"HOLTER_ACCEPT_LOSS" help:"Begin a new fleet although a note in the data directory tells of one whose database is gone, empty or another one. For one start only."`
+	AcceptLoss toggle `env:"HOLTER_ACCEPT_LOSS" help:"Start a new fleet although the data directory belongs to one whose database is gone, empty or another one. For one start only."`
 }
 
 // Help is the text below the usage line.
 func (*serveCommand) Help() string {
-	return `An option on the command line stands above its environment variable, that above the file, and that above the default.
+	return `An option on the command line overrides its environment variable, which overrides the file, which overrides the default.
 
 Examples:
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,10 +11,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // hooks is a server of webhooks.
@@ -45,22 +46,15 @@ func newHooks(t *testing.T) *hooks {
 // until waits for something that the server of webhooks shows.
 func (h *hooks) until(t *testing.T, what string, ok func(came []string) bool) {
 	t.Helper()
-	end := time.After(time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	testwait.Until(t, what, func() bool {
 		h.mu.Lock()
-		good := ok(h.came)
-		h.mu.Unlock()
-		if good {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("after a minute it is not so that %s: %v", what, h.came)
-		}
-	}
+		defer h.mu.Unlock()
+		return ok(h.came)
+	}, func() string {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return fmt.Sprint(h.came)
+	})
 }
 
 func (h *hooks) set(refuse bool) {

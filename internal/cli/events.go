@@ -78,7 +78,7 @@ func (c *eventsCommand) Run(ctx context.Context, out output) error {
 	return newFollower(api, reader.filter, list, out.stderr).run(ctx, last)
 }
 
-// check rejects what makes no sense, and reads --since.
+// check rejects options that contradict each other, and parses --since.
 func (c *eventsCommand) check() (since moment, err error) {
 	reject := func(text string) { err = errors.Join(err, errors.New(text)) }
 	for name, values := range map[string][]string{"device": c.Device, "type": c.Type, "group": c.Group, "source": c.Source} {
@@ -114,7 +114,7 @@ func (c *eventsCommand) filter() eventFilter {
 	return f
 }
 
-// list lists what is there, and returns the offset to go on after.
+// list lists the stored events, and returns the offset to follow after.
 func (c *eventsCommand) list(ctx context.Context, r *eventReader, list *eventList, since moment) (uint64, error) {
 	b, err := r.bounds(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func parseMoment(text string) (moment, error) {
 	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
 }
 
-// event is an event as the API gave it, and what is known of it.
+// event is an event, with its JSON as the API gave it.
 type event struct {
 	httpapi.Event
 

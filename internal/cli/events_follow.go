@@ -25,20 +25,20 @@ const (
 	longestPause  = 15 * time.Second
 )
 
-// follower follows the stream of events, and comes back when it ends.
+// follower follows the stream of events, and reconnects when it ends.
 type follower struct {
 	api    *apiclient.Client
 	filter eventFilter
 	list   *eventList
 	stderr io.Writer
 	pause  func(ctx context.Context, d time.Duration) error // waits
-	// silence is after how long without a line a stream counts as broken
+	// silence is the time without a line after which a stream counts as broken
 	silence time.Duration
 
-	last  uint64        // offset of the latest event that was handed on
+	last  uint64        // offset of the latest event that was printed
 	retry time.Duration // the least pause that the server asks for
-	said  string        // the latest reason for coming back; empty while connected
-	tries int           // since it was connected
+	said  string        // the latest reason to reconnect; empty while connected
+	tries int           // since the last connection
 }
 
 func newFollower(api *apiclient.Client, filter eventFilter, list *eventList, stderr io.Writer) *follower {
@@ -82,8 +82,8 @@ func (f *follower) run(ctx context.Context, last uint64) error {
 	}
 }
 
-// delay returns how long to wait before the next try: twice as long each time, half of it by chance, so that not all who lost the
-// server come back at once.
+// delay returns how long to wait before the next try. It doubles each time, and half of it is random,
+// so that clients that lost the server do not all return at once.
 func (f *follower) delay(err error) time.Duration {
 	d := max(firstPause, f.retry)
 	for range f.tries {
@@ -101,12 +101,12 @@ func (f *follower) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(f.stderr, "holter: "+format+"\n", args...)
 }
 
-// finalError is an error after which nobody comes back.
+// finalError is an error after which the follower does not reconnect.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error { return e.error }
 
-// stream reads one stream to its end, which is always an error.
+// stream reads one stream until it ends, and returns why.
 func (f *follower) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,7 +144,7 @@ func (f *follower) stream(ctx context.Context) error {
 	return f.read(&messageReader{in: bufio.NewReader(answer.Body), alive: func() { watch.Reset(f.silence) }})
 }
 
-// read hands on the messages of a stream. The stream counts as working with the first of them.
+// read prints the messages of a stream. The first message resets the count of tries.
 func (f *follower) read(messages *messageReader) error {
 	for {
 		m, err := messages.next()
@@ -166,7 +166,7 @@ func (f *follower) read(messages *messageReader) error {
 	}
 }
 
-// broken is the error of a stream that ended.
+// broken returns the error of a stream that ended.
 func (f *follower) broken(messages *messageReader, err error) error {
 	if flushed := f.list.flush(); flushed != nil {
 		return finalError{flushed}
@@ -184,7 +184,7 @@ func (f *follower) broken(messages *messageReader, err error) error {
 	return fmt.Errorf("the stream of events from %s ended: %w", f.api.Base, err)
 }
 
-// take hands on one message.
+// take prints one message.
 func (f *follower) take(m *message) error {
 	switch {
 	case m.event == "missed" && m.hasID:
@@ -197,7 +197,7 @@ func (f *follower) take(m *message) error {
 		return nil
 	case m.data == nil:
 		if m.hasID {
-			f.last = max(f.last, m.id) // nothing up to there passes the filter
+			f.last = max(f.last, m.id) // the filter leaves out all events up to there
 		}
 		return nil
 	case m.hasID && m.id <= f.last:

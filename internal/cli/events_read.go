@@ -21,7 +21,7 @@ const (
 	disorder = 1000    // places by which an event may stand off the order of times
 )
 
-// eventFilter says which events are wanted; what is empty lets all through.
+// eventFilter selects events; an empty field selects all.
 type eventFilter struct{ devices, types, groups, sources []string }
 
 func (f *eventFilter) empty() bool {
@@ -45,7 +45,7 @@ type eventReader struct {
 	stderr io.Writer
 }
 
-// bounds are the ends of the log.
+// bounds are the first and last offset of the log.
 type bounds struct {
 	oldest, latest uint64
 	now            time.Time // by the server's clock
@@ -59,7 +59,7 @@ func (r *eventReader) bounds(ctx context.Context) (bounds, error) {
 	return bounds{oldest: st.Oldest, latest: st.Latest, now: st.AsOf}, err
 }
 
-// forward hands on the events after an offset, up to another, and at most limit of those that emit took.
+// forward emits the events after an offset, up to another, until emit has taken limit of them.
 func (r *eventReader) forward(ctx context.Context, after, upto uint64, limit int, emit func(*event) (taken bool, err error)) error {
 	if after > upto {
 		return fmt.Errorf("offset %d is ahead of the latest event, %d; is it of another server?", after, upto)
@@ -95,17 +95,18 @@ type eventPage struct {
 }
 
 func (r *eventReader) page(ctx context.Context, query url.Values) (eventPage, error) {
-	var page eventPage
-	if err := r.api.Get(ctx, "/v1/events", query, &page); err != nil {
-		return page, err
+	var answer apiclient.Answer
+	if err := r.api.Get(ctx, "/v1/events", query, &answer); err != nil {
+		return eventPage{}, err
 	}
-	if page.Events == nil {
-		return page, apiclient.NotOurs(r.api)
+	var page eventPage
+	if err := answer.Decode(&page); err != nil || page.Events == nil {
+		return page, answer.Strange
 	}
 	return page, nil
 }
 
-// last hands on the latest n events that the filter lets through, oldest first.
+// last emits the latest n events that match the filter, oldest first.
 func (r *eventReader) last(ctx context.Context, b bounds, n int, emit func(*event) (bool, error)) error {
 	found, err := r.lastOfDevice(ctx, b, n)
 	if apiclient.StatusOf(err) == http.StatusNotFound || err == nil && found == nil {
@@ -122,7 +123,8 @@ func (r *eventReader) last(ctx context.Context, b bounds, n int, emit func(*even
 	return nil
 }
 
-// lastOfDevice returns the latest n events of a device, if events of one device are all that is wanted, else nil.
+// lastOfDevice returns the latest n events of a device if the filter selects one device and nothing
+// else; otherwise nil.
 func (r *eventReader) lastOfDevice(ctx context.Context, b bounds, n int) ([]event, error) {
 	f := &r.filter
 	if len(f.devices) != 1 || len(f.types)+len(f.groups)+len(f.sources) > 0 || n == 0 {
@@ -152,7 +154,7 @@ func (r *eventReader) lastOfDevice(ctx context.Context, b bounds, n int) ([]even
 	return found[max(0, len(found)-n):], nil
 }
 
-// lastOfAll looks through the latest events, further and further back.
+// lastOfAll searches the latest events, in windows that reach further back each time.
 func (r *eventReader) lastOfAll(ctx context.Context, b bounds, n int) ([]event, error) {
 	if n == 0 {
 		return nil, nil
@@ -188,7 +190,7 @@ func (r *eventReader) lastOfAll(ctx context.Context, b bounds, n int) ([]event, 
 	return found[max(0, len(found)-n):], nil
 }
 
-// search returns an offset after which all events since a time come, and few others.
+// search returns an offset after which all events since a time come, and few others, by bisection.
 func (r *eventReader) search(ctx context.Context, b bounds, since time.Time) (uint64, error) {
 	low, high := b.begin(), b.latest // the first event that is late enough comes after low, or not at all; not after high
 	for high-low > disorder {

@@ -2,12 +2,12 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -121,35 +121,15 @@ listen:
 		t.Errorf("TLS: %q", got)
 	}
 	for _, id := range []string{"12345678901", "355837089512343", "pump-1", "pump-2", "pump-3"} {
-		p.waitFor("/v1/devices/"+id, `"state":"online"`)
+		p.untilGet("/v1/devices/"+id, http.StatusOK, `"state":"online"`)
 	}
-	p.waitFor("/metrics", `holter_gateway_odd_total{protocol="jt808",what="garbage"} 1`)
+	p.untilGet("/metrics", http.StatusOK, `holter_gateway_odd_total{protocol="jt808",what="garbage"} 1`)
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("holter serve ended with %v\n%s", err, p.logged())
 	}
 	key, err := filepath.Glob(filepath.Join(data, "devices.key"))
 	if err != nil || len(key) != 1 {
 		t.Errorf("the key of devices that register: %v, %v", key, err)
-	}
-}
-
-// waitFor asks until an answer holds a text.
-func (p *program) waitFor(path, want string) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
-	defer cancel()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
-		status, text := p.get(path)
-		if status == 200 && strings.Contains(text, want) {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			p.t.Fatalf("GET %s = %d %s, want %q in it\n%s", path, status, text, want, p.logged())
-		}
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
-// passwordCommand makes a line for the file of the broker's users.
+// passwordCommand creates a line for the file of the broker's users.
 type passwordCommand struct {
 	Name string `arg:"" help:"Name of the user."`
 }
 
 // Help is the text below the usage line.
 func (*passwordCommand) Help() string {
-	return `It asks for the password, twice, and prints the line, in which the password cannot be read. If the input is no terminal, the password is its first line. The running server notices that the file has changed.
+	return `It asks for the password twice and prints the line, which holds only its hash. If the input is not a terminal, the password is its first line. A running server reads the file again when it changes.
 
 Examples:
 
@@ -52,10 +52,10 @@ func (c *passwordCommand) run(ctx context.Context, in *os.File, out output) erro
 	return err
 }
 
-// maxPassword is more than anybody types.
+// maxPassword limits the input, in bytes.
 const maxPassword = 1024
 
-// askPassword reads a password: twice from a person, once from anything else.
+// askPassword reads a password: twice from a terminal, once from anything else.
 func askPassword(ctx context.Context, in *os.File, prompts io.Writer) (string, error) {
 	lines := bufio.NewReader(io.LimitReader(in, 4*maxPassword))
 	if !terminal.IsTerminal(in) {
@@ -83,7 +83,8 @@ func askPassword(ctx context.Context, in *os.File, prompts io.Writer) (string, e
 	return first, err
 }
 
-// readUntil reads a line, but for an interrupt. The reader is then left behind; the program ends.
+// readUntil reads a line until ctx is done. Then it leaves the reading goroutine behind, because the
+// program ends.
 func readUntil(ctx context.Context, lines *bufio.Reader) (string, error) {
 	type answer struct {
 		text string

@@ -22,6 +22,7 @@ import (
 
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // programEnv makes this test binary the program itself.
@@ -100,6 +101,17 @@ func (p *program) until(text string) {
 		}
 		p.said.Wait()
 	}
+}
+
+// untilGet sends GET requests until an answer has a status and holds a text.
+func (p *program) untilGet(path string, code int, text string) {
+	p.t.Helper()
+	var got int
+	var answer string
+	testwait.Until(p.t, fmt.Sprintf("GET %s = %d with %q in it", path, code, text), func() bool {
+		got, answer = p.get(path)
+		return got == code && strings.Contains(answer, text)
+	}, func() string { return fmt.Sprintf("got %d %s\n%s", got, answer, p.logged()) })
 }
 
 // do sends a request, and wants it to succeed.
@@ -271,7 +283,7 @@ func TestServeRefusesToStart(t *testing.T) {
 		{"device port in use", []string{"--listen", taken.Addr().String()}, "another address with --listen"},
 		{"api port in use", []string{"--http", taken.Addr().String()}, "another address with --http"},
 		{"mqtt port in use", []string{"--mqtt", taken.Addr().String()}, "another address with --mqtt, or --mqtt off for no broker"},
-		{"mqtt open to all", []string{"--mqtt", "0.0.0.0:0"}, "--mqtt: other machines reach 0.0.0.0:0, and it asks nobody who he is"},
+		{"mqtt open to all", []string{"--mqtt", "0.0.0.0:0"}, "--mqtt: other machines reach 0.0.0.0:0, and no client has to log in"},
 		{"no users", []string{"--config", users}, "holter password NAME"},
 		{"unknown preset", []string{"--config", bridges}, bridges + `:1:30: bridges[0].presets[0]: there is no preset "tasmoto"; did you mean "tasmota"?`},
 		{"bad rule", []string{"--config", rules}, rules + `:4:12: bridges[0].rules[0].topic: it captures no device`},

@@ -9,35 +9,18 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// untilReady waits until /readyz answers with a status and a text.
-func (p *program) untilReady(code int, text string) {
-	p.t.Helper()
-	for begin := time.Now(); ; <-time.After(20 * time.Millisecond) {
-		got, answer := p.get("/readyz")
-		if got == code && strings.Contains(answer, text) {
-			return
-		}
-		if time.Since(begin) > time.Minute {
-			p.t.Fatalf("GET /readyz = %d %s, want %d and %q", got, answer, code, text)
-		}
-	}
-}
+	"github.com/holter-iot/holter/internal/testwait"
+)
 
 // A directory that is deleted under a server at work is made again, with all that was in it, and both are said.
 func TestServeLosesItsDirectory(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := startServe(t, "--data", data)
 	p.do(http.MethodPost, "/v1/beat/before", "")
-	for begin := time.Now(); os.RemoveAll(data) != nil; { // files are written into it meanwhile
-		if time.Since(begin) > time.Minute {
-			t.Fatal("it cannot be deleted")
-		}
-	}
+	testwait.Until(t, "the directory is deleted", func() bool { return os.RemoveAll(data) == nil }) // files are written into it meanwhile
 	p.until("what is stored was gone, and was written anew")
-	p.untilReady(200, "ok")
+	p.untilGet("/readyz", 200, "ok")
 	p.do(http.MethodPost, "/v1/beat/after", "")
 	p.until("what is stored was gone")
 	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, "holter_store_repairs_total 1") {
@@ -63,7 +46,7 @@ func TestServeLosesItsFile(t *testing.T) {
 	if err := os.Truncate(file, 0); err != nil {
 		t.Fatal(err)
 	}
-	p.untilReady(503, "holter.db was overwritten or truncated")
+	p.untilGet("/readyz", 503, "holter.db was overwritten or truncated")
 	p.until(`"msg":"the database does not work as it should`)
 	if _, metrics := p.get("/metrics"); strings.Contains(metrics, "holter_store_harmed_seconds 0\n") {
 		t.Error("it is not to be seen in the metrics")
@@ -101,7 +84,7 @@ func TestServeDamagedDevice(t *testing.T) {
 	}
 	p = startServe(t, "--data", data)
 	p.until("the row of a device cannot be read")
-	p.untilReady(200, "1 row of a device could not be read and is set aside in the table set_aside, in "+data)
+	p.untilGet("/readyz", 200, "1 row of a device could not be read and is set aside in the table set_aside, in "+data)
 	if _, metrics := p.get("/metrics"); !strings.Contains(metrics, "holter_store_set_aside_devices 1\n") {
 		t.Error("it is not to be seen in the metrics")
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/server"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // An operator sets schedules from the command line, and they run, also after a crash.
@@ -32,16 +32,7 @@ func TestSchedules(t *testing.T) {
 	}
 	until := func(what string, ok func() bool) {
 		t.Helper()
-		end := time.After(time.Minute)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for !ok() {
-			select {
-			case <-tick.C:
-			case <-end:
-				t.Fatalf("after a minute it is not so that %s\n%s", what, holter("", "schedules", "history"))
-			}
-		}
+		testwait.Until(t, what, ok, func() string { return holter("", "schedules", "history") })
 	}
 	holter("schedule tick set; next run at ", "schedules", "set", "tick", "--kind", "webhook", "--when", "@every 1s", "--settings", `{"url":"`+h.URL+`"}`)
 	h.until(t, "a webhook came", func(came []string) bool { return len(came) >= 1 })

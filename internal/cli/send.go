@@ -87,7 +87,7 @@ func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
 	})
 }
 
-// body returns what to ask the API for. Its errors are mistakes of the user, but for an input that cannot be read.
+// body returns the request. Its errors are mistakes of the user, except for an input that cannot be read.
 func (c *sendCommand) body(ctx context.Context, in io.Reader) (*messageBody, error) {
 	text := c.Message
 	if text == "-" {
@@ -130,10 +130,11 @@ func withoutBlanks(text string) string {
 	}, text)
 }
 
-// maxTyped is more than the longest message has in any notation, in bytes.
+// maxTyped is longer than the longest message in any notation, in bytes.
 const maxTyped = 256 << 10
 
-// readMessage reads a message, less the end of its last line, but for an interrupt: then the reader is left behind, and the program ends.
+// readMessage reads a message without its last line end, until ctx is done. Then it leaves the reading
+// goroutine behind, because the program ends.
 func readMessage(ctx context.Context, in io.Reader) (string, error) {
 	type answer struct {
 		text []byte

@@ -43,7 +43,7 @@ func (c *statsCommand) Run(ctx context.Context, out output) error {
 	return c.watch(ctx, api, out)
 }
 
-// watch shows the stats until ctx is done, also while the server is away.
+// watch shows the stats again and again until ctx is done, also while the server does not answer.
 func (c *statsCommand) watch(ctx context.Context, api *apiclient.Client, out output) error {
 	erase := ""
 	if terminal.ScreenOf(out.stdout).Width > 0 && !c.JSON {
@@ -86,7 +86,7 @@ func (c *statsCommand) show(ctx context.Context, api *apiclient.Client, out io.W
 	return writeStats(out, terminal.ScreenOf(out), r)
 }
 
-// labelWidth is what stands before the value of a line.
+// labelWidth is the width of a label with its margins.
 const labelWidth = 16
 
 func writeStats(out io.Writer, s terminal.Screen, r *apiclient.Overview) error {

@@ -2,7 +2,8 @@ package command
 
 import "syscall"
 
-// attributes puts a program into a process group of its own, and has it killed when the thread that starts it is gone.
+// attributes puts a program into a process group of its own, and lets the system kill it when the thread
+// that started it ends.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,4 +1,4 @@
-// Package command runs programs that are not trusted to end, to be quiet, or to stay alone.
+// Package command runs programs that may hang, write without end, or start other programs.
 package command
 
 import (
@@ -17,23 +17,25 @@ import (
 
 // Command is a program to run.
 type Command struct {
-	Argv  []string // the program, and its arguments; no shell looks at them
-	Dir   string   // to run in; empty: that of this process
-	Env   []string // NAME=VALUE, beside what it inherits of the environment of this process: all but HOLTER_…, which holds secrets
+	Argv []string // the program and its arguments; no shell expands them
+	Dir  string   // working directory; empty: that of this process
+	// Env is added to the environment of this process, as NAME=VALUE. Variables of this process that
+	// begin with HOLTER_ are left out, since they hold secrets.
+	Env   []string
 	Input []byte
-	Keep  int // bytes of what it writes that are kept: the first
+	Keep  int // how many bytes of its output are kept, from the beginning
 }
 
-// Result is what came of it.
+// Result is the result of a program that was started.
 type Result struct {
-	Code   int    // exit code, 0 if it was ended by a signal
-	Output string // the beginning of what it wrote, to stdout and stderr
+	Code   int    // exit code; 0 if a signal ended it
+	Output string // the beginning of stdout and stderr
 }
 
 const maxArgs = 100
 
-// Argv checks a program and its arguments, and returns what to run: for a line for the shell, /bin/sh with it. A program without a slash is
-// looked for in PATH.
+// Argv checks a program and its arguments, and returns [Command.Argv]. With shell, program is a command
+// line for /bin/sh; otherwise a name without a slash is looked up in PATH.
 func Argv(program string, args []string, shell bool) ([]string, error) {
 	if program == "" || len(program) > 4096 || strings.Contains(program, "\x00") {
 		return nil, errors.New("want the path of a program, or a line for the shell")
@@ -50,7 +52,7 @@ func Argv(program string, args []string, shell bool) ([]string, error) {
 	return append([]string{program}, args...), nil
 }
 
-// CheckDir says what is wrong with a directory to run in, if anything.
+// CheckDir returns an error for what cannot be the working directory of a program.
 func CheckDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -65,23 +67,26 @@ func CheckDir(dir string) error {
 	return nil
 }
 
-// inherited is what programs get of the environment of this process.
+// inherited returns the environment of this process without its secrets.
 func inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "HOLTER_") })
 }
 
-// Run runs the program in a process group of its own, all of which is killed when ctx is done. The error says that it could not be started,
-// did not end in time, or ended with another exit code than 0. What it leaves running when it ends goes on, and changes nothing of that; if
-// that holds its output open, Run waits a second for more. On Linux the program, but nothing that it has started, is also killed when this
+// Run runs a program in a process group of its own, which is killed when ctx is done. It returns an
+// error if the program could not be started, did not end in time, or ended with an exit code other than
+// 0.
+//
+// Programs that it has started and left running go on. If they hold its output open, Run waits a second
+// for more output. On Linux the program, but no program that it has started, is also killed when this
 // process dies.
 func Run(ctx context.Context, c Command) (Result, error) {
-	if err := CheckDir(c.Dir); err != nil { // the system would say that the program is not there
+	if err := CheckDir(c.Dir); err != nil { // the system would report that the program does not exist
 		return Result{}, err
 	}
-	// The system kills the program when the thread is gone that started it.
+	// Pdeathsig kills the program when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...) // who may say what to run is for the caller to know
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Stdin = bytes.NewReader(c.Input)
 	out := beginning{most: c.Keep}
@@ -95,14 +100,14 @@ func Run(ctx context.Context, c Command) (Result, error) {
 		}
 		return err
 	}
-	cmd.WaitDelay = time.Second // a child that goes on, or has left the group, may keep the output open
+	cmd.WaitDelay = time.Second // a program that it has started may hold the output open
 	if err := cmd.Start(); err != nil {
 		return Result{}, err
 	}
 	err := cmd.Wait()
 	code := cmd.ProcessState.ExitCode()
 	switch {
-	case code == 0: // whatever became of its output and of ctx after that
+	case code == 0: // even if its output failed or ctx ended after that
 		err = nil
 	case code < 0 && ctx.Err() != nil:
 		err = fmt.Errorf("it did not end in time and was killed: %w", ctx.Err())
@@ -110,16 +115,16 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	return Result{Code: max(code, 0), Output: string(out.text)}, err
 }
 
-// Variable returns NAME=VALUE as it can stand in the environment.
+// Variable returns NAME=VALUE for the environment, which cannot have NUL.
 func Variable(name, value string) string { return name + "=" + strings.ReplaceAll(value, "\x00", "") }
 
-// beginning keeps the beginning of what is written to it.
+// beginning is a writer that keeps the beginning of what is written to it.
 type beginning struct {
 	text []byte
 	most int
 }
 
-// Write implements io.Writer. It takes all and keeps some.
+// Write implements [io.Writer]. It never fails.
 func (b *beginning) Write(p []byte) (int, error) {
 	b.text = append(b.text, p[:min(b.most-len(b.text), len(p))]...)
 	return len(p), nil

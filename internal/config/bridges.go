@@ -195,12 +195,12 @@ func (r *resolver) checkBroker() {
 	switch {
 	case r.monitor || b.Listen == "":
 	case b.Anonymous == AnonymousAnyone && !c.Open && !r.unsure:
-		fail(r.anonymousAt, "anyone needs --open (or open: true), which says that everybody is to be let in")
+		fail(r.anonymousAt, "anyone needs --open (or open: true), which admits every client")
 	case b.Anonymous == AnonymousNever && b.Users == "":
-		fail(r.anonymousAt, "nobody could log in: add users: FILE; holter password makes its lines")
+		fail(r.anonymousAt, "no client could log in: add users: FILE; holter password makes its lines")
 	case !Loopback(b.Listen) && b.Users == "" && !c.Open && !r.unsure:
-		fail(r.brokerAt, "other machines reach "+b.Listen+", and it asks nobody who he is: "+
-			"add users: FILE below broker (holter password makes its lines), or --open to let every client in")
+		fail(r.brokerAt, "other machines reach "+b.Listen+", and no client has to log in: "+
+			"add users: FILE below broker (holter password makes its lines), or --open to admit every client")
 	}
 	if b.Anonymous == "" && !r.monitor {
 		b.Anonymous = AnonymousLoopback

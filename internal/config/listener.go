@@ -33,7 +33,7 @@ func inDatagrams() []string { return []string{ProtocolTeltonika, ProtocolFrame, 
 
 // What else stands before an address.
 const (
-	anyProtocol = "any" // all but ProtocolDTU, which has to be told what a registration looks like
+	anyProtocol = "any" // all except ProtocolDTU, which needs an expression
 	overTLS     = "tls"
 	overUDP     = "udp"
 )
@@ -96,13 +96,13 @@ func (d *DTU) Mistake(field, message string) error { return d.at.of(field).Mista
 func parseListener(text string) (Listener, error) {
 	l, err := parseAnyListener(text)
 	if err == nil && slices.Contains(l.Protocols, ProtocolDTU) {
-		err = fmt.Errorf("%s: dtu has to be told what a registration looks like; write the port into the file, as "+
+		err = fmt.Errorf("%s: dtu needs an expression for the registration; write the port into the file, as "+
 			"{address: %q, dtu: {registration: '\\d{15}'}}", strictyaml.Quote(text), text)
 	}
 	return l, err
 }
 
-// parseAnyListener is parseListener without the question what dtu knows.
+// parseAnyListener is parseListener without the check that dtu has an expression.
 func parseAnyListener(text string) (Listener, error) {
 	words, address, found := strings.Cut(text, "://")
 	if !found {
@@ -116,7 +116,7 @@ func parseAnyListener(text string) (Listener, error) {
 	return l, err
 }
 
-// parseProtocols reads what stands before an address. Its error continues a sentence.
+// parseProtocols reads the words before an address. Its error continues a sentence.
 func parseProtocols(words []string) (l Listener, err error) {
 	for _, word := range words {
 		switch {
@@ -130,7 +130,7 @@ func parseProtocols(words []string) (l Listener, err error) {
 			l.Protocols = append(l.Protocols, word)
 		default:
 			known := append([]string{anyProtocol, overTLS, overUDP}, Protocols()...)
-			return l, fmt.Errorf("has the unknown protocol %s%s (known are: %s; %s is all but %s; %s and %s stand before them, as in %s+%s)",
+			return l, fmt.Errorf("has the unknown protocol %s%s (known are: %s; %s is all except %s; %s and %s come first, as in %s+%s)",
 				strictyaml.Quote(word), strictyaml.DidYouMean(word, known), strings.Join(Protocols(), ", "),
 				anyProtocol, ProtocolDTU, overTLS, overUDP, overTLS, ProtocolLine)
 		}
@@ -141,7 +141,7 @@ func parseProtocols(words []string) (l Listener, err error) {
 	return l, l.settle()
 }
 
-// settle puts the protocols in their order, and says what does not go together.
+// settle sorts the protocols, and rejects combinations that are not supported.
 func (l *Listener) settle() error {
 	order := func(p string) int { return slices.Index(Protocols(), p) }
 	slices.SortFunc(l.Protocols, func(a, b string) int { return order(a) - order(b) })
@@ -150,12 +150,12 @@ func (l *Listener) settle() error {
 			return fmt.Errorf("names %s twice", p)
 		}
 		if l.Packets && !slices.Contains(inDatagrams(), p) {
-			return fmt.Errorf("wants %s over UDP, where there is none; these come in datagrams: %s", p, strings.Join(inDatagrams(), ", "))
+			return fmt.Errorf("has %s over UDP, which is not supported; allowed over UDP: %s", p, strings.Join(inDatagrams(), ", "))
 		}
 	}
 	switch {
 	case l.Packets && l.TLS != nil:
-		return errors.New("wants TLS over UDP, which is not spoken here; remove udp or tls")
+		return errors.New("has TLS over UDP, which is not supported; remove udp or tls")
 	case len(l.Protocols) == 0:
 		return fmt.Errorf("names no protocol; write one behind it, as in %s+%s", overTLS, ProtocolLine)
 	}
@@ -167,7 +167,7 @@ func parseProtocol(text string) (string, error) {
 		return text, nil
 	}
 	known := append([]string{anyProtocol}, Protocols()...)
-	return "", fmt.Errorf("%s is not a protocol%s (known are: %s; %s is all but %s)",
+	return "", fmt.Errorf("%s is not a protocol%s (known are: %s; %s is all except %s)",
 		strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(Protocols(), ", "), anyProtocol, ProtocolDTU)
 }
 

@@ -91,13 +91,13 @@ func (l *Listener) check(fail func(key, message string)) {
 	speaksDTU := slices.Contains(l.Protocols, ProtocolDTU)
 	switch {
 	case l.Packets && l.TLS != nil:
-		fail("tls", "TLS is not spoken over UDP; remove it, or udp from the address")
+		fail("tls", "TLS over UDP is not supported; remove it, or udp from the address")
 	case l.Packets && len(l.Proxies) > 0:
 		fail("proxies", "there are no PROXY headers over UDP; remove it, or udp from the address")
 	case l.DTU != nil && !speaksDTU:
-		fail("dtu", "the port does not speak dtu; add dtu to its protocols, or remove this")
+		fail("dtu", "the port has no protocol dtu; add dtu to its protocols, or remove this")
 	case l.DTU == nil && speaksDTU:
-		fail("dtu", `dtu has to be told what a registration looks like; write dtu: {registration: '\d{15}'}, if that is an IMEI`)
+		fail("dtu", `dtu needs an expression for the registration; write dtu: {registration: '\d{15}'}, if that is an IMEI`)
 	}
 }
 
@@ -141,7 +141,7 @@ func listenerTLS(d *strictyaml.Reader, files **cert.Files) strictyaml.Setter {
 			d.Fail(path, n, "a certificate needs its key: give both cert and key, or neither for those of the API")
 		case seen["client_names"] != nil && seen["client_ca"] == nil:
 			d.Fail(strictyaml.Join(path, "client_names"), seen["client_names"],
-				"client_ca is missing: nobody says whose certificates are right; give the file of who signs them")
+				"client_ca is missing; give the file with the authorities that sign device certificates")
 		}
 		*files = &t
 	}

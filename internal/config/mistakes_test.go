@@ -10,8 +10,8 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 )
 
-// Each testdata/mistakes/NAME.yaml is wrong, and NAME.txt is all that is said
-// about it. With UPDATE_GOLDEN=1 in the environment the latter are written anew.
+// Each testdata/mistakes/NAME.yaml has mistakes, and NAME.txt is the whole report of them.
+// UPDATE_GOLDEN=1 in the environment writes the reports again.
 func TestMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/mistakes/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -41,7 +41,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// message returns what is said about a file that is wrong.
+// message returns the report of the mistakes in a file.
 func message(t *testing.T, text string) string {
 	t.Helper()
 	cfg, err := config.ParseText("fleet.yaml", text)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
@@ -55,7 +56,7 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) Rule {
 	}
 	if r.Timeout > 0 && r.Interval >= r.Timeout {
 		d.Fail(strictyaml.Join(path, "interval"), seen["interval"],
-			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", short(r.Interval), short(r.Timeout))
+			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", duration.String(r.Interval), duration.String(r.Timeout))
 	}
 	return r
 }

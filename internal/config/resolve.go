@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 )
 
@@ -111,7 +112,7 @@ func (r *resolver) checkTimeouts() {
 	for _, t := range r.timeouts {
 		if t.timeout < r.cfg.Fleet.MinTimeout {
 			r.errs = append(r.errs, t.at(fmt.Sprintf("%s is less than min_timeout (%s), which holds for all; set that lower if this is meant",
-				short(t.timeout), short(r.cfg.Fleet.MinTimeout))))
+				duration.String(t.timeout), duration.String(r.cfg.Fleet.MinTimeout))))
 		}
 	}
 }

@@ -56,7 +56,7 @@ func TestResolveMistakes(t *testing.T) {
 				"   1 | http: 80", "     |       ^",
 				`HOLTER_LOG_LEVEL: "loud" is not a log level; allowed are: debug, info, warn, error`,
 				`--listen: "tcp://:1" has the unknown protocol "tcp" (known are: jt808, gt06, teltonika, frame, dtu, line; ` +
-					`any is all but dtu; tls and udp stand before them, as in tls+line)`,
+					`any is all except dtu; tls and udp come first, as in tls+line)`,
 			},
 		},
 		{
@@ -105,7 +105,7 @@ func TestResolveMistakes(t *testing.T) {
 		{
 			"dtu on the command line", "{}\n",
 			[]config.Setting{{"listen", "dtu://127.0.0.1:1", "--listen"}},
-			[]string{`--listen: "dtu://127.0.0.1:1": dtu has to be told what a registration looks like; write the port into the file, ` +
+			[]string{`--listen: "dtu://127.0.0.1:1": dtu needs an expression for the registration; write the port into the file, ` +
 				`as {address: "dtu://127.0.0.1:1", dtu: {registration: '\d{15}'}}`},
 		},
 		{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -107,11 +108,11 @@ func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration, not
 		if p.Timeout != 0 {
 			note(p.Timeout, d.Place(strictyaml.Join(path, "timeout"), seen["timeout"]).Mistake)
 		}
-		limit := short(p.Timeout)
+		limit := duration.String(p.Timeout)
 		if p.Timeout == 0 && seen["timeout"] == nil {
 			p := *p
 			p.Timeout = timeout
-			limit = short(timeout) + ", the default"
+			limit = duration.String(timeout) + ", the default"
 			checkPolicy(d, path, seen, p, limit)
 			return
 		}
@@ -126,16 +127,16 @@ func checkPolicy(d *strictyaml.Reader, path string, seen map[string]ast.Node, p 
 	}
 	if p.LateAfter >= p.Timeout {
 		d.Fail(strictyaml.Join(path, "late_after"), seen["late_after"],
-			"%s is not shorter than the timeout (%s): a device would be offline before it is late", short(p.LateAfter), limit)
+			"%s is not shorter than the timeout (%s): a device would be offline before it is late", duration.String(p.LateAfter), limit)
 	}
 	if p.Interval >= p.Timeout {
 		d.Fail(strictyaml.Join(path, "interval"), seen["interval"],
-			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", short(p.Interval), limit)
+			"%s is not shorter than the timeout (%s): a device would go offline between two heartbeats", duration.String(p.Interval), limit)
 	}
 	if span := time.Duration(p.Probes) * cmp.Or(p.ProbeWait, defaultProbeWait); span >= p.Timeout {
 		d.Fail(strictyaml.Join(path, "probes"), cmp.Or(seen["probes"], seen["probe_wait"]),
 			"%d × probe_wait (%s) is not shorter than the timeout (%s), but the first question comes so long before the verdict",
-			p.Probes, short(cmp.Or(p.ProbeWait, defaultProbeWait)), limit)
+			p.Probes, duration.String(cmp.Or(p.ProbeWait, defaultProbeWait)), limit)
 	}
 }
 

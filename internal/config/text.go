@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/internal/strictyaml"
-	"github.com/holter-iot/holter/liveness"
 )
 
 // span is the range of a duration; off allows 0 beside it.
@@ -29,7 +29,7 @@ func (s span) parse(text string) (time.Duration, error) {
 		return 0, nil
 	case d < s.min || d > s.max:
 		return 0, fmt.Errorf("%s is out of range; allowed are %s%s to %s",
-			text, zeroToo(s.off, "0 (off) and "), short(s.min), short(s.max))
+			text, zeroToo(s.off, "0 (off) and "), duration.String(s.min), duration.String(s.max))
 	}
 	return d, nil
 }
@@ -173,19 +173,4 @@ func label(what, text string, most int) (string, error) {
 		return "", fmt.Errorf("the %s %s contains control characters or is not UTF-8", what, strictyaml.Quote(text))
 	}
 	return text, nil
-}
-
-// short writes a duration without its zero parts: 8760h, not 8760h0m0s.
-func short(d time.Duration) string {
-	if d == liveness.Never {
-		return "never"
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

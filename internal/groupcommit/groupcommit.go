@@ -1,5 +1,5 @@
-// Package groupcommit writes together what many goroutines want to have written at about the same time: those that come while a transaction goes
-// on share the next one.
+// Package groupcommit writes items of many goroutines together: those that come during a transaction
+// share the next one.
 package groupcommit
 
 import (
@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Group is what is written together. Its fields are set before its first use.
+// Group writes items together. Set its fields before the first use.
 type Group[T any] struct {
-	// Write writes items, all or none. It may change them. It is called by one goroutine at a time.
+	// Write writes items, all or none, and may change them. It is called by one goroutine at a time.
 	Write func(ctx context.Context, items []*T) error
-	// Most bounds the items of one call, and Patience how long it may take.
-	Most     int
+	// Most is the maximum number of items of one call.
+	Most int
+	// Patience is how long one call may take.
 	Patience time.Duration
 
 	mu      sync.Mutex // guards the fields below
@@ -21,13 +22,14 @@ type Group[T any] struct {
 	writing bool
 }
 
-// entry is an item that somebody waits for.
+// entry is an item that a goroutine waits for.
 type entry[T any] struct {
 	item *T
 	done chan error // capacity 1, sent to once
 }
 
-// Add returns when an item was written, with the error of its Write. When ctx ends before, it may come to be written nevertheless.
+// Add writes an item, and returns the error of its Write. If ctx ends before, it returns the cause, and
+// the item may be written nevertheless.
 func (g *Group[T]) Add(ctx context.Context, item *T) error {
 	mine := entry[T]{item, make(chan error, 1)}
 	g.mu.Lock()
@@ -36,7 +38,7 @@ func (g *Group[T]) Add(ctx context.Context, item *T) error {
 	g.writing = true
 	g.mu.Unlock()
 	if first {
-		go g.write() //nolint:contextcheck // others wait for it, too
+		go g.write() //nolint:contextcheck // other goroutines wait for it, too
 	}
 	select {
 	case err := <-mine.done:
@@ -46,7 +48,7 @@ func (g *Group[T]) Add(ctx context.Context, item *T) error {
 	}
 }
 
-// write writes until nobody waits.
+// write writes until no item waits.
 func (g *Group[T]) write() {
 	for {
 		g.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// announce says that the server is at work, and to a person at a terminal what to do next.
+// announce logs that the server runs, and shows a person at a terminal what to do next.
 func (s *server) announce() {
 	what := []any{"http", s.http.Addr().String()}
 	if s.gateway != nil {
@@ -33,7 +33,7 @@ func (s *server) announce() {
 	}
 }
 
-// brokerURLs are the brokers elsewhere.
+// brokerURLs returns the URLs of the bridges' brokers.
 func (s *server) brokerURLs() (all []string) {
 	for _, b := range s.bridges {
 		all = append(all, b.View().URL)
@@ -41,7 +41,7 @@ func (s *server) brokerURLs() (all []string) {
 	return all
 }
 
-// summary tells a person at a terminal where all is, and what to do next.
+// summary lists the addresses of the server, and commands to try.
 func (s *server) summary() string {
 	var out strings.Builder
 	out.WriteString("\n  Holter is watching.\n\n")
@@ -67,7 +67,7 @@ func (s *server) summary() string {
 	return out.String()
 }
 
-// encryptedS is the s of https, where there is a certificate.
+// encryptedS returns the s of https if there is a certificate.
 func encryptedS(files cert.Files) string {
 	if files.Cert == "" {
 		return ""
@@ -75,7 +75,7 @@ func encryptedS(files cert.Files) string {
 	return "s"
 }
 
-// meaningsOf says what says what the messages of a bridge mean.
+// meaningsOf names the presets of a bridge, and counts its rules.
 func meaningsOf(b *config.Bridge) (all []string) {
 	for i := range b.Presets {
 		all = append(all, b.Presets[i].Name)
@@ -86,7 +86,7 @@ func meaningsOf(b *config.Bridge) (all []string) {
 	return all
 }
 
-// tries are commands to begin with.
+// tries returns commands to begin with.
 func (s *server) tries() (all []string) {
 	if at := s.plainLine(); at != nil {
 		host, port := reachable(at)
@@ -107,7 +107,7 @@ func (s *server) tries() (all []string) {
 	return append(all, programName()+" explain sensor-1"+s.apiFlag())
 }
 
-// reachable returns where this machine reaches an address that is listened at.
+// reachable returns the host and port at which this machine reaches a listener.
 func reachable(address net.Addr) (host, port string) {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -116,15 +116,15 @@ func reachable(address net.Addr) (host, port string) {
 	return host, port
 }
 
-// programName is how this program was called.
+// programName returns the name by which this program was started.
 func programName() string {
-	if strings.Contains(os.Args[0], "go-build") { // by go run, which leaves no program behind
+	if strings.Contains(os.Args[0], "go-build") { // go run deletes the program
 		return "go run ./cmd/holter"
 	}
 	return os.Args[0]
 }
 
-// apiFlag is what a command needs to find the API.
+// apiFlag returns the option with which a command finds the API; "" if it needs none.
 func (s *server) apiFlag() string {
 	if s.http.Addr().String() == config.DefaultHTTP {
 		return ""
@@ -132,7 +132,7 @@ func (s *server) apiFlag() string {
 	return " --api " + APIURL(config.Config{HTTP: s.http.Addr().String(), TLS: s.config.TLS})
 }
 
-// devicePorts are the device ports with what is spoken there, as PROTOCOL[+PROTOCOL…]://HOST:PORT.
+// devicePorts returns the device ports as PROTOCOL[+PROTOCOL…]://HOST:PORT.
 func (s *server) devicePorts() (all []string) {
 	for i, a := range s.gateway.Addrs() {
 		l := s.config.Listen[i]
@@ -142,7 +142,7 @@ func (s *server) devicePorts() (all []string) {
 	return all
 }
 
-// plainLine is where the line protocol is spoken so that people can type it; nil if nowhere.
+// plainLine returns the address of a port with the line protocol over plain TCP; nil if there is none.
 func (s *server) plainLine() net.Addr {
 	if s.gateway == nil || s.config.DevicesFile != "" {
 		return nil

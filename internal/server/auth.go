@@ -15,9 +15,9 @@ import (
 // tokenAuth tells the API which tokens there are.
 type tokenAuth struct {
 	tokens *auth.Tokens
-	open   bool                 // nobody needs a token
-	local  bool                 // only this machine reaches the API: no token is needed while there is none
-	some   atomic.Pointer[bool] // whether there are tokens; nil until it is known
+	open   bool                 // no token is needed
+	local  bool                 // only this machine reaches the API, so no token is needed while none exists
+	some   atomic.Pointer[bool] // whether tokens exist; nil until it is known
 }
 
 var errTokensUnknown = errors.New("the tokens have not been read yet")
@@ -44,7 +44,8 @@ func (a *tokenAuth) Lookup(ctx context.Context, secret string) (role httpapi.Rol
 	return httpapi.Role(t.Role), t.Name, ok, err
 }
 
-// run looks now and then whether there are tokens, until ctx is done. While the database does not answer, what was known holds.
+// run checks every two seconds whether tokens exist, until ctx is done. While the database does not
+// answer, the last result stays in effect.
 func (a *tokenAuth) run(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/holter-iot/holter/delivery"
 	commandsink "github.com/holter-iot/holter/delivery/command"
 	"github.com/holter-iot/holter/delivery/jetstream"
@@ -19,15 +17,17 @@ import (
 	"github.com/holter-iot/holter/delivery/mqttsink"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/playbook"
+	"github.com/holter-iot/holter/schedule/cron"
 )
 
-// What may be delivered to is for who starts the process to say, not for who may change endpoints.
+// These variables allow destinations. The operator of the process sets them, so that a token for the
+// API is not enough.
 const (
 	PrivateEnv  = "HOLTER_DELIVERY_ALLOW_PRIVATE"  // networks, separated by commas
 	CommandsEnv = "HOLTER_DELIVERY_ALLOW_COMMANDS" // true or false
 )
 
-// deliveryConfig returns how jobs are delivered. Its errors are mistakes of the user.
+// deliveryConfig returns the configuration of delivery. Its errors are mistakes of the user.
 func (s *server) deliveryConfig() (delivery.Config, error) {
 	cfg := delivery.Config{Agent: "holter/" + Version(), Logger: s.log}
 	var err error
@@ -59,7 +59,7 @@ func commandsAllowed() (bool, error) {
 	return allowed, nil
 }
 
-// networks reads networks and addresses that are separated by commas.
+// networks parses networks and addresses separated by commas.
 func networks(text string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for part := range strings.SplitSeq(text, ",") {
@@ -80,7 +80,7 @@ func networks(text string) ([]netip.Prefix, error) {
 	return list, nil
 }
 
-// buildDelivery makes what delivers jobs and runs playbooks.
+// buildDelivery creates the engines of delivery and playbooks.
 func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	cfg, err := s.deliveryConfig()
 	if err != nil {
@@ -95,11 +95,23 @@ func (s *server) buildDelivery(playbooks []playbook.Playbook) error {
 	}
 	s.books.Attach(s.delivery)
 	s.edges = append(s.edges, s.delivery.Run, s.books.Run)
-	s.metrics = append(s.metrics, newDeliveryCollector(s.delivery), newPlaybookCollector(s.books))
 	return nil
 }
 
-// loadDelivery lets events become jobs, and maintenance windows excuse what they excused.
+// buildSchedules creates the engine of schedules.
+func (s *server) buildSchedules() error {
+	commands, err := commandsAllowed()
+	if err != nil {
+		return BadConfig(err)
+	}
+	if s.cron, err = cron.New(s.database, s.delivery, s.registry, cron.Config{Logger: s.log, Commands: commands}); err != nil {
+		return err
+	}
+	s.edges = append(s.edges, s.cron.Run)
+	return nil
+}
+
+// loadDelivery loads routes and jobs, and restores open maintenance windows.
 func (s *server) loadDelivery(ctx context.Context) error {
 	if err := s.delivery.Load(ctx); err != nil {
 		return err
@@ -108,63 +120,4 @@ func (s *server) loadDelivery(ctx context.Context) error {
 		return err
 	}
 	return s.cron.Restore(ctx, s.listened)
-}
-
-// deliveryCollector shows an engine's Stats to Prometheus.
-type deliveryCollector struct {
-	engine                *delivery.Engine
-	jobs, running         *prometheus.Desc
-	outcomes              *prometheus.Desc
-	messages, up, dropped *prometheus.Desc
-}
-
-func newDeliveryCollector(e *delivery.Engine) *deliveryCollector {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("holter_delivery_"+name, help, labels, nil)
-	}
-	return &deliveryCollector{
-		engine:   e,
-		jobs:     desc("jobs", "Jobs that are not done.", "queue"),
-		running:  desc("running", "Deliveries that are going on.", "queue"),
-		outcomes: desc("outcomes_total", "Ends of deliveries: delivered, retried (another attempt follows) or dead (a dead letter).", "queue", "outcome"),
-		messages: desc("messages_total", "Messages by whether the endpoint took them, once for each attempt.", "endpoint", "taken"),
-		up:       desc("endpoint_up", "1 if the endpoint is delivered to; 0 if it failed again and again, is disabled or broken.", "endpoint"),
-		dropped:  desc("dropped_total", "Events that created no job, because their queue was full or their endpoint is disabled.", "reason"),
-	}
-}
-
-// Describe implements prometheus.Collector.
-func (c *deliveryCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.jobs, c.running, c.outcomes, c.messages, c.up, c.dropped} {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *deliveryCollector) Collect(out chan<- prometheus.Metric) {
-	st := c.engine.Stats()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	count := func(d *prometheus.Desc, n uint64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	for _, q := range st.Queues {
-		gauge(c.jobs, float64(q.Jobs), q.Name)
-		gauge(c.running, float64(q.Running), q.Name)
-		count(c.outcomes, q.Delivered, q.Name, "delivered")
-		count(c.outcomes, q.Retried, q.Name, "retried")
-		count(c.outcomes, q.Dead, q.Name, "dead")
-	}
-	for _, p := range st.Endpoints {
-		up := 0.0
-		if p.State == "closed" {
-			up = 1
-		}
-		gauge(c.up, up, p.Name)
-		count(c.messages, p.Delivered, p.Name, "true")
-		count(c.messages, p.Failed, p.Name, "false")
-	}
-	count(c.dropped, st.Dropped.Full, "full")
-	count(c.dropped, st.Dropped.Disabled, "disabled")
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/holter-iot/holter/internal/config"
 )
 
-// DeviceProtocols returns the protocols of the device ports. Its error joins the mistakes, each with its place.
+// DeviceProtocols returns the protocols of each device port. Its error joins the mistakes, each with
+// its place in the configuration.
 func DeviceProtocols(c *config.Config) (all [][]codec.Protocol, err error) {
 	var errs []error
 	for i := range c.Listen {
@@ -56,7 +57,7 @@ func protocolsOf(l *config.Listener, maxLine int) (all []codec.Protocol, err err
 	return all, nil
 }
 
-// dtuOf returns the protocol of DTUs with some settings. Its errors name the place of the setting.
+// dtuOf returns the protocol of DTUs. Its errors name the places of the settings.
 func dtuOf(d *config.DTU) (*dtu.Protocol, error) {
 	p, err := dtu.New(d.Options)
 	if err == nil {
@@ -86,10 +87,10 @@ func (s *server) listeners(protocols [][]codec.Protocol) (all []gateway.Listener
 	return all, nil
 }
 
-// keyFile is the file, in the directory of data, of the key that makes the tokens of devices that register.
+// keyFile is the file in the data directory with the key for tokens of devices that register.
 const keyFile = "devices.key"
 
-// guard returns what knows which devices may come in.
+// guard returns the rules for devices that connect.
 func (s *server) guard() (gateway.Guard, error) {
 	if s.config.DevicesFile == "" {
 		return gateway.Password(s.config.Token.Reveal()), nil
@@ -103,7 +104,7 @@ func (s *server) guard() (gateway.Guard, error) {
 	return devices, nil
 }
 
-// buildGateway makes the device ports, if there are any.
+// buildGateway creates the gateway, if there are device ports.
 func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol) (err error) {
 	if len(s.config.Listen) == 0 {
 		return nil
@@ -121,6 +122,5 @@ func (s *server) buildGateway(ctx context.Context, protocols [][]codec.Protocol)
 		return explainBind(err, "--listen")
 	}
 	s.edges = append(s.edges, s.gateway.Run)
-	s.metrics = append(s.metrics, newGatewayCollector(s.gateway))
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
-// buildMQTT makes the broker inside the program, the bridges to others and the report, as far as they are wanted.
+// buildMQTT creates the embedded broker, the bridges and the report that the configuration asks for.
 func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) error {
 	if s.config.Broker.Listen != "" {
 		if err := s.buildBroker(ctx); err != nil {
@@ -31,11 +31,10 @@ func (s *server) buildMQTT(ctx context.Context, bridges []mqttbridge.Config) err
 	if len(s.bridges) > 0 {
 		s.edges = append(s.edges, s.found)
 	}
-	s.metrics = append(s.metrics, newMQTTCollector(s.bridges, s.broker))
 	return s.buildReport(bridges)
 }
 
-// buildBroker makes the broker inside the program.
+// buildBroker creates the embedded broker.
 func (s *server) buildBroker(ctx context.Context) error {
 	c := &s.config.Broker
 	auth, err := s.brokerAuth()
@@ -57,7 +56,7 @@ func (s *server) buildBroker(ctx context.Context) error {
 	return nil
 }
 
-// brokerAuth says who may connect.
+// brokerAuth returns the rules for clients that connect to the embedded broker.
 func (s *server) brokerAuth() (broker.Auth, error) {
 	c := &s.config.Broker
 	nameless := broker.Anonymous(c.Anonymous != config.AnonymousAnyone)
@@ -74,7 +73,7 @@ func (s *server) brokerAuth() (broker.Auth, error) {
 	return broker.Either(users, nameless), nil
 }
 
-// reserved is the beginning of the topics that only the program publishes to.
+// reserved returns the prefix of the topics that only the program may publish to; "" if there is none.
 func (s *server) reserved() string {
 	if s.config.Report.To == config.ReportToBroker {
 		return reportPrefix(&s.config) + "/"
@@ -82,10 +81,10 @@ func (s *server) reserved() string {
 	return ""
 }
 
-// foundAfter is how long devices are collected before it is said how many there are.
+// foundAfter is the delay before the devices found on brokers are logged.
 const foundAfter = 5 * time.Second
 
-// found says how many devices there are once the bridges have had some seconds.
+// found logs how many devices the bridges found in their first seconds.
 func (s *server) found(ctx context.Context) error {
 	select {
 	case <-time.After(foundAfter):
@@ -109,7 +108,7 @@ func (s *server) found(ctx context.Context) error {
 	return nil
 }
 
-// statesText says how many devices there are, and in which states.
+// statesText counts the devices, in all and by state.
 func statesText(st liveness.Stats) string {
 	states := make(map[string]int, len(st.States))
 	for state, n := range st.States {

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -50,15 +48,14 @@ func (s *server) buildReport(bridges []mqttbridge.Config) error {
 	if err != nil {
 		node = ""
 	}
-	reporter, err := report.New(report.Config{
+	s.reporter, err = report.New(report.Config{
 		Registry: s.registry, Events: s.store, Publisher: publisher, Prefix: c.Prefix, HomeAssistant: c.HomeAssistant,
 		DiscoveryPrefix: c.DiscoveryPrefix, Node: node, Logger: s.log,
 	})
 	if err != nil {
 		return fmt.Errorf("report to %s: %w", c.To, err)
 	}
-	s.edges = append(s.edges, orderly(publisher.Run), orderly(reporter.Run))
-	s.metrics = append(s.metrics, newReportCollector(reporter))
+	s.edges = append(s.edges, orderly(publisher.Run), orderly(s.reporter.Run))
 	return nil
 }
 
@@ -122,42 +119,4 @@ func (p *inlinePublisher) Publish(_ context.Context, topic string, payload []byt
 // Retained implements report.Publisher.
 func (p *inlinePublisher) Retained(_ context.Context, filter string) (map[string][]byte, error) {
 	return p.broker.Retained(filter), nil
-}
-
-// reportCollector shows a reporter's Stats to Prometheus.
-type reportCollector struct {
-	reporter *report.Reporter
-	values   []reportValue
-}
-
-type reportValue struct {
-	desc *prometheus.Desc
-	of   func(report.Stats) uint64
-}
-
-func newReportCollector(r *report.Reporter) *reportCollector {
-	c := &reportCollector{reporter: r}
-	add := func(name, help string, of func(report.Stats) uint64) {
-		c.values = append(c.values, reportValue{prometheus.NewDesc("holter_report_"+name+"_total", help, nil, nil), of})
-	}
-	add("published", "States, and discoveries, that the broker acknowledged.", func(s report.Stats) uint64 { return s.Published })
-	add("cleared", "States, and discoveries, that were removed because their device is gone.", func(s report.Stats) uint64 { return s.Cleared })
-	add("failed", "Messages that the broker did not acknowledge; they are made up for.", func(s report.Stats) uint64 { return s.Failed })
-	add("reconciles", "Comparisons of all states with what the broker keeps.", func(s report.Stats) uint64 { return s.Reconciles })
-	return c
-}
-
-// Describe implements prometheus.Collector.
-func (c *reportCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, v := range c.values {
-		out <- v.desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *reportCollector) Collect(out chan<- prometheus.Metric) {
-	st := c.reporter.Stats()
-	for _, v := range c.values {
-		out <- prometheus.MustNewConstMetric(v.desc, prometheus.CounterValue, float64(v.of(st)))
-	}
 }

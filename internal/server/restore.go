@@ -15,14 +15,14 @@ const (
 	// firstRetry and lastRetry are the pauses between attempts to open the database.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 5 * time.Second
-	// lastWords bounds the checkpoint at the end.
+	// lastWords is the time limit of the checkpoint at the end.
 	lastWords = 10 * time.Second
 )
 
-// wait notes what is waited for.
+// wait records what the start waits for.
 func (s *server) wait(what string) { s.starting.Store(&what) }
 
-// waiting says what is waited for.
+// waiting returns what the start waits for; nil once it is done.
 func (s *server) waiting() error {
 	if what := s.starting.Load(); what != nil {
 		return errors.New(*what)
@@ -30,7 +30,7 @@ func (s *server) waiting() error {
 	return nil
 }
 
-// ready says what keeps the server from its work.
+// ready returns why the server is not ready; nil if it is.
 func (s *server) ready() error {
 	if err := s.waiting(); err != nil {
 		return fmt.Errorf("starting: %w", err)
@@ -45,7 +45,8 @@ func (s *server) ready() error {
 	return err
 }
 
-// restore opens the store and gives the registry what was kept. A database that cannot be reached is waited for. It fails when ctx ends.
+// restore opens the store and loads the stored state into the registry. It waits for a database that
+// cannot be reached, and fails when ctx ends.
 func (s *server) restore(ctx context.Context) error {
 	began := time.Now()
 	if err := s.openStore(ctx); err != nil {
@@ -79,7 +80,7 @@ func (s *server) restore(ctx context.Context) error {
 	return nil
 }
 
-// mostAside is of how many rows that were set aside each is logged.
+// mostAside is the number of rows set aside that are logged one by one.
 const mostAside = 10
 
 func (s *server) logAside(rows []error) {
@@ -92,7 +93,7 @@ func (s *server) logAside(rows []error) {
 	}
 }
 
-// detail says what does not keep the server from its work, but should be looked at.
+// detail returns what an operator should look at although the server is ready; "" if there is nothing.
 func (s *server) detail() string {
 	if n := s.store.Stats().SetAside; n > 0 {
 		return AsideText(n) + ", in " + s.store.Place() + "; " + AsideHelp
@@ -100,7 +101,7 @@ func (s *server) detail() string {
 	return ""
 }
 
-// AsideText says how many rows of devices are set aside.
+// AsideText tells how many rows of devices are set aside.
 func AsideText(n int) string {
 	if n == 1 {
 		return "1 row of a device could not be read and is set aside in the table set_aside"
@@ -108,10 +109,11 @@ func AsideText(n int) string {
 	return fmt.Sprintf("%s rows of devices could not be read and are set aside in the table set_aside", terminal.Grouped(n))
 }
 
-// AsideHelp says what to do about rows of devices that are set aside.
+// AsideHelp tells what to do about rows of devices that are set aside.
 const AsideHelp = "those devices are watched again once they are heard; look at its column why, and then remove the rows from that table"
 
-// watchStore logs when the database begins to fail, fails otherwise, and works again, and what was mended, until ctx is done.
+// watchStore logs when the database starts to fail, when its error changes, when it works again and
+// when the store has repaired it, until ctx is done.
 func (s *server) watchStore(ctx context.Context) error {
 	said, repairs := "", uint64(0)
 	tick := time.NewTicker(time.Second)
@@ -126,7 +128,7 @@ func (s *server) watchStore(ctx context.Context) error {
 		if errors.Is(err, sqldb.ErrFile) {
 			now = err.Error()
 		} else if err != nil {
-			now = "database" // how long it has lasted is a part of the text
+			now = "database" // its text changes with the time that it has lasted
 		}
 		switch {
 		case now == said:
@@ -144,7 +146,7 @@ func (s *server) watchStore(ctx context.Context) error {
 	}
 }
 
-// openStore opens the store, and tries again and again while that may help.
+// openStore opens the store. It retries while that may help.
 func (s *server) openStore(ctx context.Context) error {
 	said := ""
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
@@ -165,7 +167,8 @@ func (s *server) openStore(ctx context.Context) error {
 	}
 }
 
-// lastCheckpoint keeps the heartbeats up to now, so that an orderly end forgets no silence.
+// lastCheckpoint stores the latest heartbeats, so that silence is counted exactly across an orderly
+// restart.
 func (s *server) lastCheckpoint(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()

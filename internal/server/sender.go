@@ -24,7 +24,7 @@ func (s sender) Send(ctx context.Context, device string, payload []byte, raw boo
 	return httpapi.Sent(sent), err
 }
 
-// sendErrors are the gateway's errors, and what the API calls them.
+// sendErrors maps errors of the gateway to those of the API.
 func sendErrors() map[error]error {
 	return map[error]error{
 		gateway.ErrNotConnected: httpapi.ErrNotConnected,
@@ -36,12 +36,12 @@ func sendErrors() map[error]error {
 	}
 }
 
-// sendError makes an error of the API of one of the gateway.
+// sendError turns an error of the gateway into one of the API.
 func sendError(kind, err error) error {
 	return errkind.Errorf(kind, "%s", strings.TrimPrefix(err.Error(), "gateway: "))
 }
 
-// sender returns what the API sends by; nil if there is no gateway.
+// sender returns the API's way to send messages; nil if there is no gateway.
 func (s *server) sender() httpapi.Sender {
 	if s.gateway == nil {
 		return nil

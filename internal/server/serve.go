@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
@@ -29,13 +28,14 @@ import (
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
+	"github.com/holter-iot/holter/mqttbridge/report"
 	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/schedule/cron"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
-// server is what holter serve and holter monitor are made of.
+// server holds the parts of holter serve and holter monitor.
 type server struct {
 	config    config.Config
 	log       *slog.Logger
@@ -52,13 +52,13 @@ type server struct {
 	delivery  *delivery.Engine
 	books     *playbook.Engine
 	cron      *cron.Engine
-	metrics   []prometheus.Collector
+	reporter  *report.Reporter // nil without a report
 	api       *httpapi.API
 	auth      *tokenAuth
 	http      net.Listener
-	starting  atomic.Pointer[string] // what is waited for; nil once the server is at work
-	known     int                    // devices that were known from before
-	listened  time.Time              // when the process before listened last; zero if there was none
+	starting  atomic.Pointer[string] // what the start waits for; nil once it is done
+	known     int                    // devices restored from the database
+	listened  time.Time              // when the previous process listened last; zero if there was none
 }
 
 // Serve runs the whole of Holter until ctx is done.
@@ -77,7 +77,8 @@ func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	return nil
 }
 
-// Check reports the mistakes in a configuration that only the packages it is for can find.
+// Check reports the mistakes that package config cannot find: those in rules, presets, protocols and
+// playbooks.
 func Check(c *config.Config) error {
 	_, bridges := bridgeConfigs(c, nil)
 	_, protocols := DeviceProtocols(c)
@@ -85,7 +86,7 @@ func Check(c *config.Config) error {
 	return errors.Join(bridges, protocols, playbooks)
 }
 
-// build makes the parts and binds the addresses; nothing runs yet.
+// build creates the parts and binds the addresses; nothing runs yet.
 func (s *server) build(ctx context.Context) (err error) {
 	s.wait("the database is being opened")
 	bridges, err := bridgeConfigs(&s.config, s.log)
@@ -120,7 +121,6 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	s.metrics = append(s.metrics, newStoreCollector(s.store))
 	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
@@ -139,7 +139,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:   s.delivery,
 		Playbooks:  s.books,
 		Schedules:  s.cron,
-		Collectors: s.metrics,
+		Collectors: s.collectors(),
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())
@@ -147,7 +147,8 @@ func (s *server) build(ctx context.Context) (err error) {
 	return nil
 }
 
-// certificates reads those of a server, if it has any; setting is where the files are said.
+// certificates returns the TLS configuration of a server; nil if it has no certificate. setting names
+// the setting of the files, for errors.
 func (s *server) certificates(files cert.Files, setting string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil
@@ -159,7 +160,8 @@ func (s *server) certificates(files cert.Files, setting string) (*tls.Config, er
 	return &tls.Config{GetCertificate: r.GetCertificate, MinVersion: tls.VersionTLS12}, nil
 }
 
-// reloader keeps certificates up to date, once for all servers with the same files.
+// reloader returns what reloads certificates when their files change. Servers with the same files share
+// one.
 func (s *server) reloader(files cert.Files) (r *cert.Reloader, err error) {
 	if r = s.reloaders[files]; r != nil {
 		return r, nil
@@ -170,9 +172,10 @@ func (s *server) reloader(files cert.Files) (r *cert.Reloader, err error) {
 	return r, err
 }
 
-// run runs the parts until ctx is done or one of them fails. The API is there first, to say what is waited for; devices are let in when
-// what was known of them is known again. At the end the registry outlives the edges, and the store all: what the last connections do is
-// still judged, kept, and told to those who listen.
+// run runs the parts until ctx is done or one of them fails. The API starts first, so that it can tell
+// what the start waits for; devices may connect once the stored state is restored. At the end the edges
+// stop first, then the registry, then the store: the last events of connections are still judged,
+// stored and sent.
 func (s *server) run(ctx context.Context) error {
 	ctx, endEdges := context.WithCancel(ctx)
 	defer endEdges()
@@ -184,7 +187,7 @@ func (s *server) run(ctx context.Context) error {
 	s.log.Info("holter is starting", "http", s.http.Addr().String(), "database", s.store.Place())
 	if err := s.begin(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = nil // an orderly end, or what ended the API
+			err = nil // the end was asked for, or the API reports its own error
 		}
 		endEdges()
 		return errors.Join(err, edges.Wait(), s.store.Close())
@@ -208,7 +211,7 @@ func (s *server) run(ctx context.Context) error {
 	return errors.Join(err, services.Wait(), s.store.Close())
 }
 
-// begin brings back what was kept. It fails when ctx ends.
+// begin restores the stored state. It fails when ctx ends.
 func (s *server) begin(ctx context.Context) error {
 	if err := s.restore(ctx); err != nil {
 		return err
@@ -216,7 +219,7 @@ func (s *server) begin(ctx context.Context) error {
 	return s.loadDelivery(ctx)
 }
 
-// explainBind adds what to do to the error of an address that could not be bound.
+// explainBind adds advice to the error of an address that could not be bound.
 func explainBind(err error, flag string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && flag == "--mqtt":
@@ -232,7 +235,7 @@ func explainBind(err error, flag string) error {
 	return err
 }
 
-// buildStore makes the store of the fleet, with the jobs as its outbox.
+// buildStore creates the store of the fleet, with the jobs as its outbox.
 func (s *server) buildStore() (err error) {
 	if s.database, err = sqldb.New(DatabaseConfig(s.config)); err != nil {
 		return err
@@ -244,7 +247,7 @@ func (s *server) buildStore() (err error) {
 	return err
 }
 
-// DatabaseConfig returns which database the configuration means.
+// DatabaseConfig returns the database of a configuration.
 func DatabaseConfig(c config.Config) sqldb.Config {
 	url := c.Database.Reveal()
 	if url == "" {
@@ -269,7 +272,7 @@ func SQLitePath(url string) (path string, ok bool) {
 	return "", false
 }
 
-// APIURL is where the API of a configuration is, seen from this machine.
+// APIURL returns the URL of a configuration's API, as seen from this machine.
 func APIURL(cfg config.Config) string {
 	u := url.URL{Scheme: "http", Host: cfg.HTTP}
 	if cfg.TLS.Cert != "" {
@@ -281,12 +284,12 @@ func APIURL(cfg config.Config) string {
 	return u.String()
 }
 
-// ConfigError is a mistake in the configuration.
+// ConfigError is the error of a configuration with mistakes.
 type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }
 
-// BadConfig is the error for a configuration with mistakes.
+// BadConfig returns a ConfigError.
 func BadConfig(err error) error {
 	return ConfigError{fmt.Errorf("cannot start, the configuration has mistakes:\n%w", err)}
 }

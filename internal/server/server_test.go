@@ -12,11 +12,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/testcert"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // TestEveryProtocol: package config, which may not ask the gateway, knows the protocols that there are, and what comes in datagrams.
@@ -129,18 +129,11 @@ func TestCertificatesAnew(t *testing.T) {
 		defer c.Close()
 		return c.(*tls.Conn).ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
 	for _, name := range []string{"first", "second"} {
 		issue(name)
 		for server, address := range map[string]string{"API": s.http.Addr().String(), "broker": s.broker.Addr().String(), "device port": s.gateway.Addrs()[0].String()} {
-			got := shown(address)
-			for end := time.Now().Add(20 * time.Second); got != name && time.Now().Before(end); got = shown(address) {
-				<-again.C
-			}
-			if got != name {
-				t.Errorf("%s: %q, want the certificate %q", server, got, name)
-			}
+			var got string
+			testwait.Until(t, server+": the certificate "+name, func() bool { got = shown(address); return got == name }, func() string { return "got " + got })
 		}
 	}
 	cancel()

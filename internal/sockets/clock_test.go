@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,32 +66,18 @@ func run(t *testing.T, set *sockets.Set, deaf func() bool) (*source, *sockets.Cl
 	return s, e
 }
 
-// until waits for something to become so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatalf("%s never came", what)
-		}
-	}
-}
-
 // goesOn waits until the clock has passed what was pulsed by now.
 func (s *source) goesOn(t *testing.T) {
 	t.Helper()
 	pulsed, _ := s.read()
-	until(t, "the clock", func() bool { _, clock := s.read(); return clock > pulsed })
+	testwait.Until(t, "the clock", func() bool { _, clock := s.read(); return clock > pulsed })
 }
 
 // stands wants the clock not to pass what was pulsed by now, while pulses go on.
 func (s *source) stands(t *testing.T) {
 	t.Helper()
 	before, _ := s.read()
-	until(t, "pulses", func() bool { pulsed, _ := s.read(); return pulsed > before+300*time.Millisecond })
+	testwait.Until(t, "pulses", func() bool { pulsed, _ := s.read(); return pulsed > before+300*time.Millisecond })
 	if _, clock := s.read(); clock > before {
 		t.Errorf("the clock passed %v, and is at %v", before, clock)
 	}

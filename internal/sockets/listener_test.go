@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/sockets"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 // slowListener stops between taking a connection from the kernel and returning it.
@@ -110,7 +111,7 @@ func TestNotAccepted(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	dial(t, l)
-	until(t, "the connection", func() bool { return l.Asked() == 1 })
+	testwait.Until(t, "the connection", func() bool { return l.Asked() == 1 })
 	if _, err := l.Accept(); err == nil {
 		t.Fatal("it was accepted")
 	}
@@ -229,7 +230,7 @@ func TestTurnedAway(t *testing.T) {
 	for range storm {
 		dial(t, tcp)
 	}
-	until(t, "the connections", func() bool { return l.Asked() == storm })
+	testwait.Until(t, "the connections", func() bool { return l.Asked() == storm })
 	asked := l.Asked() // only those; more wait all the time
 	var serving sync.WaitGroup
 	turnedAway, failures := make(chan struct{}, 2*storm), 0

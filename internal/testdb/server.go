@@ -295,9 +295,10 @@ func (s *Server) Continue(tb testing.TB) {
 	must(tb, s.Signal(syscall.SIGCONT))
 }
 
-// Signal sends a signal to all processes of the server.
+// Signal sends a signal to all processes of the server. After SIGSTOP it returns once all of them
+// stand still.
 func (s *Server) Signal(sig syscall.Signal) error {
-	if err := syscall.Kill(s.pid, sig); err != nil {
+	if err := signal(s.pid, sig); err != nil {
 		return err
 	}
 	// A server that is stopped starts no more processes, so these are all.
@@ -310,11 +311,49 @@ func (s *Server) Signal(sig syscall.Signal) error {
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := signal(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}
 	return nil
+}
+
+// signal sends a signal to a process. After SIGSTOP it waits until all threads stand still: on a busy
+// machine, a thread may go on for a while.
+func signal(pid int, sig syscall.Signal) error {
+	if err := syscall.Kill(pid, sig); err != nil || sig != syscall.SIGSTOP {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		stopped, err := isStopped(pid)
+		if err != nil || stopped {
+			return err
+		}
+		if err := pause(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("testdb: process %d does not stop: %w", pid, err)
+		}
+	}
+}
+
+// isStopped reports whether no thread of a process runs.
+func isStopped(pid int) (bool, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		name := strings.LastIndex(string(stat), ") ")
+		if state := string(stat[name+2]); !strings.Contains("TtZX", state) {
+			return false, nil
+		}
+	}
+	return true, err
 }
 
 // NewDatabase makes an empty database and returns its URL, which has a password.

@@ -20,10 +20,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/internal/testcert"
 )
 
 // patience bounds the start of a broker on a busy machine.
 const patience = 60 * time.Second
+
+// Files are the names of PEM files: a certificate authority, and a client's certificate and key.
+type Files struct{ CA, Cert, Key string }
 
 // Options are the options of a mosquitto. The zero value allows all clients, has one listener and
 // no persistence.
@@ -64,16 +69,24 @@ func Mosquitto(tb testing.TB, opt Options) *Server {
 	s := &Server{tb: tb, opt: opt, program: program, dir: tb.TempDir()}
 	tb.Cleanup(s.end)
 	if opt.TLS {
-		client, _, err := certificates(s.dir)
-		if err != nil {
-			tb.Fatalf("testmqtt: make certificates: %v", err)
-		}
-		s.files = client
+		s.writeCertificates()
 	}
 	if err := s.start(true); err != nil {
 		tb.Fatal(err)
 	}
 	return s
+}
+
+// writeCertificates writes a certificate authority, and a certificate of the server and of a client.
+func (s *Server) writeCertificates() {
+	s.tb.Helper()
+	authority := testcert.New(s.tb)
+	s.files.CA = testcert.Write(s.tb, s.dir, "ca.pem", authority.PEM())
+	for _, name := range []string{"server", "client"} {
+		cert, key := testcert.PEM(s.tb, authority.Issue(s.tb, testcert.Ask{Name: name, DNS: []string{"localhost"}}))
+		s.files.Cert = testcert.Write(s.tb, s.dir, name+".pem", cert)
+		s.files.Key = testcert.Write(s.tb, s.dir, name+".key", key)
+	}
 }
 
 // Addr is the host and port of the plain listener.
@@ -270,10 +283,7 @@ ulimit -n $(ulimit -Hn) 2>/dev/null
 pid=$!
 echo $pid
 read -r word || word=end
-case $word in
-TERM) kill -CONT $pid 2>/dev/null; kill -TERM $pid 2>/dev/null ;;
-*) kill -KILL $pid 2>/dev/null ;;
-esac
+kill -KILL $pid 2>/dev/null
 wait $pid 2>/dev/null
 [ $word != end ] || rm -rf "$dir"`
 

@@ -7,12 +7,6 @@ import (
 	"testing"
 )
 
-// Have skips the test if mosquitto is missing, or fails it with HOLTER_TEST_TOOLS=all.
-func Have(tb testing.TB) {
-	tb.Helper()
-	Program(tb, "mosquitto")
-}
-
 // Program returns the path of a program such as mosquitto_pub. If it is missing, the test is
 // skipped, or fails with HOLTER_TEST_TOOLS=all.
 func Program(tb testing.TB, name string) string {

@@ -115,7 +115,7 @@ func TestKillAndStop(t *testing.T) {
 
 // TestLeash: a broker does not outlive the process that started it.
 func TestLeash(t *testing.T) {
-	testmqtt.Have(t)
+	testmqtt.Program(t, "mosquitto")
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestChild$")
 	cmd.Env = append(cmd.Environ(), "TESTMQTT_CHILD=1")
 	out, err := cmd.StdoutPipe()

@@ -2,42 +2,34 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// Units of a [Chart].
-const (
-	UnitCount    = "count"
-	UnitRate     = "per second"
-	UnitMillis   = "ms"
-	UnitCores    = "cores"
-	UnitMebibyte = "MiB"
-)
-
-// Chart shows how something went over time.
-type Chart struct {
+// chart shows how something changed over time.
+type chart struct {
 	ID    string `json:"id"` // a word
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
 	// Log asks for a logarithmic scale; then there is no value that is not positive.
 	Log    bool    `json:"log"`
-	Series []Curve `json:"series"`
+	Series []curve `json:"series"`
 }
 
-// Curve is one line of a chart: a value for each sample.
-type Curve struct {
+// curve is one line of a chart: a value for each sample.
+type curve struct {
 	Name   string `json:"name"`
-	Values Values `json:"values"`
+	Values values `json:"values"`
 	// Dashed lines are for comparison.
 	Dashed bool `json:"dashed,omitempty"`
 }
 
-// Values are numbers, or NaN where there is none.
-type Values []float64
+// values are numbers, or NaN where there is none.
+type values []float64
 
 // MarshalJSON implements [json.Marshaler]: NaN is null, and five digits are enough for a picture.
-func (v Values) MarshalJSON() ([]byte, error) {
+func (v values) MarshalJSON() ([]byte, error) {
 	b := []byte{'['}
 	for i, x := range v {
 		if i > 0 {
@@ -58,74 +50,76 @@ func (v Values) MarshalJSON() ([]byte, error) {
 // shownCauses is how many causes of errors have a curve of their own.
 const shownCauses = 5
 
-// Times returns when the samples were, in seconds since the run began: the horizontal axis of
-// [Charts].
-func Times(samples []Sample) Values {
-	return curve(samples, func(s *Sample) float64 { return s.At.Seconds() })
+// times returns when the samples were, in seconds since the run began: the horizontal axis of all
+// charts.
+func times(samples []Sample) values {
+	return valuesOf(samples, func(s *Sample) float64 { return time.Duration(s.At).Seconds() })
 }
 
-// Charts returns what can be drawn of samples. Charts in which nothing would be seen are left out.
-// See [Thin] for those of a long run.
-func Charts(samples []Sample) []Chart {
-	of := func(name string, value func(*Sample) float64) Curve {
-		return Curve{Name: name, Values: curve(samples, value)}
+// charts returns what can be drawn of samples, without the charts in which nothing would be seen.
+func charts(samples []Sample) []chart {
+	of := func(name string, value func(*Sample) float64) curve {
+		return curve{Name: name, Values: valuesOf(samples, value)}
 	}
-	dashed := func(c Curve) Curve { c.Dashed = true; return c }
-	latency := func(name string, which func(*Sample) *Latency, what func(*Latency) time.Duration) Curve {
-		return of(name, func(s *Sample) float64 { return positive(which(s), what) })
+	dashed := func(c curve) curve { c.Dashed = true; return c }
+	// A logarithmic scale has no place for 0.
+	latency := func(name string, value func(*Sample) Millis) curve {
+		return of(name, func(s *Sample) float64 {
+			if d := value(s); d > 0 {
+				return d.number()
+			}
+			return math.NaN()
+		})
 	}
-	rtt := func(s *Sample) *Latency { return &s.RTT }
-	planned := func(s *Sample) *Latency { return &s.RTTPlanned }
-	late := func(s *Sample) *Latency { return &s.Lateness }
-	all := []Chart{
-		{ID: "connections", Title: "Connections", Unit: UnitCount, Series: []Curve{
+	score := func(name string, value func(*Score) uint64) curve {
+		return of(name, func(s *Sample) float64 {
+			if s.Score == nil {
+				return math.NaN()
+			}
+			return float64(value(s.Score))
+		})
+	}
+	all := []chart{
+		{"connections", "Connections", "count", false, []curve{
 			of("open", func(s *Sample) float64 { return float64(s.Welcomed) }),
 			dashed(of("wanted", func(s *Sample) float64 { return float64(s.Wanted) })),
 			of("connecting", func(s *Sample) float64 { return float64(s.Connecting) }),
 		}},
-		{ID: "heartbeats", Title: "Heartbeats", Unit: UnitRate, Series: []Curve{
+		{"heartbeats", "Heartbeats", "per second", false, []curve{
 			of("sent", func(s *Sample) float64 { return s.Rate.Sent }),
 			of("answered", func(s *Sample) float64 { return s.Rate.Answered }),
 		}},
-		{ID: "connects", Title: "Connections begun", Unit: UnitRate, Series: []Curve{
+		{"connects", "Connections begun", "per second", false, []curve{
 			of("connects", func(s *Sample) float64 { return s.Rate.Connects }),
 		}},
-		{ID: "rtt", Title: "Heartbeat to answer", Unit: UnitMillis, Log: true, Series: []Curve{
-			latency("p50", rtt, func(l *Latency) time.Duration { return l.P50 }),
-			latency("p99", rtt, func(l *Latency) time.Duration { return l.P99 }),
-			latency("max", rtt, func(l *Latency) time.Duration { return l.Max }),
-			dashed(latency("p99 from plan", planned, func(l *Latency) time.Duration { return l.P99 })),
+		{"rtt", "Heartbeat to answer", "ms", true, []curve{
+			latency("p50", func(s *Sample) Millis { return s.RTT.P50 }),
+			latency("p99", func(s *Sample) Millis { return s.RTT.P99 }),
+			latency("max", func(s *Sample) Millis { return s.RTT.Max }),
+			dashed(latency("p99 from plan", func(s *Sample) Millis { return s.RTTPlanned.P99 })),
 		}},
-		{ID: "lateness", Title: "The generator's own lateness", Unit: UnitMillis, Log: true, Series: []Curve{
-			latency("p50", late, func(l *Latency) time.Duration { return l.P50 }),
-			latency("p99", late, func(l *Latency) time.Duration { return l.P99 }),
-			latency("max", late, func(l *Latency) time.Duration { return l.Max }),
+		{"lateness", "The generator's own lateness", "ms", true, []curve{
+			latency("p50", func(s *Sample) Millis { return s.Lateness.P50 }),
+			latency("p99", func(s *Sample) Millis { return s.Lateness.P99 }),
+			latency("max", func(s *Sample) Millis { return s.Lateness.Max }),
 		}},
-		{ID: "errors", Title: "Errors", Unit: UnitRate, Series: errorCurves(samples)},
-		{ID: "verdicts", Title: "Verdicts so far", Unit: UnitCount, Series: []Curve{
-			scoreCurve(samples, "right", func(c *Score) uint64 { return c.Right }),
-			scoreCurve(samples, "wrong", func(c *Score) uint64 {
-				return c.FalseOffline + c.Missed + c.WrongReason + c.Gaps + c.Order
-			}),
+		{"errors", "Errors", "per second", false, errorCurves(samples)},
+		{"verdicts", "Verdicts so far", "count", false, []curve{
+			score("right", func(c *Score) uint64 { return c.Right }),
+			score("wrong", (*Score).wrong),
 		}},
-		{ID: "cpu", Title: "Processors that the generator kept busy", Unit: UnitCores, Series: []Curve{
+		{"cpu", "Processors that the generator kept busy", "cores", false, []curve{
 			of("cores", func(s *Sample) float64 { return s.CPU }),
 		}},
-		{ID: "memory", Title: "Memory of the generator", Unit: UnitMebibyte, Series: []Curve{
+		{"memory", "Memory of the generator", "MiB", false, []curve{
 			of("resident", func(s *Sample) float64 { return float64(s.Memory) / (1 << 20) }),
 		}},
 	}
-	shown := []Chart{}
-	for _, c := range all {
-		if c.visible() {
-			shown = append(shown, c)
-		}
-	}
-	return shown
+	return slices.DeleteFunc(all, func(c chart) bool { return !c.visible() })
 }
 
-// visible says that there is something to see: two points at least, and not only zeros.
-func (c *Chart) visible() bool {
+// visible reports whether there is something to see: two points at least, and not only zeros.
+func (c *chart) visible() bool {
 	for _, s := range c.Series {
 		points, seen := 0, false
 		for _, x := range s.Values {
@@ -141,67 +135,50 @@ func (c *Chart) visible() bool {
 	return false
 }
 
-func curve(samples []Sample, value func(*Sample) float64) Values {
-	v := make(Values, len(samples))
+func valuesOf(samples []Sample, value func(*Sample) float64) values {
+	v := make(values, len(samples))
 	for i := range samples {
 		v[i] = value(&samples[i])
 	}
 	return v
 }
 
-func positive(l *Latency, what func(*Latency) time.Duration) float64 {
-	if d := what(l); l.Count > 0 && d > 0 {
-		return millis(d)
-	}
-	return math.NaN()
-}
-
-func scoreCurve(samples []Sample, name string, value func(*Score) uint64) Curve {
-	return Curve{Name: name, Values: curve(samples, func(s *Sample) float64 {
-		if s.Score == nil {
-			return math.NaN()
-		}
-		return float64(value(s.Score))
-	})}
-}
-
-// errorCurves has the most frequent causes, and the rest together.
-func errorCurves(samples []Sample) []Curve {
+// errorCurves returns the most frequent causes, and the rest together.
+func errorCurves(samples []Sample) []curve {
 	if len(samples) == 0 {
 		return nil
 	}
 	names := samples[len(samples)-1].Causes()
-	rest := names[min(shownCauses, len(names)):]
-	if len(rest) == 1 {
-		rest = nil
-	} else {
-		names = names[:len(names)-len(rest)]
+	shown := shownCauses
+	if len(names) == shownCauses+1 { // the last one needs no other curve than "others" would
+		shown++
 	}
-	var curves []Curve
-	for _, name := range names {
-		curves = append(curves, Curve{Name: clean(name), Values: perSecond(samples, func(s *Sample) uint64 { return s.Errors[name] })})
-	}
-	if len(rest) > 0 {
-		curves = append(curves, Curve{Name: "others", Values: perSecond(samples, func(s *Sample) uint64 {
-			var sum uint64
-			for _, name := range rest {
-				sum += s.Errors[name]
-			}
-			return sum
-		})})
+	var curves []curve
+	for i, name := range names {
+		if i == shown {
+			curves = append(curves, curve{Name: "others", Values: errorRates(samples, names[i:])})
+			break
+		}
+		curves = append(curves, curve{Name: clean(name), Values: errorRates(samples, []string{name})})
 	}
 	return curves
 }
 
-func perSecond(samples []Sample, total func(*Sample) uint64) Values {
-	v := make(Values, len(samples))
-	var before Sample
+// errorRates returns how many errors of some causes happened per second.
+func errorRates(samples []Sample, causes []string) values {
+	v := make(values, len(samples))
+	var before uint64
+	var at Seconds
 	for i := range samples {
 		s := &samples[i]
-		if seconds := (s.At - before.At).Seconds(); seconds > 0 {
-			v[i] = float64(total(s)-min(total(&before), total(s))) / seconds
+		var sum uint64
+		for _, name := range causes {
+			sum += s.Errors[name]
 		}
-		before = *s
+		if seconds := time.Duration(s.At - at).Seconds(); seconds > 0 {
+			v[i] = float64(sum-min(before, sum)) / seconds
+		}
+		before, at = sum, s.At
 	}
 	return v
 }

@@ -79,7 +79,7 @@ func TestDistribution(t *testing.T) {
 		}
 	}
 	last := d.Buckets[len(d.Buckets)-1]
-	if sum != 5 || d.Buckets[0].From != time.Microsecond || last.From != 50*time.Millisecond || last.To != 100*time.Millisecond {
+	if sum != 5 || d.Buckets[0].From != report.Millis(time.Microsecond) || last.From != report.Millis(50*time.Millisecond) || last.To != report.Millis(100*time.Millisecond) {
 		t.Errorf("buckets are %v", d.Buckets)
 	}
 	back, err := hdrhistogram.Decode([]byte(d.HDR))
@@ -104,9 +104,9 @@ func TestThin(t *testing.T) {
 	if want := all[len(all)-1]; last.At != want.At || last.Sent != want.Sent {
 		t.Errorf("the last one is at %v with %d sent, want %v with %d", last.At, last.Sent, want.At, want.Sent)
 	}
-	var worst, worstThin time.Duration
+	var worst, worstThin report.Millis
 	var beats, beatsThin uint64
-	if r := thin[5].Rate.Connects; r < 1300 && thin[5].At <= 10*time.Second || thin[20].Rate.Connects != 0 {
+	if r := thin[5].Rate.Connects; r < 1300 && thin[5].At <= 10*one || thin[20].Rate.Connects != 0 {
 		t.Errorf("connects are %v/s and then %v/s", r, thin[20].Rate.Connects)
 	}
 	notes := 0
@@ -125,16 +125,16 @@ func TestThin(t *testing.T) {
 func TestSpansAndFirstTrouble(t *testing.T) {
 	f := final(t, true)
 	want := []report.Span{
-		{Name: "ramp", To: 10 * time.Second},
-		{Name: "steady", From: 10 * time.Second, To: 40 * time.Second},
-		{Name: "fall silent", From: 40 * time.Second, To: 100 * time.Second},
-		{Name: "after", From: 100 * time.Second, To: 120 * time.Second},
+		{Name: "ramp", To: 10 * one},
+		{Name: "steady", From: 10 * one, To: 40 * one},
+		{Name: "fall silent", From: 40 * one, To: 100 * one},
+		{Name: "after", From: 100 * one, To: 120 * one},
 	}
 	if got := report.Spans(f.Samples); !reflect.DeepEqual(got, want) {
 		t.Errorf("Spans = %v, want %v", got, want)
 	}
 	trouble := report.FirstTrouble(f)
-	if trouble == nil || trouble.At != 6*time.Second || trouble.Phase != "ramp" || trouble.What[0] != "17 × refused" {
+	if trouble == nil || trouble.At != 6*one || trouble.Phase != "ramp" || trouble.What[0] != "17 × refused" {
 		t.Errorf("FirstTrouble = %+v", trouble)
 	}
 	if trouble := report.FirstTrouble(final(t, false)); trouble != nil {
@@ -144,9 +144,9 @@ func TestSpansAndFirstTrouble(t *testing.T) {
 
 func TestTwoPhasesOfOneName(t *testing.T) {
 	list := []report.Sample{
-		{At: 1 * time.Second, Phase: "a", Done: 0.5}, {At: 2 * time.Second, Phase: "a", Done: 1}, {At: 3 * time.Second, Phase: "a", Done: 0.2},
+		{At: 1 * one, Phase: "a", Done: 0.5}, {At: 2 * one, Phase: "a", Done: 1}, {At: 3 * one, Phase: "a", Done: 0.2},
 	}
-	if got := report.Spans(list); len(got) != 2 || got[1].From != 2*time.Second {
+	if got := report.Spans(list); len(got) != 2 || got[1].From != 2*one {
 		t.Errorf("Spans = %v, want two", got)
 	}
 }

@@ -36,8 +36,8 @@ type Host struct {
 type Final struct {
 	Run
 
-	Ended   time.Time `json:"ended"`
-	Samples []Sample  `json:"samples"`
+	Ended   time.Time    `json:"ended"`
+	Samples List[Sample] `json:"samples"`
 
 	// Of the whole run; see [Sample].
 	RTT        Distribution `json:"rtt"`
@@ -45,26 +45,26 @@ type Final struct {
 	Lateness   Distribution `json:"lateness"`
 	Connect    Distribution `json:"connect"`
 
-	// Verdicts is nil if nobody followed them.
+	// Verdicts is nil if no verdicts were followed.
 	Verdicts *Verdicts `json:"verdicts,omitempty"`
 	// Hits are the limits of the machine or of the target that the run has met, with what shows it.
-	Hits    []Hit   `json:"limits_hit"`
-	Outcome Outcome `json:"outcome"`
+	Hits    List[Hit] `json:"limits_hit"`
+	Outcome Outcome   `json:"outcome"`
 }
 
-// Verdicts compares what was said of the devices with what was done to them.
+// Verdicts compares the verdicts on devices with what was done to them.
 type Verdicts struct {
 	// From is where they were read.
 	From  []string `json:"from"`
 	Right uint64   `json:"right"`
-	// Unjudged counts verdicts on devices whose worker had died, so that nobody knows whether they
-	// are right; UnjudgedDevices is how many devices that are.
+	// Unjudged counts verdicts on devices whose worker had died. Whether they are right is unknown.
+	// UnjudgedDevices is the number of these devices.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
 	// Excused counts verdicts that are neither right nor wrong: on devices that sleep, stall or
 	// could not get in.
 	Excused uint64 `json:"excused"`
-	// Deaf is for how long those who judge said that they heard nothing.
+	// Deaf is how long the gateways reported that they heard nothing.
 	Deaf Deaf `json:"deaf"`
 	// Clocks are those that verdicts are stamped with.
 	Clocks []Clock `json:"clocks,omitempty"`
@@ -72,21 +72,23 @@ type Verdicts struct {
 	NotChecked []string `json:"not_checked,omitempty"`
 	// Mistakes of all kinds that were looked for, those that did not happen too.
 	Mistakes []Mistake `json:"mistakes"`
-	// Detection is how long after its deadline a right verdict was here; Decided how long after it
-	// the verdict was decided, by what is said of that. The 99th percentile of Detection may be
-	// DetectionAllowed; 0: not checked.
-	Detection        Distribution  `json:"detection"`
-	Decided          Distribution  `json:"decided"`
-	DetectionAllowed time.Duration `json:"-"`
+	// Detection is the time from a deadline to the arrival of a right verdict, Decided that to the
+	// instant at which the gateway says it decided. DetectionAllowed is the limit of the 99th
+	// percentile of Detection; 0: not checked.
+	Detection        Distribution `json:"detection"`
+	Decided          Distribution `json:"decided"`
+	DetectionAllowed Millis       `json:"detection_p99_allowed_ms,omitempty"`
 }
 
-// Deaf is for how long sources said that they were deaf.
+// Deaf is how long sources reported that they were deaf.
 type Deaf struct {
 	Count int `json:"count"`
-	// Allowed is how long Total may be; below 0: for any time.
-	Total, Longest, Allowed time.Duration `json:"-"`
 	// Still are those that were deaf at the end.
-	Still []string `json:"still,omitempty"`
+	Still   []string `json:"still,omitempty"`
+	Total   Millis   `json:"total_ms"`
+	Longest Millis   `json:"longest_ms"`
+	// Allowed is how long Total may be; below 0: for any time.
+	Allowed Millis `json:"allowed_ms"`
 }
 
 // Held reports whether it was not longer than allowed, and is over.
@@ -95,13 +97,16 @@ func (d Deaf) Held() bool { return len(d.Still) == 0 && (d.Allowed < 0 || d.Tota
 // Clock is a clock that verdicts are stamped with, compared with the generator's.
 type Clock struct {
 	From string `json:"from"`
-	// Measured says that it was measured, Set that somebody said how it is. If neither is so it is
-	// taken to be the same.
+	// Measured reports whether the skew was measured, Set whether it was configured. If it was
+	// neither, the clocks are assumed to be equal.
 	Measured bool `json:"measured"`
 	Set      bool `json:"set"`
-	// Skew is by how much it is ahead, Error by how much that may be wrong. Least and Most are what
-	// Skew was in the course of time.
-	Skew, Error, Least, Most time.Duration `json:"-"`
+	// Skew is by how much it is ahead, Error by how much Skew may be wrong. Least and Most are the
+	// range of Skew during the run.
+	Skew  Millis `json:"skew_ms"`
+	Error Millis `json:"error_ms"`
+	Least Millis `json:"least_ms"`
+	Most  Millis `json:"most_ms"`
 }
 
 // Mistake is a kind of mistake.
@@ -114,18 +119,18 @@ type Mistake struct {
 	Allowed int `json:"allowed"`
 	// Of is the kind that it is a part of, and counted as.
 	Of string `json:"of,omitempty"`
-	// Unchecked says that it cannot be seen whether there are any.
+	// Unchecked reports whether the events lacked what would show this kind.
 	Unchecked bool      `json:"unchecked,omitempty"`
 	Examples  []Example `json:"examples,omitempty"`
 }
 
-// Held says that there were not more than allowed.
+// Held reports whether there were not more than allowed.
 func (m Mistake) Held() bool { return m.Allowed < 0 || m.Count <= uint64(m.Allowed) }
 
-// None reports whether there are none, as far as anybody can see, and that may be so.
+// None reports whether there are none, and that is allowed.
 func (m Mistake) None() bool { return m.Count == 0 && m.Held() }
 
-// None are the kinds of mistakes that were looked for, and that there are none of.
+// None returns the kinds of mistakes that were checked and did not occur.
 func (v *Verdicts) None() []Mistake {
 	var none []Mistake
 	for _, m := range v.Mistakes {
@@ -140,7 +145,7 @@ func (v *Verdicts) None() []Mistake {
 type Example struct {
 	Device string    `json:"device"`
 	At     time.Time `json:"at,omitzero"`
-	// Done is what was done to the device, Said what was said of it.
+	// Done is what was done to the device, Said what the gateway said of it.
 	Done string `json:"done"`
 	Said string `json:"said"`
 }
@@ -152,10 +157,10 @@ func (e Example) Timed() bool {
 
 // Hit is a limit that was hit.
 type Hit struct {
-	Limit    string        `json:"limit"`
-	Evidence string        `json:"evidence"`
-	Mend     string        `json:"mend,omitempty"` // what to do, a command if there is one
-	At       time.Duration `json:"-"`              // since the run began; 0: unknown
+	Limit    string  `json:"limit"`
+	Evidence string  `json:"evidence"`
+	Mend     string  `json:"mend,omitempty"` // what to do, a command if there is one
+	At       Seconds `json:"at_s,omitempty"` // since the run began; 0: unknown
 }
 
 // Outcome is how a run ended.
@@ -164,7 +169,7 @@ type Outcome struct {
 	// Status is the exit status of the program.
 	Status int `json:"status"`
 	// Reasons say why it did not pass, or was broken off; the first one first.
-	Reasons []string `json:"reasons"`
+	Reasons List[string] `json:"reasons"`
 }
 
 // Duration is how long the run took.
@@ -183,135 +188,24 @@ type schemaJSON struct {
 	Schema string `json:"schema"`
 }
 
+// plainFinal is a Final without its methods.
 type plainFinal Final
 
+// finalJSON is a Final with what follows from it.
 type finalJSON struct {
 	schemaJSON
 	*plainFinal
 
-	Took    float64  `json:"took_s"`
-	Stages  []Span   `json:"stages"`
-	Trouble *Trouble `json:"first_trouble,omitempty"`
+	Took    Seconds    `json:"took_s"`
+	Stages  List[Span] `json:"stages"`
+	Trouble *Trouble   `json:"first_trouble,omitempty"`
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (f Final) MarshalJSON() ([]byte, error) { return json.Marshal(f.wire()) }
 
 func (f *Final) wire() finalJSON {
-	one := *f
-	if one.Samples == nil {
-		one.Samples = []Sample{}
-	}
-	if one.Hits == nil {
-		one.Hits = []Hit{}
-	}
-	if one.Outcome.Reasons == nil {
-		one.Outcome.Reasons = []string{}
-	}
 	return finalJSON{
-		schemaJSON: schemaJSON{Schema}, plainFinal: (*plainFinal)(&one), Took: f.Duration().Seconds(), Stages: Spans(f.Samples), Trouble: FirstTrouble(f),
+		schemaJSON: schemaJSON{Schema}, plainFinal: (*plainFinal)(f), Took: Seconds(f.Duration()), Stages: Spans(f.Samples), Trouble: FirstTrouble(f),
 	}
-}
-
-// UnmarshalJSON implements [json.Unmarshaler]. What follows from the rest is not read.
-func (f *Final) UnmarshalJSON(b []byte) error {
-	w := finalJSON{plainFinal: (*plainFinal)(f)}
-	return json.Unmarshal(b, &w)
-}
-
-type plainVerdicts Verdicts
-
-type verdictsJSON struct {
-	*plainVerdicts
-
-	DetectionAllowed float64 `json:"detection_p99_allowed_ms,omitempty"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (v Verdicts) MarshalJSON() ([]byte, error) {
-	return json.Marshal(verdictsJSON{(*plainVerdicts)(&v), millis(v.DetectionAllowed)})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (v *Verdicts) UnmarshalJSON(b []byte) error {
-	w := verdictsJSON{plainVerdicts: (*plainVerdicts)(v)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	v.DetectionAllowed = ofMillis(w.DetectionAllowed)
-	return nil
-}
-
-type plainHit Hit
-
-type hitJSON struct {
-	*plainHit
-
-	At float64 `json:"at_s,omitempty"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (h Hit) MarshalJSON() ([]byte, error) {
-	return json.Marshal(hitJSON{(*plainHit)(&h), h.At.Seconds()})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (h *Hit) UnmarshalJSON(b []byte) error {
-	w := hitJSON{plainHit: (*plainHit)(h)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	h.At = ofSeconds(w.At)
-	return nil
-}
-
-type plainDeaf Deaf
-
-type deafJSON struct {
-	*plainDeaf
-
-	Total   float64 `json:"total_ms"`
-	Longest float64 `json:"longest_ms"`
-	Allowed float64 `json:"allowed_ms"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (d Deaf) MarshalJSON() ([]byte, error) {
-	return json.Marshal(deafJSON{(*plainDeaf)(&d), millis(d.Total), millis(d.Longest), millis(d.Allowed)})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (d *Deaf) UnmarshalJSON(b []byte) error {
-	w := deafJSON{plainDeaf: (*plainDeaf)(d)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	d.Total, d.Longest, d.Allowed = ofMillis(w.Total), ofMillis(w.Longest), ofMillis(w.Allowed)
-	return nil
-}
-
-type plainClock Clock
-
-type clockJSON struct {
-	*plainClock
-
-	Skew  float64 `json:"skew_ms"`
-	Error float64 `json:"error_ms"`
-	Least float64 `json:"least_ms"`
-	Most  float64 `json:"most_ms"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (c Clock) MarshalJSON() ([]byte, error) {
-	return json.Marshal(clockJSON{(*plainClock)(&c), millis(c.Skew), millis(c.Error), millis(c.Least), millis(c.Most)})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *Clock) UnmarshalJSON(b []byte) error {
-	w := clockJSON{plainClock: (*plainClock)(c)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	c.Skew, c.Error, c.Least, c.Most = ofMillis(w.Skew), ofMillis(w.Error), ofMillis(w.Least), ofMillis(w.Most)
-	return nil
 }

@@ -20,6 +20,9 @@ var (
 	keep   = flag.String("keep", "", "a directory to leave reports in, to look at")
 )
 
+// one is a second of a sample.
+const one = report.Seconds(time.Second)
+
 var began = time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC)
 
 func run() report.Run {
@@ -57,28 +60,28 @@ func samples(bad bool) []report.Sample {
 	fleet := run().Fleet
 	var all []report.Sample
 	var sent, connects uint64
-	at := time.Duration(0)
+	var at report.Seconds
 	for _, stage := range fleet.Stages {
-		for second := time.Second; second <= stage.Length; second += time.Second {
-			at += time.Second
+		for second := one; second <= stage.Length; second += one {
+			at += one
 			s := report.Sample{
-				Time: began.Add(at), At: at, Phase: stage.Name, Done: second.Seconds() / stage.Length.Seconds(),
-				Wanted: fleet.Devices, Welcomed: min(int(at.Seconds())*2000, fleet.Devices), CPU: 0.21, Memory: 38 << 20, Workers: 2,
+				Time: began.Add(time.Duration(at)), At: at, Phase: stage.Name, Done: float64(second) / float64(stage.Length),
+				Wanted: fleet.Devices, Welcomed: min(int(at/one)*2000, fleet.Devices), CPU: 0.21, Memory: 38 << 20, Workers: 2,
 				Errors: map[string]uint64{}, Score: &report.Score{},
 			}
 			n := s.Welcomed / 30
 			sent += uint64(n)
 			connects = uint64(s.Welcomed)
 			s.Connects, s.Sent, s.Answered = connects, sent, sent-uint64(n/300)
-			seed := uint64(at / time.Second)
+			seed := uint64(at / one)
 			s.RTT, s.RTTPlanned = latency(histogram(seed, n, 300, 2)), latency(histogram(seed, n, 900, 6))
 			s.Lateness, s.Connect = latency(histogram(seed, n, 500, 4)), report.Latency{}
 			if stage.Name == report.Ramp {
 				s.Connecting, s.CPU = 310, 0.9
 				s.Connect = latency(histogram(seed, 2000, 900, 3))
 			}
-			if at > 90*time.Second {
-				s.Score.Right = uint64(at/time.Second-90) * 66
+			if at > 90*one {
+				s.Score.Right = uint64(at/one-90) * 66
 			}
 			if bad {
 				spoil(&s)
@@ -95,20 +98,20 @@ func samples(bad bool) []report.Sample {
 }
 
 func spoil(s *report.Sample) {
-	if n := s.At - 6*time.Second; n >= 0 {
-		s.Errors["refused"], s.Failed = uint64(min(n, 4*time.Second)/time.Second)*17+17, 40
+	if n := s.At - 6*one; n >= 0 {
+		s.Errors["refused"], s.Failed = uint64(min(n, 4*one)/one)*17+17, 40
 		s.Welcomed -= 40
 	}
-	if s.At >= 50*time.Second {
+	if s.At >= 50*one {
 		s.Errors["reset by peer"], s.Lost, s.Dead, s.Workers = 1234, 1234, 1, 1
 	}
-	if s.At == 50*time.Second {
+	if s.At == 50*one {
 		s.Notes = []string{"worker 2 died: signal: killed"}
 	}
-	if s.At >= 70*time.Second {
+	if s.At >= 70*one {
 		s.Errors["garbage"], s.Errors["no \x1b[31manswer"] = 3, 2
 	}
-	if s.At >= 95*time.Second {
+	if s.At >= 95*one {
 		s.Score.FalseOffline, s.Score.Gaps = 3, 1
 	}
 }
@@ -136,13 +139,13 @@ func final(tb testing.TB, bad bool) *report.Final {
 				{Name: "wrong reason", Allowed: -1},
 				{Name: "sequence gap"},
 			},
-			Detection: distribution(tb, histogram(5, 2000, 9_000, 5)), DetectionAllowed: 200 * time.Millisecond,
+			Detection: distribution(tb, histogram(5, 2000, 9_000, 5)), DetectionAllowed: report.Millis(200 * time.Millisecond),
 		},
 		Outcome: report.Outcome{Passed: true},
 	}
 	if bad {
 		m := f.Verdicts.Mistakes
-		f.Verdicts.DetectionAllowed = 100 * time.Millisecond
+		f.Verdicts.DetectionAllowed = report.Millis(100 * time.Millisecond)
 		f.Verdicts.Unjudged, f.Verdicts.UnjudgedDevices = 950, 1000
 		m[0].Count, m[2].Count, m[3].Count, m[3].Allowed = 3, 7, 1, 5
 		m[0].Examples = []report.Example{
@@ -152,7 +155,7 @@ func final(tb testing.TB, bad bool) *report.Final {
 		}
 		f.Lateness = distribution(tb, histogram(3, 20_000, 9_000, 4))
 		f.Hits = []report.Hit{{
-			Limit: "listen queue of the target", Evidence: "4,096 listen overflows", Mend: "sysctl -w net.core.somaxconn=65535", At: 6 * time.Second,
+			Limit: "listen queue of the target", Evidence: "4,096 listen overflows", Mend: "sysctl -w net.core.somaxconn=65535", At: 6 * one,
 		}}
 		f.Outcome = report.Outcome{Status: 1, Reasons: []string{"3 false offline, and 0 are allowed", "p99 of detection is 152 ms, and 100 ms are allowed", "worker 2 died: signal: killed"}}
 	}

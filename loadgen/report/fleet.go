@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,49 +20,45 @@ type Fleet struct {
 	Protocol string   `json:"protocol"`
 	Targets  []string `json:"targets"`
 	Sources  int      `json:"source_addresses"`
-	// Interval is the time between two heartbeats of a device, Timeout what they announce; 0 if
-	// nothing.
-	Interval time.Duration `json:"-"`
-	Timeout  time.Duration `json:"-"`
 	// Stages are the ramp and the phases.
 	Stages []Stage `json:"phases"`
+	// Interval is the time between two heartbeats of a device. Timeout is the one that they
+	// announce; 0 if they announce none.
+	Interval Seconds `json:"interval_s"`
+	Timeout  Seconds `json:"timeout_s"`
+	// Length is how long all stages should take together.
+	Length Seconds `json:"planned_s"`
 }
 
 // Stage is the ramp or a phase of a plan.
 type Stage struct {
-	Name   string
-	Length time.Duration
+	Name   string  `json:"name"`
+	Length Seconds `json:"planned_s"`
 	// Acts says in a few words each what happens to the devices.
-	Acts []string
+	Acts []string `json:"acts,omitempty"`
 }
 
 // FleetOf describes a plan.
 func FleetOf(p *plan.Plan) Fleet {
 	f := Fleet{
 		Scenario: p.Name, Seed: p.Seed, Devices: p.Devices, Protocol: p.Protocol, Targets: p.Targets, Sources: len(p.Sources),
-		Interval: p.Interval, Timeout: p.Timeout,
+		Interval: Seconds(p.Interval), Timeout: Seconds(p.Timeout),
 	}
 	if p.Ramp > 0 {
 		length := time.Duration(float64(p.Devices) / p.Ramp * float64(time.Second)).Round(100 * time.Millisecond)
-		f.Stages = append(f.Stages, Stage{Name: Ramp, Length: length, Acts: []string{count(p.Ramp) + " connections a second"}})
+		f.Stages = append(f.Stages, Stage{Name: Ramp, Length: Seconds(length), Acts: []string{count(p.Ramp) + " connections a second"}})
 	}
 	for _, phase := range p.Phases {
-		s := Stage{Name: phase.Name, Length: phase.Length}
+		s := Stage{Name: phase.Name, Length: Seconds(phase.Length)}
 		for _, a := range phase.Acts {
 			s.Acts = append(s.Acts, describe(a))
 		}
 		f.Stages = append(f.Stages, s)
 	}
-	return f
-}
-
-// Length is how long the ramp and all phases should take together.
-func (f *Fleet) Length() time.Duration {
-	var sum time.Duration
 	for _, s := range f.Stages {
-		sum += s.Length
+		f.Length += s.Length
 	}
-	return sum
+	return f
 }
 
 func describe(a plan.Act) string {
@@ -95,50 +90,4 @@ func describe(a plan.Act) string {
 		fmt.Fprintf(&b, ", back after %s", clock(a.Back))
 	}
 	return b.String()
-}
-
-type plainFleet Fleet
-
-type fleetJSON struct {
-	*plainFleet
-
-	Interval float64 `json:"interval_s"`
-	Timeout  float64 `json:"timeout_s"`
-	Length   float64 `json:"planned_s"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (f Fleet) MarshalJSON() ([]byte, error) {
-	return json.Marshal(fleetJSON{(*plainFleet)(&f), f.Interval.Seconds(), f.Timeout.Seconds(), f.Length().Seconds()})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (f *Fleet) UnmarshalJSON(b []byte) error {
-	w := fleetJSON{plainFleet: (*plainFleet)(f)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	f.Interval, f.Timeout = ofSeconds(w.Interval), ofSeconds(w.Timeout)
-	return nil
-}
-
-type stageJSON struct {
-	Name   string   `json:"name"`
-	Length float64  `json:"planned_s"`
-	Acts   []string `json:"acts,omitempty"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (s Stage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(stageJSON{s.Name, s.Length.Seconds(), s.Acts})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *Stage) UnmarshalJSON(b []byte) error {
-	var w stageJSON
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	*s = Stage{w.Name, ofSeconds(w.Length), w.Acts}
-	return nil
 }

@@ -77,16 +77,16 @@ type histogramBar struct {
 
 // chartData is what the page's program draws.
 type chartData struct {
-	Times  Values  `json:"times"`
+	Times  values  `json:"times"`
 	Spans  []Span  `json:"spans"`
-	Charts []Chart `json:"charts"`
+	Charts []chart `json:"charts"`
 }
 
 // WriteHTML writes a page that needs nothing beside it, and no network.
 func WriteHTML(out io.Writer, f *Final) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"count": count[uint64], "number": count[int], "clock": clock, "short": short, "size": size, "clean": clean,
-		"plural": plural, "join": strings.Join, "stopwatch": stopwatch,
+		"count": count[uint64], "number": count[int], "clock": clock[Seconds], "took": clock[time.Duration], "size": size, "clean": clean,
+		"plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
 	}).Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: page: %w", err)
@@ -96,7 +96,7 @@ func WriteHTML(out io.Writer, f *Final) error {
 	p := page{
 		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Tiles: tiles(f), Spans: Spans(f.Samples),
 		Times: latencyTable(f), Thinned: 1,
-		Data: chartData{Times: Times(samples), Spans: Spans(f.Samples), Charts: Charts(samples)},
+		Data: chartData{Times: times(samples), Spans: Spans(f.Samples), Charts: charts(samples)},
 		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),
 		License: uplotLicense,
 	}
@@ -119,7 +119,7 @@ func WriteHTML(out io.Writer, f *Final) error {
 	return nil
 }
 
-func (p *page) addBars(title, note string, d Distribution, allowed time.Duration) {
+func (p *page) addBars(title, note string, d Distribution, allowed Millis) {
 	if d.Count == 0 || len(d.Buckets) == 0 {
 		return
 	}
@@ -175,17 +175,10 @@ func tiles(f *Final) []tile {
 			}
 		}
 		list = append(list,
-			tile{"verdicts", count(v.Right) + " right", mistakesWord(wrong), worst(wrong)},
+			tile{"verdicts", count(v.Right) + " right", plural(wrong, "mistake"), worst(wrong)},
 			tile{"detection, p99", short(v.Detection.P99), "beyond the deadline; max " + short(v.Detection.Max), ""})
 	}
 	return list
-}
-
-func mistakesWord(n uint64) string {
-	if n == 1 {
-		return "1 mistake"
-	}
-	return count(n) + " mistakes"
 }
 
 // latencyTable has a row for each distribution.
@@ -204,7 +197,7 @@ func latencyTable(f *Final) [][]cellText {
 		}
 		row := head(name)
 		row = append(row, cellText{Text: count(d.Count)})
-		for _, value := range []time.Duration{d.P50, d.P90, d.P99, d.P999, d.P9999, d.Max} {
+		for _, value := range []Millis{d.P50, d.P90, d.P99, d.P999, d.P9999, d.Max} {
 			row = append(row, cellText{Text: short(value)})
 		}
 		table = append(table, row)

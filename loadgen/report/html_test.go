@@ -33,7 +33,7 @@ func pages(t *testing.T) map[string]*report.Final {
 	long := final(t, false)
 	for len(long.Samples) < 5000 {
 		s := long.Samples[len(long.Samples)-1]
-		s.At += time.Second
+		s.At += one
 		long.Samples = append(long.Samples, s)
 	}
 	return map[string]*report.Final{

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Lines is a [View] for what is no terminal: one line a sample, in columns that stay the same.
@@ -28,11 +27,11 @@ type column struct {
 
 func columns() []column {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	ms := func(l Latency, d time.Duration) string {
+	ms := func(l Latency, d Millis) string {
 		if l.Count == 0 {
 			return "-"
 		}
-		return fmt.Sprintf("%.2f", millis(d))
+		return fmt.Sprintf("%.2f", d.number())
 	}
 	score := func(of func(*Score) uint64) func(*Sample) string {
 		return func(s *Sample) string {

@@ -31,8 +31,8 @@ func (o *Objects) Show(s *Sample) error {
 	}
 	return o.out.Encode(struct {
 		typeJSON
-		sampleJSON
-	}{typeJSON{"sample"}, s.wire()})
+		*Sample
+	}{typeJSON{"sample"}, s})
 }
 
 // End implements [View].

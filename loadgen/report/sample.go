@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -10,9 +9,9 @@ import (
 // Sample is one second of a run, of all workers together. Those of a long run may stand for more
 // than a second each: see [Thin].
 type Sample struct {
-	Time time.Time `json:"time"`
 	// At is the time since the run began.
-	At time.Duration `json:"-"`
+	At   Seconds   `json:"at_s"`
+	Time time.Time `json:"time"`
 	// Phase is the name of the phase, "ramp" before the first of the plan, and Done which share of
 	// it is over, from 0 to 1.
 	Phase string  `json:"phase"`
@@ -25,7 +24,7 @@ type Sample struct {
 	Connecting int `json:"connecting"`
 
 	// Since the run began: connections begun, those that failed before they were welcomed, and
-	// those that ended later although nobody meant it to; heartbeats sent and answered.
+	// those that ended unintentionally later; heartbeats sent and answered.
 	Connects uint64 `json:"connects"`
 	Failed   uint64 `json:"failed"`
 	Lost     uint64 `json:"lost"`
@@ -44,7 +43,7 @@ type Sample struct {
 	Lateness   Latency `json:"lateness"`
 	Connect    Latency `json:"connect"`
 
-	// Score is the score of the verdicts so far; nil if nobody follows them.
+	// Score is the score of the verdicts so far; nil if they are not followed.
 	Score *Score `json:"score,omitempty"`
 
 	// CPU is how many cores the generator kept busy, Memory how many bytes are resident, of Workers
@@ -76,12 +75,15 @@ type Score struct {
 	Order        uint64 `json:"order_violations"`
 }
 
+// wrong is the number of mistakes.
+func (c *Score) wrong() uint64 { return c.FalseOffline + c.Missed + c.WrongReason + c.Gaps + c.Order }
+
 // Since fills in what follows from the sample before, which is nil for the first.
 func (s *Sample) Since(before *Sample) {
 	if before == nil {
 		before = &Sample{}
 	}
-	seconds := (s.At - before.At).Seconds()
+	seconds := time.Duration(s.At - before.At).Seconds()
 	if seconds <= 0 {
 		return
 	}
@@ -109,42 +111,6 @@ func causes(errors map[string]uint64) []string {
 		return 0
 	})
 	return names
-}
-
-// plainSample is a Sample without its methods.
-type plainSample Sample
-
-type sampleJSON struct {
-	atJSON
-	*plainSample
-}
-
-// atJSON is embedded, and not a field, so that it comes first.
-type atJSON struct {
-	At float64 `json:"at_s"`
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (s Sample) MarshalJSON() ([]byte, error) {
-	return json.Marshal(s.wire())
-}
-
-func (s *Sample) wire() sampleJSON {
-	one := *s
-	if one.Errors == nil {
-		one.Errors = map[string]uint64{}
-	}
-	return sampleJSON{atJSON{s.At.Seconds()}, (*plainSample)(&one)}
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (s *Sample) UnmarshalJSON(b []byte) error {
-	w := sampleJSON{plainSample: (*plainSample)(s)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	s.At = ofSeconds(w.atJSON.At)
-	return nil
 }
 
 // Thin returns at most so many samples: each then stands for several that followed each other, with

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 )
 
-// What a terminal is told. The second screen of a terminal leaves alone what was on the first one;
+// Escape sequences. The second screen of a terminal leaves alone what was on the first one;
 // between begin and end of a frame it may hold back what it draws, if it knows them; with line wrap
 // off it cuts what is too long.
 const (
@@ -158,7 +157,7 @@ func (v *Screen) frame(s *Sample, columns, lines int) []string {
 
 func (v *Screen) head(s *Sample, columns int) []string {
 	right := stopwatch(s.At)
-	if planned := v.run.Fleet.Length(); planned > 0 {
+	if planned := v.run.Fleet.Length; planned > 0 {
 		right += " / " + stopwatch(planned)
 	}
 	left := cut(headline(&v.run), max(columns-len(right)-2, 10))
@@ -265,6 +264,6 @@ func latencyWords(l Latency) []string {
 	if l.Count == 0 {
 		return []string{"-"}
 	}
-	of := func(name string, d time.Duration) string { return name + " " + short(d) }
+	of := func(name string, d Millis) string { return name + " " + short(d) }
 	return []string{of("p50", l.P50), of("p99", l.P99), of("p99.9", l.P999), of("max", l.Max)}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // lateness of the generator from which on the summary warns.
-const tooLate = 10 * time.Millisecond
+const tooLate = Millis(10 * time.Millisecond)
 
 // nonesInARow is how many kinds of mistakes a row names.
 const nonesInARow = 7
@@ -24,7 +24,7 @@ func WriteSummary(out io.Writer, f *Final) error {
 		b.WriteString("  " + clean(reason) + "\n")
 	}
 	if t := FirstTrouble(f); t != nil {
-		fmt.Fprintf(&b, "First trouble after %s, in phase %s: %s\n", clock(t.At.Round(time.Second)), clean(t.Phase), strings.Join(t.What, ", "))
+		fmt.Fprintf(&b, "First trouble after %s, in phase %s: %s\n", clock(time.Duration(t.At).Round(time.Second)), clean(t.Phase), strings.Join(t.What, ", "))
 	}
 	b.WriteByte('\n')
 	for _, r := range summaryRows(f) {
@@ -148,7 +148,7 @@ func verdictRows(v *Verdicts) []row {
 	return rows
 }
 
-// Words says for how long nobody listened.
+// Words describes the deaf time.
 func (d Deaf) Words() string {
 	if d.Count == 0 {
 		return "never"
@@ -171,7 +171,7 @@ func (d Deaf) Words() string {
 	return text
 }
 
-// Words says how a clock goes.
+// Words describes the clock.
 func (c Clock) Words() string {
 	text := "not measured: the times that are told are taken as they are"
 	switch side := "ahead of"; {
@@ -182,12 +182,12 @@ func (c Clock) Words() string {
 		if c.Skew < 0 {
 			side = "behind"
 		}
-		text = fmt.Sprintf("%s %s the one here, give or take %s", short(c.Skew.Abs()), side, short(c.Error))
+		text = fmt.Sprintf("%s %s the one here, give or take %s", short(max(c.Skew, -c.Skew)), side, short(c.Error))
 	}
 	switch {
 	case c.Set:
 		text += ", as was said (--clock-skew)"
-	case c.Most-c.Least > max(10*time.Millisecond, 4*c.Error):
+	case c.Most-c.Least > max(Millis(10*time.Millisecond), 4*c.Error):
 		text += fmt.Sprintf("; it MOVED by %s", short(c.Most-c.Least))
 	}
 	return text

@@ -1,24 +1,14 @@
 package report
 
 import (
-	"encoding/json"
 	"maps"
-	"time"
 )
 
 // Span is when a phase was.
 type Span struct {
-	Name     string
-	From, To time.Duration // since the run began
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (s Span) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name string  `json:"name"`
-		From float64 `json:"from_s"`
-		To   float64 `json:"to_s"`
-	}{s.Name, s.From.Seconds(), s.To.Seconds()})
+	Name string  `json:"name"`
+	From Seconds `json:"from_s"` // since the run began, as To
+	To   Seconds `json:"to_s"`
 }
 
 // Spans returns when the phases were, by what the samples say.
@@ -27,7 +17,7 @@ func Spans(samples []Sample) []Span {
 	for i := range samples {
 		s := &samples[i]
 		if i == 0 || newStage(&samples[i-1], s) {
-			var from time.Duration
+			var from Seconds
 			if i > 0 {
 				from = samples[i-1].At
 			}
@@ -43,18 +33,9 @@ func newStage(before, s *Sample) bool { return s.Phase != before.Phase || s.Done
 
 // Trouble is what went wrong in one second.
 type Trouble struct {
-	At    time.Duration
-	Phase string
-	What  []string
-}
-
-// MarshalJSON implements [json.Marshaler].
-func (t Trouble) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		At    float64  `json:"at_s"`
-		Phase string   `json:"phase"`
-		What  []string `json:"what"`
-	}{t.At.Seconds(), t.Phase, t.What})
+	At    Seconds  `json:"at_s"`
+	Phase string   `json:"phase"`
+	What  []string `json:"what"`
 }
 
 // FirstTrouble returns what went wrong first: errors, workers that died, verdicts that were wrong,

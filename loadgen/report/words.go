@@ -21,7 +21,7 @@ func count[N ~int | ~uint64 | ~float64](n N) string {
 	return sign + digits
 }
 
-func plural(n int, one string) string {
+func plural[N int | uint64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -29,8 +29,9 @@ func plural(n int, one string) string {
 }
 
 // short writes a latency with two or three digits.
-func short(d time.Duration) string {
-	switch ms := millis(d); {
+func short[D time.Duration | Millis](duration D) string {
+	d := time.Duration(duration)
+	switch ms := Millis(d).number(); {
 	case d == 0:
 		return "0"
 	case d < 0:
@@ -49,7 +50,8 @@ func short(d time.Duration) string {
 }
 
 // clock writes a length of time as a person would: 1m30s, 2h.
-func clock(d time.Duration) string {
+func clock[D time.Duration | Seconds](duration D) string {
+	d := time.Duration(duration)
 	if d >= 10*time.Second {
 		d = d.Round(time.Second)
 	}
@@ -64,8 +66,8 @@ func clock(d time.Duration) string {
 }
 
 // stopwatch writes how long a run has gone on: 00:01:30.
-func stopwatch(d time.Duration) string {
-	s := int(d.Round(time.Second) / time.Second)
+func stopwatch(d Seconds) string {
+	s := int(time.Duration(d).Round(time.Second) / time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -122,7 +123,7 @@ func TestDescriptors(t *testing.T) {
 	for _, c := range clients[:10] {
 		c.conn.Close()
 	}
-	until(t, "another client that is let in", func() bool {
+	testwait.Until(t, "another client that is let in", func() bool {
 		c, ok := connect("another")
 		if ok {
 			clients = append(clients, c)

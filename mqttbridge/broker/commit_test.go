@@ -9,6 +9,7 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -88,10 +89,10 @@ func TestCommitted(t *testing.T) {
 				}
 				answered <- code
 			}()
-			until(t, "the CONNECT", func() bool { return s.registry.Known("fresh") })
+			testwait.Until(t, "the CONNECT", func() bool { return s.registry.Known("fresh") })
 			known.ping()
 			reads := s.broker.Source().Now()
-			until(t, "the clock", func() bool { return s.broker.Source().Now() > reads })
+			testwait.Until(t, "the clock", func() bool { return s.broker.Source().Now() > reads })
 			select {
 			case code := <-answered:
 				t.Fatalf("CONNACK %#x before the event was stored", code)
@@ -151,7 +152,7 @@ func TestReturnIsNotDelayed(t *testing.T) {
 	t.Cleanup(g.let)
 	c := s.connect(hello{id: "a", keepAlive: 60})
 	c.conn.Close()
-	until(t, "the end", func() bool {
+	testwait.Until(t, "the end", func() bool {
 		v, err := s.registry.Device("a")
 		return err == nil && v.Closing == liveness.Closed
 	})
@@ -230,7 +231,7 @@ func TestWillOfTheBusy(t *testing.T) {
 				})
 				sending.Go(c.over)
 				before := s.broker.Stats().Packets
-				until(t, "its packets", func() bool { return s.broker.Stats().Packets > before+100 })
+				testwait.Until(t, "its packets", func() bool { return s.broker.Stats().Packets > before+100 })
 				if err := s.registry.Forget("a"); err != nil {
 					t.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -73,19 +74,8 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	def := func(v *int, d int) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	defTime := func(v *time.Duration, d time.Duration) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	if c.Source == "" {
-		c.Source = "mqtt"
-	}
+	c.Source = cmp.Or(c.Source, "mqtt")
+	c.commitTimeout = cmp.Or(c.commitTimeout, 2*time.Second)
 	if c.Auth == nil {
 		c.Auth = Anonymous(true)
 	}
@@ -102,20 +92,33 @@ func (c Config) withDefaults() (Config, error) {
 		c.TLS = c.TLS.Clone()
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)
 	}
-	def(&c.MaxClients, sockets.MaxConnections())
-	def(&c.MaxPacket, 256<<10)
-	def(&c.MaxInflight, 512)
-	def(&c.MaxPending, 128)
-	def(&c.MaxUnsent, 256<<10)
-	def(&c.MaxSubscriptions, 1000)
-	def(&c.MaxRetained, 100_000)
-	def(&c.MaxRetainedBytes, 256<<20)
-	def(&c.CloseRate, 2_000)
-	defTime(&c.commitTimeout, 2*time.Second)
-	defTime(&c.ConnectTimeout, 10*time.Second)
-	defTime(&c.SendTimeout, 30*time.Second)
-	defTime(&c.SessionExpiry, 24*time.Hour)
-	return c, c.validate()
+	err := errors.Join(
+		c.validate(),
+		within("MaxClients", &c.MaxClients, sockets.MaxConnections(), 1, 1<<24),
+		within("MaxPacket", &c.MaxPacket, 256<<10, 1<<10, 256<<20),
+		within("MaxInflight", &c.MaxInflight, 512, 1, math.MaxUint16),
+		within("MaxPending", &c.MaxPending, 128, 1, 1<<20),
+		within("MaxUnsent", &c.MaxUnsent, 256<<10, 1<<10, 1<<30),
+		within("MaxSubscriptions", &c.MaxSubscriptions, 1000, 1, 1<<20),
+		within("MaxRetained", &c.MaxRetained, 100_000, 1, 1<<30),
+		within("MaxRetainedBytes", &c.MaxRetainedBytes, 256<<20, 1, 1<<40),
+		within("CloseRate", &c.CloseRate, 2_000, 1, 1<<30),
+		within("ConnectTimeout", &c.ConnectTimeout, 10*time.Second, time.Millisecond, time.Hour),
+		within("SendTimeout", &c.SendTimeout, 30*time.Second, time.Millisecond, time.Hour),
+		within("SessionExpiry", &c.SessionExpiry, 24*time.Hour, time.Second, 366*24*time.Hour),
+	)
+	return c, err
+}
+
+// within sets a value that is 0 to its default, and returns an error for one that is out of bounds.
+func within[T int | time.Duration](name string, value *T, byDefault, least, most T) error {
+	if *value == 0 {
+		*value = byDefault
+	}
+	if *value < least || *value > most {
+		return fmt.Errorf("broker: %s is %v, want %v to %v", name, *value, least, most)
+	}
+	return nil
 }
 
 func (c Config) validate() error {
@@ -125,33 +128,6 @@ func (c Config) validate() error {
 	}
 	if strings.ContainsAny(c.Reserved, "+#") {
 		errs = append(errs, fmt.Errorf("broker: Reserved is %q, want the beginning of a topic, without + and #", c.Reserved))
-	}
-	check := func(name string, v, least, most int) {
-		if v < least || v > most {
-			errs = append(errs, fmt.Errorf("broker: %s is %d, want %d to %d", name, v, least, most))
-		}
-	}
-	check("MaxClients", c.MaxClients, 1, 1<<24)
-	check("MaxPacket", c.MaxPacket, 1<<10, 256<<20)
-	check("MaxInflight", c.MaxInflight, 1, math.MaxUint16)
-	check("MaxPending", c.MaxPending, 1, 1<<20)
-	check("MaxUnsent", c.MaxUnsent, 1<<10, 1<<30)
-	check("MaxSubscriptions", c.MaxSubscriptions, 1, 1<<20)
-	check("MaxRetained", c.MaxRetained, 1, 1<<30)
-	check("MaxRetainedBytes", c.MaxRetainedBytes, 1, 1<<40)
-	check("CloseRate", c.CloseRate, 1, 1<<30)
-	for _, d := range []struct {
-		name     string
-		v, least time.Duration
-		most     time.Duration
-	}{
-		{"ConnectTimeout", c.ConnectTimeout, time.Millisecond, time.Hour},
-		{"SendTimeout", c.SendTimeout, time.Millisecond, time.Hour},
-		{"SessionExpiry", c.SessionExpiry, time.Second, 366 * 24 * time.Hour},
-	} {
-		if d.v < d.least || d.v > d.most {
-			errs = append(errs, fmt.Errorf("broker: %s is %v, want %v to %v", d.name, d.v, d.least, d.most))
-		}
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
@@ -172,7 +173,7 @@ func TestTakeover(t *testing.T) {
 			}
 			asking.Wait()
 			last := s.connect(hello{id: "a", keepAlive: 60, version: version})
-			until(t, "the end of the others", func() bool { return s.broker.Stats().Clients == 1 })
+			testwait.Until(t, "the end of the others", func() bool { return s.broker.Stats().Clients == 1 })
 			if st := s.broker.Stats(); st.Sessions != 1 || st.Panics != 0 {
 				t.Errorf("stats %+v, want one session", st)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -126,24 +127,10 @@ func (s *station) none(kind liveness.Type) {
 	}
 }
 
-// until waits for something to become so.
-func until(tb testing.TB, what string, so func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-tb.Context().Done():
-			tb.Fatalf("%s never came", what)
-		}
-	}
-}
-
 // rejected waits for a count.
 func (s *station) rejected(reason broker.Reason, n uint64) {
 	s.tb.Helper()
-	until(s.tb, fmt.Sprintf("%d rejected for %s", n, reason), func() bool { return s.broker.Stats().Rejected[string(reason)] == n })
+	testwait.Until(s.tb, fmt.Sprintf("%d rejected for %s", n, reason), func() bool { return s.broker.Stats().Rejected[string(reason)] == n })
 }
 
 // client speaks MQTT.

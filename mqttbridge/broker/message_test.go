@@ -11,6 +11,7 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
@@ -97,7 +98,7 @@ func TestRetainedBounds(t *testing.T) {
 	c.ping()
 	c.conn.Close()
 	s.event("c", liveness.DeviceOffline)
-	until(t, "the end of the connection", func() bool { return s.broker.Stats().Clients == 0 })
+	testwait.Until(t, "the end of the connection", func() bool { return s.broker.Stats().Clients == 0 })
 	if got, want := kept(s, "#"), "a=2 b=1 own/0=1 own/1=1 own/2=1 own/3=1 own/4=1"; got != want {
 		t.Errorf("kept %q, want %q", got, want)
 	}
@@ -225,7 +226,7 @@ func TestSlowSubscriber(t *testing.T) {
 		p.publish("x", strings.Repeat("x", 100_000), 1, false)
 		p.want(packets.Puback)
 	}
-	until(t, "the end of the slow ones", func() bool { return s.broker.Stats().Clients == 1 })
+	testwait.Until(t, "the end of the slow ones", func() bool { return s.broker.Stats().Clients == 1 })
 	if st := s.broker.Stats(); st.Dropped == 0 || st.Slow != 2 {
 		t.Errorf("stats %+v, want some dropped and 2 slow", st)
 	}
@@ -271,7 +272,7 @@ func TestReceiveMaximum(t *testing.T) {
 		c.message("x", strconv.Itoa(i))
 	}
 	c.ping() // nothing else came
-	until(t, "7 that are dropped", func() bool { return s.broker.Stats().Dropped == 7 })
+	testwait.Until(t, "7 that are dropped", func() bool { return s.broker.Stats().Dropped == 7 })
 }
 
 func TestEmptyWill(t *testing.T) {
@@ -284,5 +285,5 @@ func TestEmptyWill(t *testing.T) {
 	if e := s.event("c", liveness.DeviceOffline); e.Reason != liveness.Will {
 		t.Errorf("reason is %v, want will", e.Reason)
 	}
-	until(t, "an empty place", func() bool { return kept(s, "w") == "" })
+	testwait.Until(t, "an empty place", func() bool { return kept(s, "w") == "" })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -109,7 +110,7 @@ func TestFull(t *testing.T) {
 			for range 100 {
 				s.dial()
 			}
-			until(t, "connections that are turned away", func() bool { return s.broker.Stats().Rejected["full"] > 2 })
+			testwait.Until(t, "connections that are turned away", func() bool { return s.broker.Stats().Rejected["full"] > 2 })
 		})
 	}
 }
@@ -203,7 +204,7 @@ func TestPasswords(t *testing.T) {
 	}
 	s.rejected(broker.Denied, 6)
 	usersFile(t, path, "eve", "secret-1")
-	until(t, "the change", func() bool { return s.dial().hello(hello{id: "e", user: "eve", password: "secret-1"}) == 0 })
+	testwait.Until(t, "the change", func() bool { return s.dial().hello(hello{id: "e", user: "eve", password: "secret-1"}) == 0 })
 	if code := s.dial().hello(hello{id: "a", user: "ann", password: "secret-1"}); code != 4 {
 		t.Errorf("a user that was removed: CONNACK with %#x, want 0x4", code)
 	}

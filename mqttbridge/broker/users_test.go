@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 )
 
@@ -28,14 +29,14 @@ func TestUsersFileLater(t *testing.T) {
 	usersFile(t, path, "eve", "secret-1")
 	func() {
 		defer withoutDescriptors(t)()
-		until(t, "a look at the file", func() bool {
+		testwait.Until(t, "a look at the file", func() bool {
 			if !login("ann") {
 				t.Error("a user from before cannot log in")
 			}
 			return strings.Contains(log.String(), "too many open files")
 		})
 	}()
-	until(t, "the change", func() bool { return login("eve") })
+	testwait.Until(t, "the change", func() bool { return login("eve") })
 	if login("ann") {
 		t.Error("a user that was removed can log in")
 	}

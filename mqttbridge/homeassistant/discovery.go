@@ -101,11 +101,11 @@ func parseDiscovery(p place, payload []byte) (found, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return found{}, reject("json", "something follows the object")
 	}
-	root := expand(raw)
+	root := object(raw, optionShort)
 	if migrate, _ := root["migrate_discovery"].(bool); migrate {
 		return found{ignore: true, notes: []string{"its entity moves to another discovery topic"}}, nil
 	}
-	if name := text(object(root["origin"], originShort)["name"]); strings.EqualFold(name, "holter") {
+	if name := text(object(root["origin"], nil)["name"]); strings.EqualFold(name, "holter") {
 		return found{ignore: true, notes: []string{"it was published by Holter"}}, nil
 	}
 	f := found{}
@@ -124,7 +124,7 @@ func parseDiscovery(p place, payload []byte) (found, error) {
 		if !ok {
 			return found{}, reject("payload", "component %.140q is not an object", key)
 		}
-		component := expand(raw)
+		component := object(raw, optionShort)
 		delete(component, "platform")
 		if len(component) == 0 {
 			continue // this is how a component is removed

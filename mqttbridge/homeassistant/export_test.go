@@ -4,7 +4,7 @@ import "github.com/holter-iot/holter/mqttbridge/convention"
 
 // NewLimited returns a convention with bounds of its own.
 func NewLimited(topics, cost, entities int) convention.Convention {
-	h := New(Config{}).(*Discovery)
+	h := New().(*Discovery)
 	h.limits = limits{topics: topics, cost: cost, entities: entities}
 	return h
 }

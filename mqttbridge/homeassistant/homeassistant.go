@@ -34,23 +34,11 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/convention"
 )
 
-// Config is the configuration of the convention.
-type Config struct {
-	// Prefix is the discovery prefix that Home Assistant is set to. Default: "homeassistant".
-	Prefix string
-}
-
-// Validate returns an error for an invalid configuration.
-func (c Config) Validate() error {
-	if strings.ContainsAny(c.Prefix, "+#\x00") || strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") {
-		return fmt.Errorf("prefix %q: it must be a topic without + and #, and without / at its ends", c.Prefix)
-	}
-	return nil
-}
+// prefix is Home Assistant's default for the first level of discovery topics.
+const prefix = "homeassistant/"
 
 // Discovery is the convention. It is not safe for concurrent use.
 type Discovery struct {
-	prefix  string // with a slash at the end
 	sources map[string]*source
 	devices map[string]*device
 	topics  map[string]*topic
@@ -65,16 +53,10 @@ type limits struct {
 	entities int // of a device
 }
 
-// New returns the convention. It panics if [Config.Validate] returns an error.
-func New(cfg Config) convention.Convention {
-	if err := cfg.Validate(); err != nil {
-		panic("homeassistant: " + err.Error())
-	}
-	if cfg.Prefix == "" {
-		cfg.Prefix = "homeassistant"
-	}
+// New returns the convention.
+func New() convention.Convention {
 	return &Discovery{
-		prefix: cfg.Prefix + "/", sources: make(map[string]*source), devices: make(map[string]*device), topics: make(map[string]*topic),
+		sources: make(map[string]*source), devices: make(map[string]*device), topics: make(map[string]*topic),
 		limits: limits{topics: 500_000, cost: 256 << 20, entities: 4096},
 	}
 }
@@ -84,7 +66,7 @@ func (h *Discovery) Name() string { return "homeassistant" }
 
 // Subscriptions implements [convention.Convention]. The first one includes device-based discovery.
 func (h *Discovery) Subscriptions() []convention.Subscription {
-	return []convention.Subscription{{Filter: h.prefix + "+/+/config", QoS: 1}, {Filter: h.prefix + "+/+/+/config", QoS: 1}}
+	return []convention.Subscription{{Filter: prefix + "+/+/config", QoS: 1}, {Filter: prefix + "+/+/+/config", QoS: 1}}
 }
 
 // Connected implements [convention.Convention]. It does nothing: discovery and usually availability
@@ -94,7 +76,7 @@ func (h *Discovery) Connected(convention.Fleet, func(convention.Sign)) {}
 // Apply implements [convention.Convention].
 func (h *Discovery) Apply(m convention.Message, explain bool, emit func(convention.Sign)) error {
 	h.turn++
-	if rest, ok := strings.CutPrefix(m.Topic, h.prefix); ok {
+	if rest, ok := strings.CutPrefix(m.Topic, prefix); ok {
 		if p, ok, err := parsePlace(rest); err != nil {
 			return err
 		} else if ok {

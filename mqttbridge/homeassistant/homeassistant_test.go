@@ -105,7 +105,7 @@ func TestVectors(t *testing.T) {
 	for _, explain := range []bool{false, true} {
 		for _, s := range stories(t) {
 			t.Run(fmt.Sprintf("%s/explain=%v", s.Name, explain), func(t *testing.T) {
-				c := homeassistant.New(homeassistant.Config{})
+				c := homeassistant.New()
 				c.Connected(nil, nil)
 				for i, step := range s.Steps {
 					got, err := signs(c, step.message(), explain)
@@ -124,25 +124,15 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-func TestPrefix(t *testing.T) {
-	c := homeassistant.New(homeassistant.Config{Prefix: "ha/discovery"})
-	want := []convention.Subscription{{Filter: "ha/discovery/+/+/config", QoS: 1}, {Filter: "ha/discovery/+/+/+/config", QoS: 1}}
-	if got := c.Subscriptions(); !slices.Equal(got, want) {
+func TestSubscriptions(t *testing.T) {
+	want := []convention.Subscription{{Filter: "homeassistant/+/+/config", QoS: 1}, {Filter: "homeassistant/+/+/+/config", QoS: 1}}
+	if got := homeassistant.New().Subscriptions(); !slices.Equal(got, want) {
 		t.Errorf("Subscriptions = %v, want %v", got, want)
-	}
-	got, err := signs(c, convention.Message{Topic: "ha/discovery/light/a/config", Payload: []byte(`{"stat_t":"x"}`)}, false)
-	if err != nil || !slices.Equal(got, []string{"subscribe x"}) {
-		t.Errorf("signs = %q, %v", got, err)
-	}
-	for _, prefix := range []string{"+", "a/#", "/a", "a/"} {
-		if err := (homeassistant.Config{Prefix: prefix}).Validate(); err == nil {
-			t.Errorf("Validate(%q) = nil", prefix)
-		}
 	}
 }
 
 func TestExplains(t *testing.T) {
-	c := homeassistant.New(homeassistant.Config{})
+	c := homeassistant.New()
 	var why []string
 	payload := `{"avty_t":"a","avty_tpl":"{{ value|int }}","uniq_id":"u"}`
 	err := c.Apply(convention.Message{Topic: "homeassistant/light/u/config", Payload: []byte(payload)}, true, func(s convention.Sign) { why = append(why, s.Why) })
@@ -173,7 +163,7 @@ func TestRejected(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := homeassistant.New(homeassistant.Config{})
+			c := homeassistant.New()
 			got, err := signs(c, convention.Message{Topic: tt.topic, Payload: []byte(tt.payload)}, false)
 			if rejected, ok := errors.AsType[*convention.Rejected](err); !ok || rejected.Reason != tt.reason {
 				t.Errorf("Apply = %v, want a *Rejected with %q", err, tt.reason)
@@ -225,7 +215,7 @@ func TestLimits(t *testing.T) {
 // TestAgainstNaive compares with a model that forgets nothing and computes each answer anew.
 func TestAgainstNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := homeassistant.New(homeassistant.Config{})
+		c := homeassistant.New()
 		type entity struct {
 			device, avty string
 			expire       int
@@ -318,7 +308,7 @@ func FuzzDiscovery(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, topic string, payload []byte, nextTopic string, nextPayload []byte) {
-		c := homeassistant.New(homeassistant.Config{})
+		c := homeassistant.New()
 		check := func(s convention.Sign) {
 			if s.Device != "" && liveness.ValidateID(s.Device) != nil {
 				t.Fatalf("sign for device %q", s.Device)
@@ -349,7 +339,7 @@ func FuzzDiscovery(f *testing.F) {
 }
 
 func BenchmarkApply(b *testing.B) {
-	c := homeassistant.New(homeassistant.Config{})
+	c := homeassistant.New()
 	const payload = `{"stat_t":"plant/pump","avty_t":"plant/lwt","exp_aft":60,"dev":{"ids":"pump"}}`
 	if _, err := signs(c, convention.Message{Topic: "homeassistant/sensor/pump/config", Payload: []byte(payload)}, false); err != nil {
 		b.Fatal(err)

@@ -1,79 +1,35 @@
 package homeassistant
 
 import (
+	"cmp"
 	"encoding/json"
 )
 
 // The short forms of options, as far as they matter here
 // (https://www.home-assistant.io/integrations/mqtt/#supported-abbreviations-in-mqtt-discovery-messages).
-
-func optionShort(key string) string {
-	switch key {
-	case "avty":
-		return "availability"
-	case "avty_mode":
-		return "availability_mode"
-	case "avty_t":
-		return "availability_topic"
-	case "avty_tpl":
-		return "availability_template"
-	case "cmps":
-		return "components"
-	case "dev":
-		return "device"
-	case "exp_aft":
-		return "expire_after"
-	case "migr_discvry":
-		return "migrate_discovery"
-	case "o":
-		return "origin"
-	case "p":
-		return "platform"
-	case "pl_avail":
-		return "payload_available"
-	case "pl_not_avail":
-		return "payload_not_available"
-	case "stat_t":
-		return "state_topic"
-	case "t":
-		return "topic"
-	case "uniq_id":
-		return "unique_id"
-	case "val_tpl":
-		return "value_template"
+//
+//nolint:gochecknoglobals // tables that nobody changes
+var (
+	optionShort = map[string]string{
+		"avty": "availability", "avty_mode": "availability_mode", "avty_t": "availability_topic", "avty_tpl": "availability_template",
+		"pl_avail": "payload_available", "pl_not_avail": "payload_not_available", "cmps": "components", "dev": "device",
+		"exp_aft": "expire_after", "migr_discvry": "migrate_discovery", "o": "origin", "p": "platform", "stat_t": "state_topic",
+		"t": "topic", "uniq_id": "unique_id", "val_tpl": "value_template",
 	}
-	return key
-}
+	deviceShort = map[string]string{"cns": "connections", "ids": "identifiers"}
+)
 
-func deviceShort(key string) string {
-	switch key {
-	case "cns":
-		return "connections"
-	case "ids":
-		return "identifiers"
-	}
-	return key
-}
-
-// originShort knows no short form that matters: the name has none.
-func originShort(key string) string { return key }
-
-// expand replaces the short forms of an entity's options. The short form wins, as in Home
-// Assistant.
-func expand(raw map[string]any) map[string]any { return object(raw, optionShort) }
-
-// object returns an object with its keys in long form, or nil if v is not an object.
-func object(v any, short func(string) string) map[string]any {
+// object returns an object with its keys in long form, or nil if v is not an object. Of an option
+// in both forms the short one counts, as in Home Assistant.
+func object(v any, short map[string]string) map[string]any {
 	raw, ok := v.(map[string]any)
 	if !ok {
 		return nil
 	}
 	out := make(map[string]any, len(raw))
 	for key, value := range raw {
-		full := short(key)
-		if _, both := raw[full]; both && full != key {
-			out[full] = value
-		} else if _, set := out[full]; !set || full != key {
+		full := cmp.Or(short[key], key)
+		if _, set := out[full]; !set || full != key {
 			out[full] = value
 		}
 	}

@@ -31,7 +31,7 @@ func all() map[string]preset {
 		"emqx":           {spec: emqx},
 		"emqx-keepalive": {spec: emqxKeepAlive},
 		"esphome":        {spec: esphome},
-		"homeassistant":  {code: func() (convention.Convention, error) { return homeassistant.New(homeassistant.Config{}), nil }},
+		"homeassistant":  {code: func() (convention.Convention, error) { return homeassistant.New(), nil }},
 		"homie":          {spec: homie.Spec, code: func() (convention.Convention, error) { return homie.New() }},
 		"hono":           {spec: hono},
 		"nats":           {spec: nats},

@@ -14,21 +14,10 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
-
-// eventually waits for something to become true.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(40 * time.Second); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited 40 s: %s", what)
-		}
-	}
-}
 
 // testLog shows what is logged if the test fails.
 func testLog(t *testing.T) *slog.Logger {
@@ -176,7 +165,7 @@ func TestMosquitto(t *testing.T) {
 	w := watch(t, s.URL())
 	p, stop := connect(t, s.URL(), nil)
 	start(t, report.Config{Registry: f, Events: f.log, Publisher: p, HomeAssistant: true, Logger: testLog(t)})
-	eventually(t, "the states are those of the fleet", func() bool { return w.agrees(f) })
+	testwait.Until(t, "the states are those of the fleet", func() bool { return w.agrees(f) })
 	if got := w.get("someone/else/state"); got != "hers" {
 		t.Errorf("someone else's message is now %q", got)
 	}
@@ -190,10 +179,10 @@ func TestMosquitto(t *testing.T) {
 		t.Errorf("status of the source %q, want online", got)
 	}
 	source.Deafen(time.Now())
-	eventually(t, "the source is deaf", func() bool { return w.get("holter/source/mqtt/status") == "offline" })
+	testwait.Until(t, "the source is deaf", func() bool { return w.get("holter/source/mqtt/status") == "offline" })
 	f.play(random, 50, 500)
 	f.happen("a/b", liveness.DeviceForgotten)
-	eventually(t, "the states follow", func() bool { return w.agrees(f) })
+	testwait.Until(t, "the states follow", func() bool { return w.agrees(f) })
 	if got := w.get(report.DiscoveryTopic("homeassistant", "a/b")); got != "" {
 		t.Errorf("the sensor of a forgotten device: %q", got)
 	}
@@ -203,16 +192,16 @@ func TestMosquitto(t *testing.T) {
 	pulse(source)
 	s.Restart()
 	f.play(random, 50, 300)
-	eventually(t, "the source listens", func() bool { return w.get("holter/source/mqtt/status") == "online" })
-	eventually(t, "the states are right again after the broker was killed", func() bool { return w.agrees(f) && w.get("holter/status") == "online" })
+	testwait.Until(t, "the source listens", func() bool { return w.get("holter/source/mqtt/status") == "online" })
+	testwait.Until(t, "the states are right again after the broker was killed", func() bool { return w.agrees(f) && w.get("holter/status") == "online" })
 
 	s.Stop()
 	f.play(random, 50, 300)
 	<-time.After(4 * time.Second) // longer than the keep alive and its half
 	s.Cont()
-	eventually(t, "the states are right again after the broker stood still", func() bool { return w.agrees(f) && w.get("holter/status") == "online" })
+	testwait.Until(t, "the states are right again after the broker stood still", func() bool { return w.agrees(f) && w.get("holter/status") == "online" })
 	stop()
-	eventually(t, "the status after the end", func() bool { return w.get("holter/status") == "offline" })
+	testwait.Until(t, "the status after the end", func() bool { return w.get("holter/status") == "offline" })
 }
 
 // TestWill: when the network is cut, the broker says that the reporter is gone.
@@ -224,12 +213,12 @@ func TestWill(t *testing.T) {
 	f := newFleet(t, 0)
 	start(t, report.Config{Registry: f, Events: f.log, Publisher: p, Logger: testLog(t)})
 	f.happen("a", liveness.DeviceOnline)
-	eventually(t, "online", func() bool { return w.get("holter/status") == "online" && w.agrees(f) })
+	testwait.Until(t, "online", func() bool { return w.get("holter/status") == "online" && w.agrees(f) })
 	link.Cut(testmqtt.Both)
 	f.happen("a", liveness.DeviceOffline)
-	eventually(t, "the will", func() bool { return w.get("holter/status") == "offline" })
+	testwait.Until(t, "the will", func() bool { return w.get("holter/status") == "offline" })
 	link.Heal()
-	eventually(t, "online again", func() bool { return w.get("holter/status") == "online" && w.agrees(f) })
+	testwait.Until(t, "online again", func() bool { return w.get("holter/status") == "online" && w.agrees(f) })
 }
 
 // TestRetainedAll: all that mosquitto retains comes before our own message does, also when it is much more than the queue of a subscriber.
@@ -273,7 +262,7 @@ func TestRetainedRefused(t *testing.T) {
 	f := newFleet(t, 0)
 	f.happen("a", liveness.DeviceOnline)
 	r := start(t, report.Config{Registry: f, Events: f.log, Publisher: p, Logger: testLog(t)})
-	eventually(t, "something is published to a broker that lets us write only", func() bool { return r.Stats().Published > 0 })
+	testwait.Until(t, "something is published to a broker that lets us write only", func() bool { return r.Stats().Published > 0 })
 }
 
 func TestWrongPassword(t *testing.T) {
@@ -283,7 +272,7 @@ func TestWrongPassword(t *testing.T) {
 		c.Options.SetUsername("ada").SetPassword("wrong-password")
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	eventually(t, "it is said that we may not", func() bool { return bytes.Contains([]byte(log.String()), []byte("not Authorized")) })
+	testwait.Until(t, "it is said that we may not", func() bool { return bytes.Contains([]byte(log.String()), []byte("not Authorized")) })
 	stop()
 	if bytes.Contains([]byte(log.String()), []byte("wrong-password")) {
 		t.Error("the log has the password")

@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,24 +42,11 @@ var errLevel = errors.New("report: not an encoded device id")
 
 // Decode is the inverse of [Encode]. What Encode does not make is an error.
 func Decode(level string) (string, error) {
-	b := make([]byte, 0, len(level))
-	for i := 0; i < len(level); i++ {
-		c := level[i]
-		if c == '%' {
-			if i+2 >= len(level) {
-				return "", errLevel
-			}
-			if _, err := fmt.Sscanf(level[i+1:i+3], "%02X", &c); err != nil {
-				return "", errLevel
-			}
-			i += 2
-		}
-		b = append(b, c)
+	id, err := url.PathUnescape(level)
+	if err != nil || Encode(id) != level {
+		return "", errLevel
 	}
-	if id := string(b); Encode(id) == level {
-		return id, nil
-	}
-	return "", errLevel
+	return id, nil
 }
 
 // StateTopic is the topic of a device's state.

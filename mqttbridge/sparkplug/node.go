@@ -136,14 +136,11 @@ func (e *event) birth() {
 		n.epoch = epoch
 	}
 	n.born, n.dead, n.gap, n.silent, n.unnumbered, n.seq = true, false, false, false, !numbered, byte(e.body.seq)
-	s := convention.Sign{Meaning: convention.Online, Device: n.id, Epoch: epoch, Timeout: convention.Never}
-	if e.explain {
-		s.Why = "NBIRTH without bdSeq: every death of the node counts"
-		if numbered {
-			s.Why = fmt.Sprintf("NBIRTH, bdSeq %d: session %d", b, epoch)
-		}
+	why := "NBIRTH without bdSeq: every death of the node counts"
+	if numbered {
+		why = fmt.Sprintf("NBIRTH, bdSeq %d: session %d", b, epoch)
 	}
-	e.emit(s)
+	e.say(convention.Sign{Meaning: convention.Online, Device: n.id, Epoch: epoch, Timeout: convention.Never}, why)
 	if fresh {
 		e.buryChildren("the node began a new session: offline until a DBIRTH")
 	}
@@ -171,9 +168,7 @@ func (e *event) death() error {
 		// the known one.
 		why = "a later session than the known one"
 	default:
-		if e.explain {
-			e.ignore(fmt.Sprintf("NDEATH, bdSeq %d: the node's session has bdSeq %d", b, byte(session)))
-		}
+		e.ignore(fmt.Sprintf("NDEATH, bdSeq %d: the node's session has bdSeq %d", b, byte(session)))
 		if b-byte(session) < 128 && !e.message.Retained {
 			e.ask("NDEATH of a session that is not known")
 		}
@@ -183,11 +178,7 @@ func (e *event) death() error {
 		session = 0
 	}
 	n.dead, n.born, n.gap, n.silent = true, false, false, false
-	s := convention.Sign{Meaning: convention.Offline, Device: n.id, Epoch: session}
-	if e.explain {
-		s.Why = fmt.Sprintf("NDEATH, bdSeq %d: %s", b, why)
-	}
-	e.emit(s)
+	e.say(convention.Sign{Meaning: convention.Offline, Device: n.id, Epoch: session}, fmt.Sprintf("NDEATH, bdSeq %d: %s", b, why))
 	e.buryChildren("the node died (NDEATH)")
 	return nil
 }
@@ -203,11 +194,7 @@ func (e *event) buryChildren(why string) {
 
 func (e *event) bury(c *child, why string) {
 	c.state = gone
-	s := convention.Sign{Meaning: convention.Offline, Device: c.id, Epoch: c.epoch}
-	if e.explain {
-		s.Why = why
-	}
-	e.emit(s)
+	e.say(convention.Sign{Meaning: convention.Offline, Device: c.id, Epoch: c.epoch}, why)
 }
 
 // data applies data of a node, or of a device behind it.
@@ -229,11 +216,7 @@ func (e *event) data() {
 		if session := e.session(); session != 0 && !n.unnumbered {
 			c.epoch = max(session, e.host.epoch(c.id))
 		}
-		s := convention.Sign{Meaning: convention.Online, Device: c.id, Epoch: c.epoch, Timeout: convention.Never}
-		if e.explain {
-			s.Why = "DBIRTH"
-		}
-		e.emit(s)
+		e.say(convention.Sign{Meaning: convention.Online, Device: c.id, Epoch: c.epoch, Timeout: convention.Never}, "DBIRTH")
 	case e.kind == ddeath && c.state == gone:
 		e.ignore("DDEATH: the device's death is known")
 	case e.kind == ddeath:
@@ -266,21 +249,26 @@ func (e *event) count() (missed string) {
 	return ""
 }
 
-func (e *event) beat(device, why string) {
-	s := convention.Sign{Meaning: convention.Beat, Device: device, Timeout: convention.Never}
+// say emits a sign, with the reason if signs are to be explained.
+func (e *event) say(s convention.Sign, why string) {
 	if e.explain {
 		s.Why = why
 	}
 	e.emit(s)
 }
 
+func (e *event) beat(device, why string) {
+	e.say(convention.Sign{Meaning: convention.Beat, Device: device, Timeout: convention.Never}, why)
+}
+
+// ignore explains why a message means nothing.
 func (e *event) ignore(why string) {
+	device := e.node.id
+	if e.child != nil {
+		device = e.child.id
+	}
 	if e.explain {
-		s := convention.Sign{Device: e.node.id, Why: why}
-		if e.child != nil {
-			s.Device = e.child.id
-		}
-		e.emit(s)
+		e.say(convention.Sign{Device: device}, why)
 	}
 }
 
@@ -291,9 +279,5 @@ func (e *event) ask(why string) {
 		return
 	}
 	n.asked = now
-	s := convention.Sign{Publish: n.request(now)}
-	if e.explain {
-		s.Why = "request for a rebirth of " + n.id + ": " + why
-	}
-	e.emit(s)
+	e.say(convention.Sign{Publish: n.request(now)}, "request for a rebirth of "+n.id+": "+why)
 }

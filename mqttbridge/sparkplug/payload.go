@@ -109,6 +109,10 @@ func (m *metric) decode(b []byte) error {
 		if want, known := metricType(num); known && typ != want {
 			return fmt.Errorf("field %d of a metric has wire type %d, want %d", num, typ, want)
 		}
+		var v uint64
+		if typ == protowire.VarintType {
+			v, _ = protowire.ConsumeVarint(b)
+		}
 		switch num {
 		case metricName:
 			m.name, _ = protowire.ConsumeBytes(b)
@@ -116,24 +120,17 @@ func (m *metric) decode(b []byte) error {
 				return fmt.Errorf("a metric's name has %d bytes, at most %d are read", len(m.name), maxName)
 			}
 		case metricTime:
-			m.time, _ = protowire.ConsumeVarint(b)
+			m.time = v
 		case metricDatatype:
-			v, _ := protowire.ConsumeVarint(b)
 			m.datatype = uint32(v)
 		case metricIsNull:
-			v, _ := protowire.ConsumeVarint(b)
 			m.null = v != 0
 		case metricInt:
-			m.kind = integer
-			v, _ := protowire.ConsumeVarint(b)
-			m.value = uint64(uint32(v))
+			m.kind, m.value = integer, uint64(uint32(v))
 		case metricLong:
-			m.kind = long
-			m.value, _ = protowire.ConsumeVarint(b)
+			m.kind, m.value = long, v
 		case metricBoolean:
-			m.kind = boolean
-			v, _ := protowire.ConsumeVarint(b)
-			m.value = protowire.EncodeBool(v != 0)
+			m.kind, m.value = boolean, protowire.EncodeBool(v != 0)
 		default:
 			if num > metricInt && num <= metricLast {
 				m.kind, m.value = other, 0

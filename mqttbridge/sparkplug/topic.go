@@ -2,6 +2,7 @@ package sparkplug
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -44,22 +45,12 @@ func parse(topic string) (a address, ok bool, err error) {
 	if a.group == "STATE" {
 		return a, false, nil
 	}
-	switch kind {
-	case "NBIRTH":
-		a.kind = nbirth
-	case "NDEATH":
-		a.kind = ndeath
-	case "NDATA":
-		a.kind = ndata
-	case "DBIRTH":
-		a.kind = dbirth
-	case "DDEATH":
-		a.kind = ddeath
-	case "DDATA":
-		a.kind = ddata
-	default:
+	kinds := [...]string{nbirth: "NBIRTH", ndeath: "NDEATH", ndata: "NDATA", dbirth: "DBIRTH", ddeath: "DDEATH", ddata: "DDATA"}
+	i := slices.Index(kinds[:], kind)
+	if i <= 0 {
 		return a, false, nil
 	}
+	a.kind = message(i)
 	if strings.ContainsAny(topic, "+#\x00") { // no broker sends it
 		return a, true, &convention.Rejected{Reason: "topic", Detail: fmt.Sprintf("%q has characters that only filters may have", topic)}
 	}

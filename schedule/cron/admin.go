@@ -169,13 +169,9 @@ func (e *Engine) Delete(ctx context.Context, name string) error {
 // Pause pauses or resumes a schedule. Instants of the pause are not made up for. Waiting and
 // running runs are not affected. Errors: ErrUnknown.
 func (e *Engine) Pause(ctx context.Context, name string, paused bool) error {
-	_, err := e.schedules.Named(ctx, name)
-	if err != nil {
-		return err
-	}
 	return e.change(ctx, name, func(old *Schedule, now time.Time) (*Schedule, error) {
 		if old == nil {
-			return nil, errkind.Errorf(ErrUnknown, "there is no schedule %.80q any more", name)
+			return nil, unknown(name)
 		}
 		next := *old
 		if old.Paused == paused {

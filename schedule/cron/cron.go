@@ -25,12 +25,12 @@ type Engine struct {
 	wake chan struct{} // capacity 1, never closed; receives when there is something to do
 	runs sync.WaitGroup
 
+	// The last times of what keep does, by this process's own clock, which is never set; owned by Run.
+	swept, leased, purged time.Time
+
 	mu     sync.Mutex // guards the fields below
 	flight map[uint64]*Run
-	busy   int       // runs in flight, without maintenance windows
-	swept  time.Time // the last times by this process's own clock, which is never set
-	leased time.Time
-	purged time.Time
+	busy   int // runs in flight, without maintenance windows
 }
 
 // New returns an engine. Jobs go through d, which also knows the endpoints; reports and maintenance windows are about the devices of r. It
@@ -210,40 +210,36 @@ func (e *Engine) launch(ctx, hard context.Context, run *claimedRun) {
 // keep extends the leases of this process's runs, and repairs what other processes left.
 func (e *Engine) keep(ctx context.Context, now time.Time) error {
 	mono := time.Now()
-	e.mu.Lock()
-	var mine []Run
 	if mono.Sub(e.leased) >= e.config.Lease/3 {
-		for _, run := range e.flight {
-			mine = append(mine, *run)
-		}
-	}
-	sweep, purge := mono.Sub(e.swept) >= e.config.Lease/3, mono.Sub(e.purged) >= purgeEvery
-	e.mu.Unlock()
-	if len(mine) > 0 {
-		if err := e.schedules.Extend(ctx, mine, now.Add(e.config.Lease)); err != nil {
+		if err := e.schedules.Extend(ctx, e.inFlight(), now.Add(e.config.Lease)); err != nil {
 			return err
 		}
-		e.mu.Lock()
 		e.leased = mono
-		e.mu.Unlock()
 	}
-	if !sweep {
+	if mono.Sub(e.swept) < e.config.Lease/3 {
 		return nil
 	}
 	if err := errors.Join(e.sweep(ctx, now), e.heal(ctx, now)); err != nil {
 		return err
 	}
-	if purge {
+	if mono.Sub(e.purged) >= purgeEvery {
 		if _, err := e.schedules.Forget(ctx, e.config.History, now); err != nil {
 			return err
 		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.swept = mono; purge {
 		e.purged = mono
 	}
+	e.swept = mono
 	return nil
+}
+
+// inFlight returns the runs of this process.
+func (e *Engine) inFlight() (runs []Run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, run := range e.flight {
+		runs = append(runs, *run)
+	}
+	return runs
 }
 
 // maxAttempts is the number of starts after which a run fails whose process always died before its

@@ -3,6 +3,7 @@ package cron_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/delivery"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/schedule/cron"
@@ -144,16 +146,7 @@ func (r *rig) put(name, kind, when, settings string, change func(*cron.Schedule)
 // until waits for something.
 func (r *rig) until(what string, ok func() bool) {
 	r.Helper()
-	end := time.After(time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			r.Fatalf("after a minute it is not so that %s; runs %+v, %+v", what, r.history(""), r.cron.Stats())
-		}
-	}
+	testwait.Until(r, what, ok, func() string { return fmt.Sprintf("runs %+v, %+v", r.history(""), r.cron.Stats()) })
 }
 
 // history returns the runs of a schedule, or of all, the earliest first.

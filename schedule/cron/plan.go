@@ -23,16 +23,6 @@ const lastYear = 2261
 // transactions.
 const minDistance = time.Second
 
-// instant is a schedule with one instant.
-type instant struct{ at time.Time }
-
-func (i instant) Next(after time.Time) time.Time {
-	if after.Before(i.at) {
-		return i.at
-	}
-	return time.Time{}
-}
-
 // checkZone checks the time zone of a schedule, and that its spec does not name another. Schedules
 // stored before this check existed continue.
 func checkZone(sc *Schedule) error {
@@ -74,7 +64,7 @@ func compile(sc *Schedule) (schedule.Schedule, error) {
 		return nil, err
 	}
 	if at, ok := instantOf(sc.Spec); ok {
-		return instant{at}, nil
+		return schedule.At(at), nil
 	}
 	s, err := schedule.ParseIn(sc.Spec, loc)
 	if words := strings.Fields(sc.Spec); err != nil && 0 < len(words) && len(words) < 3 && !strings.ContainsAny(words[0], "@=") {

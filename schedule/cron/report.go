@@ -3,6 +3,7 @@ package cron
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"time"
 	"unicode/utf8"
 
@@ -96,22 +97,32 @@ func (r *report) do(ctx, _ context.Context, e *Engine, run *claimedRun) outcome 
 func (e *Engine) offline(c *chosen, least time.Duration, limit int) (count int, list []offline) {
 	list = []offline{}
 	before := time.Now().Add(-least)
-	var views []liveness.View
-	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
-		views, cursor = e.registry.List(views[:0], cursor, listBatch)
-		for i := range views {
-			v := &views[i]
-			if v.State != liveness.Offline || v.Since.After(before) || !c.matches(v.ID, v.Group) {
-				continue
-			}
-			if count++; count <= limit {
-				list = append(list, offline{
-					ID: v.ID, Group: v.Group, Since: v.Since.UTC(), LastSeen: v.LastSeen.UTC(), Reason: v.Reason.String(), Maintenance: v.Maintenance,
-				})
-			}
+	for v := range e.devices(c) {
+		if v.State != liveness.Offline || v.Since.After(before) {
+			continue
+		}
+		if count++; count <= limit {
+			list = append(list, offline{
+				ID: v.ID, Group: v.Group, Since: v.Since.UTC(), LastSeen: v.LastSeen.UTC(), Reason: v.Reason.String(), Maintenance: v.Maintenance,
+			})
 		}
 	}
 	return count, list
+}
+
+// devices returns the chosen devices. A view holds until the next one.
+func (e *Engine) devices(c *chosen) iter.Seq[*liveness.View] {
+	return func(yield func(*liveness.View) bool) {
+		var views []liveness.View
+		for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
+			views, cursor = e.registry.List(views[:0], cursor, listBatch)
+			for i := range views {
+				if v := &views[i]; c.matches(v.ID, v.Group) && !yield(v) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // fitting shortens a list until it fits into the body of a job.

@@ -113,14 +113,8 @@ func (w *window) end(ctx context.Context, e *Engine, run *claimedRun, body windo
 
 // count counts devices.
 func (e *Engine) count(c *chosen) (n int) {
-	var views []liveness.View
-	for cursor, more := liveness.Cursor(0), true; more; more = cursor != 0 {
-		views, cursor = e.registry.List(views[:0], cursor, listBatch)
-		for i := range views {
-			if c.matches(views[i].ID, views[i].Group) {
-				n++
-			}
-		}
+	for range e.devices(c) {
+		n++
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package codectest
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,12 +211,7 @@ func (k Kit) checkNoise(tb testing.TB) {
 }
 
 func has(answers []codec.Answer, kind codec.AnswerKind) bool {
-	for _, a := range answers {
-		if a.Kind == kind {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(answers, func(a codec.Answer) bool { return a.Kind == kind })
 }
 
 func answerNames(answers []codec.Answer) string {

@@ -19,7 +19,7 @@ func TestClient(t *testing.T) {
 }
 
 func FuzzBeacon(f *testing.F) {
-	codectest.Fuzz(f, Beacon{}, []byte("I pump-3\nB\n?\nB\n"))
+	codectest.Fuzz(f, codectest.Kit{Protocol: Beacon{}}, []byte("I pump-3\nB\n?\nB\n"))
 }
 
 // altered is a Beacon in which something is different.

@@ -12,7 +12,7 @@
 //	}
 //
 //	func FuzzBeacon(f *testing.F) {
-//		codectest.Fuzz(f, Beacon{}, []byte("I pump-3\nB\nB\n"))
+//		codectest.Fuzz(f, codectest.Kit{Protocol: Beacon{}}, []byte("I pump-3\nB\nB\n"))
 //	}
 //
 // The example below is the whole of such a codec. [Run] has a subtest for each promise: what the

@@ -10,21 +10,11 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-// Fuzz fuzzes the codecs of a protocol, with seeds such as the Stream of its [Kit]. An input is
-// held against the promises of package codec: as a whole, byte by byte, in random pieces, refused
-// by the gateway, and as a datagram if the protocol has those.
-func Fuzz(f *testing.F, p codec.Protocol, seeds ...[]byte) {
-	f.Helper()
-	fuzz(f, Kit{Protocol: p}, seeds)
-}
-
-// FuzzUnframed is [Fuzz] for a protocol whose [Kit] is Unframed.
-func FuzzUnframed(f *testing.F, p codec.Protocol, seeds ...[]byte) {
-	f.Helper()
-	fuzz(f, Kit{Protocol: p, Unframed: true}, seeds)
-}
-
-func fuzz(f *testing.F, k Kit, seeds [][]byte) {
+// Fuzz fuzzes the codecs of a protocol, with seeds such as the Stream of its [Kit]; of the kit it
+// needs Protocol and Unframed only. An input is held against the promises of package codec: as a
+// whole, byte by byte, in random pieces, refused by the gateway, and as a datagram if the protocol
+// has those.
+func Fuzz(f *testing.F, k Kit, seeds ...[]byte) {
 	f.Helper()
 	for _, s := range seeds {
 		f.Add(s)

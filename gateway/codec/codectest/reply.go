@@ -10,13 +10,8 @@ import (
 	"github.com/holter-iot/holter/gateway/codec"
 )
 
-func codes() []codec.Code {
-	return []codec.Code{
-		codec.BadMessage, codec.BadHello, codec.BadID, codec.BadTTL, codec.BadEpoch, codec.BadSleep, codec.HelloFirst, codec.HelloAgain,
-		codec.StaleEpoch, codec.Unauthorized, codec.Full, codec.Busy, codec.TooLong, codec.Duplicate, codec.NotSpoken, codec.Noise, codec.Timeout,
-		"a-code-of-a-later-version",
-	}
-}
+// codes are the codes that a gateway may refuse with.
+func codes() []codec.Code { return append(codec.Codes(), "a-code-of-a-later-version") }
 
 // checkReplies lets a gateway refuse each message for each reason, and accept it with the oddest
 // values.

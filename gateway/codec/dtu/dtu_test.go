@@ -273,12 +273,13 @@ func TestSize(t *testing.T) {
 }
 
 func FuzzNext(f *testing.F) {
-	codectest.FuzzUnframed(f, open(f, dtu.Options{Registration: `LOGIN:(\d{4})|\d{15}`, Heartbeat: []byte(heartbeat), Poll: []byte(poll)}), seeds(f)...)
+	o := dtu.Options{Registration: `LOGIN:(\d{4})|\d{15}`, Heartbeat: []byte(heartbeat), Poll: []byte(poll)}
+	codectest.Fuzz(f, codectest.Kit{Protocol: open(f, o), Unframed: true}, seeds(f)...)
 }
 
 func FuzzNextPrefix(f *testing.F) {
 	o := dtu.Options{Registration: `([0-9a-f]{8})(?:3\d){11}00[0-9a-f]{8}00`, Hex: true, Mode: dtu.Prefix, Heartbeat: []byte(heartbeat)}
-	codectest.FuzzUnframed(f, open(f, o), seeds(f)...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: open(f, o), Unframed: true}, seeds(f)...)
 }
 
 func seeds(tb testing.TB) (list [][]byte) {

@@ -325,7 +325,7 @@ func FuzzNext(f *testing.F) {
 	for _, c := range conversations(f) {
 		seeds = append(seeds, said(c))
 	}
-	codectest.Fuzz(f, frame.Protocol{}, seeds...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: frame.Protocol{}}, seeds...)
 }
 
 func FuzzClient(f *testing.F) {

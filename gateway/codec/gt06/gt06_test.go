@@ -136,7 +136,7 @@ func FuzzNext(f *testing.F) {
 	for _, v := range vectors(f) {
 		seeds = append(seeds, v.input)
 	}
-	codectest.Fuzz(f, gt06.Protocol{}, seeds...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: gt06.Protocol{}}, seeds...)
 }
 
 // beats returns how many heartbeats a codec finds, what was odd, and how many bytes are left.

@@ -63,7 +63,7 @@ func FuzzNext(f *testing.F) {
 	for _, v := range vectors(f) {
 		seeds = append(seeds, v)
 	}
-	codectest.Fuzz(f, jt808.Protocol{}, seeds...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: jt808.Protocol{}}, seeds...)
 }
 
 // FuzzClient looks whether a client takes what it is given, and whether that depends on what

@@ -111,7 +111,7 @@ func TestBounds(t *testing.T) {
 }
 
 func FuzzNext(f *testing.F) {
-	codectest.Fuzz(f, line.Protocol{}, []byte(stream), []byte("HELLO a auth=hmac\nPROOF 00ff\n"))
+	codectest.Fuzz(f, codectest.Kit{Protocol: line.Protocol{}}, []byte(stream), []byte("HELLO a auth=hmac\nPROOF 00ff\n"))
 }
 
 func TestTooLong(t *testing.T) {

@@ -140,7 +140,7 @@ func FuzzNext(f *testing.F) {
 		seeds = append(seeds, v.input)
 	}
 	stream, _ := conversation(f)
-	codectest.Fuzz(f, teltonika.Protocol{}, append(append(seeds, datagrams(f)...), stream)...)
+	codectest.Fuzz(f, codectest.Kit{Protocol: teltonika.Protocol{}}, append(append(seeds, datagrams(f)...), stream)...)
 }
 
 func FuzzClient(f *testing.F) {

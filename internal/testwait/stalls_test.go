@@ -1,0 +1,30 @@
+package testwait
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBetween(t *testing.T) {
+	base := time.Now()
+	at := func(ms int) time.Time { return base.Add(time.Duration(ms) * time.Millisecond) }
+	s := &Stalls{list: []stall{{at(100), at(200)}, {at(300), at(350)}}}
+	for _, tt := range []struct{ from, to, want int }{
+		{0, 400, 150}, {0, 100, 0}, {150, 320, 70}, {110, 130, 20}, {200, 300, 0}, {350, 1000, 0},
+	} {
+		if got := s.Between(at(tt.from), at(tt.to)); got != time.Duration(tt.want)*time.Millisecond {
+			t.Errorf("Between(%d, %d) = %v, want %d ms", tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
+// On a quiet machine there is no stall; in any case a stall is no longer than the time in which it is.
+func TestWatch(t *testing.T) {
+	s := Watch(t)
+	begun := time.Now()
+	<-time.After(200 * time.Millisecond)
+	now := time.Now()
+	if sum := s.Between(begun, now); sum > now.Sub(begun) {
+		t.Errorf("stalls of %v in %v", sum, now.Sub(begun))
+	}
+}

@@ -1,0 +1,274 @@
+package jobs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/jobs"
+	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/sqldb"
+	"github.com/holter-iot/holter/store"
+)
+
+// fault is what happens to a transaction with events.
+type fault int32
+
+const (
+	noFault   fault = iota
+	refused         // it fails before its commit
+	lostHere        // its commit does not reach the database
+	lostThere       // it is committed, and the answer does not come back
+)
+
+var errRefused = errors.New("refused")
+
+// faulty is an outbox whose transactions fail as the test says.
+type faulty struct {
+	store.Outbox
+
+	t     *testing.T
+	file  string // of the database; empty for that of a server
+	fault fault  // of the next transaction
+	line  line
+}
+
+// newFaulty returns one, and the URL by which its database is reached.
+func newFaulty(t *testing.T, database string) (*faulty, string) {
+	t.Helper()
+	f := &faulty{t: t}
+	if path, ok := strings.CutPrefix(database, "sqlite:"); ok {
+		f.file = path
+		return f, database
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = f.line.open(t, u.Host)
+	return f, u.String()
+}
+
+// Insert implements store.Outbox.
+func (f *faulty) Insert(ctx context.Context, tx sqldb.Tx, first uint64, events []liveness.Event) (func(), error) {
+	committed, err := f.Outbox.Insert(ctx, tx, first, events)
+	switch {
+	case err != nil || f.fault == noFault:
+	case f.fault == refused, f.fault == lostHere && f.file != "":
+		err = errRefused
+	case f.file != "": // a commit into a file that is elsewhere does not count
+		err = os.Rename(f.file, f.file+".elsewhere")
+	default:
+		f.line.fault.Store(int32(f.fault))
+	}
+	return committed, err
+}
+
+// fails appends events in a transaction with a fault.
+func (f *faulty) fails(r *rig, how fault, events ...liveness.Event) {
+	f.t.Helper()
+	f.fault = how
+	if err := r.Append(f.t.Context(), slices.Clone(events)); err == nil || errors.Is(err, errRefused) != (how == refused || how == lostHere && f.file != "") {
+		f.t.Fatalf("Append with fault %d: %v", how, err)
+	}
+	f.fault = noFault
+	f.line.fault.Store(int32(noFault))
+	if f.file != "" && how == lostThere {
+		if err := os.Rename(f.file+".elsewhere", f.file); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+// line is what connections to a server go through. It cuts the one that commits.
+type line struct{ fault atomic.Int32 }
+
+// open returns the address of the line to a server.
+func (l *line) open(t *testing.T, server string) string {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			there, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			running.Go(func() { l.carry(client, there) })
+		}
+	})
+	return listener.Addr().String()
+}
+
+// carry copies what a client and the server say, until either ends or the line is cut.
+func (l *line) carry(client, server net.Conn) {
+	var cut atomic.Bool // the next answer is lost
+	var answers sync.WaitGroup
+	answers.Go(func() {
+		defer client.Close()
+		buf := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buf)
+			if err != nil || cut.Load() {
+				return
+			}
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	})
+	defer answers.Wait()
+	defer server.Close()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if bytes.Contains(bytes.ToLower(buf[:n]), []byte("commit")) {
+			switch fault(l.fault.Load()) {
+			case lostHere:
+				return
+			case lostThere:
+				cut.Store(true)
+			default:
+			}
+		}
+		if _, err := io.Copy(server, bytes.NewReader(buf[:n])); err != nil {
+			return
+		}
+	}
+}
+
+// Whatever becomes of the transaction that writes events, once they are accepted each event and each
+// of its jobs is there once, in its order, and the depths are right.
+func TestAmbiguousCommit(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		for name, c := range map[string]struct {
+			faults  []fault
+			claimed bool // the jobs are delivered before the store knows that they are committed
+		}{
+			"refused":                      {faults: []fault{refused}},
+			"not committed":                {faults: []fault{lostHere}},
+			"not committed twice":          {faults: []fault{lostHere, lostHere}},
+			"committed":                    {faults: []fault{lostThere}},
+			"committed and delivered":      {faults: []fault{lostThere}, claimed: true},
+			"committed, the rest refused":  {faults: []fault{lostThere, refused}},
+			"committed in two parts":       {faults: []fault{lostThere, lostThere}},
+			"not committed, and committed": {faults: []fault{lostHere, lostThere, lostHere}},
+		} {
+			t.Run("db="+db.Name+"/"+name, func(t *testing.T) {
+				f, url := newFaulty(t, db.URL(t))
+				to := lane
+				r := open(t, config{URL: url, Faulty: f, Outbox: func(events []liveness.Event) []jobs.EventJob {
+					list := everything(events)
+					for i := range list {
+						list[i].Lane = to
+					}
+					return list
+				}})
+				q := newQueue(t, r)
+				var woken []jobs.Lane
+				r.jobs.Watch(func(lanes []jobs.Lane) { woken = append(woken, lanes...) })
+				appendAll(t, r, device(1, "dev-1", 1, liveness.DeviceOnline)) // job 1
+				to = elsewhere
+				events := []liveness.Event{device(1, "dev-1", 2, liveness.DeviceOffline), device(2, "dev-2", 1, liveness.DeviceOnline)}
+				for i, how := range c.faults {
+					f.fails(r, how, events...)
+					if c.claimed {
+						got := claimIn(t, q, elsewhere)
+						q.want("before it is known", got, 3)
+						if read, err := r.EventsAt(t.Context(), []uint64{got[0].Event}); err != nil || len(read) != 1 || read[0].ID() != "dev-2:1" {
+							t.Errorf("the event of job 3 is %v, %v", read, err)
+						}
+						q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Done})
+					}
+					events = append(events, device(3, "dev-3", uint64(i+1), liveness.DeviceOnline))
+				}
+				woken = nil
+				appendAll(t, r, events...)
+				if !slices.Contains(woken, elsewhere) {
+					t.Errorf("woken %v, want %v among them", woken, elsewhere)
+				}
+				checkOnce(t, r, append([]liveness.Event{device(1, "dev-1", 1, liveness.DeviceOnline)}, events...))
+				if got, want := r.jobs.Depths()[elsewhere], int64(len(events)); got != want && !(c.claimed && got == want-1) {
+					t.Errorf("depth %d of %d events", got, len(events))
+				}
+				got := claimIn(t, q, elsewhere)
+				if slices.ContainsFunc(got, func(j jobs.Job) bool { return j.Event == 2 }) {
+					t.Error("the second job of dev-1 does not wait for the first, which is in another lane")
+				}
+				first := q.claim(10).Jobs
+				q.want("the first", first, 1)
+				for _, job := range append(got, first...) {
+					q.settle(jobs.Ack{Job: job, Outcome: jobs.Done})
+				}
+				got = claimIn(t, q, elsewhere)
+				if len(got) != 1 || got[0].Event != 2 {
+					t.Errorf("at last %v were claimed, want the job of event 2", got)
+				}
+				q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Done})
+				if depths := r.jobs.Depths(); len(depths) != 0 {
+					t.Errorf("depths %v when all is done", depths)
+				}
+			})
+		}
+	}
+}
+
+// claimIn claims what a lane has to give.
+func claimIn(t *testing.T, q *queue, in jobs.Lane) (list []jobs.Job) {
+	t.Helper()
+	for more := true; more; {
+		got, err := q.jobs.Claim(t.Context(), in, 100, q.now, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, more = append(list, got.Jobs...), got.More
+	}
+	return list
+}
+
+// checkOnce checks that exactly some events are kept.
+func checkOnce(t *testing.T, r *rig, want []liveness.Event) {
+	t.Helper()
+	kept, err := r.Read(t.Context(), nil, 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, ids []string
+	for i := range kept {
+		got = append(got, fmt.Sprint(kept[i].Offset, " ", kept[i].ID()))
+	}
+	for i := range want {
+		ids = append(ids, fmt.Sprint(i+1, " ", want[i].ID()))
+	}
+	n := 0
+	if err := r.Scan(t.Context(), "SELECT COUNT(*) FROM events", &n); err != nil || n != len(want) || !slices.Equal(got, ids) {
+		t.Errorf("%d events are kept: %v, %v; want %v", n, got, err, ids)
+	}
+}
