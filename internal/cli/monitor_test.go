@@ -242,6 +242,19 @@ func TestDryRunFails(t *testing.T) {
 	}
 }
 
+// What is shown of a preset is its rules; package server proves that they mean the same in a file.
+func TestShowPreset(t *testing.T) {
+	for _, name := range presets.Names() {
+		spec, ok := presets.Spec(name)
+		if !ok {
+			continue
+		}
+		if got := typeLine(t.Context(), t, "monitor", "--show-preset", name); got != (typed{0, spec.YAML(), ""}) {
+			t.Errorf("--show-preset %s = %+v, want\n%s", name, got, spec.YAML())
+		}
+	}
+}
+
 func TestPresetErrors(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"tasmoto", `--show-preset: there is no preset "tasmoto"; did you mean "tasmota"?`},
