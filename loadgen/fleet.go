@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -22,12 +20,12 @@ type fleet struct {
 	wg      sync.WaitGroup
 	waiting int // members that have not ended
 
-	fresh, all histograms // since the last sample, and of the whole run
+	fresh, all drive.Histograms // since the last sample, and of the whole run
 }
 
 // startWorkers starts the workers, a process each if there is a command.
 func startWorkers(ctx context.Context, p *plan.Plan, parts int, command []string, pipeline int, start time.Time) (*fleet, error) {
-	f := &fleet{inbox: make(chan workerMessage), fresh: newHistograms(), all: newHistograms()}
+	f := &fleet{inbox: make(chan workerMessage), fresh: drive.NewHistograms(), all: drive.NewHistograms()}
 	ranges := p.Split(parts)
 	for i, r := range ranges {
 		m, err := f.start(ctx, command)
@@ -136,18 +134,12 @@ func (f *fleet) hear(m *member, n *update, stopped bool) error {
 	if err != nil {
 		return err
 	}
-	for i, h := range histogramsOf(&stats) {
-		f.fresh.merge(i, *h)
-		f.all.merge(i, *h)
-		*h = nil
-	}
+	f.fresh.Merge(&stats.Histograms)
+	f.all.Merge(&stats.Histograms)
+	stats.Histograms = drive.Histograms{}
 	switch {
 	case n.Done && stopped: // all its connections are closed, so the gauges of a moment ago count
-		counters := stats
-		stats = m.stats
-		stats.Connects, stats.Welcomes, stats.Failed, stats.Lost = counters.Connects, counters.Welcomes, counters.Failed, counters.Lost
-		stats.Sent, stats.Answered, stats.Steps, stats.Errors = counters.Sent, counters.Answered, counters.Steps, counters.Errors
-		m.stats = stats
+		m.stats.Counters = stats.Counters
 	case !stats.At.IsZero():
 		m.stats = stats
 	}
@@ -169,7 +161,7 @@ func (f *fleet) sum() total {
 	s.Errors = map[string]uint64{}
 	for _, m := range f.members {
 		one := &m.stats
-		s.counters(one)
+		s.Counters.Add(&one.Counters)
 		if m.process != 0 {
 			s.CPU += one.CPU
 		}
@@ -178,15 +170,8 @@ func (f *fleet) sum() total {
 			continue
 		}
 		s.workers++
-		s.Devices += m.Len()
-		s.Seen += one.Seen
-		s.Welcomed += one.Welcomed
-		s.Connecting += one.Connecting
-		s.Queued += one.Queued
-		s.Pausing += one.Pausing
-		s.Away += one.Away
-		s.Open += one.Open
-		s.StepsLeft += one.StepsLeft
+		s.Gauges.Add(&one.Gauges)
+		s.Devices += m.Len() - one.Devices // a member has its devices before its first report, too
 		if m.process != 0 {
 			s.Memory += one.Memory
 		}
@@ -213,44 +198,6 @@ type total struct {
 	drive.Stats
 
 	workers, dead int // alive, and not
-}
-
-func (s *total) counters(one *drive.Stats) {
-	s.Connects += one.Connects
-	s.Welcomes += one.Welcomes
-	s.Failed += one.Failed
-	s.Lost += one.Lost
-	s.Sent += one.Sent
-	s.Answered += one.Answered
-	s.BytesOut += one.BytesOut
-	s.BytesIn += one.BytesIn
-	s.Steps += one.Steps
-	for cause, n := range one.Errors {
-		s.Errors[cause] += n
-	}
-}
-
-// histograms are in the order of histogramsOf, in microseconds.
-type histograms [4]*hdrhistogram.Histogram
-
-func newHistograms() histograms {
-	var h histograms
-	for i := range h {
-		h[i] = hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2)
-	}
-	return h
-}
-
-func (h *histograms) merge(i int, from *hdrhistogram.Histogram) {
-	if from != nil {
-		h[i].Merge(from)
-	}
-}
-
-func (h *histograms) reset() {
-	for i := range h {
-		h[i].Reset()
-	}
 }
 
 // newErrors returns how much the counts by cause have grown since before.

@@ -24,7 +24,7 @@ type judge struct {
 	scored  *score.Score
 	close   context.CancelFunc
 	wg      sync.WaitGroup
-	settled time.Time // when the score was settled last
+	judged  time.Time // up to when verdicts were judged last
 	lastDue time.Time // when the last known verdict is due
 
 	ended atomic.Bool // later verdicts are ignored
@@ -181,25 +181,18 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 // onItsWay is how long an event may take to arrive.
 const onItsWay = 2 * time.Second
 
-// told adds what a worker reports to the score.
-func (j *judge) told(n *update) {
+// add passes what a worker reports to the score.
+func (j *judge) add(n *update) {
 	for i := range n.Truths {
 		t := n.Truths[i].unpack()
 		j.scored.Add(t)
 		if t.Back.IsZero() {
-			j.expect(t.Kind, t.At, t.Last)
-		}
-	}
-	for i := range n.Losts {
-		l := n.Losts[i].unpack()
-		j.scored.AddLost(l)
-		if l.Back.IsZero() && !l.Last.IsZero() {
-			j.expect(plan.Close, l.At, l.Last)
+			j.expect(&t)
 		}
 	}
 }
 
-// said is how many answers a member had by an instant.
+// said is the number of answers of a member up to an instant.
 type said struct {
 	at       time.Time
 	answered uint64
@@ -218,13 +211,18 @@ func (j *judge) answered(m *member) {
 }
 
 // expect notes when the verdict on an absence is due.
-func (j *judge) expect(kind plan.Kind, at, last time.Time) {
-	due := at
-	switch kind {
+func (j *judge) expect(t *plan.Truth) {
+	due := t.At
+	switch t.Kind {
 	case plan.Silent, plan.Crash:
-		due = last.Add(j.plan.Timeout)
+		due = t.Last.Add(j.plan.Timeout)
+	case plan.Lost:
+		if t.Last.IsZero() { // no gateway has known the device yet
+			return
+		}
+		due = t.At.Add(j.plan.Grace)
 	case plan.Close, plan.Reset:
-		due = at.Add(j.plan.Grace)
+		due = t.At.Add(j.plan.Grace)
 	case plan.Bye, plan.Stall, plan.Duplicate, plan.Sleep, plan.Move, plan.Reconnect, plan.Signal:
 	}
 	if due.After(j.lastDue) {
@@ -234,18 +232,18 @@ func (j *judge) expect(kind plan.Kind, at, last time.Time) {
 
 // How long verdicts are waited for.
 const (
-	settleEvery = 5 * time.Second
+	judgeEvery = 5 * time.Second
 	// comes is how long after its deadline a verdict arrives at the latest, if all is well.
 	comes = 3 * time.Second
 	// comesLate is how long missing ones are waited for.
 	comesLate = 12 * time.Second
 )
 
-// settle judges what is complete: all workers have reported what they did before until.
-func (j *judge) settle(until time.Time) {
-	if until.Sub(j.settled) >= settleEvery {
-		j.settled = until
-		j.scored.Settle(until)
+// judgeUntil judges what is complete: all workers have reported what they did before until.
+func (j *judge) judgeUntil(until time.Time) {
+	if until.Sub(j.judged) >= judgeEvery {
+		j.judged = until
+		j.scored.JudgeUntil(until)
 	}
 }
 
@@ -258,7 +256,7 @@ func (j *judge) waits(now, until, ended time.Time) bool {
 	if now.After(j.lastDue.Add(comesLate)) {
 		return false
 	}
-	j.scored.Settle(until)
+	j.scored.JudgeUntil(until)
 	return j.scored.Report().MissedOffline.Count > 0
 }
 

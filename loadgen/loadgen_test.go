@@ -343,7 +343,7 @@ func TestRunScores(t *testing.T) {
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),
 			})
 			return nil
-		}, score.Limits{}, loadgen.StatusFailed, []string{"1 false offline", "dev-0000007"}},
+		}, score.Limits{}, loadgen.StatusFailed, []string{"1 × false offline", "dev-0000007"}},
 		{"a lie that is allowed", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),
@@ -353,7 +353,7 @@ func TestRunScores(t *testing.T) {
 		{"a gap", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{URL: "test", Device: p.DeviceID(7), Kind: score.Other, Seq: 3, Time: time.Now(), Seen: time.Now()})
 			return nil
-		}, score.Limits{}, loadgen.StatusFailed, []string{"1 missing event,"}},
+		}, score.Limits{}, loadgen.StatusFailed, []string{"1 × sequence gap,"}},
 		{"no more", func(*plan.Plan, func(score.Verdict)) error { return errors.New("the door is shut") }, score.Limits{}, loadgen.StatusFailed, []string{
 			"not read to the end: the door is shut",
 		}},
@@ -393,7 +393,7 @@ func TestRunMissesVerdicts(t *testing.T) {
 			return nil
 		}),
 	}}})
-	want(t, f, err, loadgen.StatusFailed, "3 missed offlines")
+	want(t, f, err, loadgen.StatusFailed, "3 × missed offline")
 	if took := f.Duration(); took < p.Length()+p.Timeout {
 		t.Errorf("it took %v, and did not wait", took)
 	}

@@ -36,7 +36,7 @@ type stage uint8
 const (
 	ramping  stage = iota
 	playing        // the phases
-	settling       // until the verdicts are in that are still due
+	draining       // until the verdicts are in that are still due
 	stopping       // until the workers have ended
 )
 
@@ -51,12 +51,12 @@ type run struct {
 	before map[string]uint64 // the kernel's counters at the beginning
 	files  int
 	fleet  *fleet
-	judge  *judge // nil if nobody follows verdicts
+	judge  *judge // nil if verdicts are not followed
 
 	stage    stage
 	began    time.Time // the ramp,
 	begun    time.Time // the phases,
-	settled  time.Time // when the waiting for verdicts ends at the latest,
+	drained  time.Time // when the waiting for verdicts ends at the latest,
 	stopped  time.Time // and when the workers were told to stop
 	seen     int       // devices that were welcomed once,
 	progress time.Time // and when that last rose
@@ -191,7 +191,7 @@ func (r *run) hear(ctx context.Context, t workerMessage) {
 		}
 	}
 	if r.judge != nil && t.update != nil {
-		r.judge.told(t.update)
+		r.judge.add(t.update)
 		r.judge.answered(t.member)
 	}
 	if r.stage == ramping {
@@ -209,10 +209,10 @@ func (r *run) second(ctx context.Context, now time.Time) {
 	case playing:
 		r.watchFleet(now)
 		if r.stage == playing && now.Sub(r.begun) >= r.p.Length() {
-			r.settle(now)
+			r.drain(now)
 		}
-	case settling:
-		if now.After(r.settled) || !r.waits(now) {
+	case draining:
+		if now.After(r.drained) || !r.waits(now) {
 			r.stop(now)
 		}
 	case stopping:

@@ -5,15 +5,8 @@ import (
 	"maps"
 	"time"
 
+	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/report"
-)
-
-// Indices of histograms.
-const (
-	rtt = iota
-	rttPlanned
-	lateness
-	connect
 )
 
 // mostSamples are kept. In longer runs each stands for more than a second.
@@ -26,7 +19,7 @@ func (r *run) sample(now time.Time) {
 	s := report.Sample{
 		Time: now, At: report.Seconds(now.Sub(r.began)), Wanted: r.wanted(now), Welcomed: t.Welcomed, Connecting: t.Connecting,
 		Connects: t.Connects, Failed: t.Failed, Lost: t.Lost, Sent: t.Sent, Answered: t.Answered, Errors: maps.Clone(t.Errors),
-		RTT: r.latency(rtt), RTTPlanned: r.latency(rttPlanned), Lateness: r.latency(lateness), Connect: r.latency(connect),
+		RTT: r.latency(drive.RTT), RTTPlanned: r.latency(drive.RTTPlanned), Lateness: r.latency(drive.Lateness), Connect: r.latency(drive.Connect),
 		Memory: t.Memory, Workers: t.workers, Dead: t.dead, Notes: r.noted,
 	}
 	s.Phase, s.Done = r.phase(now)
@@ -34,11 +27,13 @@ func (r *run) sample(now time.Time) {
 		s.CPU = max(0, float64(t.CPU-r.cpu)/float64(took))
 	}
 	if r.judge != nil {
-		r.judge.settle(r.fleet.until())
+		r.judge.judgeUntil(r.fleet.until())
 		s.Score = r.judge.counts()
 	}
 	r.cpu, r.sampled, r.noted = t.CPU, now, nil
-	r.fleet.fresh.reset()
+	for _, h := range r.fleet.fresh {
+		h.Reset()
+	}
 	if n := len(r.final.Samples); n > 0 {
 		s.Since(&r.final.Samples[n-1])
 	} else {
@@ -67,7 +62,7 @@ func (r *run) wanted(now time.Time) int {
 
 // Names of stages that are no phases of a plan.
 const (
-	settlingName = "last verdicts"
+	drainingName = "last verdicts"
 	stoppingName = "end"
 )
 
@@ -84,8 +79,8 @@ func (r *run) phase(now time.Time) (name string, done float64) {
 			name = fmt.Sprintf("phase %d", i+1)
 		}
 		return name, min(float64(at-began)/float64(r.p.Phases[i].Length), 1)
-	case settling:
-		return settlingName, 1 - min(max(float64(r.settled.Sub(now))/float64(r.longestWait()), 0), 1)
+	case draining:
+		return drainingName, 1 - min(max(float64(r.drained.Sub(now))/float64(r.longestWait()), 0), 1)
 	case stopping:
 	}
 	return stoppingName, 1

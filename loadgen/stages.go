@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 )
@@ -58,7 +59,7 @@ func (r *run) cause(now time.Time) string {
 func (r *run) diagnose(now time.Time) []report.Hit {
 	return diagnose(evidence{
 		errors: r.total.Errors, kernel: newErrors(r.kernel.counters(), r.before), way: r.way, files: r.files,
-		unwelcomed: r.unwelcomed(), lateness: report.LatencyOf(r.fleet.all[lateness], time.Microsecond), protocol: r.p.Protocol,
+		unwelcomed: r.unwelcomed(), lateness: report.LatencyOf(r.fleet.all[drive.Lateness], time.Microsecond), protocol: r.p.Protocol,
 		backlog: r.kernel.number("proc/sys/net/core/somaxconn"), synBacklog: r.kernel.number("proc/sys/net/ipv4/tcp_max_syn_backlog"),
 		tracked: r.kernel.number("proc/sys/net/netfilter/nf_conntrack_count"), trackable: r.kernel.number("proc/sys/net/netfilter/nf_conntrack_max"),
 		moment: now.Sub(r.began),
@@ -149,12 +150,12 @@ func (r *run) waits(now time.Time) bool {
 	return r.judge.waits(now, r.fleet.until(), r.begun.Add(r.p.Length()))
 }
 
-func (r *run) settle(now time.Time) {
+func (r *run) drain(now time.Time) {
 	if r.judge == nil || !r.waits(now) {
 		r.stop(now)
 		return
 	}
-	r.stage, r.settled = settling, now.Add(r.longestWait())
+	r.stage, r.drained = draining, now.Add(r.longestWait())
 }
 
 // stop tells the workers to end. Later verdicts are ignored.

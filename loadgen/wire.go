@@ -33,7 +33,6 @@ type job struct {
 type update struct {
 	Stats  figures
 	Truths []truth
-	Losts  []lost
 	// Fault says why the worker cannot go on. Only the last report, which has Done, may have one.
 	Fault string
 	Done  bool
@@ -51,32 +50,22 @@ type truth struct {
 	Device, At, Last, Back, Heard int64
 	Kind                          plan.Kind
 	Connected                     bool
-}
-
-// lost is [plan.Lost], likewise.
-type lost struct {
-	Device, At, Last, Back, Heard int64
 	Cause                         string
-}
-
-// histogramsOf returns pointers to the histograms of stats, always in the same order.
-func histogramsOf(s *drive.Stats) [4]**hdrhistogram.Histogram {
-	return [...]**hdrhistogram.Histogram{&s.RTT, &s.RTTPlanned, &s.Lateness, &s.Connect}
 }
 
 func pack(s drive.Stats) (figures, error) {
 	var f figures
-	for i, h := range histogramsOf(&s) {
-		if *h == nil || (*h).TotalCount() == 0 {
-			*h = nil
+	for i, h := range s.Histograms {
+		if h == nil || h.TotalCount() == 0 {
 			continue
 		}
-		text, err := (*h).Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+		text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 		if err != nil {
 			return figures{}, fmt.Errorf("loadgen: encode a histogram: %w", err)
 		}
-		f.Histograms[i], *h = text, nil
+		f.Histograms[i] = text
 	}
+	s.Histograms = drive.Histograms{}
 	plain, err := json.Marshal(s)
 	if err != nil {
 		return figures{}, fmt.Errorf("loadgen: encode figures: %w", err)
@@ -94,12 +83,12 @@ func (f *figures) unpack() (drive.Stats, error) {
 	if err := json.Unmarshal(f.Plain, &s); err != nil {
 		return s, fmt.Errorf("loadgen: decode figures: %w", err)
 	}
-	for i, h := range histogramsOf(&s) {
-		if len(f.Histograms[i]) == 0 {
+	for i, text := range f.Histograms {
+		if len(text) == 0 {
 			continue
 		}
 		var err error
-		if *h, err = hdrhistogram.Decode(f.Histograms[i]); err != nil {
+		if s.Histograms[i], err = hdrhistogram.Decode(text); err != nil {
 			return s, fmt.Errorf("loadgen: decode a histogram: %w", err)
 		}
 	}
@@ -111,7 +100,7 @@ func packTruths(all []plan.Truth) []truth {
 	for i, t := range all {
 		small[i] = truth{
 			Device: int64(t.Device), At: nanos(t.At), Last: nanos(t.Last), Back: nanos(t.Back), Heard: nanos(t.Heard), Kind: t.Kind,
-			Connected: t.Connected,
+			Connected: t.Connected, Cause: t.Cause,
 		}
 	}
 	return small
@@ -120,20 +109,8 @@ func packTruths(all []plan.Truth) []truth {
 func (t *truth) unpack() plan.Truth {
 	return plan.Truth{
 		Device: int(t.Device), At: instant(t.At), Last: instant(t.Last), Back: instant(t.Back), Heard: instant(t.Heard), Kind: t.Kind,
-		Connected: t.Connected,
+		Connected: t.Connected, Cause: t.Cause,
 	}
-}
-
-func packLosts(all []plan.Lost) []lost {
-	small := make([]lost, len(all))
-	for i, l := range all {
-		small[i] = lost{Device: int64(l.Device), At: nanos(l.At), Last: nanos(l.Last), Back: nanos(l.Back), Heard: nanos(l.Heard), Cause: l.Cause}
-	}
-	return small
-}
-
-func (l *lost) unpack() plan.Lost {
-	return plan.Lost{Device: int(l.Device), At: instant(l.At), Last: instant(l.Last), Back: instant(l.Back), Heard: instant(l.Heard), Cause: l.Cause}
 }
 
 func nanos(t time.Time) int64 {

@@ -58,7 +58,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 type worker struct {
 	encoder *gob.Encoder
 	drive   *drive.Drive
-	held    histograms // not reported yet; nil where empty
+	held    drive.Histograms // not reported yet
 }
 
 func (w *worker) take(j *job) error {
@@ -106,7 +106,7 @@ func (w *worker) play(ctx context.Context) error {
 				ramped = true
 				tick.Reset(tellEvery)
 			case !ramped && look%looksPerTell > 0:
-				w.hold(&s)
+				w.held = s.Histograms
 				continue
 			}
 			var n update
@@ -125,26 +125,15 @@ func (w *worker) play(ctx context.Context) error {
 // stats returns the figures since the last report.
 func (w *worker) stats() drive.Stats {
 	s := w.drive.Stats()
-	for i, h := range histogramsOf(&s) {
-		if w.held[i] != nil && *h != nil {
-			(*h).Merge(w.held[i])
-		}
-	}
-	w.held = histograms{}
+	s.Histograms.Merge(&w.held)
+	w.held = drive.Histograms{}
 	return s
-}
-
-// hold keeps histograms that are not reported yet.
-func (w *worker) hold(s *drive.Stats) {
-	for i, h := range histogramsOf(s) {
-		w.held[i] = *h
-	}
 }
 
 // fill completes a report with figures, and with what was done up to their instant at least.
 func (w *worker) fill(n *update, s drive.Stats) error {
 	var err error
 	n.Stats, err = pack(s)
-	n.Truths, n.Losts = packTruths(w.drive.Truths()), packLosts(w.drive.Losts())
+	n.Truths = packTruths(w.drive.Truths())
 	return err
 }

@@ -186,7 +186,7 @@ func (t *trial) attack(ctx context.Context, w way) (*result, error) {
 		return nil, err
 	}
 	begin := t.devices.Stats()
-	r.before = begin.RTT
+	r.before = begin.Histograms[drive.RTT]
 	counted, err := t.server.counters(ctx)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (t *trial) attack(ctx context.Context, w way) (*result, error) {
 		r.cpu = (end - used).Seconds() / r.length.Seconds()
 	}
 	stats := t.devices.Stats()
-	r.during, r.cut = stats.RTT, int(stats.Lost-begin.Lost)
+	r.during, r.cut = stats.Histograms[drive.RTT], int(stats.Lost-begin.Lost)
 	t.judge(ctx, r, counted)
 	return r, nil
 }

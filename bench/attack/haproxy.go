@@ -210,16 +210,16 @@ func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxi
 // judge checks the verdicts so far against what was done to the devices.
 func (c *proxied) judge(scored *score.Score, d *drive.Drive) {
 	until := time.Now()
-	losts := d.Losts()
+	losts := 0
 	for _, t := range d.Truths() {
 		scored.Add(t)
-	}
-	for _, l := range losts {
-		scored.AddLost(l)
+		if t.Kind == plan.Lost {
+			losts++
+		}
 	}
 	r := scored.Finish(until)
 	c.judged = int(r.Right)
-	if failures := (score.Limits{}).Check(r); len(failures) > 0 || len(losts) > 0 {
-		c.faults = fmt.Sprintf("%d connections were lost\n%s\n", len(losts), strings.Join(failures, "\n"))
+	if failures := (score.Limits{}).Check(r); len(failures) > 0 || losts > 0 {
+		c.faults = fmt.Sprintf("%d connections were lost\n%s\n", losts, strings.Join(failures, "\n"))
 	}
 }

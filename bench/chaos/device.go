@@ -37,7 +37,7 @@ func stepsOf(truths []plan.Truth, n int) [][]plan.Truth {
 	all := make([][]plan.Truth, n)
 	for _, t := range truths {
 		switch {
-		case !t.Back.IsZero(): // told a second time
+		case t.Kind == plan.Lost, !t.Back.IsZero(): // not on purpose, or told a second time
 			continue
 		case !t.Connected || t.Kind == plan.Crash:
 			t.Kind = plan.Silent

@@ -3,8 +3,6 @@
 package chaos
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
 // follower reads the stream of events across all restarts: it reconnects with the id of the last
@@ -79,64 +78,41 @@ func (f *follower) follow(ctx context.Context) error {
 
 // messages reads messages until the input ends. One that is cut off does not count.
 func (f *follower) messages(body io.Reader) error {
-	in := bufio.NewReaderSize(body, 64<<10)
-	var m message
+	in := score.NewStreamDecoder(body, 64<<10)
 	for {
-		line, err := in.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("the stream has a line of more than %d bytes", in.Size())
+		m, err := in.Next()
+		if errors.Is(err, score.ErrLong) {
+			return err
 		}
 		if err != nil {
 			return nil //nolint:nilerr // so ends every stream, in order or not
 		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) > 0 {
-			m.field(line)
-			continue
-		}
 		if err := f.take(&m); err != nil {
 			return err
 		}
-		m = message{id: m.id}
-	}
-}
-
-// message is a server-sent event.
-type message struct{ id, kind, data string }
-
-func (m *message) field(line []byte) {
-	name, value, _ := bytes.Cut(line, []byte(":"))
-	text := string(bytes.TrimPrefix(value, []byte(" ")))
-	switch string(name) {
-	case "id":
-		m.id = text
-	case "event":
-		m.kind = text
-	case "data":
-		m.data += text
 	}
 }
 
 // take notes a whole message.
-func (f *follower) take(m *message) error {
+func (f *follower) take(m *score.StreamMessage) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m.id != "" {
-		f.last = m.id
+	if len(m.ID) > 0 {
+		f.last = string(m.ID)
 	}
 	switch {
-	case m.data == "":
+	case len(m.Data) == 0:
 		return nil
-	case m.kind == "missed":
+	case string(m.Event) == "missed":
 		f.missed++
 		return nil
 	}
 	var e api.Event
-	if err := json.Unmarshal([]byte(m.data), &e); err != nil {
+	if err := json.Unmarshal(m.Data, &e); err != nil {
 		return fmt.Errorf("the stream: %w", err)
 	}
-	if strconv.FormatUint(e.Offset, 10) != m.id {
-		return fmt.Errorf("the stream has offset %d in a message with id %q", e.Offset, m.id)
+	if strconv.FormatUint(e.Offset, 10) != string(m.ID) {
+		return fmt.Errorf("the stream has offset %d in a message with id %q", e.Offset, m.ID)
 	}
 	f.events = append(f.events, e)
 	return nil

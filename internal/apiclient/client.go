@@ -58,7 +58,8 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return c.Ask(ctx, http.MethodGet, path, nil, into)
 }
 
-// Ask sends a request with a body as JSON, and stores the JSON of the answer in into. Both may be nil.
+// Ask sends a request with a body as JSON, and stores the JSON of the answer in into, which may
+// be an *Answer. Body and into may be nil.
 func (c *Client) Ask(ctx context.Context, method, path string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -84,8 +85,24 @@ func (c *Client) Ask(ctx context.Context, method, path string, body, into any) e
 	case into == nil:
 		return nil
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return c.Stranger(answer, text)
+	got := Answer{text, c.Stranger(answer, text)}
+	if raw, ok := into.(*Answer); ok && json.Valid(text) {
+		*raw = got
+		return nil
+	}
+	return got.Decode(into)
+}
+
+// Answer is the JSON of an answer that is decoded later, in whole or in part.
+type Answer struct {
+	JSON    json.RawMessage
+	Strange error // says that the answer is not one of the API; return it if the JSON does not fit
+}
+
+// Decode stores the JSON in into. Its error says that the answer is not one of the API.
+func (a *Answer) Decode(into any) error {
+	if json.Unmarshal(a.JSON, into) != nil {
+		return a.Strange
 	}
 	return nil
 }

@@ -163,6 +163,3 @@ func Retryable(err error) bool {
 		return status == http.StatusTooManyRequests || status >= 500
 	}
 }
-
-// NotOurs returns the error of JSON that does not fit the request.
-func NotOurs(c *Client) error { return fmt.Errorf("%s: %w; is --api right?", c.Base, ErrStranger) }

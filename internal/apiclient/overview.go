@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/terminal"
@@ -25,28 +24,27 @@ type Overview struct {
 // AskOverview asks for all of it.
 func AskOverview(ctx context.Context, api *Client) (*Overview, error) {
 	r := &Overview{}
-	if err := api.Get(ctx, "/v1/stats", nil, &r.RawStats); err != nil {
-		return nil, err
-	}
-	var sources, groups map[string]json.RawMessage
-	if err := api.Get(ctx, "/v1/sources", nil, &sources); err != nil {
-		return nil, err
-	}
-	if err := api.Get(ctx, "/v1/groups", nil, &groups); err != nil {
-		return nil, err
-	}
-	r.RawSources, r.RawGroups = sources["sources"], groups["groups"]
+	var sources struct{ Sources json.RawMessage }
+	var groups struct{ Groups json.RawMessage }
 	for _, part := range []struct {
-		raw  json.RawMessage
+		path string
+		body any              // the whole answer
+		raw  *json.RawMessage // the part of it that is decoded
 		into any
-	}{{r.RawStats, &r.Stats}, {r.RawSources, &r.Sources}, {r.RawGroups, &r.Groups}} {
-		if json.Unmarshal(part.raw, part.into) != nil {
-			return nil, NotOurs(api)
+	}{
+		{"stats", &r.RawStats, &r.RawStats, &r.Stats},
+		{"sources", &sources, &sources.Sources, &r.Sources},
+		{"groups", &groups, &groups.Groups, &r.Groups},
+	} {
+		var answer Answer
+		if err := api.Get(ctx, "/v1/"+part.path, nil, &answer); err != nil {
+			return nil, err
+		}
+		if answer.Decode(part.body) != nil || json.Unmarshal(*part.raw, part.into) != nil || r.Stats.AsOf.IsZero() {
+			return nil, answer.Strange
 		}
 	}
-	if r.Stats.AsOf.IsZero() {
-		return nil, NotOurs(api)
-	}
+	r.RawSources, r.RawGroups = sources.Sources, groups.Groups
 	var err error
 	r.Problem, err = Readiness(ctx, api)
 	return r, err
@@ -54,18 +52,15 @@ func AskOverview(ctx context.Context, api *Client) (*Overview, error) {
 
 // AskStats asks for the stats alone.
 func AskStats(ctx context.Context, api *Client) (httpapi.Stats, error) {
-	var st httpapi.Stats
-	err := api.Get(ctx, "/v1/stats", nil, &st)
-	if err == nil && st.AsOf.IsZero() {
-		err = NotOurs(api)
+	var answer Answer
+	if err := api.Get(ctx, "/v1/stats", nil, &answer); err != nil {
+		return httpapi.Stats{}, err
 	}
-	return st, err
-}
-
-// ServerTime returns the time by the server's clock.
-func ServerTime(ctx context.Context, api *Client) (time.Time, error) {
-	st, err := AskStats(ctx, api)
-	return st.AsOf, err
+	var st httpapi.Stats
+	if err := answer.Decode(&st); err != nil || st.AsOf.IsZero() {
+		return st, answer.Strange
+	}
+	return st, nil
 }
 
 // Readiness returns why the server is not ready; nothing if it is.

@@ -102,10 +102,10 @@ func TestClientErrors(t *testing.T) {
 		{"proxy without a server", answer(502, "text/html", "<h1>Bad</h1>"), nil, "holter: URL answers 502 Bad Gateway (text/html): what stands before holter, such as a proxy, does not reach it\n"},
 		{"escape sequences", problem(422, `a\u001b[31mb`), nil, "holter: URL answers 422 Unprocessable Entity: a\\x1b[31mb\n"},
 		{"other page", answer(404, "text/html", "<h1>Not found</h1>"), nil, strange + " (404 Not Found, text/html); is --api right?\n"},
-		{"other JSON", answer(200, "application/json", `{"devices":7}`), nil, strange + "; is --api right?\n"},
-		{"empty JSON", answer(200, "application/json", `{}`), nil, strange + "; is --api right?\n"},
+		{"other JSON", answer(200, "application/json", `{"devices":7}`), nil, strange + " (200 OK, application/json); is --api right?\n"},
+		{"empty JSON", answer(200, "application/json", `{}`), nil, strange + " (200 OK, application/json); is --api right?\n"},
 		{"no device", answer(200, "application/json", `{"devices":[{"name":"x"}]}`), nil, strange + ": it is no device\n"},
-		{"the same page again", answer(200, "application/json", `{"devices":[],"next":"x"}`), nil, strange + "; is --api right?\n"},
+		{"the same page again", answer(200, "application/json", `{"devices":[],"next":"x"}`), nil, strange + " (200 OK, application/json); is --api right?\n"},
 		{"garbage", answer(200, "", "\x00\xff\x1b[2J"), nil, strange + " (200 OK, no content type); is --api right?\n"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat(" ", apiclient.MaxAnswer+1))

@@ -197,7 +197,7 @@ func TestAdminister(t *testing.T) {
 		{
 			"policy",
 			[]string{"devices", "policy", "a", "--timeout=2m", "--interval=30s", "--late-after=45s", "--close-grace=1500ms", "--sleep-limit=24h"},
-			"PUT", "/v1/devices/a/policy", `{"interval_ms":30000,"timeout_ms":120000,"late_after_ms":45000,"close_grace_ms":1500,"sleep_limit_ms":86400000}`,
+			"PUT", "/v1/devices/a/policy", `{"timeout_ms":120000,"interval_ms":30000,"late_after_ms":45000,"close_grace_ms":1500,"sleep_limit_ms":86400000}`,
 			"device a has a policy of its own\n",
 		},
 		{

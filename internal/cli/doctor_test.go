@@ -62,6 +62,9 @@ func TestDoctorAPI(t *testing.T) {
 			if strings.Join(got, ", ") != tt.want {
 				t.Errorf("doctor found %q, want %q\n%s", got, tt.want, said.stderr)
 			}
+			if failed := strings.Contains(said.stdout, `"level":"fail"`); failed != (said.code == exitFailed) || strings.Contains(tt.want, "fail ") && !failed {
+				t.Errorf("doctor ended with %d\n%s", said.code, said.stdout)
+			}
 		})
 	}
 }

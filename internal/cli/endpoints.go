@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -51,12 +49,12 @@ func endpointState(state string) terminal.Cell {
 }
 
 type endpointSetCommand struct {
-	apiFlags
+	apiFlags `json:"-"`
 
-	Name     string  `arg:"" help:"Name of the endpoint."`
-	Kind     *string `placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log or command. Default: webhook."`
-	Target   *string `placeholder:"TARGET" help:"The URL of a webhook or a broker, the name of a log file, or a program."`
-	Settings *string `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
+	Name     string    `json:"-" arg:"" help:"Name of the endpoint."`
+	Kind     *string   `json:"kind,omitempty" placeholder:"KIND" help:"webhook, mqtt, nats, kafka, log or command. Default: webhook."`
+	Target   *string   `json:"target,omitempty" placeholder:"TARGET" help:"The URL of a webhook or a broker, the name of a log file, or a program."`
+	Settings *jsonText `json:"settings,omitempty" placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
 }
 
 // Help is the text below the usage line.
@@ -83,33 +81,17 @@ Examples:
 
 // Run creates or changes the endpoint.
 func (c *endpointSetCommand) Run(ctx context.Context, out output) error {
-	if err := checkSettings(c.Settings, `{"timeout_ms":5000}`); err != nil {
+	if err := c.Settings.check(`{"timeout_ms":5000}`); err != nil {
 		return err
 	}
-	return c.with(func(api *apiclient.Client) error {
-		err := put(ctx, api, "endpoints", c.Name, "", nil, func(s *httpapi.EndpointSettings, found bool) error {
-			if !found {
-				s.Kind = "webhook"
-			}
-			set(&s.Kind, c.Kind)
-			set(&s.Target, c.Target)
-			set(&s.Settings, (*json.RawMessage)(bytesOf(c.Settings)))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return say(out.stdout, "endpoint %s set", terminal.Printable(c.Name))
-	})
-}
-
-// bytesOf returns the bytes of a text that was given.
-func bytesOf(text *string) *[]byte {
-	if text == nil {
+	err := put(ctx, &c.apiFlags, "endpoints", c.Name, "", c, nil, func(s *httpapi.EndpointSettings) error {
+		s.Kind = "webhook"
 		return nil
+	})
+	if err != nil {
+		return err
 	}
-	raw := []byte(*text)
-	return &raw
+	return say(out.stdout, "endpoint %s set", terminal.Printable(c.Name))
 }
 
 type endpointRetryCommand struct {

@@ -82,9 +82,11 @@ func eventText(kind string, d *httpapi.EventData) string {
 			say("%s", d.Reason)
 		}
 	case "device.late":
-		if d.Silence != nil && d.Timeout != nil && never(*d.Timeout) {
+		switch {
+		case d.Silence == nil:
+		case d.Timeout == nil: // its silence means nothing
 			say("silent %v", terminal.Rounded(*d.Silence))
-		} else if d.Silence != nil && d.Timeout != nil {
+		default:
 			say("silent %v of %v (%s)", terminal.Rounded(*d.Silence), terminal.Rounded(*d.Timeout), d.Policy)
 		}
 	case "device.failed":

@@ -95,12 +95,13 @@ type eventPage struct {
 }
 
 func (r *eventReader) page(ctx context.Context, query url.Values) (eventPage, error) {
-	var page eventPage
-	if err := r.api.Get(ctx, "/v1/events", query, &page); err != nil {
-		return page, err
+	var answer apiclient.Answer
+	if err := r.api.Get(ctx, "/v1/events", query, &answer); err != nil {
+		return eventPage{}, err
 	}
-	if page.Events == nil {
-		return page, apiclient.NotOurs(r.api)
+	var page eventPage
+	if err := answer.Decode(&page); err != nil || page.Events == nil {
+		return page, answer.Strange
 	}
 	return page, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/internal/terminal"
 )
 
 type explainDeviceCommand struct {
@@ -35,15 +36,18 @@ func (c *explainDeviceCommand) Run(ctx context.Context, out output) error {
 
 // explainWith asks the API for a device and its source, and prints why the device is in its state.
 func explainWith(ctx context.Context, api *apiclient.Client, device string, stdout io.Writer, asJSON bool) error {
-	var d httpapi.Device
-	printed, err := getOrPrint(ctx, api, pathOf("devices", device), stdout, asJSON, &d)
-	if err != nil || printed {
+	var answer apiclient.Answer
+	if err := api.Get(ctx, pathOf("devices", device), nil, &answer); err != nil {
 		return unknownDevice(err, device)
 	}
-	if d.ID == "" || d.State == "" {
-		return apiclient.NotOurs(api)
+	if asJSON {
+		return terminal.WriteJSON(stdout, answer.JSON)
 	}
-	_, err = io.WriteString(stdout, explanation(&d, surroundingsOf(ctx, api, &d)))
+	var d httpapi.Device
+	if err := answer.Decode(&d); err != nil || d.ID == "" || d.State == "" {
+		return answer.Strange
+	}
+	_, err := io.WriteString(stdout, explanation(&d, surroundingsOf(ctx, api, &d)))
 	return err
 }
 

@@ -304,8 +304,8 @@ func TestExplainErrors(t *testing.T) {
 		{"other JSON with 404", answer(404, "application/json", `{"error":"x"}`), "URL: not an answer of holter's API (404 Not Found, application/json); is --api right?"},
 		{"refused", answer(503, "application/problem+json", `{"status":503,"detail":"too much to do"}`), "URL answers 503 Service Unavailable: too much to do"},
 		{"a page", answer(200, "text/html", "<h1>Welcome</h1>"), "URL: not an answer of holter's API (200 OK, text/html); is --api right?"},
-		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API; is --api right?"},
-		{"empty JSON", answer(200, "application/json", `{}`), "URL: not an answer of holter's API; is --api right?"},
+		{"other JSON", answer(200, "application/json", `{"id":7}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
+		{"empty JSON", answer(200, "application/json", `{}`), "URL: not an answer of holter's API (200 OK, application/json); is --api right?"},
 		{"broken off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"id":`)

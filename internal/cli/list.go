@@ -39,6 +39,8 @@ type list struct {
 	limit int    // 0 for all
 	byID  bool   // each page is sorted by id; the API gives them in no order
 	row   func(raw json.RawMessage) (any, error)
+
+	answer apiclient.Answer // the latest page
 }
 
 // rowOf returns what makes a row of a table of the JSON of an element.
@@ -73,13 +75,13 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 			}
 			query.Set("limit", strconv.Itoa(size))
 		}
-		var body map[string]json.RawMessage
-		if err := api.Get(ctx, "/v1/"+l.path, query, &body); err != nil {
+		if err := api.Get(ctx, "/v1/"+l.path, query, &l.answer); err != nil {
 			return false, err
 		}
+		var body map[string]json.RawMessage
 		var elements []json.RawMessage
-		if json.Unmarshal(body[key], &elements) != nil || elements == nil {
-			return false, apiclient.NotOurs(api)
+		if l.answer.Decode(&body) != nil || json.Unmarshal(body[key], &elements) != nil || elements == nil {
+			return false, l.answer.Strange
 		}
 		if l.byID {
 			slices.SortStableFunc(elements, func(a, b json.RawMessage) int { return cmp.Compare(idOf(a), idOf(b)) })
@@ -100,7 +102,7 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 		case l.limit > 0 && n >= l.limit:
 			return true, nil
 		case next == query.Get(page):
-			return false, apiclient.NotOurs(api)
+			return false, l.answer.Strange
 		}
 		query.Set(page, next)
 	}
@@ -126,7 +128,7 @@ func (l *list) print(ctx context.Context, api *apiclient.Client, out io.Writer, 
 		case errors.Is(err, apiclient.ErrStranger):
 			return fmt.Errorf("%s: %w", api.Base, err)
 		case err != nil:
-			return apiclient.NotOurs(api)
+			return l.answer.Strange
 		case asJSON:
 			return terminal.WriteJSON(out, raw)
 		}
@@ -171,31 +173,28 @@ func queryOf(values map[string]string) url.Values {
 
 // getOrPrint asks for a path, and either prints the JSON of the answer, or stores it in into.
 func getOrPrint(ctx context.Context, api *apiclient.Client, path string, out io.Writer, asJSON bool, into any) (printed bool, err error) {
-	var raw json.RawMessage
-	if err := api.Get(ctx, path, nil, &raw); err != nil {
+	var answer apiclient.Answer
+	if err := api.Get(ctx, path, nil, &answer); err != nil {
 		return false, err
 	}
 	if asJSON {
-		return true, terminal.WriteJSON(out, raw)
+		return true, terminal.WriteJSON(out, answer.JSON)
 	}
-	if json.Unmarshal(raw, into) != nil {
-		return false, apiclient.NotOurs(api)
-	}
-	return false, nil
+	return false, answer.Decode(into)
 }
 
-// create POSTs a body, stores the answer in answer, and prints it as JSON or as a text. The empty text
+// create POSTs a body, stores the answer in into, and prints it as JSON or as a text. The empty text
 // says that the answer is not one of the API.
-func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool, path string, body, answer any, text func() string) error {
-	var raw json.RawMessage
-	if err := api.Ask(ctx, http.MethodPost, path, body, &raw); err != nil {
+func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool, path string, body, into any, text func() string) error {
+	var answer apiclient.Answer
+	if err := api.Ask(ctx, http.MethodPost, path, body, &answer); err != nil {
 		return err
 	}
 	if asJSON {
-		return terminal.WriteJSON(out.stdout, raw)
+		return terminal.WriteJSON(out.stdout, answer.JSON)
 	}
-	if json.Unmarshal(raw, answer) != nil || text() == "" {
-		return apiclient.NotOurs(api)
+	if answer.Decode(into) != nil || text() == "" {
+		return answer.Strange
 	}
 	return say(out.stdout, "%s", text())
 }

@@ -128,7 +128,7 @@ func TestLoadgenFlags(t *testing.T) {
 	// All events are from before they come, by a clock that is said to be behind.
 	status, f, said = play(t, append(few, "--id-format", "b-%03d", "--clock-skew=-1h", "--max-deaf", "3s")...)
 	if c := f.Verdicts.Clocks; status != 1 || len(c) != 1 || !c[0].Set || c[0].Skew != report.Millis(-time.Hour) || f.Verdicts.Deaf.Allowed != report.Millis(3*time.Second) ||
-		!strings.Contains(said, " events from the future, none allowed") || !strings.Contains(said, "1h behind the one here") {
+		!strings.Contains(said, " × from the future, none allowed") || !strings.Contains(said, "1h behind the one here") {
 		t.Errorf("status %d, clocks %+v:\n%s", status, c, said)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -61,19 +62,19 @@ type getCommand struct {
 func (c *getCommand) Run(ctx context.Context, command *kong.Context, out output) error {
 	name, _ := wordsOf(command)
 	return c.with(func(api *apiclient.Client) error {
-		raw, err := find(ctx, api, name, c.Name)
+		found, err := find(ctx, api, name, c.Name)
 		if err != nil {
 			return err
 		}
-		if raw == nil {
+		if found == nil {
 			return fmt.Errorf("unknown %s %q; \"holter %s list\" shows those there are", singular(name), c.Name, name)
 		}
 		if c.JSON {
-			return terminal.WriteJSON(out.stdout, raw)
+			return terminal.WriteJSON(out.stdout, found.JSON)
 		}
-		row, err := lists()[name](raw)
+		row, err := lists()[name](found.JSON)
 		if err != nil {
-			return apiclient.NotOurs(api)
+			return found.Strange
 		}
 		table := terminal.NewTable(terminal.ScreenOf(out.stdout))
 		table.Add(row)
@@ -82,48 +83,71 @@ func (c *getCommand) Run(ctx context.Context, command *kong.Context, out output)
 }
 
 // find returns the element of a list with a name; nil if there is none.
-func find(ctx context.Context, api *apiclient.Client, path, name string) (found json.RawMessage, err error) {
+func find(ctx context.Context, api *apiclient.Client, path, name string) (found *apiclient.Answer, err error) {
 	l := list{path: path, limit: onePage}
 	_, err = l.each(ctx, api, func(raw json.RawMessage) error {
 		var element struct{ Name string }
-		err := json.Unmarshal(raw, &element)
-		if element.Name == name {
-			found = raw
+		if json.Unmarshal(raw, &element) != nil {
+			return l.answer.Strange
 		}
-		return err
+		if element.Name == name {
+			found = &apiclient.Answer{JSON: raw, Strange: l.answer.Strange}
+		}
+		return nil
 	}, func() error { return nil })
 	return found, err
 }
 
-// put reads the settings of an element of a list, lets change change them, and writes them. What
-// the API answers, if anything, is stored in answer.
-func put[S any](ctx context.Context, api *apiclient.Client, list, name, query string, answer any, change func(settings *S, found bool) error) error {
-	raw, err := find(ctx, api, list, name)
-	if err != nil {
-		return err
-	}
-	var settings S
-	if raw != nil {
-		if err := json.Unmarshal(raw, &settings); err != nil {
-			return apiclient.NotOurs(api)
+// put writes the settings S of an element of a list: those that it has, overridden by the options
+// that were given, which are a struct whose JSON has the names of the settings. If there is no such
+// element, create completes its settings first. What the API answers is stored in answer, unless
+// that is nil.
+func put[S any](ctx context.Context, flags *apiFlags, list, name, query string, options, answer any, create func(*S) error) error {
+	return flags.with(func(api *apiclient.Client) error {
+		found, err := find(ctx, api, list, name)
+		if err != nil {
+			return err
 		}
-	}
-	if err := change(&settings, raw != nil); err != nil {
-		return err
-	}
-	return api.Ask(ctx, http.MethodPut, pathOf(list, name)+query, settings, answer)
+		var settings S
+		if found != nil {
+			err = found.Decode(&settings)
+		} else {
+			err = create(&settings)
+		}
+		if err != nil {
+			return err
+		}
+		given, err := json.Marshal(options)
+		if err == nil {
+			err = json.Unmarshal(given, &settings)
+		}
+		if err != nil {
+			return fmt.Errorf("options: %w", err)
+		}
+		return api.Ask(ctx, http.MethodPut, pathOf(list, name)+query, settings, answer)
+	})
 }
 
-// set sets what was given.
-func set[T any](to, from *T) {
-	if from != nil {
-		*to = *from
-	}
+// asDefault leaves a new element to the defaults of the API.
+func asDefault[S any](*S) error { return nil }
+
+// milliseconds is an option that is a duration, which is a number of milliseconds in JSON.
+type milliseconds time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (m milliseconds) MarshalJSON() ([]byte, error) {
+	return json.Marshal(terminal.Milliseconds(time.Duration(m)))
 }
 
-// checkSettings rejects a text for --settings that is not JSON.
-func checkSettings(text *string, example string) error {
-	if text != nil && !json.Valid([]byte(*text)) {
+// jsonText is an option whose text is JSON.
+type jsonText string
+
+// MarshalJSON implements json.Marshaler.
+func (t jsonText) MarshalJSON() ([]byte, error) { return []byte(t), nil }
+
+// check rejects a text for --settings that is not JSON.
+func (t *jsonText) check(example string) error {
+	if t != nil && !json.Valid([]byte(*t)) {
 		return usageError{errors.New("--settings: this is not JSON; write an object such as " + example)}
 	}
 	return nil

@@ -9,23 +9,22 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/duration"
 	"github.com/holter-iot/holter/liveness"
 )
 
 type policyCommand struct {
-	apiFlags
+	apiFlags `json:"-"`
 
-	Device     string         `arg:"" help:"Id of the device."`
-	Timeout    *orNever       `placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
-	Interval   *time.Duration `placeholder:"DURATION" help:"Expected time between two heartbeats."`
-	LateAfter  *time.Duration `placeholder:"DURATION" help:"Heard silence after which it is late."`
-	CloseGrace *time.Duration `placeholder:"DURATION" help:"Time to come back after its connection ended."`
-	SleepLimit *time.Duration `placeholder:"DURATION" help:"Longest sleep it may announce."`
-	Probes     *int           `placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
-	ProbeWait  *time.Duration `placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
-	Clear      bool           `help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
+	Device     string        `json:"-" arg:"" help:"Id of the device."`
+	Timeout    *orNever      `json:"timeout_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is offline, or never."`
+	Interval   *milliseconds `json:"interval_ms,omitempty" placeholder:"DURATION" help:"Expected time between two heartbeats."`
+	LateAfter  *milliseconds `json:"late_after_ms,omitempty" placeholder:"DURATION" help:"Heard silence after which it is late."`
+	CloseGrace *milliseconds `json:"close_grace_ms,omitempty" placeholder:"DURATION" help:"Time to come back after its connection ended."`
+	SleepLimit *milliseconds `json:"sleep_limit_ms,omitempty" placeholder:"DURATION" help:"Longest sleep it may announce."`
+	Probes     *int          `json:"probes,omitempty" placeholder:"N" help:"How often it is asked for a sign of life before it is offline."`
+	ProbeWait  *milliseconds `json:"probe_wait_ms,omitempty" placeholder:"DURATION" help:"Time from one of these questions to the next, and to the verdict."`
+	Clear      bool          `json:"-" help:"Take its own policy away: that of its group, of itself, or of the fleet applies again."`
 }
 
 // Help is the text below the usage line.
@@ -60,50 +59,49 @@ func (d *orNever) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
+// MarshalJSON implements json.Marshaler.
+func (d orNever) MarshalJSON() ([]byte, error) { return milliseconds(d).MarshalJSON() }
+
 // Run sets or clears the policy.
 func (c *policyCommand) Run(ctx context.Context, out output) error {
-	body, err := c.body()
-	given := body != httpapi.PolicyChange{}
+	err := c.check()
+	nothing := *c == policyCommand{apiFlags: c.apiFlags, Device: c.Device, Clear: c.Clear}
 	switch {
 	case err != nil:
 		return usageError{err}
-	case c.Clear && given:
+	case c.Clear && !nothing:
 		return usageError{errors.New("--clear takes the policy away: give it alone, or leave it out")}
 	case c.Clear:
 		return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodDelete, "/policy", nil, "has no policy of its own any more")
-	case !given:
+	case nothing:
 		return usageError{errors.New("say what the policy is, as in --timeout 2m, or --clear to take it away")}
 	}
-	return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodPut, "/policy", body, "has a policy of its own")
+	return tell(ctx, out, &c.apiFlags, "devices", c.Device, http.MethodPut, "/policy", c, "has a policy of its own")
 }
 
-// body returns the policy that was given.
-func (c *policyCommand) body() (body httpapi.PolicyChange, err error) {
-	for _, f := range []struct {
+// check rejects values that are out of range.
+func (c *policyCommand) check() (err error) {
+	for _, option := range []struct {
 		name string
-		from *time.Duration
-		to   *float64
+		of   *milliseconds
 	}{
-		{"timeout", (*time.Duration)(c.Timeout), &body.Timeout},
-		{"interval", c.Interval, &body.Interval},
-		{"late-after", c.LateAfter, &body.LateAfter},
-		{"close-grace", c.CloseGrace, &body.CloseGrace},
-		{"sleep-limit", c.SleepLimit, &body.SleepLimit},
-		{"probe-wait", c.ProbeWait, &body.ProbeWait},
+		{"timeout", (*milliseconds)(c.Timeout)},
+		{"interval", c.Interval},
+		{"late-after", c.LateAfter},
+		{"close-grace", c.CloseGrace},
+		{"sleep-limit", c.SleepLimit},
+		{"probe-wait", c.ProbeWait},
 	} {
-		switch {
-		case f.from == nil:
-			continue
-		case *f.from <= 0:
-			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", f.name, *f.from))
-		case *f.from > liveness.Never:
-			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", f.name, *f.from, liveness.Never))
+		switch d := (*time.Duration)(option.of); {
+		case d == nil:
+		case *d <= 0:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is not above 0; leave it out to take that of the other policies", option.name, *d))
+		case *d > liveness.Never:
+			err = errors.Join(err, fmt.Errorf("--%s: %v is more than the longest, 366 days (%v)", option.name, *d, liveness.Never))
 		}
-		setMilliseconds(f.to, f.from)
 	}
 	if c.Probes != nil && (*c.Probes < 1 || *c.Probes > 100) {
 		err = errors.Join(err, fmt.Errorf("--probes: %d is not 1 to 100; leave it out to take that of the other policies", *c.Probes))
 	}
-	set(&body.Probes, c.Probes)
-	return body, err
+	return err
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -57,16 +55,16 @@ func activity(paused bool) terminal.Cell {
 }
 
 type queueSetCommand struct {
-	apiFlags
+	apiFlags `json:"-"`
 
-	Name        string         `arg:"" help:"Name of the queue."`
-	Concurrency *int           `placeholder:"N" help:"Deliveries at a time. Default: 32."`
-	Rate        *float64       `placeholder:"N" help:"Deliveries per second; 0 for no limit. Default: 0."`
-	Attempts    *int           `placeholder:"N" help:"Attempts after which a job becomes a dead letter. Default: 100."`
-	Backoff     *time.Duration `placeholder:"DURATION" help:"Limit of the random pause before the first retry; it doubles with each. Default: 1s."`
-	MaxBackoff  *time.Duration `placeholder:"DURATION" help:"Longest pause. Default: 1h."`
-	MaxAge      *time.Duration `placeholder:"DURATION" help:"Age at which a job becomes a dead letter. Default: 3d."`
-	MaxJobs     *int64         `placeholder:"N" help:"Jobs beyond which it takes no more. Default: 10000000."`
+	Name        string        `json:"-" arg:"" help:"Name of the queue."`
+	Concurrency *int          `json:"concurrency,omitempty" placeholder:"N" help:"Deliveries at a time. Default: 32."`
+	Rate        *float64      `json:"rate,omitempty" placeholder:"N" help:"Deliveries per second; 0 for no limit. Default: 0."`
+	Attempts    *int          `json:"attempts,omitempty" placeholder:"N" help:"Attempts after which a job becomes a dead letter. Default: 100."`
+	Backoff     *milliseconds `json:"backoff_ms,omitempty" placeholder:"DURATION" help:"Limit of the random pause before the first retry; it doubles with each. Default: 1s."`
+	MaxBackoff  *milliseconds `json:"max_backoff_ms,omitempty" placeholder:"DURATION" help:"Longest pause. Default: 1h."`
+	MaxAge      *milliseconds `json:"max_age_ms,omitempty" placeholder:"DURATION" help:"Age at which a job becomes a dead letter. Default: 3d."`
+	MaxJobs     *int64        `json:"max_jobs,omitempty" placeholder:"N" help:"Jobs beyond which it takes no more. Default: 10000000."`
 }
 
 // Help is the text below the usage line.
@@ -83,22 +81,10 @@ func (c *queueSetCommand) Run(ctx context.Context, out output) error {
 	if err := c.check(); err != nil {
 		return usageError{err}
 	}
-	return c.with(func(api *apiclient.Client) error {
-		err := put(ctx, api, "queues", c.Name, "", nil, func(s *httpapi.QueueSettings, _ bool) error {
-			set(&s.Concurrency, c.Concurrency)
-			set(&s.Rate, c.Rate)
-			set(&s.Attempts, c.Attempts)
-			set(&s.MaxJobs, c.MaxJobs)
-			setMilliseconds(&s.Backoff, c.Backoff)
-			setMilliseconds(&s.MaxBackoff, c.MaxBackoff)
-			setMilliseconds(&s.MaxAge, c.MaxAge)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		return say(out.stdout, "queue %s set", terminal.Printable(c.Name))
-	})
+	if err := put(ctx, &c.apiFlags, "queues", c.Name, "", c, nil, asDefault[httpapi.QueueSettings]); err != nil {
+		return err
+	}
+	return say(out.stdout, "queue %s set", terminal.Printable(c.Name))
 }
 
 // check rejects what JSON cannot express, and zeros: the API takes them for options that are left out.
@@ -122,13 +108,6 @@ func (c *queueSetCommand) check() error {
 		}
 	}
 	return nil
-}
-
-// setMilliseconds sets a field of the API to a duration that was given.
-func setMilliseconds(to *float64, from *time.Duration) {
-	if from != nil {
-		*to = terminal.Milliseconds(*from)
-	}
 }
 
 // isZero reports whether a zero was given.

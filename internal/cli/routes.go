@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -48,16 +47,16 @@ func eventsText(types, reasons []string, all bool) string {
 }
 
 type routeSetCommand struct {
-	apiFlags
+	apiFlags `json:"-"`
 
-	Name     string   `arg:"" help:"Name of the route."`
-	Endpoint *string  `placeholder:"NAME" help:"Endpoint to deliver to; required for a new route."`
-	Queue    *string  `placeholder:"NAME" help:"Queue of its jobs. Default: default."`
-	Type     []string `placeholder:"TYPE" help:"Only events of this type, such as device.offline or device.*; may be repeated, or separated by commas."`
-	Reason   []string `placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
-	Group    *string  `placeholder:"PATTERN" help:"Only groups with a matching name."`
-	Device   *string  `placeholder:"PATTERN" help:"Only devices with a matching id, such as site-7/*."`
-	All      *bool    `help:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for."`
+	Name     string   `json:"-" arg:"" help:"Name of the route."`
+	Endpoint *string  `json:"endpoint,omitempty" placeholder:"NAME" help:"Endpoint to deliver to; required for a new route."`
+	Queue    *string  `json:"queue,omitempty" placeholder:"NAME" help:"Queue of its jobs. Default: default."`
+	Type     []string `json:"types,omitempty" placeholder:"TYPE" help:"Only events of this type, such as device.offline or device.*; may be repeated, or separated by commas."`
+	Reason   []string `json:"reasons,omitempty" placeholder:"REASON" help:"Only events with this reason, such as silence; may be repeated."`
+	Group    *string  `json:"group,omitempty" placeholder:"PATTERN" help:"Only groups with a matching name."`
+	Device   *string  `json:"device,omitempty" placeholder:"PATTERN" help:"Only devices with a matching id, such as site-7/*."`
+	All      *bool    `json:"all,omitempty" help:"Also suppressed events: of devices in maintenance, and those that the outage of their group stands for."`
 }
 
 // Help is the text below the usage line.
@@ -72,27 +71,14 @@ Examples:
 
 // Run creates or changes the route.
 func (c *routeSetCommand) Run(ctx context.Context, out output) error {
-	return c.with(func(api *apiclient.Client) error {
-		err := put(ctx, api, "routes", c.Name, "", nil, func(s *httpapi.RouteSettings, found bool) error {
-			if !found && c.Endpoint == nil {
-				return usageError{errors.New("--endpoint: a new route needs one; \"holter endpoints list\" shows those there are")}
-			}
-			set(&s.Endpoint, c.Endpoint)
-			set(&s.Queue, c.Queue)
-			set(&s.Group, c.Group)
-			set(&s.Device, c.Device)
-			set(&s.All, c.All)
-			if c.Type != nil {
-				s.Types = c.Type
-			}
-			if c.Reason != nil {
-				s.Reasons = c.Reason
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	err := put(ctx, &c.apiFlags, "routes", c.Name, "", c, nil, func(*httpapi.RouteSettings) error {
+		if c.Endpoint == nil {
+			return usageError{errors.New("--endpoint: a new route needs one; \"holter endpoints list\" shows those there are")}
 		}
-		return say(out.stdout, "route %s set", terminal.Printable(c.Name))
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return say(out.stdout, "route %s set", terminal.Printable(c.Name))
 }

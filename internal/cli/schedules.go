@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -47,18 +46,19 @@ func scheduleRowOf(s *httpapi.Schedule) any {
 }
 
 type scheduleSetCommand struct {
-	apiFlags
+	apiFlags `json:"-"`
+	jsonFlag `json:"-"`
 
-	Name     string         `arg:"" help:"Name of the schedule."`
-	Kind     *string        `placeholder:"KIND" help:"webhook, command, report or maintenance."`
-	When     *string        `placeholder:"TEXT" help:"A crontab expression, @every 90s, or a time such as 2026-01-02T15:04:05Z."`
-	Zone     *string        `placeholder:"ZONE" help:"Time zone of the expression, such as Europe/Berlin. Default: UTC."`
-	Settings *string        `placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
-	Overlap  *string        `placeholder:"POLICY" help:"If the previous run has not ended: skip, allow, or queue(N). Default: skip; for maintenance windows allow, and nothing else."`
-	Misfire  *string        `placeholder:"POLICY" help:"For times that passed while nothing could run: once, skip, or all(N). Default: once."`
-	Jitter   *time.Duration `placeholder:"DURATION" help:"Start late by a random time below this. Default: 0s."`
-	Once     *bool          `name:"at-most-once" negatable:"" help:"Count a run as lost if a crash ended it, instead of running it again."`
-	New      bool           `help:"Fail if a schedule with the name exists."`
+	Name     string        `json:"-" arg:"" help:"Name of the schedule."`
+	Kind     *string       `json:"kind,omitempty" placeholder:"KIND" help:"webhook, command, report or maintenance."`
+	When     *string       `json:"when,omitempty" placeholder:"TEXT" help:"A crontab expression, @every 90s, or a time such as 2026-01-02T15:04:05Z."`
+	Zone     *string       `json:"zone,omitempty" placeholder:"ZONE" help:"Time zone of the expression, such as Europe/Berlin. Default: UTC."`
+	Settings *jsonText     `json:"settings,omitempty" placeholder:"JSON" help:"Settings of its kind, as a JSON object."`
+	Overlap  *string       `json:"overlap,omitempty" placeholder:"POLICY" help:"If the previous run has not ended: skip, allow, or queue(N). Default: skip; for maintenance windows allow, and nothing else."`
+	Misfire  *string       `json:"misfire,omitempty" placeholder:"POLICY" help:"For times that passed while nothing could run: once, skip, or all(N). Default: once."`
+	Jitter   *milliseconds `json:"jitter_ms,omitempty" placeholder:"DURATION" help:"Start late by a random time below this. Default: 0s."`
+	Once     *bool         `json:"at_most_once,omitempty" name:"at-most-once" negatable:"" help:"Count a run as lost if a crash ended it, instead of running it again."`
+	New      bool          `json:"-" help:"Fail if a schedule with the name exists."`
 }
 
 // Help is the text below the usage line.
@@ -81,38 +81,32 @@ Examples:
 
 // Run creates or changes the schedule.
 func (c *scheduleSetCommand) Run(ctx context.Context, out output) error {
-	if err := checkSettings(c.Settings, `{"endpoint":"ops"}`); err != nil {
+	if err := c.Settings.check(`{"endpoint":"ops"}`); err != nil {
 		return err
 	}
 	query := ""
 	if c.New {
 		query = "?new=true"
 	}
-	return c.with(func(api *apiclient.Client) error {
-		var is httpapi.Schedule
-		err := put(ctx, api, "schedules", c.Name, query, &is, func(s *httpapi.ScheduleSettings, _ bool) error {
-			set(&s.Kind, c.Kind)
-			set(&s.When, c.When)
-			set(&s.Zone, c.Zone)
-			set(&s.Overlap, c.Overlap)
-			set(&s.Misfire, c.Misfire)
-			set(&s.Once, c.Once)
-			setMilliseconds(&s.Jitter, c.Jitter)
-			set(&s.Settings, (*json.RawMessage)(bytesOf(c.Settings)))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		next := "next run at " + terminal.Stamp(is.Next)
-		switch {
-		case is.Paused:
-			next = "it is paused"
-		case is.Next.IsZero():
-			next = "it has no next run"
-		}
-		return say(out.stdout, "schedule %s set; %s", terminal.Printable(c.Name), next)
-	})
+	var answer apiclient.Answer
+	if err := put(ctx, &c.apiFlags, "schedules", c.Name, query, c, &answer, asDefault[httpapi.ScheduleSettings]); err != nil {
+		return err
+	}
+	if c.JSON {
+		return terminal.WriteJSON(out.stdout, answer.JSON)
+	}
+	var is httpapi.Schedule
+	if err := answer.Decode(&is); err != nil {
+		return err
+	}
+	next := "next run at " + terminal.Stamp(is.Next)
+	switch {
+	case is.Paused:
+		next = "it is paused"
+	case is.Next.IsZero():
+		next = "it has no next run"
+	}
+	return say(out.stdout, "schedule %s set; %s", terminal.Printable(c.Name), next)
 }
 
 type scheduleRunCommand struct {

@@ -81,7 +81,7 @@ func TestSendCommand(t *testing.T) {
 		{"no timeout", []string{"a/1", "x", "--timeout=0s"}, "", "", "", "--timeout: 0s is not above 0", exitUsage},
 		{"unknown", []string{"nobody", "x"}, "", `nobody {"text":"x","timeout":"5s"}`, "", `holter: unknown device "nobody": no such device`, exitFailed},
 		{"away", []string{"away", "x"}, "", `away {"text":"x","timeout":"5s"}`, "", "answers 409 Conflict: the device is not connected; it was heard last at gateway", exitFailed},
-		{"stranger", []string{"other", "x"}, "", `other {"text":"x","timeout":"5s"}`, "", "not an answer of holter's API; is --api right?", exitFailed},
+		{"stranger", []string{"other", "x"}, "", `other {"text":"x","timeout":"5s"}`, "", "not an answer of holter's API (200 OK, application/json); is --api right?", exitFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

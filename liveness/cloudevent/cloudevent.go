@@ -43,7 +43,7 @@ type EventData struct {
 	Deadline    time.Time `json:"deadline,omitzero" doc:"When it is judged offline if it is not heard."`
 	DecidedAt   time.Time `json:"decided_at"`
 	Silence     *float64  `json:"heard_silence_ms,omitempty"`
-	Timeout     *float64  `json:"timeout_ms,omitempty"`
+	Timeout     *float64  `json:"timeout_ms,omitempty" doc:"The heard silence after which the device is offline; left out if silence means nothing."`
 	Policy      string    `json:"policy,omitempty" doc:"The rule that set the timeout."`
 	Source      string    `json:"source,omitempty"`
 	Group       string    `json:"group,omitempty"`
@@ -79,7 +79,10 @@ func New(e *liveness.Event, node string) Event {
 		d.Members, d.Silent, d.Before = new(e.Members), new(e.Silent), new(e.Before)
 	default:
 		d.LastSeen, d.Deadline = utc(e.LastSeen), utc(e.Deadline)
-		d.Silence, d.Timeout = new(milliseconds(e.HeardSilence)), new(milliseconds(e.Timeout))
+		d.Silence = new(milliseconds(e.HeardSilence))
+		if e.Timeout < liveness.Never {
+			d.Timeout = new(milliseconds(e.Timeout))
+		}
 	}
 	return out
 }
@@ -98,9 +101,13 @@ func Parse(text []byte) (*liveness.Event, error) {
 		return nil, fmt.Errorf("cloudevent: type %.40q, reason %.40q: there is no such event", in.Type, in.Data.Reason)
 	}
 	d := &in.Data
+	timeout := duration(d.Timeout)
+	if d.Timeout == nil && d.Silence != nil { // only events of devices have either
+		timeout = liveness.Never
+	}
 	return &liveness.Event{
 		Offset: d.Offset, Type: kind, Reason: reason, Subject: in.Subject, Seq: d.Seq, Epoch: d.Epoch, Time: in.Time, Source: d.Source,
-		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: duration(d.Timeout), Policy: d.Policy, Group: d.Group,
+		LastSeen: d.LastSeen, Deadline: d.Deadline, HeardSilence: duration(d.Silence), Timeout: timeout, Policy: d.Policy, Group: d.Group,
 		Message: d.Message, Flapping: d.Flapping, Maintenance: d.Maintenance, Outage: d.Outage, Deaf: duration(d.Deaf),
 		Members: value(d.Members), Silent: value(d.Silent), Before: value(d.Before),
 	}, nil

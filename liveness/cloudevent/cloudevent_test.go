@@ -3,6 +3,7 @@ package cloudevent_test
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,12 +22,16 @@ func TestParse(t *testing.T) {
 	device.Flapping, device.Outage, device.Maintenance = true, true, true
 	source.Type, source.Deaf = liveness.SourceHeard, 3*time.Second
 	group.Type, group.Members, group.Silent, group.Before = liveness.GroupOutageStarted, 9, 8, 1
-	online := about
-	for _, e := range []liveness.Event{device, source, group, online} {
+	online, told := about, about
+	told.Type, told.Timeout = liveness.DeviceSleeping, liveness.Never
+	for _, e := range []liveness.Event{device, source, group, online, told} {
 		t.Run(e.Type.String(), func(t *testing.T) {
 			text, err := json.Marshal(cloudevent.New(&e, "node"))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(string(text), `"timeout_ms":31622400000`) {
+				t.Errorf("a timeout that never passes is not left out: %s", text)
 			}
 			got, err := cloudevent.Parse(text)
 			if err != nil || !reflect.DeepEqual(*got, e) {

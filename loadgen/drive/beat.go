@@ -74,7 +74,7 @@ func (d *Drive) beat(i int32, planned int64) {
 	many := uint32(d.cfg.Pipeline)
 	d.out = d.out[:0]
 	for k := range many {
-		d.out = d.tongue.beat(d.out, d.number(i), v.sent+k)
+		d.out = d.protocol.beat(d.out, d.number(i), v.sent+k)
 	}
 	now := d.clock()
 	switch err := d.send(v.fd, d.out); {
@@ -85,11 +85,11 @@ func (d *Drive) beat(i int32, planned int64) {
 		d.lose(i, causeOf(err), closeSocket)
 		return
 	}
-	record(d.histograms.lateness, now-planned)
-	d.counts.sent += uint64(many)
+	record(d.histograms[Lateness], now-planned)
+	d.counts.Sent += uint64(many)
 	v.sent += many
 	v.planned = planned
-	if !d.tongue.answered() {
+	if !d.protocol.answered() {
 		v.acked = v.sent
 	}
 	if len(d.unsent) == 0 || d.unsent[v.fd] == nil {
@@ -122,10 +122,10 @@ func (d *Drive) flush(i int32) {
 	case err != nil:
 		d.lose(i, causeOf(err), closeSocket)
 	case n < len(data):
-		d.counts.bytesOut += uint64(n)
+		d.counts.BytesOut += uint64(n)
 		d.unsent[v.fd] = data[n:]
 	default:
-		d.counts.bytesOut += uint64(n)
+		d.counts.BytesOut += uint64(n)
 		delete(d.unsent, v.fd)
 		if v.state == open {
 			v.flags &^= blocked
@@ -176,10 +176,10 @@ func (d *Drive) answered(i int32, a answer) {
 		d.failed(CauseUnexpected)
 		return
 	}
-	if !d.tongue.matches(a, v.acked) {
+	if !d.protocol.matches(a, v.acked) {
 		d.failed(CauseWrong)
 	}
-	d.counts.answered++
+	d.counts.Answered++
 	if d.journals != nil {
 		d.journals[i].answered(d.instant(d.heard))
 	}
@@ -189,8 +189,8 @@ func (d *Drive) answered(i int32, a answer) {
 			planned = d.oldest(v)
 			sent = planned
 		}
-		record(d.histograms.rtt, d.heard-sent)
-		record(d.histograms.rttPlanned, d.heard-planned)
+		record(d.histograms[RTT], d.heard-sent)
+		record(d.histograms[RTTPlanned], d.heard-planned)
 	}
 	v.acked++
 	if v.sent == v.acked {
@@ -217,7 +217,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 		d.set(i, orphan)
 		return
 	}
-	d.counts.lost++
+	d.counts.Lost++
 	d.failed(cause)
 	d.miss(i, cause, at)
 	if !v.has(stalled) {
@@ -226,7 +226,7 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	}
 	// It reads nothing, so it does not come back before its time.
 	d.set(i, away)
-	d.absent(i).truths = append(d.absent(i).truths, d.stalls[i])
+	d.absences[i] = append(d.absences[i], d.stalls[i])
 	delete(d.stalls, i)
 	v.flags &^= stalled
 	if v.mark > 0 {

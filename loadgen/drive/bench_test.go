@@ -206,15 +206,15 @@ func measure(b *testing.B, cfg drive.Config) {
 	defer tick.Stop()
 	first := d.Stats()
 	last := first
-	lateness, rtt := first.Lateness, first.RTT
+	lateness, rtt := first.Histograms[drive.Lateness], first.Histograms[drive.RTT]
 	lateness.Reset()
 	rtt.Reset()
 	b.ResetTimer()
 	for last.Answered-first.Answered < uint64(b.N) {
 		<-tick.C
 		last = d.Stats()
-		lateness.Merge(last.Lateness)
-		rtt.Merge(last.RTT)
+		lateness.Merge(last.Histograms[drive.Lateness])
+		rtt.Merge(last.Histograms[drive.RTT])
 	}
 	b.StopTimer()
 	took, answered := last.At.Sub(first.At), float64(last.Answered-first.Answered)

@@ -11,8 +11,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// clientTongue is the device's side of one of the gateway's protocols.
-type clientTongue struct {
+// gatewayProtocol is the device's side of one of the gateway's protocols.
+type gatewayProtocol struct {
 	client codec.Client
 	plan   *plan.Plan
 	room   []byte // for an id
@@ -24,12 +24,12 @@ type dialect struct {
 	codec.Client
 }
 
-// newClientTongue rejects ids that the gateway's side would not read back unchanged.
-func newClientTongue(both dialect, p *plan.Plan) (*clientTongue, error) {
+// newGatewayProtocol rejects ids that the gateway's side would not read back unchanged.
+func newGatewayProtocol(both dialect, p *plan.Plan) (*gatewayProtocol, error) {
 	if strings.ContainsFunc(p.Token, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return nil, errors.New("drive: a token is one word, without spaces and control characters")
 	}
-	t := &clientTongue{client: both.Client, plan: p}
+	t := &gatewayProtocol{client: both.Client, plan: p}
 	for _, n := range []int{0, p.Devices - 1} {
 		id := strings.Clone(t.id(n))
 		var m codec.Message
@@ -42,35 +42,35 @@ func newClientTongue(both dialect, p *plan.Plan) (*clientTongue, error) {
 }
 
 // id returns that of device n. It is valid until the next call.
-func (c *clientTongue) id(n int) string {
+func (c *gatewayProtocol) id(n int) string {
 	c.room = c.plan.AppendID(c.room[:0], n)
 	return unsafe.String(unsafe.SliceData(c.room), len(c.room))
 }
 
-func (c *clientTongue) hello(dst []byte, n int) []byte {
+func (c *gatewayProtocol) hello(dst []byte, n int) []byte {
 	return c.client.AppendHello(dst, c.id(n), c.plan.Token, c.plan.Timeout)
 }
 
-func (c *clientTongue) birth(dst []byte, _ int) []byte { return dst }
+func (c *gatewayProtocol) birth(dst []byte, _ int) []byte { return dst }
 
-func (c *clientTongue) beat(dst []byte, n int, seq uint32) []byte {
+func (c *gatewayProtocol) beat(dst []byte, n int, seq uint32) []byte {
 	return c.client.AppendBeat(dst, c.id(n), seq)
 }
 
-func (c *clientTongue) answered() bool { return c.client.Window() > 0 }
+func (c *gatewayProtocol) answered() bool { return c.client.Window() > 0 }
 
-func (c *clientTongue) bye(dst []byte, n int) []byte { return c.client.AppendBye(dst, c.id(n)) }
+func (c *gatewayProtocol) bye(dst []byte, n int) []byte { return c.client.AppendBye(dst, c.id(n)) }
 
-func (c *clientTongue) sleep(dst []byte, n int, d time.Duration) []byte {
+func (c *gatewayProtocol) sleep(dst []byte, n int, d time.Duration) []byte {
 	return c.client.AppendSleep(dst, c.id(n), d)
 }
 
-func (c *clientTongue) matches(a answer, seq uint32) bool {
+func (c *gatewayProtocol) matches(a answer, seq uint32) bool {
 	window := c.client.Window()
 	return uint64(a.seq)%window == uint64(seq)%window
 }
 
-func (c *clientTongue) next(data []byte) (answer, []byte) {
+func (c *gatewayProtocol) next(data []byte) (answer, []byte) {
 	a, n := c.client.Next(data)
 	if n == 0 {
 		return answer{}, data

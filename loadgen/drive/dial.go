@@ -34,7 +34,7 @@ func (d *Drive) dial(i int32) {
 
 // connect opens a socket for device i and begins the handshake.
 func (d *Drive) connect(i int32, moves uint8) (int32, error) {
-	d.counts.connects++
+	d.counts.Connects++
 	target, source := d.places.place(d.number(i), moves)
 	s, err := openSocket(target.address, source)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Drive) drop(fd int32, closing func(int)) {
 // greet says hello once the handshake is over.
 func (d *Drive) greet(i int32) {
 	v := &d.devs[i]
-	d.out = d.tongue.hello(d.out[:0], d.number(i))
+	d.out = d.protocol.hello(d.out[:0], d.number(i))
 	at := d.clock()
 	switch err := d.send(v.fd, d.out); {
 	case errors.Is(err, unix.EAGAIN): // the handshake is not over
@@ -83,7 +83,7 @@ func (d *Drive) send(fd int32, data []byte) error {
 	if err != nil {
 		return err
 	}
-	d.counts.bytesOut += uint64(n)
+	d.counts.BytesOut += uint64(n)
 	if n < len(data) {
 		d.unsent[fd] = bytes.Clone(data[n:])
 	}
@@ -94,8 +94,8 @@ func (d *Drive) send(fd int32, data []byte) error {
 func (d *Drive) welcome(i int32) {
 	v := &d.devs[i]
 	now := d.clock()
-	record(d.histograms.connect, now-v.planned)
-	d.counts.welcomes++
+	record(d.histograms[Connect], now-v.planned)
+	d.counts.Welcomes++
 	if !v.has(seen) {
 		d.welcomed++
 	}
@@ -113,7 +113,7 @@ func (d *Drive) begun(i int32, now int64) {
 	v.flags = v.flags&^(unanswered|blocked) | seen
 	v.sent, v.acked = 0, 0
 	v.beat = d.schedule.after(d.number(i), now)
-	if d.out = d.tongue.birth(d.out[:0], d.number(i)); len(d.out) > 0 {
+	if d.out = d.protocol.birth(d.out[:0], d.number(i)); len(d.out) > 0 {
 		if err := d.send(fd, d.out); err != nil {
 			d.lose(i, causeOf(err), closeSocket)
 			return
@@ -125,7 +125,7 @@ func (d *Drive) begun(i int32, now int64) {
 // refused handles a failed attempt to connect.
 func (d *Drive) refused(i int32, cause string) {
 	v := &d.devs[i]
-	d.counts.failed++
+	d.counts.Failed++
 	d.failed(cause)
 	d.miss(i, cause, d.clock())
 	if v.fd >= 0 {

@@ -7,7 +7,7 @@
 // cannot have seen it earlier. A connection counts only from the gateway's welcome, because the
 // kernel completes handshakes for an acceptor that has stalled, too; its first sign of life is then
 // the greeting that was welcomed. A [plan.Truth] is reported as soon as it is done, and reported
-// again, with the same device and At, when the device is back; so is a [plan.Lost].
+// again, with the same device and At, when the device is back.
 //
 // A heartbeat that is not answered in time is counted, and its device goes on: it is alive,
 // whatever the gateway does. A heartbeat that the kernel does not take, because the gateway reads

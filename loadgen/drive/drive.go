@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -22,7 +23,7 @@ import (
 // Drive plays devices; see the package's comment.
 type Drive struct {
 	cfg      Config
-	tongue   tongue
+	protocol protocol
 	schedule schedule
 
 	// mu guards the fields below. Run holds it except while it waits for the kernel.
@@ -42,14 +43,13 @@ type Drive struct {
 	welcomed int     // devices that were, once
 	owners   []int32 // by descriptor: i+1 of device i's own socket, -(i+1) of another of its sockets, 0 of none
 	sockets  int
-	seconds  map[int32]*second  // by descriptor
-	rivals   map[int32]int32    // by device: the descriptor of a duplicate that is not welcomed yet
-	partial  map[int32][]byte   // by descriptor: the beginning of an answer
-	unsent   map[int32][]byte   // by descriptor: what the kernel has not taken yet
-	absences map[int32]*absence // by device
+	seconds  map[int32]*second      // by descriptor
+	rivals   map[int32]int32        // by device: the descriptor of a duplicate that is not welcomed yet
+	partial  map[int32][]byte       // by descriptor: the beginning of an answer
+	unsent   map[int32][]byte       // by descriptor: what the kernel has not taken yet
+	absences map[int32][]plan.Truth // by device: what is reported again when it is back
 	stalls   map[int32]plan.Truth
 	truths   []plan.Truth
-	losts    []plan.Lost
 	journals []Journal // by device; nil unless they are kept
 
 	ramped int     // devices that the ramp has reached
@@ -63,8 +63,8 @@ type Drive struct {
 
 	in, out    []byte // for one read, and one write
 	heard      int64  // when the last read was
-	counts     counts
-	histograms histograms
+	counts     Counters
+	histograms Histograms
 }
 
 // step is a [plan.Step] of a device, in nanoseconds since the phases began.
@@ -82,17 +82,17 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newTongue(cfg.Plan)
+	c, err := newProtocol(cfg.Plan)
 	if err != nil {
 		return nil, err
 	}
 	d := &Drive{
-		cfg: cfg, tongue: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
+		cfg: cfg, protocol: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),
 		seconds: map[int32]*second{}, rivals: map[int32]int32{}, partial: map[int32][]byte{}, unsent: map[int32][]byte{},
-		absences: map[int32]*absence{}, stalls: map[int32]plan.Truth{},
+		absences: map[int32][]plan.Truth{}, stalls: map[int32]plan.Truth{},
 		chance: rand.New(rand.NewPCG(cfg.Plan.Seed, uint64(cfg.From))), // reproducible on purpose
-		in:     make([]byte, 64<<10), counts: counts{errors: map[string]uint64{}}, histograms: newHistograms(),
+		in:     make([]byte, 64<<10), counts: Counters{Errors: map[string]uint64{}}, histograms: NewHistograms(),
 	}
 	for i := range d.devs {
 		d.devs[i] = device{link: link{next: outside}, last: never, fd: -1}
@@ -220,8 +220,8 @@ func (d *Drive) Journals() []Journal {
 	return all
 }
 
-// Truths returns what was done since the last call, in order, including what is reported again
-// because a device is back.
+// Truths returns what was done since the last call and which connections were lost, in order. What
+// is reported again because a device is back is included.
 func (d *Drive) Truths() []plan.Truth {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,30 +230,21 @@ func (d *Drive) Truths() []plan.Truth {
 	return list
 }
 
-// Losts returns which connections were lost since the last call, in order, including what is
-// reported again because a device is back.
-func (d *Drive) Losts() []plan.Lost {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := d.losts
-	d.losts = nil
-	return list
-}
-
 // Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
-	fresh := newHistograms()
+	fresh := NewHistograms()
 	memory, cpu := usage()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Stats{
-		At: time.Now(), Devices: len(d.devs), Seen: d.welcomed, Welcomed: d.inState[open] + d.inState[orphan],
-		Connecting: d.inState[dialing] + d.inState[greeting], Queued: d.inState[queued], Pausing: d.inState[pausing], Away: d.inState[away],
-		Open: d.sockets, StepsLeft: len(d.steps) - d.done,
-		RTT: d.histograms.rtt, RTTPlanned: d.histograms.rttPlanned, Lateness: d.histograms.lateness, Connect: d.histograms.connect,
-		Memory: memory, CPU: cpu,
+		At: time.Now(), Counters: d.counts, Histograms: d.histograms, Memory: memory, CPU: cpu,
+		Gauges: Gauges{
+			Devices: len(d.devs), Seen: d.welcomed, Welcomed: d.inState[open] + d.inState[orphan],
+			Connecting: d.inState[dialing] + d.inState[greeting], Queued: d.inState[queued], Pausing: d.inState[pausing], Away: d.inState[away],
+			Open: d.sockets, StepsLeft: len(d.steps) - d.done,
+		},
 	}
-	d.counts.fill(&s)
+	s.Errors = maps.Clone(s.Errors)
 	d.histograms = fresh
 	return s
 }

@@ -53,7 +53,7 @@ type run struct {
 	ctx    context.Context //nolint:containedctx // the test's, with a limit
 	stop   func()
 	truths []plan.Truth
-	losts  []plan.Lost
+	losts  []plan.Truth // likewise, those of kind Lost
 	stats  drive.Stats
 }
 
@@ -82,8 +82,13 @@ func (r *run) until(what string, cond func() bool) {
 	defer tick.Stop()
 	for {
 		r.stats = r.Stats()
-		r.truths = append(r.truths, r.Truths()...)
-		r.losts = append(r.losts, r.Losts()...)
+		for _, t := range r.Truths() {
+			if t.Kind == plan.Lost {
+				r.losts = append(r.losts, t)
+			} else {
+				r.truths = append(r.truths, t)
+			}
+		}
 		if cond() {
 			return
 		}
@@ -145,8 +150,8 @@ func TestBeats(t *testing.T) {
 				answers := p.Publish == "" || p.QoS > 0
 				lateness, rtt := int64(0), int64(0)
 				r.until("heartbeats", func() bool {
-					lateness += r.stats.Lateness.TotalCount()
-					rtt += r.stats.RTT.TotalCount()
+					lateness += r.stats.Histograms[drive.Lateness].TotalCount()
+					rtt += r.stats.Histograms[drive.RTT].TotalCount()
 					return r.stats.Sent > 200 && (r.stats.Answered > 100) == answers && lateness > 10 && (rtt > 100) == answers
 				})
 				if len(r.stats.Errors) > 0 || len(r.losts) > 0 || r.stats.Open != 20 || r.stats.Seen != 20 {

@@ -13,7 +13,7 @@ const DeviceSize = unsafe.Sizeof(device{})
 
 // Parse takes all answers off data, and returns how many there were of a kind, and what is left.
 func Parse(p *plan.Plan, data []byte) (kinds map[string]int, rest []byte, err error) {
-	c, err := newTongue(p)
+	c, err := newProtocol(p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,7 +35,7 @@ func Parse(p *plan.Plan, data []byte) (kinds map[string]int, rest []byte, err er
 
 // Words are what device n says: hello, birth, heartbeat number 7 and bye.
 func Words(p *plan.Plan, n int) (hello, birth, beat, bye string, err error) {
-	c, err := newTongue(p)
+	c, err := newProtocol(p)
 	if err != nil {
 		return "", "", "", "", err
 	}

@@ -70,7 +70,7 @@ func (d *Drive) stepsDue(now int64) int64 {
 			return began + s.at
 		}
 		d.done++
-		d.counts.steps++
+		d.counts.Steps++
 		d.act(s, began)
 	}
 	return now
@@ -203,7 +203,7 @@ func (d *Drive) read(i int32, all bool) {
 		n, err := read(fd, d.in)
 		switch {
 		case n > 0:
-			d.counts.bytesIn += uint64(n)
+			d.counts.BytesIn += uint64(n)
 			if d.input(i, d.in[:n]); v.fd != fd || n < len(d.in) && !all {
 				return
 			}
@@ -231,7 +231,7 @@ func (d *Drive) input(i int32, data []byte) {
 	d.heard = d.clock()
 	data = d.joined(fd, data)
 	for len(data) > 0 {
-		a, rest := d.tongue.next(data)
+		a, rest := d.protocol.next(data)
 		if a.kind == incomplete {
 			d.partial[fd] = bytes.Clone(data)
 			return

@@ -12,9 +12,9 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mqttTongue is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that
+// mqttProtocol is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that
 // never subscribe. Sessions are clean.
-type mqttTongue struct {
+type mqttProtocol struct {
 	plan           *plan.Plan
 	keepAlive      uint16 // seconds
 	user, password string
@@ -38,7 +38,7 @@ const (
 // maxText is the longest text of MQTT, section 1.5.3.
 const maxText = math.MaxUint16
 
-func newMQTTTongue(p *plan.Plan) (*mqttTongue, error) {
+func newMQTTProtocol(p *plan.Plan) (*mqttProtocol, error) {
 	// The gateway waits for one and a half keep alives (section 3.1.2.10).
 	keepAlive := p.Timeout * 2 / 3 / time.Second
 	switch {
@@ -53,7 +53,7 @@ func newMQTTTongue(p *plan.Plan) (*mqttTongue, error) {
 	case p.Token != "" && p.User == "":
 		return nil, errors.New("drive: MQTT has no password (token) without a user")
 	}
-	c := &mqttTongue{
+	c := &mqttProtocol{
 		plan: p, keepAlive: uint16(keepAlive), user: p.User, password: p.Token,
 		willTopic: newTemplate(p.WillTopic), will: newTemplate(p.WillPayload), topic: newTemplate(p.Publish), qos: p.QoS,
 	}
@@ -73,7 +73,7 @@ func longest(p *plan.Plan) int {
 	return length
 }
 
-func (c *mqttTongue) hello(dst []byte, n int) []byte {
+func (c *mqttProtocol) hello(dst []byte, n int) []byte {
 	const clean, hasWill, willQoS1, willRetain, hasPassword, hasUser = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 6, 1 << 7
 	var room [64]byte
 	id := c.plan.AppendID(room[:0], n)
@@ -107,7 +107,7 @@ func (c *mqttTongue) hello(dst []byte, n int) []byte {
 }
 
 // birth is retained, like the will that takes it back.
-func (c *mqttTongue) birth(dst []byte, n int) []byte {
+func (c *mqttProtocol) birth(dst []byte, n int) []byte {
 	if c.birthday.empty() {
 		return dst
 	}
@@ -117,7 +117,7 @@ func (c *mqttTongue) birth(dst []byte, n int) []byte {
 	return c.birthday.append(c.willTopic.appendText(dst, id), id)
 }
 
-func (c *mqttTongue) beat(dst []byte, n int, seq uint32) []byte {
+func (c *mqttProtocol) beat(dst []byte, n int, seq uint32) []byte {
 	if c.topic.empty() {
 		return append(dst, packetPingReq, 0)
 	}
@@ -169,18 +169,18 @@ func (t template) appendText(dst, id []byte) []byte {
 // packetID is never 0 (section 2.3.1).
 func packetID(seq uint32) uint16 { return uint16(seq%math.MaxUint16) + 1 }
 
-func (c *mqttTongue) answered() bool { return c.topic.empty() || c.qos > 0 }
+func (c *mqttProtocol) answered() bool { return c.topic.empty() || c.qos > 0 }
 
-func (c *mqttTongue) bye(dst []byte, _ int) []byte { return append(dst, packetDisconnect, 0) }
+func (c *mqttProtocol) bye(dst []byte, _ int) []byte { return append(dst, packetDisconnect, 0) }
 
-func (c *mqttTongue) sleep(dst []byte, _ int, _ time.Duration) []byte { return dst }
+func (c *mqttProtocol) sleep(dst []byte, _ int, _ time.Duration) []byte { return dst }
 
-func (c *mqttTongue) matches(a answer, seq uint32) bool {
+func (c *mqttProtocol) matches(a answer, seq uint32) bool {
 	return c.topic.empty() || a.seq == uint32(packetID(seq))
 }
 
-// next takes only packets that are sent to one who never subscribes; all of them are short.
-func (c *mqttTongue) next(data []byte) (answer, []byte) {
+// next accepts only packets for a client that never subscribes. All of them are short.
+func (c *mqttProtocol) next(data []byte) (answer, []byte) {
 	if len(data) == 0 {
 		return answer{}, data
 	}

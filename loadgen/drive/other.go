@@ -37,8 +37,5 @@ func (*Drive) Journals() []Journal { return nil }
 // Truths returns nothing.
 func (*Drive) Truths() []plan.Truth { return nil }
 
-// Losts returns nothing.
-func (*Drive) Losts() []plan.Lost { return nil }
-
 // Stats returns nothing.
 func (*Drive) Stats() Stats { return Stats{} }

@@ -128,7 +128,7 @@ func TestWords(t *testing.T) {
 }
 
 // What devices say is what the gateway's own codecs understand.
-func TestTongues(t *testing.T) {
+func TestProtocols(t *testing.T) {
 	for _, protocol := range []codec.Protocol{line.Protocol{}, frame.Protocol{}, jt808.Protocol{}, teltonika.Protocol{}, gt06.Protocol{}} {
 		t.Run(protocol.Name(), func(t *testing.T) {
 			p := fleetPlan(10, "127.0.0.1:1")

@@ -24,7 +24,7 @@ type role uint8
 
 const (
 	leaving  role = iota // has said FIN, and reads until the gateway does
-	ghost                // of a device that crashed: open, and nobody there
+	ghost                // of a device that crashed: open, and never used again
 	rival                // says the id of a device that is connected
 	replaced             // was the device's own until its rival was welcomed
 )
@@ -71,7 +71,7 @@ func (d *Drive) readSecond(fd int32, s *second) {
 		n, err := read(fd, d.in)
 		switch {
 		case n > 0:
-			d.counts.bytesIn += uint64(n)
+			d.counts.BytesIn += uint64(n)
 			if s.role == rival {
 				d.rivalInput(fd, s, d.in[:n])
 			}
@@ -137,7 +137,7 @@ func (d *Drive) duplicate(i int32) {
 
 // greetRival greets once the handshake is over, and reports whether it has.
 func (d *Drive) greetRival(fd int32, s *second) bool {
-	d.out = d.tongue.hello(d.out[:0], d.number(s.device))
+	d.out = d.protocol.hello(d.out[:0], d.number(s.device))
 	at := d.clock()
 	switch err := d.send(fd, d.out); {
 	case errors.Is(err, unix.EAGAIN):
@@ -153,7 +153,7 @@ func (d *Drive) greetRival(fd int32, s *second) bool {
 // rivalInput waits for the gateway to welcome a duplicate.
 func (d *Drive) rivalInput(fd int32, s *second, data []byte) {
 	data = d.joined(fd, data)
-	a, rest := d.tongue.next(data)
+	a, rest := d.protocol.next(data)
 	switch a.kind {
 	case incomplete:
 		d.partial[fd] = bytes.Clone(data)
@@ -175,7 +175,7 @@ func (d *Drive) promote(fd int32, s *second) {
 	i := s.device
 	v := &d.devs[i]
 	now := d.clock()
-	d.counts.welcomes++
+	d.counts.Welcomes++
 	delete(d.seconds, fd)
 	delete(d.rivals, i)
 	if v.fd >= 0 {
@@ -206,7 +206,7 @@ func (d *Drive) rivalFailed(fd int32, s *second, cause string) {
 	d.failed(cause)
 	d.failed(CauseDuplicate)
 	if v.state == orphan {
-		d.counts.lost++
+		d.counts.Lost++
 		d.failed(CauseClosed)
 		d.miss(i, CauseClosed, v.mark)
 		d.pause(i)

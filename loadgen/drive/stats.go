@@ -1,14 +1,13 @@
 package drive
 
 import (
-	"maps"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Causes of what went wrong, the keys of [Stats].Errors. Those up to CauseSocketFull are also the
-// Cause of a Lost.
+// [plan.Truth].Cause of a connection that was lost.
 const (
 	CauseRefused     = "refused"             // ECONNREFUSED
 	CauseTimeout     = "timeout"             // no handshake in time, or ETIMEDOUT
@@ -34,63 +33,100 @@ const (
 	CauseComplaint    = "complaint about an open connection" // line: ERR; with ": " and its code
 )
 
-// Stats is how it goes. Gauges and counters speak of the instant of the call, the counters from the
-// beginning.
+// Stats is the state of a fleet at an instant.
 type Stats struct {
+	Gauges
+	Counters
+
 	At time.Time
-
-	// Devices that are played; Seen of them were welcomed at least once, Welcomed are connected now
-	// and beat; Connecting are on the way to that; Queued wait their turn; Pausing wait before they
-	// try again; Away are absent because an act said so. Those that are none of it have not begun.
-	Devices, Seen, Welcomed, Connecting, Queued, Pausing, Away int
-	// Open is how many sockets are open, of whatever use.
-	Open int
-
-	Connects, Welcomes, Failed uint64 // connections begun, welcomed, and failed before the welcome
-	Lost                       uint64 // connections that ended after the welcome although nobody meant it to
-	Sent, Answered             uint64 // heartbeats
-	BytesOut, BytesIn          uint64
-	Steps                      uint64 // of fates that were done
-	StepsLeft                  int    // after Begin
-	// Errors by cause.
-	Errors map[string]uint64
-
-	// Since the last call, in microseconds; see the package's comment. Connect is from the
-	// beginning of a connection to its welcome.
-	RTT, RTTPlanned, Lateness, Connect *hdrhistogram.Histogram
+	// Histograms are those since the last call.
+	Histograms Histograms
 
 	// Memory is the process's resident memory in bytes, CPU the time that it has computed.
 	Memory uint64
 	CPU    time.Duration
 }
 
-// counts are the counters of Stats.
-type counts struct {
-	connects, welcomes, failed, lost uint64
-	sent, answered                   uint64
-	bytesOut, bytesIn                uint64
-	steps                            uint64
-	errors                           map[string]uint64
+// Gauges are numbers of devices and sockets at an instant.
+type Gauges struct {
+	// Devices that are played; Seen of them were welcomed at least once, Welcomed are connected now
+	// and beat; Connecting are on the way to that; Queued wait their turn; Pausing wait before they
+	// try again; Away are absent because an act said so. Those that are none of it have not begun.
+	Devices, Seen, Welcomed, Connecting, Queued, Pausing, Away int
+	Open                                                       int // sockets, of whatever use
+	StepsLeft                                                  int // of fates, after Begin
 }
 
-// histograms are those of Stats.
-type histograms struct {
-	rtt, rttPlanned, lateness, connect *hdrhistogram.Histogram
+// Add adds the gauges of other devices.
+func (g *Gauges) Add(o *Gauges) {
+	g.Devices += o.Devices
+	g.Seen += o.Seen
+	g.Welcomed += o.Welcomed
+	g.Connecting += o.Connecting
+	g.Queued += o.Queued
+	g.Pausing += o.Pausing
+	g.Away += o.Away
+	g.Open += o.Open
+	g.StepsLeft += o.StepsLeft
 }
 
-func newHistograms() histograms {
-	// A microsecond to two minutes with two digits: 29 KB.
-	one := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2) }
-	return histograms{rtt: one(), rttPlanned: one(), lateness: one(), connect: one()}
+// Counters count from the beginning.
+type Counters struct {
+	Connects, Welcomes, Failed uint64 // connections begun, welcomed, and failed before the welcome
+	Lost                       uint64 // connections that ended after the welcome unintentionally
+	Sent, Answered             uint64 // heartbeats
+	BytesOut, BytesIn          uint64
+	Steps                      uint64            // of fates that were done
+	Errors                     map[string]uint64 // by cause
+}
+
+// Add adds the counters of other devices. Errors must not be nil.
+func (c *Counters) Add(o *Counters) {
+	c.Connects += o.Connects
+	c.Welcomes += o.Welcomes
+	c.Failed += o.Failed
+	c.Lost += o.Lost
+	c.Sent += o.Sent
+	c.Answered += o.Answered
+	c.BytesOut += o.BytesOut
+	c.BytesIn += o.BytesIn
+	c.Steps += o.Steps
+	for cause, n := range o.Errors {
+		c.Errors[cause] += n
+	}
+}
+
+// Histograms are in microseconds; see the package's comment. One that is nil is empty.
+type Histograms [4]*hdrhistogram.Histogram
+
+// Indices of Histograms.
+const (
+	RTT = iota
+	RTTPlanned
+	Lateness
+	Connect // from the beginning of a connection to its welcome
+)
+
+// NewHistograms returns empty histograms, for times from a microsecond to two minutes with two
+// digits: 29 KB each.
+func NewHistograms() Histograms {
+	var all Histograms
+	for i := range all {
+		all[i] = hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2)
+	}
+	return all
+}
+
+// Merge adds the values of other histograms. The receiver's must not be nil.
+func (all *Histograms) Merge(others *Histograms) {
+	for i, h := range others {
+		if h != nil {
+			all[i].Merge(h)
+		}
+	}
 }
 
 // record adds a time in nanoseconds, cut to the range.
 func record(h *hdrhistogram.Histogram, nanos int64) {
 	_ = h.RecordValue(min(max(nanos/1000, 1), h.HighestTrackableValue()))
-}
-
-func (c *counts) fill(s *Stats) {
-	s.Connects, s.Welcomes, s.Failed, s.Lost = c.connects, c.welcomes, c.failed, c.lost
-	s.Sent, s.Answered, s.BytesOut, s.BytesIn, s.Steps = c.sent, c.answered, c.bytesOut, c.bytesIn, c.steps
-	s.Errors = maps.Clone(c.errors)
 }

@@ -67,17 +67,18 @@ type Kind uint8
 
 // What a device does.
 const (
-	Bye       Kind = iota + 1 // sends a goodbye and closes
-	Close                     // closes with FIN, without a goodbye
-	Reset                     // closes with RST
-	Silent                    // keeps the connection and sends nothing
-	Crash                     // falls silent as if the power went: nothing is sent any more, no FIN either
-	Stall                     // goes on sending and reads nothing
-	Duplicate                 // another connection uses the same id
-	Sleep                     // announces that it will be silent until it is back
-	Move                      // closes, and comes back from another source address
-	Reconnect                 // closes, and comes back with a back-off
-	Signal                    // nothing is done to a device: a marker for the runner, for instance to restart the gateway
+	Lost      Kind = iota // its connection ended or failed unintentionally: no plan has this kind
+	Bye                   // sends a goodbye and closes
+	Close                 // closes with FIN, without a goodbye
+	Reset                 // closes with RST
+	Silent                // keeps the connection and sends nothing
+	Crash                 // falls silent as if the power went: nothing is sent any more, no FIN either
+	Stall                 // goes on sending and reads nothing
+	Duplicate             // another connection uses the same id
+	Sleep                 // announces that it will be silent until it is back
+	Move                  // closes, and comes back from another source address
+	Reconnect             // closes, and comes back with a back-off
+	Signal                // nothing is done to a device: a marker for the runner, for instance to restart the gateway
 )
 
 // Act is something that happens to some devices in a phase.

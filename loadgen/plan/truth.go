@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// Truth is what was done to a device, as the process that plays it saw it.
+// Truth is what was done to a device, or happened to it, as the process that plays it saw it.
 type Truth struct {
 	Device int
 	Kind   Kind
@@ -13,16 +13,9 @@ type Truth struct {
 	Back time.Time
 	// Heard is when the gateway had answered it, if the device waits for that; else zero.
 	Heard time.Time
-	// Connected reports whether the device had been welcomed.
+	// Connected reports whether the device had been welcomed; false for Lost.
 	Connected bool
-}
-
-// Lost is a connection that ended unintentionally: the gateway closed it, or a connect failed.
-type Lost struct {
-	Device int
-	At     time.Time
-	Last   time.Time
-	Back   time.Time
-	Heard  time.Time // as in Truth
-	Cause  string    // "closed by peer", "reset by peer", "refused", "timeout", "no answer", "garbage"
+	// Cause is why a connection was Lost: "closed by peer", "reset by peer", "refused", "timeout",
+	// "no answer" or "garbage".
+	Cause string
 }

@@ -76,49 +76,47 @@ func (r *reader) sources(p *plan.Plan) strictyaml.Setter {
 }
 
 func (r *reader) phases(p *plan.Plan) strictyaml.Setter {
-	return func(path string, n ast.Node) {
-		for i, item := range r.items(path, n) {
-			var ph plan.Phase
-			at := strictyaml.Element(path, i)
-			r.note(at, item)
-			before := r.Mistakes()
-			seen := r.mapping(at, item, []strictyaml.Field{
-				{Key: "name", Set: strictyaml.Value(r.Reader, &ph.Name, parseText)},
-				{Key: "length", Set: strictyaml.Value(r.Reader, &ph.Length, parseDuration)},
-				{Key: "acts", Set: r.acts(&ph)},
-			})
-			if seen["length"] == nil && r.Mistakes() == before { // rather than misspelt
-				r.Fail(at, item, "length is missing; say how long the phase takes, as in length: 1m")
-			}
-			p.Phases = append(p.Phases, ph)
+	return entries(r, &p.Phases, "length", "say how long the phase takes, as in length: 1m", func(ph *plan.Phase) []strictyaml.Field {
+		return []strictyaml.Field{
+			{Key: "name", Set: strictyaml.Value(r.Reader, &ph.Name, parseText)},
+			{Key: "length", Set: strictyaml.Value(r.Reader, &ph.Length, parseDuration)},
+			{Key: "acts", Set: r.acts(ph)},
 		}
-	}
+	})
 }
 
 func (r *reader) acts(ph *plan.Phase) strictyaml.Setter {
+	return entries(r, &ph.Acts, "kind", "say what the devices do, as in kind: silent", func(a *plan.Act) []strictyaml.Field {
+		return []strictyaml.Field{
+			{Key: "kind", Set: strictyaml.Value(r.Reader, &a.Kind, parseKind)},
+			{Key: "share", Set: strictyaml.Value(r.Reader, &a.Share, someShare)},
+			{Key: "count", Set: strictyaml.Plain(r.Reader, &a.Count, parseCount)},
+			{Key: "groups", Set: r.groups(a)},
+			{Key: "all", Set: strictyaml.Plain(r.Reader, &a.All, strictyaml.Bool)},
+			{Key: "after", Set: strictyaml.Value(r.Reader, &a.After, parseDuration)},
+			{Key: "within", Set: strictyaml.Value(r.Reader, &a.Within, parseDuration)},
+			{Key: "back", Set: strictyaml.Value(r.Reader, &a.Back, parseDuration)},
+			{Key: "back_within", Set: strictyaml.Value(r.Reader, &a.BackWithin, parseDuration)},
+			{Key: "times", Set: strictyaml.Plain(r.Reader, &a.Times, parseCount)},
+			{Key: "every", Set: strictyaml.Value(r.Reader, &a.Every, parseDuration)},
+		}
+	})
+}
+
+// entries appends the entries of a list to dst. One key of each entry is required, and help says
+// what to write there.
+func entries[T any](r *reader, dst *[]T, required, help string, fields func(*T) []strictyaml.Field) strictyaml.Setter {
 	return func(path string, n ast.Node) {
 		for i, item := range r.items(path, n) {
-			var a plan.Act
+			var entry T
 			at := strictyaml.Element(path, i)
 			r.note(at, item)
 			before := r.Mistakes()
-			seen := r.mapping(at, item, []strictyaml.Field{
-				{Key: "kind", Set: strictyaml.Value(r.Reader, &a.Kind, parseKind)},
-				{Key: "share", Set: strictyaml.Value(r.Reader, &a.Share, someShare)},
-				{Key: "count", Set: strictyaml.Plain(r.Reader, &a.Count, parseCount)},
-				{Key: "groups", Set: r.groups(&a)},
-				{Key: "all", Set: strictyaml.Plain(r.Reader, &a.All, strictyaml.Bool)},
-				{Key: "after", Set: strictyaml.Value(r.Reader, &a.After, parseDuration)},
-				{Key: "within", Set: strictyaml.Value(r.Reader, &a.Within, parseDuration)},
-				{Key: "back", Set: strictyaml.Value(r.Reader, &a.Back, parseDuration)},
-				{Key: "back_within", Set: strictyaml.Value(r.Reader, &a.BackWithin, parseDuration)},
-				{Key: "times", Set: strictyaml.Plain(r.Reader, &a.Times, parseCount)},
-				{Key: "every", Set: strictyaml.Value(r.Reader, &a.Every, parseDuration)},
-			})
-			if seen["kind"] == nil && r.Mistakes() == before {
-				r.Fail(at, item, "kind is missing; say what the devices do, as in kind: silent")
+			seen := r.mapping(at, item, fields(&entry))
+			if seen[required] == nil && r.Mistakes() == before { // rather than misspelt
+				r.Fail(at, item, "%s is missing; %s", required, help)
 			}
-			ph.Acts = append(ph.Acts, a)
+			*dst = append(*dst, entry)
 		}
 	}
 }
@@ -135,7 +133,7 @@ func (r *reader) groups(a *plan.Act) strictyaml.Setter {
 	}
 }
 
-// someShare is ParseShare for an act, which must take somebody.
+// someShare is ParseShare for an act, which needs at least one device.
 func someShare(text string) (float64, error) {
 	f, err := ParseShare(text)
 	if err == nil && f == 0 {

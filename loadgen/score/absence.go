@@ -84,7 +84,7 @@ func reasonOf(text string) reason {
 // gone reports whether the device sends nothing in an absence of this kind.
 func (a *absence) gone() bool {
 	switch a.kind {
-	case 0, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
+	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
 		return true
 	case plan.Stall, plan.Duplicate, plan.Sleep, plan.Signal:
 	}
@@ -163,7 +163,7 @@ const (
 	open         // cannot be said yet: the device sleeps
 	repeated     // the absence has its verdict already
 	early        // the device was gone, but not for long enough
-	excused      // nobody can say
+	excused      // it cannot be known
 	wrong        // due, but not for this reason
 	right
 )
@@ -236,7 +236,7 @@ func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
 		if a.back == 0 {
 			return open
 		}
-	case plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect, plan.Signal:
+	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect, plan.Signal:
 	}
 	return none
 }

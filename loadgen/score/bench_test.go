@@ -31,7 +31,7 @@ func BenchmarkMemory(b *testing.B) {
 					b.Fatal(err)
 				}
 				if silent == "judged" {
-					s.Settle(at(60))
+					s.JudgeUntil(at(60))
 				}
 				var id []byte
 				for i := range n {
@@ -57,8 +57,8 @@ func BenchmarkMemory(b *testing.B) {
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "B/device")
 				begun := time.Now()
-				s.Settle(at(100))
-				b.ReportMetric(float64(time.Since(begun).Milliseconds()), "ms/settle")
+				s.JudgeUntil(at(100))
+				b.ReportMetric(float64(time.Since(begun).Milliseconds()), "ms/judge")
 				runtime.KeepAlive(s)
 			}
 		})

@@ -185,7 +185,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 	if c.time >= s.knownLocked(n) {
 		return true
 	}
-	if !final && c.came()+onlineSettles > until {
+	if !final && c.came()+connectTakes > until {
 		return false
 	}
 	p := &s.places[c.place]
@@ -217,8 +217,8 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 	return true
 }
 
-// onlineSettles is how long it may take until it is known that an attempt to connect failed.
-const onlineSettles = int64(15 * time.Second)
+// connectTakes is how long it may take until it is known that an attempt to connect failed.
+const connectTakes = int64(15 * time.Second)
 
 // errorLocked is how far the times of a claim may be off.
 func (s *Score) errorLocked(c *claim) int64 {

@@ -3,7 +3,7 @@
 //
 // It has two halves. A [Follower] reads verdicts: [HTTP] the event streams of Holter's API, [MQTT]
 // retained state topics and the events of EMQX. A [Score] takes them, together with what the
-// playing processes did ([plan.Truth], [plan.Lost]), and finds the wrong verdicts. [Limits] decides
+// playing processes did ([plan.Truth]), and finds the wrong verdicts. [Limits] decides
 // which reports pass.
 //
 // # What is judged
@@ -26,7 +26,7 @@
 // its arrival and not before the previous event's, and the event must be able to follow that one.
 // Times are brought to the clock of this machine: [HTTP] measures the other one.
 //
-// A connection that the gateway ended (plan.Lost) is judged by what the device had sent: silence is
+// A connection that the gateway ended ([plan.Lost]) is judged by what the device had sent: silence is
 // due a timeout after the last sign of life. When exactly the gateway ended it is known to the
 // gateway alone, so a verdict for that reason is accepted from a close grace after the last sign of
 // life on.
@@ -50,5 +50,5 @@
 //
 // Tables indexed by device number, without pointers: 16 bytes for each device, 32 for each gateway
 // that spoke of it, 32 for an absence until it is over and judged, 24 for an offline verdict that
-// waits for its truth, until [Score.Settle].
+// waits for its truth, until [Score.JudgeUntil].
 package score

@@ -14,20 +14,20 @@ type Message struct {
 
 // Decode reads all messages, and returns why there are no more.
 func Decode(r io.Reader) ([]Message, error) {
-	d := newDecoder(r)
+	d := NewStreamDecoder(r, maxMessage)
 	var all []Message
 	for {
-		m, err := d.next()
+		m, err := d.Next()
 		if err != nil {
 			return all, err
 		}
-		all = append(all, Message{string(m.id), string(m.event), string(m.data), m.data != nil})
+		all = append(all, Message{string(m.ID), string(m.Event), string(m.Data), m.Data != nil})
 	}
 }
 
 // Parse reads one message.
 func Parse(event string, data []byte) (Verdict, bool, error) {
-	return parse(message{event: []byte(event), data: data})
+	return parse(StreamMessage{Event: []byte(event), Data: data})
 }
 
 // ParseMQTT reads one message.

@@ -74,8 +74,8 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 }
 
 // Follow implements [Follower]. tell is called by two goroutines for each address, one of which
-// only tells of the clock. It fails if an address cannot be followed at all: nobody answers when it
-// is tried first, or it refuses the token, now or later.
+// only reports the clock. It fails if an address cannot be followed at all: nothing answers the first
+// attempt, or the token is refused, now or later.
 func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -146,7 +146,7 @@ type stream struct {
 	oldest bool   // begin with the oldest event
 	began  bool   // it was followed once
 	asked  bool   // which sources were deaf before
-	// following reports whether the current connection has told where it begins.
+	// following reports whether the place where the current connection begins is known.
 	following bool
 	clock     *clockwork
 	idle      time.Time // when there was nothing to be read last
@@ -187,7 +187,7 @@ func (s *stream) read(ctx context.Context) error {
 	defer resp.Body.Close()
 	quiet := time.AfterFunc(s.config.Quiet, cancel)
 	defer quiet.Stop()
-	d := newDecoder(readerFunc(func(p []byte) (int, error) {
+	d := NewStreamDecoder(readerFunc(func(p []byte) (int, error) {
 		asked := time.Now()
 		n, err := resp.Body.Read(p)
 		if now := time.Now(); now.Sub(asked) > waited {
@@ -195,7 +195,7 @@ func (s *stream) read(ctx context.Context) error {
 		}
 		quiet.Reset(s.config.Quiet)
 		return n, err
-	}))
+	}), maxMessage)
 	if s.oldest && !s.known {
 		s.place = 0
 		if err := s.follows(ctx); err != nil {
@@ -203,20 +203,20 @@ func (s *stream) read(ctx context.Context) error {
 		}
 	}
 	for {
-		m, err := d.next()
+		m, err := d.Next()
 		if err != nil {
 			return err
 		}
-		if offset, err := strconv.ParseUint(string(m.id), 10, 64); err == nil {
+		if offset, err := strconv.ParseUint(string(m.ID), 10, 64); err == nil {
 			s.inTurn(&m, offset)
 			s.place, s.known = offset, true
-		} else if m.data == nil {
+		} else if m.Data == nil {
 			continue
 		}
 		if err := s.follows(ctx); err != nil {
 			return err
 		}
-		if m.data == nil {
+		if m.Data == nil {
 			continue
 		}
 		v, ok, err := parse(m)
@@ -232,7 +232,7 @@ func (s *stream) read(ctx context.Context) error {
 	}
 }
 
-// follows tells, once for each connection, that nothing more can be missed.
+// follows tells Following, once for each connection: nothing more can be missed.
 func (s *stream) follows(ctx context.Context) error {
 	if s.following {
 		return nil
@@ -293,14 +293,14 @@ const waited = time.Millisecond
 
 // inTurn tells of offsets that do not follow the one before: without a filter the stream has each
 // of them.
-func (s *stream) inTurn(m *message, offset uint64) {
+func (s *stream) inTurn(m *StreamMessage, offset uint64) {
 	next := s.place + 1
-	if m.data == nil {
+	if m.Data == nil {
 		next = s.place
 	}
 	v := Verdict{URL: s.url, Offset: offset, Seen: time.Now()}
 	switch {
-	case !s.known || string(m.event) == missedEvent:
+	case !s.known || string(m.Event) == missedEvent:
 		return
 	case offset < next:
 		v.Kind = Rewound
@@ -367,7 +367,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// missedEvent is the type of the message that says that events are no longer kept.
+// missedEvent is the type of a message about events that are no longer kept.
 const missedEvent = "missed"
 
 // cloudEvent is what is needed of an event.
@@ -392,17 +392,17 @@ type cloudEvent struct {
 
 // parse turns a message of the stream into a verdict; false if it is about groups, or something
 // that came with a later version.
-func parse(m message) (Verdict, bool, error) {
-	if string(m.event) == missedEvent {
+func parse(m StreamMessage) (Verdict, bool, error) {
+	if string(m.Event) == missedEvent {
 		var gone struct{ Oldest uint64 }
-		if err := json.Unmarshal(m.data, &gone); err != nil {
-			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.data, err)
+		if err := json.Unmarshal(m.Data, &gone); err != nil {
+			return Verdict{}, false, fmt.Errorf("message missed %.200q: %w", m.Data, err)
 		}
 		return Verdict{Kind: Missed, Offset: gone.Oldest}, true, nil
 	}
 	var c cloudEvent
-	if err := json.Unmarshal(m.data, &c); err != nil {
-		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.data, err)
+	if err := json.Unmarshal(m.Data, &c); err != nil {
+		return Verdict{}, false, fmt.Errorf("event %.200q: %w", m.Data, err)
 	}
 	v := Verdict{
 		ID: c.ID, Source: c.Data.Source, Device: c.Subject, Kind: kindOf(c.Type), Reason: c.Data.Reason, Seq: c.Data.Seq, Epoch: c.Data.Epoch,

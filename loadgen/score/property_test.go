@@ -101,7 +101,7 @@ func (l *life) tell(t *rapid.T, device int, kind plan.Kind, done, last, back flo
 		}
 		var what any = plan.Truth{Device: device, Kind: kind, At: at(done), Last: at(last), Back: end, Connected: true}
 		if kind == 0 {
-			what = plan.Lost{Device: device, At: at(done), Last: at(last), Back: end, Cause: "closed by peer"}
+			what = plan.Truth{Device: device, At: at(done), Last: at(last), Back: end, Cause: "closed by peer"}
 		}
 		l.truths = append(l.truths, told{when, what})
 	}
@@ -130,16 +130,16 @@ func judge(t *rapid.T, lives []life) score.Report {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b told) int { return cmp.Compare(a.when, b.when) })
-	settled := 0.0
+	judged := 0.0
 	for _, x := range all {
 		if v, ok := x.what.(score.Verdict); ok {
 			s.Verdict(v)
 		} else {
 			add(s, x.what)
 		}
-		if x.when > settled+5 {
-			settled = x.when
-			s.Settle(at(x.when - 1.5))
+		if x.when > judged+5 {
+			judged = x.when
+			s.JudgeUntil(at(x.when - 1.5))
 		}
 	}
 	return s.Finish(at(1000))

@@ -1,9 +1,7 @@
 package score
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -14,15 +12,15 @@ type Report struct {
 	// Devices are those of the plan, Touched those that something was done to or happened to.
 	Devices int `json:"devices"`
 	Touched int `json:"touched"`
-	// Verdicts counts what was said of devices, Offlines the offline verdicts among that. Of these,
+	// Verdicts counts the events of devices, Offlines the offline verdicts among them. Of these,
 	// Right were right, Excused neither right nor wrong, and Waiting wait for their truth.
 	Verdicts uint64 `json:"verdicts"`
 	Offlines uint64 `json:"offlines"`
 	Right    uint64 `json:"right"`
 	Excused  uint64 `json:"excused"`
 	Waiting  uint64 `json:"waiting"`
-	// Unjudged counts the offline verdicts from when nobody knew any more what their devices do,
-	// and UnjudgedDevices such devices, see [Score.Unknown]. Neither is for or against anybody.
+	// Unjudged counts the offline verdicts on devices whose truth had ended, and UnjudgedDevices
+	// such devices; see [Score.Unknown]. Neither counts as right or wrong.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
 
@@ -43,12 +41,12 @@ type Report struct {
 	Order      Figure `json:"order"`
 	Gaps       Figure `json:"gaps"`
 	Duplicates Figure `json:"duplicates"`
-	// NeverOnline are devices of which nobody ever said that they are there, Stuck are those that
-	// are back and still offline by what was said last. Both are known at the end only.
+	// NeverOnline are devices without an event that says they are online, Stuck are those that are
+	// back and still offline by their last event. Both are known at the end only.
 	NeverOnline Figure `json:"never_online"`
 	Stuck       Figure `json:"stuck"`
-	// FalseOnline are devices that were said to be online while they were away. Late are verdicts
-	// and returns that were told long after they were due, see [Options].Late.
+	// FalseOnline are devices that were reported online while they were away. Late are verdicts and
+	// returns that arrived long after they were due; see [Options].Late.
 	FalseOnline Figure `json:"false_online"`
 	Late        Figure `json:"late"`
 	// Future are events that came before the time that they tell; Backwards those that tell an
@@ -63,7 +61,7 @@ type Report struct {
 	// LogGaps are places of the log that are missing, LogOrder places that come again.
 	LogGaps  Figure `json:"log_gaps"`
 	LogOrder Figure `json:"log_order"`
-	// DeafAnswered are times for which a source says that it was deaf, although the gateway
+	// DeafAnswered are times in which a source reports to have been deaf although the gateway
 	// answered. That is known at the end only.
 	DeafAnswered Figure `json:"deaf_answered"`
 	// DeafUnasked are times for which a source was deaf, and not where the gateway was stopped, see
@@ -138,15 +136,6 @@ func (g *gateway) describe(r *Report) {
 	}
 }
 
-// figures are all that have examples.
-func (r *Report) figures() []*Figure {
-	return []*Figure{
-		&r.FalseOffline, &r.Early, &r.Replaced, &r.Overtaken, &r.MissedOffline, &r.WrongReason, &r.Order, &r.Gaps, &r.Duplicates, &r.NeverOnline,
-		&r.Stuck, &r.FalseOnline, &r.Late, &r.Future, &r.Backwards, &r.Contradictions, &r.Lacking, &r.Forgotten, &r.LogGaps, &r.LogOrder,
-		&r.DeafAnswered, &r.DeafUnasked, &r.OtherTimeout, &r.Strangers,
-	}
-}
-
 // Unit is that of the values in histograms.
 const Unit = time.Microsecond
 
@@ -167,10 +156,10 @@ type Example struct {
 	Device string `json:"device"`
 	Number int    `json:"number"` // of the device; -1 for a stranger
 	URL    string `json:"url,omitempty"`
-	// Done is what was done to the device, and when; Said what was said of it, and when.
+	// Done is what was done to the device, and when; Said what was reported of it, and when.
 	Done string `json:"done"`
 	Said string `json:"said"`
-	// At is the instant of what was said, or at which it should have been.
+	// At is the instant of the report, or that at which it should have come.
 	At time.Time `json:"at"`
 
 	key int64 // tells the cases of a device apart
@@ -212,81 +201,4 @@ func latencyOf(h *hdrhistogram.Histogram) Latency {
 	at := h.ValueAtPercentilesSlice([]float64{50, 99, 99.9})
 	of := func(v int64) time.Duration { return time.Duration(v) * Unit }
 	return Latency{Count: uint64(h.TotalCount()), P50: of(at[0]), P99: of(at[1]), P999: of(at[2]), Max: of(h.Max())}
-}
-
-// Limits says what a report may have to pass. -1 lets anything pass.
-type Limits struct {
-	FalseOffline, MissedOffline, WrongReason, Gaps, Order, Duplicates, NeverOnline, Stuck, FalseOnline, Late int
-	Future, Backwards, Contradictions, Lacking, Forgotten, LogGaps, LogOrder, DeafAnswered, DeafUnasked      int
-	// Deaf is for how long sources may be deaf altogether; none may be so at the end.
-	Deaf time.Duration
-	// LatencyP99 is the longest that the 99th percentile of Told may be; 0: not checked.
-	LatencyP99 time.Duration
-}
-
-// Check says what does not hold, a sentence each; nil if all does. A report on verdicts of which
-// none ever came does not pass.
-func (l Limits) Check(r Report) []string {
-	var broken []string
-	for _, c := range []struct {
-		one, many string
-		most      int
-		found     Figure
-	}{
-		{"false offline", "false offlines", l.FalseOffline, r.FalseOffline},
-		{"missed offline", "missed offlines", l.MissedOffline, r.MissedOffline},
-		{"verdict for a wrong reason", "verdicts for a wrong reason", l.WrongReason, r.WrongReason},
-		{"missing event", "missing events", l.Gaps, r.Gaps},
-		{"event out of order", "events out of order", l.Order, r.Order},
-		{"duplicate", "duplicates", l.Duplicates, r.Duplicates},
-		{"device that was never online", "devices that were never online", l.NeverOnline, r.NeverOnline},
-		{"device that is back and still offline", "devices that are back and still offline", l.Stuck, r.Stuck},
-		{"false online", "false onlines", l.FalseOnline, r.FalseOnline},
-		{"verdict or return told late", "verdicts or returns told late", l.Late, r.Late},
-		{"event from the future", "events from the future", l.Future, r.Future},
-		{"event whose time goes back", "events whose time goes back", l.Backwards, r.Backwards},
-		{"event that contradicts itself or the one before", "events that contradict themselves or the ones before", l.Contradictions, r.Contradictions},
-		{"incomplete event", "incomplete events", l.Lacking, r.Lacking},
-		{"device forgotten", "devices forgotten", l.Forgotten, r.Forgotten},
-		{"place missing in the log", "places missing in the log", l.LogGaps, r.LogGaps},
-		{"place of the log told again", "places of the log told again", l.LogOrder, r.LogOrder},
-		{"time deaf although nobody stopped it", "times deaf although nobody stopped it", l.DeafUnasked, r.DeafUnasked},
-		{"time deaf while it answered", "times deaf while it answered", l.DeafAnswered, r.DeafAnswered},
-	} {
-		if c.most < 0 || c.found.Count <= uint64(c.most) {
-			continue
-		}
-		what, most := c.many, "none allowed"
-		if c.found.Count == 1 {
-			what = c.one
-		}
-		if c.most > 0 {
-			most = fmt.Sprintf("at most %d allowed", c.most)
-		}
-		text := fmt.Sprintf("%d %s, %s", c.found.Count, what, most)
-		if len(c.found.Examples) > 0 {
-			text += "; the first: " + c.found.Examples[0].String()
-		}
-		broken = append(broken, text)
-	}
-	return append(broken, l.whole(&r)...)
-}
-
-// whole says what does not hold of the whole.
-func (l Limits) whole(r *Report) []string {
-	var broken []string
-	no := func(wrong bool, format string, args ...any) {
-		if wrong {
-			broken = append(broken, fmt.Sprintf(format, args...))
-		}
-	}
-	no(len(r.StillDeaf) > 0, "deaf at the end: the source %s says that it does not listen, and judges nobody", strings.Join(r.StillDeaf, ", "))
-	no(l.Deaf >= 0 && r.DeafFor > l.Deaf, "deaf for %v in all, at most %v allowed (--max-deaf): whoever does not listen judges nobody",
-		r.DeafFor.Round(time.Millisecond), l.Deaf)
-	no(l.LatencyP99 > 0 && r.Told.P99 > l.LatencyP99, "99%% of the verdicts came within %v after their deadline, at most %v allowed", r.Told.P99, l.LatencyP99)
-	no(r.Waiting > 0, "%d verdicts could not be judged", r.Waiting)
-	no(r.Verdicts == 0 && r.Devices > 0,
-		"no verdict came at all; check that the address which is followed belongs to the gateway that the devices talk to")
-	no(len(r.Incomplete) > 0, "events were missed, so the score is not complete: %s", strings.Join(r.Incomplete, "; "))
-	return broken
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,12 +83,12 @@ type Score struct {
 
 	mu       sync.Mutex // guards the fields below
 	base     int64      // the zero of [track].since
-	settled  int64      // all that was done before is known
+	complete int64      // all that was done before is known
 	devices  []device
 	absences slab[absence]
 	claims   slab[claim]
 	tracks   slab[track]
-	places   []place // the first one is that of devices that nobody spoke of
+	places   []place // the first one is that of devices without any event
 	placeOf  map[placeName]uint16
 	gateways []gateway
 	unknown  []blank
@@ -109,15 +110,15 @@ type placeName struct{ url, source string }
 // gateway is where verdicts are read.
 type gateway struct {
 	url string
-	// fresh says that its log was empty when it was begun to be followed, so that all devices'
-	// numbers begin with 1.
+	// fresh reports whether its log was empty when following began, so that the numbers of all
+	// devices begin with 1.
 	fresh, followed bool
-	// full says that its events are to have all that Holter's have; numbered and reasoned that some
-	// had a number, and a reason.
+	// full reports whether its events must be as complete as Holter's; numbered and reasoned report
+	// whether some event had a number, and a reason.
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    Clocked
-	err                      int64 // of the clock, as it was told last
+	err                      int64 // of the clock, as it was measured last
 }
 
 // New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say
@@ -145,22 +146,19 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 }
 
 // Add takes what was done to a device: when it was done, and again, with the same Device, Kind and
-// At, when the device is back. What is said of no device of the plan is ignored.
+// At, when the device is back. Truths about devices outside the plan are ignored.
 func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
 	}
 	a := absence{at: nanos(t.At), last: nanos(t.Last), back: nanos(t.Back), kind: t.Kind, wait: hundredths(t.Back, t.Heard)}
-	if !t.Connected {
-		a.mark |= unheard
+	switch {
+	case t.Kind == plan.Lost:
+		a.mark = lost
+	case !t.Connected:
+		a.mark = unheard
 	}
 	s.note(t.Device, a)
-}
-
-// AddLost takes a connection that ended by itself: when it ended, and again, with the same Device
-// and At, when the device is back.
-func (s *Score) AddLost(l plan.Lost) {
-	s.note(l.Device, absence{at: nanos(l.At), last: nanos(l.Last), back: nanos(l.Back), mark: lost, wait: hundredths(l.Back, l.Heard)})
 }
 
 // hundredths returns the time from a return to its answer in hundredths of a second, rounded up.
@@ -187,7 +185,7 @@ func (s *Score) Unheard(old bool) (numbers []int) {
 	return numbers
 }
 
-// Vouch notes that a gateway holds a device for present without having told so in the stream.
+// Vouch notes that a gateway considers a device present although the stream did not say so.
 func (s *Score) Vouch(number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,7 +240,7 @@ func (s *Score) note(number int, a absence) {
 		if a.back != 0 {
 			d.flags &^= unwelcomed
 		}
-		return // nobody knows of it yet
+		return // no gateway knows of it yet
 	}
 	for old := range s.absences.all(d.absences) {
 		if old.absorb(&a) {
@@ -256,8 +254,8 @@ func (s *Score) note(number int, a absence) {
 	s.absences.push(&d.absences, a)
 }
 
-// absorb takes in what another one tells of the same absence, if it is the same: no sign of life
-// lies between them.
+// absorb merges b into a if both report the same absence: no sign of life lies between them. It
+// reports whether they do.
 func (a *absence) absorb(b *absence) bool {
 	same := a.at == b.at && a.kind == b.kind
 	if !same && (!a.gone() && a.kind != plan.Sleep || !b.gone() || b.last > a.at || a.last > b.at) {
@@ -271,11 +269,11 @@ func (a *absence) absorb(b *absence) bool {
 		a.mark &^= inferred
 	}
 	a.mark |= b.mark & lost
-	if same || b.kind == 0 || b.mark.has(unheard) {
+	if same || b.kind == plan.Lost || b.mark.has(unheard) {
 		return true
 	}
 	a.last = min(a.last, b.last)
-	if a.kind == 0 || a.kind == plan.Silent || a.kind == plan.Crash {
+	if a.kind == plan.Lost || a.kind == plan.Silent || a.kind == plan.Crash {
 		a.kind, a.at = b.kind, b.at
 	}
 	return true
@@ -286,24 +284,24 @@ func (a *absence) absorb(b *absence) bool {
 func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(now), true)
-	s.hypocritesLocked(nanos(now))
-	s.unaskedLocked(nanos(now))
+	s.judgeUntilLocked(nanos(now), true)
+	s.deafAnsweredLocked(nanos(now))
+	s.deafUnaskedLocked(nanos(now))
 	return s.reportLocked()
 }
 
-// Settle judges what is ripe: all that was done by devices before an instant has been added,
+// JudgeUntil judges what is ripe: all that was done by devices before an instant has been added,
 // returns too. Without it verdicts wait for Finish, since a return may still have to be told. It
 // looks at each device, which takes some 60 ms for a million that all have something waiting: once
 // a second, or every few, is often enough.
-func (s *Score) Settle(until time.Time) {
+func (s *Score) JudgeUntil(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settleLocked(nanos(until), false)
+	s.judgeUntilLocked(nanos(until), false)
 }
 
 // Report returns the score so far, without verdicts that wait for their truth and absences that
-// were not settled.
+// were not judged.
 func (s *Score) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,10 +310,10 @@ func (s *Score) Report() Report {
 
 func (s *Score) reportLocked() Report {
 	r := s.report
-	for _, f := range r.figures() {
-		f.Examples = append([]Example(nil), f.Examples...)
+	for _, m := range r.Mistakes(Limits{}) {
+		m.Examples = slices.Clone(m.Examples)
 	}
-	r.Incomplete = append([]string(nil), r.Incomplete...)
+	r.Incomplete = slices.Clone(r.Incomplete)
 	s.sumDeafLocked(&r)
 	for i := range s.gateways {
 		s.gateways[i].describe(&r)

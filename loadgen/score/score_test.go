@@ -35,9 +35,9 @@ func did(k plan.Kind, when, back float64) plan.Truth {
 	return t
 }
 
-func cut(when, back float64) plan.Lost {
+func cut(when, back float64) plan.Truth {
 	t := did(0, when, back)
-	return plan.Lost{At: t.At, Last: t.Last, Back: t.Back, Cause: "closed by peer"}
+	return plan.Truth{At: t.At, Last: t.Last, Back: t.Back, Cause: "closed by peer"}
 }
 
 const (
@@ -115,7 +115,7 @@ func found(r score.Report) count {
 
 type scoreCase struct {
 	name  string
-	truth []any // plan.Truth, plan.Lost, unknown
+	truth []any // plan.Truth, unknown
 	said  []score.Verdict
 	want  count
 }
@@ -123,7 +123,7 @@ type scoreCase struct {
 func TestScore(t *testing.T) {
 	for _, cases := range [][]scoreCase{verdictCases(), returnCases(), lostCases(), aliveCases(), brokerCases(), numberCases(), deafCases(), elsewhereCases(), unknownCases()} {
 		for _, c := range cases {
-			for _, mode := range []string{"truth first", "verdicts first", "settled"} {
+			for _, mode := range []string{"truth first", "verdicts first", "judged meanwhile"} {
 				t.Run(c.name+"/"+mode, func(t *testing.T) {
 					s, err := score.New(fleet(1), score.Options{Keep: time.Hour})
 					if err != nil {
@@ -144,9 +144,9 @@ func TestScore(t *testing.T) {
 					if mode == "verdicts first" {
 						truth()
 					}
-					if mode == "settled" {
+					if mode == "judged meanwhile" {
 						for i := range 30 {
-							s.Settle(at(float64(10 * i)))
+							s.JudgeUntil(at(float64(10 * i)))
 						}
 					}
 					r := s.Finish(at(300))
@@ -164,8 +164,6 @@ func add(s *score.Score, x any) {
 	switch x := x.(type) {
 	case plan.Truth:
 		s.Add(x)
-	case plan.Lost:
-		s.AddLost(x)
 	case unknown:
 		s.Unknown(plan.Range{From: -1, To: 7}, at(float64(x)))
 	default:
@@ -254,7 +252,7 @@ func TestUnknownIsLearntLater(t *testing.T) {
 		s.Verdict(v)
 	}
 	s.Add(did(plan.Close, 50, 0)) // due at 52
-	s.Settle(at(55))
+	s.JudgeUntil(at(55))
 	if got := found(s.Report()); !maps.Equal(got, count{"missed": 1}) {
 		t.Errorf("found %v, want what is missed", got)
 	}
@@ -262,7 +260,7 @@ func TestUnknownIsLearntLater(t *testing.T) {
 	late.Seq = 2
 	s.Verdict(late)
 	s.Unknown(plan.Range{From: 0, To: 2}, at(55))
-	s.Settle(at(60))
+	s.JudgeUntil(at(60))
 	r := s.Report()
 	if got := found(r); !maps.Equal(got, count{"unjudged": 1}) || r.UnjudgedDevices != 2 {
 		t.Errorf("found %v of %d devices, want a verdict on one of two that is unjudged", got, r.UnjudgedDevices)
@@ -322,7 +320,7 @@ func returnCases() []scoreCase {
 		{"came long after the return was heard", []any{heardAt(did(plan.Reset, 50, 60), 65)}, numbered(on(0), came(off("closed", 52), 67.1), came(on(65), 67.1)), count{"false": 1, "overtaken": 1}},
 		{"online while away", []any{did(plan.Silent, 50, 100)}, numbered(on(0), off("silence", 59), on(70)), count{"right": 1, "false online": 1}},
 		{"online for good while away", []any{did(plan.Silent, 50, 0)}, numbered(on(0), off("silence", 59), on(70)), count{"right": 1, "false online": 1}},
-		{"online while it tries to connect", []any{did(plan.Reset, 50, 0), plan.Lost{At: at(71), Last: at(49)}, did(plan.Reset, 50, 100), plan.Lost{At: at(71), Last: at(49), Back: at(100)}}, numbered(on(0), off("closed", 52), on(70)), count{"right": 1}},
+		{"online while it tries to connect", []any{did(plan.Reset, 50, 0), plan.Truth{At: at(71), Last: at(49)}, did(plan.Reset, 50, 100), plan.Truth{At: at(71), Last: at(49), Back: at(100)}}, numbered(on(0), off("closed", 52), on(70)), count{"right": 1}},
 		{"two in a row", again, numbered(on(0), with(off("silence", 61.5), func(v *score.Verdict) { v.Deadline = at(59) }), on(61.6), off("silence", 70)), count{"right": 2}},
 		{"two absences", twice, numbered(on(0), off("silence", 59), on(100), off("closed", 152), on(200)), count{"right": 2}},
 		{"each told twice", told, numbered(on(0), off("silence", 59), on(100), off("closed", 152), on(200)), count{"right": 2}},
@@ -335,7 +333,7 @@ func returnCases() []scoreCase {
 }
 
 func lostCases() []scoreCase {
-	restart := []any{cut(50, 0), plan.Lost{At: at(51), Last: at(49), Cause: "refused"}, cut(50, 55)}
+	restart := []any{cut(50, 0), plan.Truth{At: at(51), Last: at(49), Cause: "refused"}, cut(50, 55)}
 	return []scoreCase{
 		{"lost and gone", []any{cut(50, 0)}, numbered(on(0), off("closed", 52)), count{"right": 1}},
 		{"lost and gone, silence", []any{cut(50, 0)}, numbered(on(0), off("silence", 59)), count{"right": 1}},
@@ -346,11 +344,11 @@ func lostCases() []scoreCase {
 		{"cut off by a false verdict", []any{cut(50, 51)}, numbered(on(0), off("silence", 49.9), on(51)), count{"false": 1}},
 		{"early, and cut off", []any{cut(50, 51)}, numbered(on(0), off("silence", 50.5), on(51)), count{"false": 1, "early": 1}},
 		{"closed after the return", []any{cut(50, 50.2)}, numbered(on(0), off("closed", 52), on(53)), count{"false": 1, "replaced": 1}},
-		{"silent, and cut off by the verdict", []any{did(plan.Silent, 50, 0), plan.Lost{At: at(59.1), Last: at(49)}}, numbered(on(0), off("silence", 59)), count{"right": 1}},
-		{"told the other way round", []any{plan.Lost{At: at(59.1), Last: at(49)}, did(plan.Silent, 50, 0)}, numbered(on(0), off("silence", 59)), count{"right": 1}},
+		{"silent, and cut off by the verdict", []any{did(plan.Silent, 50, 0), plan.Truth{At: at(59.1), Last: at(49)}}, numbered(on(0), off("silence", 59)), count{"right": 1}},
+		{"told the other way round", []any{plan.Truth{At: at(59.1), Last: at(49)}, did(plan.Silent, 50, 0)}, numbered(on(0), off("silence", 59)), count{"right": 1}},
 		{"cut off, and then meant to close", []any{cut(50, 0), plan.Truth{Kind: plan.Close, At: at(51), Last: at(49)}}, numbered(on(0), off("closed", 52)), count{"right": 1}},
-		{"never welcomed", []any{plan.Lost{At: at(1), Cause: "refused"}}, nil, count{}},
-		{"welcomed in the end", []any{plan.Lost{At: at(1)}, plan.Lost{At: at(1), Back: at(2)}}, nil, count{"never": 1}},
+		{"never welcomed", []any{plan.Truth{At: at(1), Cause: "refused"}}, nil, count{}},
+		{"welcomed in the end", []any{plan.Truth{At: at(1)}, plan.Truth{At: at(1), Back: at(2)}}, nil, count{"never": 1}},
 	}
 }
 
@@ -365,7 +363,7 @@ func aliveCases() []scoreCase {
 		{"sleeps too long", sleeps, numbered(on(0), other(score.Sleeping, 50), off("silence", 200)), count{"excused": 1}},
 		{"sleeps and is judged before its timeout", sleeps, numbered(on(0), other(score.Sleeping, 50), off("silence", 59)), count{"false": 1}},
 		{"sleeps, is judged, and comes back", []any{did(plan.Sleep, 50, 0), did(plan.Sleep, 50, 100)}, numbered(on(0), off("silence", 80), on(100)), count{"false": 1}},
-		{"sleeps, loses its connection, and comes back", []any{did(plan.Sleep, 50, 100), plan.Lost{At: at(60), Last: at(50), Back: at(100)}}, numbered(on(0)), count{}},
+		{"sleeps, loses its connection, and comes back", []any{did(plan.Sleep, 50, 100), plan.Truth{At: at(60), Last: at(50), Back: at(100)}}, numbered(on(0)), count{}},
 		{"duplicate", rival, numbered(on(0), other(score.Replaced, 50.1)), count{}},
 		{"duplicate takes the device offline", rival, numbered(on(0), other(score.Replaced, 50.1), off("closed", 52), on(53)), count{"false": 1, "replaced": 1}},
 		{"duplicate does not get in", []any{did(plan.Duplicate, 50, 0)}, numbered(on(0), off("silence", 59)), count{"excused": 1}},
@@ -537,16 +535,16 @@ func TestLateVerdict(t *testing.T) {
 	}
 	s.Verdict(on(0))
 	s.Add(did(plan.Silent, 50, 0))
-	s.Settle(at(60))
+	s.JudgeUntil(at(60))
 	if r := s.Report(); r.MissedOffline.Count != 0 {
 		t.Errorf("missed within the slack: %+v", r.MissedOffline)
 	}
-	s.Settle(at(70))
+	s.JudgeUntil(at(70))
 	if r := s.Report(); r.MissedOffline.Count != 1 || len(r.MissedOffline.Examples) != 1 {
 		t.Errorf("not missed: %+v", r.MissedOffline)
 	}
 	s.Verdict(off("silence", 75))
-	s.Settle(at(80))
+	s.JudgeUntil(at(80))
 	if r := s.Report(); r.MissedOffline.Count != 0 || len(r.MissedOffline.Examples) != 0 || r.Right != 1 || r.Latency.Max < 15*time.Second {
 		t.Errorf("missed although it came: %+v", r)
 	}
@@ -560,13 +558,13 @@ func TestReturnToldLate(t *testing.T) {
 	}
 	s.Verdict(on(0))
 	s.Add(did(plan.Silent, 50, 0))
-	s.Settle(at(58))
+	s.JudgeUntil(at(58))
 	s.Verdict(off("silence", 59))
 	if r := s.Report(); r.Right != 0 || r.Waiting != 1 {
 		t.Errorf("judged too soon: %v", found(r))
 	}
 	s.Add(did(plan.Silent, 50, 58.5))
-	s.Settle(at(70))
+	s.JudgeUntil(at(70))
 	if r := s.Report(); !maps.Equal(found(r), count{"false": 1}) {
 		t.Errorf("found %v, want a false offline", found(r))
 	}
@@ -599,7 +597,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	all.Go(func() {
 		for i := range 20 {
-			s.Settle(at(float64(i)))
+			s.JudgeUntil(at(float64(i)))
 			r := s.Report()
 			_ = r.Detection().TotalCount()
 		}
@@ -654,9 +652,10 @@ func TestLimits(t *testing.T) {
 	}{
 		{"clean", score.Limits{}, score.Report{Verdicts: 1, Devices: 1}, nil},
 		{"all", score.Limits{LatencyP99: time.Millisecond}, bad, []string{
-			"2 false offlines, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offlines", "wrong reason", "missing events",
-			"out of order", "duplicates", "never online", "still offline", "false onlines", "late", "future", "goes back", "contradict", "incomplete",
-			"forgotten", "missing in the log", "told again", "nobody stopped it", "deaf while it answered", "deaf at the end: the source line", "deaf for 1m0s in all",
+			"2 × false offline, none allowed; the first: d-1: offline at 1; nothing was done to it", "missed offline", "false online", "wrong reason",
+			"late", "never online", "stuck", "deaf while it answered", "deaf unasked", "sequence gap", "order violation", "duplicate", "contradiction",
+			"from the future", "time going back", "incomplete event", "log gap", "log going back", "forgotten", "deaf at the end: the source line",
+			"deaf for 1m0s in all",
 			"within 1s after their deadline, at most 1ms", "3 verdicts could not be judged",
 		}},
 		{"nothing checked", lax, quiet, nil},

@@ -8,55 +8,61 @@ import (
 	"io"
 )
 
-// message is one of a stream of server-sent events. Its fields are good until the next one is read.
-type message struct {
-	id    []byte // the latest that was told, also with an earlier message
-	event []byte
-	data  []byte // nil if the message only told an id
+// StreamMessage is a server-sent event. Its ID and Event are valid until the next one is read.
+type StreamMessage struct {
+	ID    []byte // the latest one, which may have come with an earlier message
+	Event []byte
+	Data  []byte // nil if the message only told an id
 }
 
-// decoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
+// StreamDecoder reads server-sent events (HTML Living Standard, 9.2.6, "Interpreting an event stream").
 // Unlike a browser it also returns messages that have an id and no data: they tell a place.
-type decoder struct {
+type StreamDecoder struct {
 	in    *bufio.Reader
+	limit int // bytes of a message
 	begun bool
 	skip  bool // the next byte, if it is LF, belongs to the line before
 	line  []byte
-	now   message
+	now   StreamMessage
 	hasID bool
 }
 
 const maxMessage = 1 << 20
 
-var errLong = errors.New("a message is longer than 1 MiB; is this an event stream?")
+// ErrLong is returned by [StreamDecoder.Next] for a message that is too long.
+var ErrLong = errors.New("too long")
 
-func newDecoder(r io.Reader) *decoder { return &decoder{in: bufio.NewReaderSize(r, 64<<10)} }
+// NewStreamDecoder returns a decoder of the stream r, whose messages and lines have at most limit
+// bytes.
+func NewStreamDecoder(r io.Reader, limit int) *StreamDecoder {
+	return &StreamDecoder{limit: limit, in: bufio.NewReaderSize(r, 64<<10)}
+}
 
-// next returns the next message. A message that was cut off by the end of the stream does not
+// Next returns the next message. A message that was cut off by the end of the stream does not
 // count.
-func (d *decoder) next() (message, error) {
-	d.now.event, d.now.data, d.hasID = d.now.event[:0], nil, false
+func (d *StreamDecoder) Next() (StreamMessage, error) {
+	d.now.Event, d.now.Data, d.hasID = d.now.Event[:0], nil, false
 	var data []byte
 	for {
 		line, err := d.readLine()
 		if err != nil {
-			return message{}, err
+			return StreamMessage{}, err
 		}
 		if len(line) == 0 {
-			if d.now.data = data; data != nil || d.hasID {
+			if d.now.Data = data; data != nil || d.hasID {
 				return d.now, nil
 			}
-			d.now.event = d.now.event[:0]
+			d.now.Event = d.now.Event[:0]
 			continue
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch string(name) {
 		case "event":
-			d.now.event = append(d.now.event[:0], value...)
+			d.now.Event = append(d.now.Event[:0], value...)
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
-				d.now.id, d.hasID = append(d.now.id[:0], value...), true
+				d.now.ID, d.hasID = append(d.now.ID[:0], value...), true
 			}
 		case "data":
 			if data != nil {
@@ -64,8 +70,8 @@ func (d *decoder) next() (message, error) {
 			} else {
 				data = []byte{}
 			}
-			if data = append(data, value...); len(data) > maxMessage {
-				return message{}, errLong
+			if data = append(data, value...); len(data) > d.limit {
+				return StreamMessage{}, d.tooLong()
 			}
 		}
 	}
@@ -73,7 +79,7 @@ func (d *decoder) next() (message, error) {
 
 // readLine returns a line without its end, which is LF, CR LF or CR. It does not wait for what
 // comes after a CR.
-func (d *decoder) readLine() ([]byte, error) {
+func (d *StreamDecoder) readLine() ([]byte, error) {
 	d.line = d.line[:0]
 	for {
 		if _, err := d.in.Peek(1); err != nil {
@@ -96,8 +102,8 @@ func (d *decoder) readLine() ([]byte, error) {
 		d.line = append(d.line, there[:end]...)
 		ended := end < len(there)
 		_, _ = d.in.Discard(min(end+1, len(there))) // it is there
-		if len(d.line) > maxMessage {
-			return nil, errLong
+		if len(d.line) > d.limit {
+			return nil, d.tooLong()
 		}
 		if ended {
 			return d.withoutMark(), nil
@@ -106,10 +112,14 @@ func (d *decoder) readLine() ([]byte, error) {
 }
 
 // withoutMark returns the line without the byte order mark that a stream may begin with.
-func (d *decoder) withoutMark() []byte {
+func (d *StreamDecoder) withoutMark() []byte {
 	if d.begun {
 		return d.line
 	}
 	d.begun = true
 	return bytes.TrimPrefix(d.line, []byte("\ufeff"))
+}
+
+func (d *StreamDecoder) tooLong() error {
+	return fmt.Errorf("a message is %w, more than %d KiB; is this an event stream?", ErrLong, d.limit>>10)
 }

@@ -57,7 +57,7 @@ func TestDecode(t *testing.T) {
 
 func TestDecodeLong(t *testing.T) {
 	for _, stream := range []string{strings.Repeat("x", 1<<20+1), strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 2000)} {
-		if _, err := score.Decode(strings.NewReader(stream)); err == nil || !strings.Contains(err.Error(), "1 MiB") {
+		if _, err := score.Decode(strings.NewReader(stream)); err == nil || !strings.Contains(err.Error(), "1024 KiB") {
 			t.Errorf("a long message: %v", err)
 		}
 	}

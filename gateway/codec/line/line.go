@@ -160,19 +160,7 @@ func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\r' }
 
 // is compares a word with a command in capitals.
 func is(w []byte, command string) bool {
-	if len(w) != len(command) {
-		return false
-	}
-	for i := range w {
-		c := w[i]
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != command[i] {
-			return false
-		}
-	}
-	return true
+	return len(w) == len(command) && bytes.EqualFold(w, []byte(command))
 }
 
 // split cuts the first line off. It returns the line without its end, and what follows; ok is false

@@ -13,9 +13,9 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// tongue is a protocol, as devices speak it: bytes in, bytes out. It keeps no state of devices, and
-// appends to what it is given.
-type tongue interface {
+// protocol encodes the messages of devices and decodes the answers to them. It keeps no state of
+// devices.
+type protocol interface {
 	// hello appends the greeting of device n, birth what follows its welcome.
 	hello(dst []byte, n int) []byte
 	birth(dst []byte, n int) []byte
@@ -51,22 +51,22 @@ type answer struct {
 	code string // of rejected: one of a few
 }
 
-// newTongue returns the protocol of a plan.
-func newTongue(p *plan.Plan) (tongue, error) {
-	dialects := []dialect{
+// newProtocol returns the protocol of a plan.
+func newProtocol(p *plan.Plan) (protocol, error) {
+	both := []dialect{
 		{line.Protocol{}, line.Client{}},
 		{frame.Protocol{}, frame.Client{}},
 		{jt808.Protocol{}, jt808.Client{}},
 		{teltonika.Protocol{}, teltonika.Client{}},
 		{gt06.Protocol{}, gt06.Client{}},
 	}
-	for _, d := range dialects {
+	for _, d := range both {
 		if d.Name() == p.Protocol {
-			return newClientTongue(d, p)
+			return newGatewayProtocol(d, p)
 		}
 	}
 	if p.Protocol == plan.MQTT {
-		return newMQTTTongue(p)
+		return newMQTTProtocol(p)
 	}
 	return nil, fmt.Errorf("drive: there is no protocol %q; there are %s", p.Protocol, strings.Join(plan.Protocols(), ", "))
 }
