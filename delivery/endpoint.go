@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,13 +32,18 @@ type endpoint struct {
 // endpointCounts outlive a change of the settings.
 type endpointCounts struct{ delivered, failed atomic.Uint64 }
 
-// newSink makes the sink of an endpoint.
+// newSink makes the sink of an endpoint. Its error has all mistakes that were found.
 func (e *Engine) newSink(p *jobs.Endpoint) (sink.Sink, error) {
 	kind, ok := e.kinds[p.Kind]
 	if !ok {
 		return nil, fmt.Errorf("kind %q: there is none such, want one of %s", p.Kind, strings.Join(slices.Sorted(maps.Keys(e.kinds)), ", "))
 	}
-	return kind(p.Target, p.Settings)
+	s, err := kind(p.Target, p.Settings)
+	wrong := sink.Check(p.Settings)
+	if err == nil && wrong != nil {
+		_ = s.Close() // it has not delivered anything
+	}
+	return s, errors.Join(err, wrong)
 }
 
 // newEndpoint makes an endpoint, perhaps without a sink.

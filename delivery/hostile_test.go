@@ -205,6 +205,11 @@ func TestBadRequests(t *testing.T) {
 		{"a header of ours", endpoint("webhook", "https://example.org", `{"headers":{"webhook-id":"1"}}`), "set by holter"},
 		{"a bad timeout", endpoint("webhook", "https://example.org", `{"timeout_ms":-5}`), "timeout_ms"},
 		{"a bad batch", endpoint("webhook", "https://example.org", `{"batch":5000}`), "batch"},
+		{
+			"several mistakes", endpoint("webhook", "https://example.org", `{"secret":"whsec_!","timeout_ms":-5,"batch":5000}`),
+			"base64, as in whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\nsettings: timeout_ms is -5, want 1 to 600000\nsettings: batch is 5000",
+		},
+		{"a bad target and a bad batch", endpoint("webhook", "example.org", `{"batch":5000}`), "\nsettings: batch is 5000"},
 		{"job to nowhere", enqueue(delivery.Request{}), "needs a URL or the name of an endpoint"},
 		{"job with a bad URL", enqueue(delivery.Request{URL: "http://"}), "is no URL"},
 		{"job with a long body", enqueue(delivery.Request{URL: "http://a", Body: json.RawMessage(strings.Repeat(" ", delivery.MaxBody+1))}), "1048577 bytes"},

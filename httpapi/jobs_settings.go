@@ -229,7 +229,7 @@ func (a *API) listRoutes(context.Context, *struct{}) (routeList, error) {
 	names := namesOf(a.config.Delivery)
 	return routeList{mapped(a.config.Delivery.Settings().Routes, func(r *jobs.Route) Route {
 		return Route{Name: r.Name, RouteSettings: RouteSettings{
-			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.All, Queue: names.queues[r.Queue],
+			Types: r.Types, Reasons: r.Reasons, Group: r.Group, Device: r.Device, All: r.Suppressed, Queue: names.queues[r.Queue],
 			Endpoint: names.endpoints[r.Endpoint], Paused: r.Paused,
 		}}
 	})}, nil
@@ -249,6 +249,6 @@ func (a *API) putRoute(ctx context.Context, in *routeInput) error {
 		return err
 	}
 	return a.changedNamed(ctx, "route set", in.Name, a.config.Delivery.PutRoute(ctx, jobs.Route{
-		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, All: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
+		Name: in.Name, Types: b.Types, Reasons: b.Reasons, Group: b.Group, Device: b.Device, Suppressed: b.All, Queue: q.Num, Endpoint: p.Num, Paused: b.Paused,
 	}))
 }

@@ -297,8 +297,7 @@ func withBodies(ctx context.Context, tx sqldb.Tx, found []candidate) ([]Job, err
 			return nil, err
 		}
 		for i := range rows {
-			body := rows[i].body()
-			jobs[at[rows[i].ID]].Body = &body
+			jobs[at[rows[i].ID]].Body = &rows[i].Body
 		}
 	}
 	return jobs, nil

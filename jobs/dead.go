@@ -12,34 +12,16 @@ import (
 
 // DeadLetter is a job that could not be delivered.
 type DeadLetter struct {
+	bun.BaseModel `bun:"table:dead_jobs"`
 	Body
 
-	ID       uint64
-	Lane     Lane
-	Attempts int
-	Error    string
-	Status   int // of the last response; 0 if there was none
-	Response string
-	Died     time.Time
-}
-
-// deadRow is a row of dead_jobs.
-type deadRow struct {
-	bun.BaseModel `bun:"table:dead_jobs"`
-	bodyColumns
-
-	Lane     int64  `bun:"lane"`
-	Attempts int    `bun:"attempts"`
-	Error    string `bun:"error"`
-	Status   int    `bun:"status"`
-	Response string `bun:"response"`
-	Died     int64  `bun:"died"`
-}
-
-func (r *deadRow) letter() DeadLetter {
-	return DeadLetter{
-		ID: r.ID, Lane: laneOf(r.Lane), Attempts: r.Attempts, Error: r.Error, Status: r.Status, Response: r.Response, Died: sqldb.Time(r.Died), Body: r.body(),
-	}
+	ID       uint64    `bun:"id,pk"`
+	Lane     Lane      `bun:"lane"`
+	Attempts int       `bun:"attempts"`
+	Error    string    `bun:"error"`
+	Status   int       `bun:"status"` // of the last response; 0 if there was none
+	Response string    `bun:"response"`
+	Died     time.Time `bun:"died"`
 }
 
 // dyingRow is what dead letters need of rows of jobs.
@@ -74,15 +56,15 @@ func insertDead(ctx context.Context, tx sqldb.Tx, dead []*Ack, now time.Time) er
 		for i := range rows {
 			dying[rows[i].ID] = &rows[i]
 		}
-		var letters []deadRow
+		var letters []DeadLetter
 		for _, a := range chunk {
 			row := dying[a.Job.ID]
 			if row == nil || row.Claim != a.Job.Claim {
 				continue
 			}
-			letters = append(letters, deadRow{
-				bodyColumns: columnsOf(a.Job.ID, &a.Body), Lane: a.Job.Lane.code(), Attempts: a.Job.Attempts, Error: sqldb.Text(row.why(a), maxError),
-				Status: a.Status, Response: sqldb.Text(a.Response, maxResponse), Died: sqldb.Nanos(now),
+			letters = append(letters, DeadLetter{
+				ID: a.Job.ID, Body: a.Body.stored(a.Job.ID), Lane: a.Job.Lane, Attempts: a.Job.Attempts, Error: sqldb.Text(row.why(a), maxError),
+				Status: a.Status, Response: sqldb.Text(a.Response, maxResponse), Died: now,
 			})
 		}
 		if len(letters) == 0 {
@@ -105,28 +87,20 @@ func (s *Store) DeadHeads(ctx context.Context, filter Filter, limit int) ([]Dead
 	return s.dead(ctx, filter, limit, "data")
 }
 
-func (s *Store) dead(ctx context.Context, filter Filter, limit int, without ...string) ([]DeadLetter, error) {
+func (s *Store) dead(ctx context.Context, filter Filter, limit int, without ...string) (dead []DeadLetter, err error) {
 	where, args := filter.where()
-	var rows []deadRow
-	err := s.db.Read(ctx, "read dead letters", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).ExcludeColumn(without...).Where(where, args...).Order("id").Limit(int64(limit)).Scan(ctx)
+	err = s.db.Read(ctx, "read dead letters", func(ctx context.Context, q *bun.DB) error {
+		dead = nil
+		return q.NewSelect().Model(&dead).ExcludeColumn(without...).Where(where, args...).Order("id").Limit(int64(limit)).Scan(ctx)
 	})
-	if err != nil {
-		return nil, err
-	}
-	dead := make([]DeadLetter, len(rows))
-	for i := range rows {
-		dead[i] = rows[i].letter()
-	}
-	return dead, nil
+	return dead, err
 }
 
 // Replay makes new jobs of dead letters, with the message ids that their receivers know, and returns
 // how many. Jobs that become dead letters meanwhile, perhaps replayed ones that failed again, are left
 // alone.
 func (s *Store) Replay(ctx context.Context, filter Filter) (int, error) {
-	return s.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, tx sqldb.Tx, rows []deadRow) (map[Lane]int64, error) {
+	return s.eachDead(ctx, filter, "replay dead letters", func(ctx context.Context, tx sqldb.Tx, rows []DeadLetter) (map[Lane]int64, error) {
 		first, err := takeNumbers(ctx, tx, len(rows))
 		if err != nil {
 			return nil, err
@@ -134,7 +108,7 @@ func (s *Store) Replay(ctx context.Context, filter Filter) (int, error) {
 		jobs := make([]jobRow, len(rows))
 		counts := make(map[Lane]int64)
 		for i := range rows {
-			lane := laneOf(rows[i].Lane)
+			lane := rows[i].Lane
 			jobs[i] = jobRow{id: first + uint64(i), lane: lane, okey: orderOf(lane, rows[i].Key)}
 			counts[lane]++
 		}
@@ -152,7 +126,7 @@ func (s *Store) Replay(ctx context.Context, filter Filter) (int, error) {
 
 // DeleteDead deletes dead letters and returns how many.
 func (s *Store) DeleteDead(ctx context.Context, filter Filter) (int, error) {
-	return s.eachDead(ctx, filter, "delete dead letters", func(context.Context, sqldb.Tx, []deadRow) (map[Lane]int64, error) {
+	return s.eachDead(ctx, filter, "delete dead letters", func(context.Context, sqldb.Tx, []DeadLetter) (map[Lane]int64, error) {
 		return nil, nil
 	})
 }
@@ -160,10 +134,10 @@ func (s *Store) DeleteDead(ctx context.Context, filter Filter) (int, error) {
 // eachDead calls do with the numbers, lanes and keys of dead letters, some at a time, and deletes
 // them. It wakes the lanes that do returns counts of.
 func (s *Store) eachDead(
-	ctx context.Context, filter Filter, op string, do func(ctx context.Context, tx sqldb.Tx, rows []deadRow) (map[Lane]int64, error),
+	ctx context.Context, filter Filter, op string, do func(ctx context.Context, tx sqldb.Tx, rows []DeadLetter) (map[Lane]int64, error),
 ) (int, error) {
 	return s.inSteps(ctx, op, filter, func(ctx context.Context, tx sqldb.Tx, where string, args []any) (st step, err error) {
-		var rows []deadRow
+		var rows []DeadLetter
 		err = tx.NewSelect().Model(&rows).Column("id", "lane", "okey").Where(where, args...).Order("id").Limit(deadStep).Scan(ctx)
 		if err != nil || len(rows) == 0 {
 			return st, err

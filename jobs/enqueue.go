@@ -44,9 +44,9 @@ func (s *Store) Enqueue(ctx context.Context, jobs []Spec) ([]uint64, error) {
 type keyRow struct {
 	bun.BaseModel `bun:"table:job_keys"`
 
-	Name    string `bun:"name,pk"`
-	ID      uint64 `bun:"id"`
-	Created int64  `bun:"created"`
+	Name    string    `bun:"name,pk"`
+	ID      uint64    `bun:"id"`
+	Created time.Time `bun:"created"`
 }
 
 // enqueue sets the numbers of jobs, and returns how many are new.
@@ -75,11 +75,11 @@ func enqueue(ctx context.Context, tx sqldb.Tx, jobs []Spec, numbers []uint64) (m
 				continue
 			}
 			seen[job.Unique] = id
-			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: sqldb.Nanos(job.Created)})
+			keys = append(keys, keyRow{Name: job.Unique, ID: id, Created: job.Created})
 		}
 		numbers[i] = id
 		rows = append(rows, jobRow{id: id, lane: job.Lane, okey: orderOf(job.Lane, job.Key)})
-		bodies = append(bodies, bodyRow{bodyColumns: columnsOf(id, &job.Body)})
+		bodies = append(bodies, bodyRow{ID: id, Body: job.Body.stored(id)})
 		if !job.RunAt.IsZero() {
 			later, laterIDs = append(later, job), append(laterIDs, id)
 		}

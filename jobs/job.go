@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"time"
@@ -18,15 +19,28 @@ func (l Lane) code() int64 { return int64(l.Queue)<<32 | int64(l.Endpoint) }
 
 func laneOf(code int64) Lane { return Lane{Queue: uint32(code >> 32), Endpoint: uint32(code)} }
 
+// Value implements [driver.Valuer]: a column keeps a lane as one number.
+func (l Lane) Value() (driver.Value, error) { return l.code(), nil }
+
+// Scan implements [sql.Scanner].
+func (l *Lane) Scan(src any) error {
+	code, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("%T is no lane", src)
+	}
+	*l = laneOf(code)
+	return nil
+}
+
 // Body is what a job delivers. The jobs of events have none: theirs is made from the event.
 type Body struct {
-	Message     string // id that the receiver sees; empty: job:NUMBER
-	Key         string // ordering key within the lane; empty for none
-	URL         string // where to deliver; empty for a job of an endpoint
-	ContentType string
-	Data        []byte
-	Created     time.Time
-	Deadline    time.Time // after which it is not delivered any more; zero for none
+	Message     string    `bun:"message"` // id that the receiver sees; empty: job:NUMBER
+	Key         string    `bun:"okey"`    // ordering key within the lane; empty for none
+	URL         string    `bun:"url"`     // where to deliver; empty for a job of an endpoint
+	ContentType string    `bun:"content_type"`
+	Data        []byte    `bun:"data"`
+	Created     time.Time `bun:"created"`
+	Deadline    time.Time `bun:"deadline"` // after which it is not delivered any more; zero for none
 }
 
 // Job is a job that was claimed.
@@ -82,41 +96,21 @@ func lastNumber(ctx context.Context, q bun.IDB) (last uint64, err error) {
 	return last, err
 }
 
-// bodyColumns are the columns that job_bodies and dead_jobs share.
-type bodyColumns struct {
-	ID          uint64 `bun:"id,pk"`
-	Message     string `bun:"message"`
-	Key         string `bun:"okey"`
-	URL         string `bun:"url"`
-	ContentType string `bun:"content_type"`
-	Data        []byte `bun:"data"`
-	Created     int64  `bun:"created"`
-	Deadline    int64  `bun:"deadline"`
-}
-
 // bodyRow is a row of job_bodies.
 type bodyRow struct {
 	bun.BaseModel `bun:"table:job_bodies"`
-	bodyColumns
+	Body
+
+	ID uint64 `bun:"id,pk"`
 }
 
-func columnsOf(id uint64, b *Body) bodyColumns {
-	c := bodyColumns{
-		ID: id, Message: b.Message, Key: b.Key, URL: b.URL, ContentType: b.ContentType, Data: b.Data,
-		Created: sqldb.Nanos(b.Created), Deadline: sqldb.Nanos(b.Deadline),
+// stored returns the body of a job as it is kept.
+func (b Body) stored(id uint64) Body {
+	if b.Message == "" {
+		b.Message = fmt.Sprintf("job:%d", id)
 	}
-	if c.Message == "" {
-		c.Message = fmt.Sprintf("job:%d", id)
+	if b.Data == nil {
+		b.Data = []byte{}
 	}
-	if c.Data == nil {
-		c.Data = []byte{}
-	}
-	return c
-}
-
-func (c *bodyColumns) body() Body {
-	return Body{
-		Message: c.Message, Key: c.Key, URL: c.URL, ContentType: c.ContentType, Data: c.Data,
-		Created: sqldb.Time(c.Created), Deadline: sqldb.Time(c.Deadline),
-	}
+	return b
 }

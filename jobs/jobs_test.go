@@ -432,7 +432,7 @@ func TestJobSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := jobs.Route{
-			Name: "all", Types: []string{"device.offline", "group.*"}, Reasons: []string{"silence"}, Group: "site", Device: "dev-*", All: true, Queue: q.Num, Endpoint: e.Num,
+			Name: "all", Types: []string{"device.offline", "group.*"}, Reasons: []string{"silence"}, Group: "site", Device: "dev-*", Suppressed: true, Queue: q.Num, Endpoint: e.Num,
 		}
 		if err := s.jobs.PutRoute(ctx, r); err != nil {
 			t.Fatal(err)

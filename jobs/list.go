@@ -155,8 +155,7 @@ func (s *Store) Body(ctx context.Context, id uint64) (*Body, error) {
 	case err != nil:
 		return nil, err
 	case len(rows) > 0:
-		body := rows[0].body()
-		return &body, nil
+		return &rows[0].Body, nil
 	case jobs == 0:
 		return nil, errkind.Errorf(ErrUnknown, "there is no job %d; it may be done", id)
 	}

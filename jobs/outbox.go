@@ -142,10 +142,7 @@ const jobColumns = "id, lane, event, okey, claim, attempts"
 
 // scanJob scans jobColumns, and others after them.
 func scanJob(rows *sql.Rows, job *Job, others ...any) error {
-	var lane int64
-	err := rows.Scan(append([]any{&job.ID, &lane, &job.Event, &job.Key, &job.Claim, &job.Attempts}, others...)...)
-	job.Lane = laneOf(lane)
-	return err
+	return rows.Scan(append([]any{&job.ID, &job.Lane, &job.Event, &job.Key, &job.Claim, &job.Attempts}, others...)...)
 }
 
 // lanesWith returns the lanes of jobs, each once.

@@ -147,7 +147,7 @@ func compile(r *Route) (route, error) {
 	}
 	reasons, err := reasonSet(r.Reasons)
 	return route{
-		num: r.Num, types: types, reasons: reasons, group: r.Group, device: r.Device, suppressed: r.All, lane: Lane{Queue: r.Queue, Endpoint: r.Endpoint},
+		num: r.Num, types: types, reasons: reasons, group: r.Group, device: r.Device, suppressed: r.Suppressed, lane: Lane{Queue: r.Queue, Endpoint: r.Endpoint},
 	}, err
 }
 

@@ -26,7 +26,7 @@ func TestRoutes(t *testing.T) {
 		want  []int // events
 	}{
 		{"all that alarms", jobs.Route{}, []int{0, 1, 2, 5, 6, 7}},
-		{"all", jobs.Route{All: true}, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"all", jobs.Route{Suppressed: true}, []int{0, 1, 2, 3, 4, 5, 6, 7}},
 		{"a type", jobs.Route{Types: []string{"device.offline"}}, []int{0, 1}},
 		{"types", jobs.Route{Types: []string{"device.on*", "group.*"}}, []int{2, 5}},
 		{"a reason", jobs.Route{Reasons: []string{"bye", "will"}}, []int{1}},
@@ -34,7 +34,7 @@ func TestRoutes(t *testing.T) {
 		{"groups", jobs.Route{Group: "*-8"}, []int{1}},
 		{"devices", jobs.Route{Device: "site-7/*"}, []int{0, 2, 6}},
 		{"paused", jobs.Route{Paused: true}, nil},
-		{"all together", jobs.Route{Types: []string{"device.*"}, Reasons: []string{"silence"}, Group: "site-?", Device: "*/c", All: true}, []int{3}},
+		{"all together", jobs.Route{Types: []string{"device.*"}, Reasons: []string{"silence"}, Group: "site-?", Device: "*/c", Suppressed: true}, []int{3}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings := jobs.Settings{

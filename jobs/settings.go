@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,16 +17,18 @@ import (
 
 // Queue says how jobs are worked on.
 type Queue struct {
-	Num         uint32 // assigned by the store
-	Name        string
-	Paused      bool
-	Concurrency int           // deliveries at a time
-	Rate        float64       // deliveries per second; 0 for no limit
-	Attempts    int           // after which a job becomes a dead letter
-	Backoff     time.Duration // maximum wait before the first retry; it doubles with each retry
-	MaxBackoff  time.Duration
-	MaxAge      time.Duration // of a job, after which it becomes a dead letter
-	MaxJobs     int64         // beyond which it accepts no more
+	bun.BaseModel `bun:"table:queues"`
+
+	Num         uint32        `bun:"num,pk"` // assigned by the store
+	Name        string        `bun:"name"`
+	Paused      bool          `bun:"paused"`
+	Concurrency int           `bun:"concurrency"` // deliveries at a time
+	Rate        float64       `bun:"rate"`        // deliveries per second; 0 for no limit
+	Attempts    int           `bun:"attempts"`    // after which a job becomes a dead letter
+	Backoff     time.Duration `bun:"backoff"`     // maximum wait before the first retry; it doubles with each retry
+	MaxBackoff  time.Duration `bun:"max_backoff"`
+	MaxAge      time.Duration `bun:"max_age"`  // of a job, after which it becomes a dead letter
+	MaxJobs     int64         `bun:"max_jobs"` // beyond which it accepts no more
 }
 
 // DefaultQueue is the name of the queue that always exists.
@@ -39,27 +43,48 @@ func NewQueue(name string) Queue {
 
 // Endpoint is a place that jobs are delivered to.
 type Endpoint struct {
-	Num      uint32 // assigned by the store
-	Name     string
-	Kind     string          // such as webhook
-	Target   string          // such as a URL
-	Settings json.RawMessage // of its kind
-	Disabled bool
-	Note     string // why it is disabled
+	bun.BaseModel `bun:"table:endpoints"`
+
+	Num      uint32          `bun:"num,pk"` // assigned by the store
+	Name     string          `bun:"name"`
+	Kind     string          `bun:"kind"`     // such as webhook
+	Target   string          `bun:"target"`   // such as a URL
+	Settings json.RawMessage `bun:"settings"` // of its kind
+	Disabled bool            `bun:"disabled"`
+	Note     string          `bun:"note"` // why it is disabled
 }
 
 // Route says which events become jobs of which queue and endpoint.
 type Route struct {
-	Num      uint32 // assigned by the store
-	Name     string
-	Types    []string // of events; empty for all
-	Reasons  []string // empty for all
-	Group    string   // pattern; empty for all
-	Device   string   // pattern, and then only events of devices; empty for all
-	All      bool     // also suppressed events: of devices in maintenance, or in an outage of their group
-	Queue    uint32
-	Endpoint uint32
-	Paused   bool
+	bun.BaseModel `bun:"table:routes"`
+
+	Num        uint32 `bun:"num,pk"` // assigned by the store
+	Name       string `bun:"name"`
+	Types      Words  `bun:"types"`   // of events; empty for all
+	Reasons    Words  `bun:"reasons"` // empty for all
+	Group      string `bun:"grp"`     // pattern; empty for all
+	Device     string `bun:"device"`  // pattern, and then only events of devices; empty for all
+	Suppressed bool   `bun:"hushed"`  // also suppressed events: of devices in maintenance, or in an outage of their group
+	Queue      uint32 `bun:"queue"`
+	Endpoint   uint32 `bun:"endpoint"`
+	Paused     bool   `bun:"paused"`
+}
+
+// Words are words without commas, which separate them in a column.
+type Words []string
+
+// Value implements [driver.Valuer].
+func (w Words) Value() (driver.Value, error) { return strings.Join(w, ","), nil }
+
+// Scan implements [sql.Scanner].
+func (w *Words) Scan(src any) error {
+	var text sql.NullString
+	if err := text.Scan(src); err != nil || text.String == "" {
+		*w = nil
+		return err
+	}
+	*w = strings.Split(text.String, ",")
+	return nil
 }
 
 // Settings are all queues, endpoints and routes, each by number.
@@ -74,13 +99,12 @@ func (s *Store) Load(ctx context.Context) (Settings, error) {
 	var out Settings
 	err := s.db.Read(ctx, "read queues, endpoints and routes", func(ctx context.Context, q *bun.DB) error {
 		return q.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
-			if out.Queues, err = readAll(ctx, tx, (*queueRow).value); err != nil {
-				return err
+			out = Settings{}
+			for _, list := range []any{&out.Queues, &out.Endpoints, &out.Routes} {
+				if err == nil {
+					err = tx.NewSelect().Model(list).Order("num").Scan(ctx)
+				}
 			}
-			if out.Endpoints, err = readAll(ctx, tx, (*endpointRow).value); err != nil {
-				return err
-			}
-			out.Routes, err = readAll(ctx, tx, (*routeRow).value)
 			return err
 		})
 	})
@@ -94,18 +118,6 @@ func (s *Store) Load(ctx context.Context) (Settings, error) {
 	route := routeFunc(t.route)
 	s.router.route.Store(&route)
 	return out, nil
-}
-
-func readAll[Row, T any](ctx context.Context, tx bun.Tx, value func(*Row) T) ([]T, error) {
-	var rows []Row
-	if err := tx.NewSelect().Model(&rows).Order("num").Scan(ctx); err != nil {
-		return nil, err
-	}
-	values := make([]T, len(rows))
-	for i := range rows {
-		values[i] = value(&rows[i])
-	}
-	return values, nil
 }
 
 // MaxName is the maximum length of the name of a queue, an endpoint or a route in bytes.

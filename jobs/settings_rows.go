@@ -3,8 +3,6 @@ package jobs
 import (
 	"context"
 	"encoding/json"
-	"strings"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -12,85 +10,12 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-type queueRow struct {
-	bun.BaseModel `bun:"table:queues"`
-
-	Num         uint32  `bun:"num,pk"`
-	Name        string  `bun:"name"`
-	Paused      int     `bun:"paused"`
-	Concurrency int     `bun:"concurrency"`
-	Rate        float64 `bun:"rate"`
-	Attempts    int     `bun:"attempts"`
-	Backoff     int64   `bun:"backoff"`
-	MaxBackoff  int64   `bun:"max_backoff"`
-	MaxAge      int64   `bun:"max_age"`
-	MaxJobs     int64   `bun:"max_jobs"`
-}
-
-func (r *queueRow) value() Queue {
-	return Queue{
-		Num: r.Num, Name: r.Name, Paused: r.Paused != 0, Concurrency: r.Concurrency, Rate: r.Rate, Attempts: r.Attempts,
-		Backoff: time.Duration(r.Backoff), MaxBackoff: time.Duration(r.MaxBackoff), MaxAge: time.Duration(r.MaxAge), MaxJobs: r.MaxJobs,
-	}
-}
-
-type endpointRow struct {
-	bun.BaseModel `bun:"table:endpoints"`
-
-	Num      uint32 `bun:"num,pk"`
-	Name     string `bun:"name"`
-	Kind     string `bun:"kind"`
-	Target   string `bun:"target"`
-	Settings string `bun:"settings"`
-	Disabled int    `bun:"disabled"`
-	Note     string `bun:"note"`
-}
-
-func (r *endpointRow) value() Endpoint {
-	return Endpoint{
-		Num: r.Num, Name: r.Name, Kind: r.Kind, Target: r.Target, Settings: json.RawMessage(r.Settings), Disabled: r.Disabled != 0, Note: r.Note,
-	}
-}
-
-type routeRow struct {
-	bun.BaseModel `bun:"table:routes"`
-
-	Num      uint32 `bun:"num,pk"`
-	Name     string `bun:"name"`
-	Types    string `bun:"types"` // separated by commas, as Reasons are
-	Reasons  string `bun:"reasons"`
-	Group    string `bun:"grp"`
-	Device   string `bun:"device"`
-	All      int    `bun:"hushed"`
-	Queue    uint32 `bun:"queue"`
-	Endpoint uint32 `bun:"endpoint"`
-	Paused   int    `bun:"paused"`
-}
-
-func (r *routeRow) value() Route {
-	list := func(text string) []string {
-		if text == "" {
-			return nil
-		}
-		return strings.Split(text, ",")
-	}
-	return Route{
-		Num: r.Num, Name: r.Name, Types: list(r.Types), Reasons: list(r.Reasons), Group: r.Group, Device: r.Device,
-		All: r.All != 0, Queue: r.Queue, Endpoint: r.Endpoint, Paused: r.Paused != 0,
-	}
-}
-
 // PutQueue creates a queue, or changes the one that has its name. Errors: ErrBad.
 func (s *Store) PutQueue(ctx context.Context, q Queue) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	return s.put(ctx, "queues", q.Name, nil, func(num uint32) any {
-		return &queueRow{
-			Num: num, Name: q.Name, Paused: sqldb.Bool(q.Paused), Concurrency: q.Concurrency, Rate: q.Rate, Attempts: q.Attempts,
-			Backoff: int64(q.Backoff), MaxBackoff: int64(q.MaxBackoff), MaxAge: int64(q.MaxAge), MaxJobs: q.MaxJobs,
-		}
-	})
+	return s.put(ctx, "queues", q.Name, &q.Num, &q, nil)
 }
 
 // PutEndpoint creates an endpoint, or changes the one that has its name. Errors: ErrBad.
@@ -101,12 +26,8 @@ func (s *Store) PutEndpoint(ctx context.Context, p Endpoint) error {
 	if len(p.Settings) == 0 {
 		p.Settings = json.RawMessage("{}")
 	}
-	return s.put(ctx, "endpoints", p.Name, nil, func(num uint32) any {
-		return &endpointRow{
-			Num: num, Name: p.Name, Kind: p.Kind, Target: p.Target, Settings: string(p.Settings), Disabled: sqldb.Bool(p.Disabled),
-			Note: sqldb.Text(p.Note, maxError),
-		}
-	})
+	p.Note = sqldb.Text(p.Note, maxError)
+	return s.put(ctx, "endpoints", p.Name, &p.Num, &p, nil)
 }
 
 // PutRoute creates a route, or changes the one that has its name. If it leads to another lane than
@@ -119,7 +40,7 @@ func (s *Store) PutRoute(ctx context.Context, r Route) error {
 	if err := r.ValidateEvents(); err != nil {
 		return err
 	}
-	exists := func(ctx context.Context, tx sqldb.Tx) error {
+	return s.put(ctx, "routes", r.Name, &r.Num, &r, func(ctx context.Context, tx sqldb.Tx) error {
 		for table, num := range map[string]uint32{"queues": r.Queue, "endpoints": r.Endpoint} {
 			n := 0
 			if err := tx.NewRaw("SELECT COUNT(*) FROM ? WHERE num = ?", bun.Ident(table), num).Scan(ctx, &n); err != nil {
@@ -130,17 +51,12 @@ func (s *Store) PutRoute(ctx context.Context, r Route) error {
 			}
 		}
 		return nil
-	}
-	return s.put(ctx, "routes", r.Name, exists, func(num uint32) any {
-		return &routeRow{
-			Num: num, Name: r.Name, Types: strings.Join(r.Types, ","), Reasons: strings.Join(r.Reasons, ","), Group: r.Group, Device: r.Device,
-			All: sqldb.Bool(r.All), Queue: r.Queue, Endpoint: r.Endpoint, Paused: sqldb.Bool(r.Paused),
-		}
 	})
 }
 
-// put updates the row with a name, or inserts one with a new number.
-func (s *Store) put(ctx context.Context, table, name string, check func(context.Context, sqldb.Tx) error, row func(num uint32) any) error {
+// put updates the row with a name, or inserts one with a new number, which it sets, if check returns
+// no error. row is a pointer to the row, which has num; check may be nil.
+func (s *Store) put(ctx context.Context, table, name string, num *uint32, row any, check func(context.Context, sqldb.Tx) error) error {
 	return s.write(ctx, "change the "+table, func(ctx context.Context, tx sqldb.Tx) error {
 		if check != nil {
 			if err := check(ctx, tx); err != nil {
@@ -152,14 +68,14 @@ func (s *Store) put(ctx context.Context, table, name string, check func(context.
 			return err
 		}
 		if len(nums) > 0 {
-			_, err := tx.NewUpdate().Model(row(nums[0])).WherePK().Exec(ctx)
+			*num = nums[0]
+			_, err := tx.NewUpdate().Model(row).WherePK().Exec(ctx)
 			return err
 		}
-		var num uint32
-		if err := tx.NewRaw("SELECT COALESCE(MAX(num), 0) + 1 FROM ?", bun.Ident(table)).Scan(ctx, &num); err != nil {
+		if err := tx.NewRaw("SELECT COALESCE(MAX(num), 0) + 1 FROM ?", bun.Ident(table)).Scan(ctx, num); err != nil {
 			return err
 		}
-		_, err := tx.NewInsert().Model(row(num)).Exec(ctx)
+		_, err := tx.NewInsert().Model(row).Exec(ctx)
 		return err
 	})
 }

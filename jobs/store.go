@@ -91,9 +91,10 @@ func (s *Store) takeOver(ctx context.Context, tx sqldb.Tx) error {
 func (s *Store) count(ctx context.Context, tx sqldb.Tx) error {
 	depths := make(map[Lane]int64)
 	err := sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
-		var lane, n int64
+		var lane Lane
+		var n int64
 		err := rows.Scan(&lane, &n)
-		depths[laneOf(lane)] = n
+		depths[lane] = n
 		return err
 	}, "SELECT lane, COUNT(*) FROM jobs GROUP BY lane")
 	if err != nil {

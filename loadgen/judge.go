@@ -181,8 +181,8 @@ func (j *judge) leftOver(v *score.Verdict) bool {
 // onItsWay is how long an event may take to arrive.
 const onItsWay = 2 * time.Second
 
-// told adds what a worker reports to the score.
-func (j *judge) told(n *update) {
+// add passes what a worker reports to the score.
+func (j *judge) add(n *update) {
 	for i := range n.Truths {
 		t := n.Truths[i].unpack()
 		j.scored.Add(t)
@@ -192,7 +192,7 @@ func (j *judge) told(n *update) {
 	}
 }
 
-// said is how many answers a member had by an instant.
+// said is the number of answers of a member up to an instant.
 type said struct {
 	at       time.Time
 	answered uint64

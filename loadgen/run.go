@@ -51,7 +51,7 @@ type run struct {
 	before map[string]uint64 // the kernel's counters at the beginning
 	files  int
 	fleet  *fleet
-	judge  *judge // nil if nobody follows verdicts
+	judge  *judge // nil if verdicts are not followed
 
 	stage    stage
 	began    time.Time // the ramp,
@@ -191,7 +191,7 @@ func (r *run) hear(ctx context.Context, t workerMessage) {
 		}
 	}
 	if r.judge != nil && t.update != nil {
-		r.judge.told(t.update)
+		r.judge.add(t.update)
 		r.judge.answered(t.member)
 	}
 	if r.stage == ramping {

@@ -15,12 +15,14 @@ import (
 )
 
 // slowBroker sends retained messages for a while after the second subscription, and nothing else. Of a halfCut one, only so many packets
-// are answered after that as it says; then live messages come, but no answers.
+// are answered after that as it says; then live messages come, but no answers. One that chatters sends
+// no message and drops those that it gets, but something always comes from it.
 type slowBroker struct {
 	listener    net.Listener
 	retains     time.Duration
 	halfCut     bool
 	answers     int
+	chatters    bool
 	connections atomic.Int64
 	serving     sync.WaitGroup
 }
@@ -90,16 +92,22 @@ func (b *slowBroker) serve(c net.Conn) {
 			a.MessageID = p.MessageID
 			_ = a.Write(&out)
 		case *packets.PublishPacket:
-			_ = p.Write(&out)
+			if !b.chatters {
+				_ = p.Write(&out)
+			}
 		case *packets.PingreqPacket:
 			_ = packets.NewControlPacket(packets.Pingresp).Write(&out)
 		}
 		if _, err := c.Write(out.Bytes()); err != nil {
 			return
 		}
-		if _, subscribes := p.(*packets.SubscribePacket); subscribes && subscribed == 2 {
-			b.send(c, true, b.retains)
+		if _, subscribes := p.(*packets.SubscribePacket); !subscribes || subscribed != 2 {
+			continue
 		}
+		if b.chatters {
+			b.serving.Go(func() { b.chatter(c) })
+		}
+		b.send(c, true, b.retains)
 	}
 }
 
@@ -113,6 +121,25 @@ func (b *slowBroker) send(c io.Writer, retained bool, length time.Duration) {
 		if p.Write(c) != nil {
 			return
 		}
+	}
+}
+
+// chatter sends what is no message until the connection ends.
+func (b *slowBroker) chatter(c io.Writer) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for packets.NewControlPacket(packets.Pingresp).Write(c) == nil {
+		<-tick.C
+	}
+}
+
+// TestDroppedWatermark: a broker that sends no messages and drops the watermarks, but answers, is listened
+// to: the silence of its devices counts.
+func TestDroppedWatermark(t *testing.T) {
+	s := startSlow(t, &slowBroker{chatters: true}, 300*time.Millisecond)
+	s.listens()
+	if v := s.bridge.View(); v.Watermark != "answer" {
+		t.Errorf("Watermark = %q, want answer", v.Watermark)
 	}
 }
 

@@ -259,7 +259,7 @@ func (b *Bridge) listen(ctx context.Context, l *link) (proved bool, err error) {
 func (b *Bridge) advance(l *link, now time.Time) error {
 	heard := now.Sub(b.lastHeard()) <= b.config.ProbeTimeout
 	switch late := b.clock.late(now); {
-	case heard && l.sendsRetained():
+	case heard && l.sendsRetained(now, maxProbes*b.config.ProbeTimeout):
 	case late && !b.answers.Load():
 		b.weaken(errNoWatermark)
 		b.clock.forget()

@@ -131,11 +131,12 @@ func (l *link) noteBacklog(m convention.Message, patience time.Duration) {
 	l.live = m.Time.Sub(l.retained) > patience
 }
 
-// sendsRetained reports whether the broker may still be sending its retained messages.
-func (l *link) sendsRetained() bool {
+// sendsRetained reports whether the broker may still be sending its retained messages: no live message
+// came after them, and the latest of them came no longer than limit ago.
+func (l *link) sendsRetained(now time.Time, limit time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.live
+	return !l.live && now.Sub(l.retained) <= limit
 }
 
 // ask queues the publications and subscriptions of a sign for the sender. It never blocks. It

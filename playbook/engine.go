@@ -224,7 +224,7 @@ func (e *Engine) install(ctx context.Context, p *Playbook) error {
 		return err
 	}
 	r := jobs.Route{
-		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, All: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
+		Name: name, Types: p.On.Types, Reasons: p.On.Reasons, Group: p.On.Group, Device: p.On.Device, Suppressed: p.On.All, Queue: queue.Num, Endpoint: endpoint.Num,
 	}
 	if old, err := e.outbox.Route(name); err == nil {
 		r.Paused = old.Paused // it may have been paused

@@ -5,12 +5,10 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
-
-	"github.com/holter-iot/holter/sqldb"
 )
 
 // RunState is how far a run of a playbook is.
-type RunState uint8
+type RunState int
 
 // The states of a run. The first two are open, the others final.
 const (
@@ -23,7 +21,7 @@ const (
 )
 
 func (s RunState) String() string {
-	if names := runStates(); int(s) < len(names) {
+	if names := runStates(); s >= 0 && int(s) < len(names) {
 		return names[s]
 	}
 	return "invalid"
@@ -43,7 +41,7 @@ func RunStateOf(name string) (RunState, bool) {
 func (s RunState) Final() bool { return s >= RunDone }
 
 // StepState is how far a step of a run is.
-type StepState uint8
+type StepState int
 
 // The states of a step.
 const (
@@ -54,7 +52,7 @@ const (
 )
 
 func (s StepState) String() string {
-	if names := []string{"pending", "waiting", "done", "failed"}; int(s) < len(names) {
+	if names := []string{"pending", "waiting", "done", "failed"}; s >= 0 && int(s) < len(names) {
 		return names[s]
 	}
 	return "invalid"
@@ -62,29 +60,34 @@ func (s StepState) String() string {
 
 // Run is a run of a playbook.
 type Run struct {
-	ID       uint64 // the number of its job
-	Playbook string
-	Subject  string
-	Event    uint64 // offset of the event that began it; 0 if none did
-	State    RunState
-	Diverted bool // it has gone over to the steps for a recovery
-	Started  time.Time
-	Ended    time.Time // zero while it is open
-	Wake     time.Time // until when it waits
-	Error    string    // why it is not done
+	bun.BaseModel `bun:"table:runs"`
+
+	ID       uint64    `bun:"id,pk"` // the number of its job
+	Playbook string    `bun:"playbook"`
+	Subject  string    `bun:"subject"`
+	Event    uint64    `bun:"event"` // offset of the event that began it; 0 if none did
+	State    RunState  `bun:"state"`
+	Diverted bool      `bun:"diverted"` // it has gone over to the steps for a recovery
+	Started  time.Time `bun:"started"`
+	Ended    time.Time `bun:"ended"` // zero while it is open
+	Wake     time.Time `bun:"wake"`  // until when it waits
+	Error    string    `bun:"error"` // why it is not done
 }
 
 // RunStep is a step of a run that has begun.
 type RunStep struct {
-	Step     string
-	State    StepState
-	Attempts int // that failed; for a probe, the questions so far
-	Started  time.Time
-	Ended    time.Time // zero while it waits
-	Wake     time.Time // until when it waits
-	Holds    bool      // the result of a condition
-	Output   string
-	Error    string
+	bun.BaseModel `bun:"table:run_steps"`
+
+	Run      uint64    `bun:"run,pk"` // set when it is read
+	Step     string    `bun:"step,pk"`
+	State    StepState `bun:"state"`
+	Attempts int       `bun:"attempts"` // that failed; for a probe, the questions so far
+	Started  time.Time `bun:"started"`
+	Ended    time.Time `bun:"ended"` // zero while it waits
+	Wake     time.Time `bun:"wake"`  // until when it waits
+	Holds    bool      `bun:"holds"` // the result of a condition
+	Output   string    `bun:"output"`
+	Error    string    `bun:"error"`
 }
 
 // runChange is a run as it is now, with the steps that have changed.
@@ -99,56 +102,4 @@ type RunFilter struct {
 	Subject  string // empty: all
 	States   []RunState
 	Before   uint64 // only with a smaller number; 0 for all
-}
-
-type runRow struct {
-	bun.BaseModel `bun:"table:runs"`
-
-	ID       uint64 `bun:"id,pk"`
-	Playbook string `bun:"playbook"`
-	Subject  string `bun:"subject"`
-	Event    uint64 `bun:"event"`
-	State    int    `bun:"state"`
-	Diverted int    `bun:"diverted"`
-	Started  int64  `bun:"started"`
-	Ended    int64  `bun:"ended"`
-	Wake     int64  `bun:"wake"`
-	Error    string `bun:"error"`
-}
-
-func (r *runRow) value() Run {
-	return Run{
-		ID: r.ID, Playbook: r.Playbook, Subject: r.Subject, Event: r.Event, State: RunState(r.State), Diverted: r.Diverted != 0,
-		Started: sqldb.Time(r.Started), Ended: sqldb.Time(r.Ended), Wake: sqldb.Time(r.Wake), Error: r.Error,
-	}
-}
-
-type stepRow struct {
-	bun.BaseModel `bun:"table:run_steps"`
-
-	Run      uint64 `bun:"run,pk"`
-	Step     string `bun:"step,pk"`
-	State    int    `bun:"state"`
-	Attempts int    `bun:"attempts"`
-	Started  int64  `bun:"started"`
-	Ended    int64  `bun:"ended"`
-	Wake     int64  `bun:"wake"`
-	Holds    int    `bun:"holds"`
-	Output   string `bun:"output"`
-	Error    string `bun:"error"`
-}
-
-func (r *stepRow) value() RunStep {
-	return RunStep{
-		Step: r.Step, State: StepState(r.State), Attempts: r.Attempts, Started: sqldb.Time(r.Started), Ended: sqldb.Time(r.Ended), Wake: sqldb.Time(r.Wake),
-		Holds: r.Holds != 0, Output: r.Output, Error: r.Error,
-	}
-}
-
-func runsOf(rows []runRow) []Run {
-	runs := make([]Run, len(rows))
-	for i := range rows {
-		runs[i] = rows[i].value()
-	}
-	return runs
 }

@@ -17,14 +17,14 @@ type table struct{ db *sqldb.DB }
 
 // Get returns a run and its steps. Errors: ErrUnknown.
 func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
-	var runs []runRow
-	var rows []stepRow
+	var runs []Run
+	var steps []RunStep
 	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
-		runs, rows = nil, nil
+		runs, steps = nil, nil
 		if err := q.NewSelect().Model(&runs).Where("id = ?", id).Scan(ctx); err != nil || len(runs) == 0 {
 			return err
 		}
-		return q.NewSelect().Model(&rows).Where("run = ?", id).Order("started", "step").Scan(ctx)
+		return q.NewSelect().Model(&steps).Where("run = ?", id).Order("started", "step").Scan(ctx)
 	})
 	if err != nil {
 		return Run{}, nil, err
@@ -32,75 +32,62 @@ func (t *table) Get(ctx context.Context, id uint64) (Run, []RunStep, error) {
 	if len(runs) == 0 {
 		return Run{}, nil, errkind.Errorf(ErrUnknown, "there is no run %d; it may be too old to be kept", id)
 	}
-	steps := make([]RunStep, len(rows))
-	for i := range rows {
-		steps[i] = rows[i].value()
-	}
-	return runs[0].value(), steps, nil
+	return runs[0], steps, nil
+}
+
+// find returns the runs that a query selects.
+func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
+	err = t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
+		runs = nil
+		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
+	})
+	return runs, err
 }
 
 // List returns up to limit runs, the latest first.
 func (t *table) List(ctx context.Context, filter RunFilter, limit int) ([]Run, error) {
-	var rows []runRow
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		find := q.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		q = q.Order("id DESC").Limit(int64(limit))
 		if filter.Playbook != "" {
-			find = find.Where("playbook = ?", filter.Playbook)
+			q = q.Where("playbook = ?", filter.Playbook)
 		}
 		if filter.Subject != "" {
-			find = find.Where("subject = ?", filter.Subject)
+			q = q.Where("subject = ?", filter.Subject)
 		}
 		if len(filter.States) > 0 {
-			find = find.Where("state IN (?)", bun.List(numbersOf(filter.States)))
+			q = q.Where("state IN (?)", bun.List(filter.States))
 		}
 		if filter.Before > 0 {
-			find = find.Where("id < ?", filter.Before)
+			q = q.Where("id < ?", filter.Before)
 		}
-		return find.Scan(ctx)
+		return q
 	})
-	return runsOf(rows), err
-}
-
-// numbersOf returns states as columns have them.
-func numbersOf(states []RunState) []int {
-	numbers := make([]int, len(states))
-	for i, s := range states {
-		numbers[i] = int(s)
-	}
-	return numbers
 }
 
 // Open returns the open runs of at most 1000 subjects, by number.
 func (t *table) Open(ctx context.Context, subjects []string) ([]Run, error) {
-	var rows []runRow
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id").Scan(ctx)
+	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("subject IN (?) AND state < 2", bun.List(subjects)).Order("id")
 	})
-	return runsOf(rows), err
 }
 
 // AllOpen returns up to limit open runs with a greater number, by number.
 func (t *table) AllOpen(ctx context.Context, after uint64, limit int) ([]Run, error) {
-	var rows []runRow
-	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit)).Scan(ctx)
+	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("id > ? AND state < 2", after).Order("id").Limit(int64(limit))
 	})
-	return runsOf(rows), err
 }
 
 // Waiting returns the steps that wait, of at most 1000 runs.
 func (t *table) Waiting(ctx context.Context, ids []uint64) (map[uint64][]RunStep, error) {
-	var rows []stepRow
+	var waiting []RunStep
 	err := t.db.Read(ctx, "read runs of playbooks", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), int(StepWaiting)).Scan(ctx)
+		waiting = nil
+		return q.NewSelect().Model(&waiting).Where("run IN (?) AND state = ?", bun.List(append([]uint64{0}, ids...)), StepWaiting).Scan(ctx)
 	})
 	steps := make(map[uint64][]RunStep)
-	for i := range rows {
-		steps[rows[i].Run] = append(steps[rows[i].Run], rows[i].value())
+	for _, s := range waiting {
+		steps[s.Run] = append(steps[s.Run], s)
 	}
 	return steps, err
 }
@@ -124,13 +111,13 @@ func (t *table) Save(ctx context.Context, changes []*runChange) error {
 			tx.Upsert("run, step", "state", "attempts", "started", "ended", "wake", "holds", "output", "error")
 		for i := range changes {
 			run := &changes[i].Run
-			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, int(run.State), sqldb.Bool(run.Diverted), sqldb.Nanos(run.Started),
-				sqldb.Nanos(run.Ended), sqldb.Nanos(run.Wake), sqldb.Text(run.Error, maxError)).Exec(ctx)
+			_, err := tx.NewRaw(putRun, run.ID, run.Playbook, run.Subject, run.Event, run.State, run.Diverted, run.Started, run.Ended, run.Wake,
+				sqldb.Text(run.Error, maxError)).Exec(ctx)
 			if err != nil {
 				return err
 			}
 			for _, s := range changes[i].Steps {
-				_, err := tx.NewRaw(putStep, run.ID, s.Step, int(s.State), s.Attempts, sqldb.Nanos(s.Started), sqldb.Nanos(s.Ended), sqldb.Nanos(s.Wake), sqldb.Bool(s.Holds),
+				_, err := tx.NewRaw(putStep, run.ID, s.Step, s.State, s.Attempts, s.Started, s.Ended, s.Wake, s.Holds,
 					sqldb.Text(s.Output, maxOutput), sqldb.Text(s.Error, maxError)).Exec(ctx)
 				if err != nil {
 					return err
@@ -163,7 +150,7 @@ func (t *table) Cancel(ctx context.Context, id uint64, why string, now time.Time
 	}
 	return t.db.Write(ctx, "cancel a run", func(ctx context.Context, tx sqldb.Tx) error {
 		_, err := tx.NewRaw("UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE id = ? AND state < 2",
-			int(RunCanceled), sqldb.Nanos(now), why, id).Exec(ctx)
+			RunCanceled, now, why, id).Exec(ctx)
 		return err
 	})
 }
@@ -174,7 +161,7 @@ func (t *table) Cancel(ctx context.Context, id uint64, why string, now time.Time
 func (t *table) Sweep(ctx context.Context, keep int, age time.Duration, now time.Time) (removed int, err error) {
 	const abandoned = "UPDATE runs SET state = ?, ended = ?, wake = 0, error = ? WHERE state < 2 AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = runs.id)"
 	err = t.db.Write(ctx, "end runs without a job", func(ctx context.Context, tx sqldb.Tx) error {
-		_, err := tx.NewRaw(abandoned, int(RunCanceled), sqldb.Nanos(now), "its job was removed, or became a dead letter").Exec(ctx)
+		_, err := tx.NewRaw(abandoned, RunCanceled, now, "its job was removed, or became a dead letter").Exec(ctx)
 		return err
 	})
 	for err == nil && ctx.Err() == nil {

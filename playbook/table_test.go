@@ -81,7 +81,7 @@ func TestRuns(t *testing.T) {
 			}
 		}
 		run := playbook.Run{ID: 1, Playbook: "p", Subject: "a", Event: 7, Started: base}
-		step := playbook.RunStep{Step: "wait", State: playbook.StepWaiting, Started: base, Wake: base.Add(time.Minute)}
+		step := playbook.RunStep{Run: 1, Step: "wait", State: playbook.StepWaiting, Started: base, Wake: base.Add(time.Minute)}
 		check(runs.Save(ctx, []*playbook.Change{{Run: run, Steps: []playbook.RunStep{step}}}))
 		if waiting, err := runs.Waiting(ctx, []uint64{run.ID, 999}); err != nil || len(waiting) != 1 || !reflect.DeepEqual(waiting[run.ID], []playbook.RunStep{step}) {
 			t.Errorf("Waiting: %+v, %v, want %+v", waiting, err, step)
@@ -90,7 +90,7 @@ func TestRuns(t *testing.T) {
 		step.State, step.Ended, step.Wake, step.Attempts = playbook.StepDone, base.Add(time.Minute), time.Time{}, 2
 		step.Started = base.Add(-time.Hour) // the clock was ahead
 		step.Holds, step.Output, step.Error = true, "öut\xffput", strings.Repeat("x", 2000)
-		second := playbook.RunStep{Step: "tell", State: playbook.StepFailed, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
+		second := playbook.RunStep{Run: 1, Step: "tell", State: playbook.StepFailed, Started: base.Add(time.Minute), Ended: base.Add(time.Minute)}
 		check(runs.Save(ctx, []*playbook.Change{{Run: run}, {Run: run, Steps: []playbook.RunStep{second, step}}}))
 
 		got, steps, err := runs.Get(ctx, run.ID)

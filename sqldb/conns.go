@@ -39,7 +39,7 @@ func openConns(b backend, timeout time.Duration) (*conns, error) {
 func connect(b backend, timeout time.Duration) *conns {
 	write, read := b.pools()
 	_, dialect := b.dialect()
-	return &conns{backend: b, patience: timeout, write: bun.NewDB(write, dialect), read: bun.NewDB(read, dialect)}
+	return &conns{backend: b, patience: timeout, write: bun.NewDB(write, newColumns(dialect)), read: bun.NewDB(read, newColumns(dialect))}
 }
 
 func (c *conns) close() error {

@@ -23,15 +23,8 @@ func (b *mysqlDB) place() string {
 }
 
 func (b *mysqlDB) dialect() (goose.Dialect, schema.Dialect) {
-	return goose.DialectMySQL, sameDialect{mysqldialect.New()}
+	return goose.DialectMySQL, mysqldialect.New()
 }
-
-// sameDialect treats all versions of MariaDB and MySQL alike. By itself, bun's dialect asks for the
-// version, waits for the answer, and prints an error.
-type sameDialect struct{ *mysqldialect.Dialect }
-
-// Init asks nothing.
-func (sameDialect) Init(*sql.DB) {}
 
 func (b *mysqlDB) prepare() error { return nil }
 

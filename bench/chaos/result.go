@@ -47,8 +47,7 @@ func (r *trial) report(e *Evidence, length time.Duration) *Report {
 	return out
 }
 
-// crashes returns a violation for each line of the server's log that tells of a crash or a data
-// race.
+// crashes returns a violation for each crash and data race in the server's log.
 func (r *trial) crashes() []Violation {
 	text, err := os.ReadFile(filepath.Join(r.config.Dir, serverLog))
 	if err != nil {

@@ -97,28 +97,28 @@ func (s *Settings) Limits() (timeout time.Duration, batch int) {
 	return time.Duration(s.TimeoutMS * float64(time.Millisecond)), max(s.Batch, 1)
 }
 
-func (s *Settings) check() error {
-	var errs []error
-	if t := s.TimeoutMS; !(t == 0 || t >= 1 && t <= float64(maxTimeout.Milliseconds())) {
-		errs = append(errs, fmt.Errorf("timeout_ms is %v, want 1 to %d", t, maxTimeout.Milliseconds()))
-	}
-	if s.Batch < 0 || s.Batch > maxBatch {
-		errs = append(errs, fmt.Errorf("batch is %d, want 1 to %d", s.Batch, maxBatch))
-	}
-	return errors.Join(errs...)
-}
-
-// Decode reads the settings of an endpoint into a struct that embeds [Settings], and checks these.
-// An unknown setting is an error.
-func Decode(text json.RawMessage, into interface{ check() error }) error {
-	err := strictjson.Decode(text, into)
-	if err == nil {
-		err = into.check()
-	}
-	if err != nil {
+// Decode reads the settings of an endpoint into a struct that embeds [Settings]. An unknown setting is
+// an error. [Check] checks the embedded ones.
+func Decode(text json.RawMessage, into any) error {
+	if err := strictjson.Decode(text, into); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	return nil
+}
+
+// Check returns an error for values that [Settings] cannot have. Settings that cannot be read are left
+// to the kind.
+func Check(text json.RawMessage) error {
+	var s Settings
+	_ = json.Unmarshal(text, &s) // a setting of another type stays zero
+	var errs []error
+	if t := s.TimeoutMS; !(t == 0 || t >= 1 && t <= float64(maxTimeout.Milliseconds())) {
+		errs = append(errs, fmt.Errorf("settings: timeout_ms is %v, want 1 to %d", t, maxTimeout.Milliseconds()))
+	}
+	if s.Batch < 0 || s.Batch > maxBatch {
+		errs = append(errs, fmt.Errorf("settings: batch is %d, want 1 to %d", s.Batch, maxBatch))
+	}
+	return errors.Join(errs...)
 }
 
 // Repeat returns the same result for each of n messages.

@@ -8,6 +8,9 @@ const (
 	passWithin = 30 * time.Second
 	// nextWave is how long after one instant that is still waited for the next may follow.
 	nextWave = 50 * time.Millisecond
+	// mostWaves is how many instants are waited for at a time. There are more only if Passed is not
+	// asked for longer than passWithin.
+	mostWaves = int(passWithin / nextWave)
 )
 
 // Barrier finds out when the connections that waited at listeners at an instant have been admitted
@@ -26,10 +29,10 @@ type wave struct {
 }
 
 // Note adds the connections that wait at the listeners now, at a listening time; unless the latest
-// of those that are waited for were noted less than 50 ms ago. The slice of listeners must not
-// change.
+// of those that are waited for were noted less than 50 ms ago, or 600 instants are waited for. The
+// slice of listeners must not change.
 func (b *Barrier) Note(now time.Time, listened time.Duration, listeners []*Listener) {
-	if n := len(b.waves); n > 0 && now.Sub(b.waves[n-1].at) < nextWave {
+	if n := len(b.waves); n == mostWaves || n > 0 && now.Sub(b.waves[n-1].at) < nextWave {
 		return
 	}
 	w := wave{at: now, listened: listened, listeners: listeners}

@@ -62,25 +62,13 @@ func (l *link) run(ctx context.Context, start time.Time) {
 				l.fleet.reconnects.Add(1)
 			}
 			first = false
-			l.beat(ctx, c, s)
+			l.beat(c, s)
 		}
-		if !l.wait(ctx, retry/2+rand.N(retry)) { // jitter
+		select {
+		case <-time.After(retry/2 + rand.N(retry)): // jitter
+		case <-l.ended:
 			return
 		}
-	}
-}
-
-// wait waits, and reports whether the link goes on.
-func (l *link) wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-l.ended:
-		return false
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -130,7 +118,7 @@ func (l *link) greet(c net.Conn) error {
 }
 
 // beat lets the devices beat until the connection ends, and closes it.
-func (l *link) beat(ctx context.Context, c net.Conn, s *schedule) {
+func (l *link) beat(c net.Conn, s *schedule) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -148,8 +136,6 @@ func (l *link) beat(ctx context.Context, c net.Conn, s *schedule) {
 		select {
 		case <-timer.C:
 		case <-gone:
-			return
-		case <-ctx.Done():
 			return
 		}
 		now := time.Now()

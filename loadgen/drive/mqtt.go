@@ -179,7 +179,7 @@ func (c *mqttProtocol) matches(a answer, seq uint32) bool {
 	return c.topic.empty() || a.seq == uint32(packetID(seq))
 }
 
-// next takes only packets that are sent to one who never subscribes; all of them are short.
+// next accepts only packets for a client that never subscribes. All of them are short.
 func (c *mqttProtocol) next(data []byte) (answer, []byte) {
 	if len(data) == 0 {
 		return answer{}, data

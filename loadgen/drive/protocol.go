@@ -13,8 +13,8 @@ import (
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// protocol is a protocol, as devices speak it: bytes in, bytes out. It keeps no state of devices, and
-// appends to what it is given.
+// protocol encodes the messages of devices and decodes the answers to them. It keeps no state of
+// devices.
 type protocol interface {
 	// hello appends the greeting of device n, birth what follows its welcome.
 	hello(dst []byte, n int) []byte

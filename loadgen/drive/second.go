@@ -24,7 +24,7 @@ type role uint8
 
 const (
 	leaving  role = iota // has said FIN, and reads until the gateway does
-	ghost                // of a device that crashed: open, and nobody there
+	ghost                // of a device that crashed: open, and never used again
 	rival                // says the id of a device that is connected
 	replaced             // was the device's own until its rival was welcomed
 )

@@ -43,7 +43,7 @@ func resetSocket(fd int) {
 	closeSocket(fd)
 }
 
-// closeSocket gives a descriptor back. Its error could only speak of data that nobody waits for.
+// closeSocket closes a descriptor. An error could only concern data that is no longer needed.
 func closeSocket(fd int) { _ = unix.Close(fd) }
 
 // read and write never block.

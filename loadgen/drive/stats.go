@@ -73,7 +73,7 @@ func (g *Gauges) Add(o *Gauges) {
 // Counters count from the beginning.
 type Counters struct {
 	Connects, Welcomes, Failed uint64 // connections begun, welcomed, and failed before the welcome
-	Lost                       uint64 // connections that ended after the welcome although nobody meant it to
+	Lost                       uint64 // connections that ended after the welcome unintentionally
 	Sent, Answered             uint64 // heartbeats
 	BytesOut, BytesIn          uint64
 	Steps                      uint64            // of fates that were done

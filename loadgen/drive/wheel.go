@@ -6,8 +6,8 @@ const (
 	// slots are the ticks of one turn of the wheel. What is due later stays in its slot for as many
 	// turns as it takes.
 	slots = 8192
-	// nobody ends a list; outside marks a device that is in none.
-	nobody  = -1
+	// none ends a list; outside marks a device that is in no list.
+	none    = -1
 	outside = -2
 )
 
@@ -26,9 +26,9 @@ type wheel struct {
 }
 
 func newWheel() wheel {
-	w := wheel{heads: make([]int32, slots), cursor: nobody}
+	w := wheel{heads: make([]int32, slots), cursor: none}
 	for i := range w.heads {
-		w.heads[i] = nobody
+		w.heads[i] = none
 	}
 	return w
 }
@@ -39,8 +39,8 @@ func (w *wheel) set(devs []device, i int32, tick uint32) {
 	l := &devs[i].link
 	l.due = max(tick, w.tick+1)
 	head := &w.heads[l.due%slots]
-	l.prev, l.next = nobody, *head
-	if l.next != nobody {
+	l.prev, l.next = none, *head
+	if l.next != none {
 		devs[l.next].link.prev = i
 	}
 	*head = i
@@ -55,12 +55,12 @@ func (w *wheel) remove(devs []device, i int32) {
 	if w.cursor == i {
 		w.cursor = l.next
 	}
-	if l.prev == nobody {
+	if l.prev == none {
 		w.heads[l.due%slots] = l.next
 	} else {
 		devs[l.prev].link.next = l.next
 	}
-	if l.next != nobody {
+	if l.next != none {
 		devs[l.next].link.prev = l.prev
 	}
 	l.next = outside
@@ -69,7 +69,7 @@ func (w *wheel) remove(devs []device, i int32) {
 // pop takes a device out that is due at a tick up to now.
 func (w *wheel) pop(devs []device, now uint32) (int32, bool) {
 	for {
-		for w.cursor != nobody {
+		for w.cursor != none {
 			i := w.cursor
 			w.cursor = devs[i].link.next
 			if devs[i].link.due <= w.tick {
@@ -85,11 +85,11 @@ func (w *wheel) pop(devs []device, now uint32) (int32, bool) {
 	}
 }
 
-// next is the first tick within the given number of ticks from the one being served that may have
-// somebody.
+// next returns the first tick within the given number of ticks that may have a device; the last one
+// if there is none.
 func (w *wheel) next(within uint32) uint32 {
 	for t := w.tick + 1; t < w.tick+within; t++ {
-		if w.heads[t%slots] != nobody {
+		if w.heads[t%slots] != none {
 			return t
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The protocols that a fleet can speak: those of the gateway, and MQTT 3.1.1.
+// The protocols of a fleet: those of the gateway, and MQTT 3.1.1.
 const (
 	Line      = "line"
 	Frame     = "frame"

@@ -45,26 +45,26 @@ type Final struct {
 	Lateness   Distribution `json:"lateness"`
 	Connect    Distribution `json:"connect"`
 
-	// Verdicts is nil if nobody followed them.
+	// Verdicts is nil if no verdicts were followed.
 	Verdicts *Verdicts `json:"verdicts,omitempty"`
 	// Hits are the limits of the machine or of the target that the run has met, with what shows it.
 	Hits    List[Hit] `json:"limits_hit"`
 	Outcome Outcome   `json:"outcome"`
 }
 
-// Verdicts compares what was said of the devices with what was done to them.
+// Verdicts compares the verdicts on devices with what was done to them.
 type Verdicts struct {
 	// From is where they were read.
 	From  []string `json:"from"`
 	Right uint64   `json:"right"`
-	// Unjudged counts verdicts on devices whose worker had died, so that nobody knows whether they
-	// are right; UnjudgedDevices is how many devices that are.
+	// Unjudged counts verdicts on devices whose worker had died. Whether they are right is unknown.
+	// UnjudgedDevices is the number of these devices.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
 	// Excused counts verdicts that are neither right nor wrong: on devices that sleep, stall or
 	// could not get in.
 	Excused uint64 `json:"excused"`
-	// Deaf is for how long those who judge said that they heard nothing.
+	// Deaf is how long the gateways reported that they heard nothing.
 	Deaf Deaf `json:"deaf"`
 	// Clocks are those that verdicts are stamped with.
 	Clocks []Clock `json:"clocks,omitempty"`
@@ -72,15 +72,15 @@ type Verdicts struct {
 	NotChecked []string `json:"not_checked,omitempty"`
 	// Mistakes of all kinds that were looked for, those that did not happen too.
 	Mistakes []Mistake `json:"mistakes"`
-	// Detection is how long after its deadline a right verdict was here; Decided how long after it
-	// the verdict was decided, by what is said of that. The 99th percentile of Detection may be
-	// DetectionAllowed; 0: not checked.
+	// Detection is the time from a deadline to the arrival of a right verdict, Decided that to the
+	// instant at which the gateway says it decided. DetectionAllowed is the limit of the 99th
+	// percentile of Detection; 0: not checked.
 	Detection        Distribution `json:"detection"`
 	Decided          Distribution `json:"decided"`
 	DetectionAllowed Millis       `json:"detection_p99_allowed_ms,omitempty"`
 }
 
-// Deaf is for how long sources said that they were deaf.
+// Deaf is how long sources reported that they were deaf.
 type Deaf struct {
 	Count int `json:"count"`
 	// Still are those that were deaf at the end.
@@ -97,12 +97,12 @@ func (d Deaf) Held() bool { return len(d.Still) == 0 && (d.Allowed < 0 || d.Tota
 // Clock is a clock that verdicts are stamped with, compared with the generator's.
 type Clock struct {
 	From string `json:"from"`
-	// Measured says that it was measured, Set that somebody said how it is. If neither is so it is
-	// taken to be the same.
+	// Measured reports whether the skew was measured, Set whether it was configured. If it was
+	// neither, the clocks are assumed to be equal.
 	Measured bool `json:"measured"`
 	Set      bool `json:"set"`
-	// Skew is by how much it is ahead, Error by how much that may be wrong. Least and Most are what
-	// Skew was in the course of time.
+	// Skew is by how much it is ahead, Error by how much Skew may be wrong. Least and Most are the
+	// range of Skew during the run.
 	Skew  Millis `json:"skew_ms"`
 	Error Millis `json:"error_ms"`
 	Least Millis `json:"least_ms"`
@@ -119,18 +119,18 @@ type Mistake struct {
 	Allowed int `json:"allowed"`
 	// Of is the kind that it is a part of, and counted as.
 	Of string `json:"of,omitempty"`
-	// Unchecked says that it cannot be seen whether there are any.
+	// Unchecked reports whether the events lacked what would show this kind.
 	Unchecked bool      `json:"unchecked,omitempty"`
 	Examples  []Example `json:"examples,omitempty"`
 }
 
-// Held says that there were not more than allowed.
+// Held reports whether there were not more than allowed.
 func (m Mistake) Held() bool { return m.Allowed < 0 || m.Count <= uint64(m.Allowed) }
 
-// None reports whether there are none, as far as anybody can see, and that may be so.
+// None reports whether there are none, and that is allowed.
 func (m Mistake) None() bool { return m.Count == 0 && m.Held() }
 
-// None are the kinds of mistakes that were looked for, and that there are none of.
+// None returns the kinds of mistakes that were checked and did not occur.
 func (v *Verdicts) None() []Mistake {
 	var none []Mistake
 	for _, m := range v.Mistakes {
@@ -145,7 +145,7 @@ func (v *Verdicts) None() []Mistake {
 type Example struct {
 	Device string    `json:"device"`
 	At     time.Time `json:"at,omitzero"`
-	// Done is what was done to the device, Said what was said of it.
+	// Done is what was done to the device, Said what the gateway said of it.
 	Done string `json:"done"`
 	Said string `json:"said"`
 }

@@ -16,7 +16,7 @@ const (
 	maxLines  = 3 // of one row
 )
 
-// lines sets a row for a width. What needs more lines than maxLines is left out, and that is said.
+// lines wraps a row at a width. Words beyond maxLines are left out, and the last line counts them.
 func (r row) lines(columns int) []string {
 	room := max(columns-headWidth-2, 16)
 	var lines []string

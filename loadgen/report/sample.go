@@ -24,7 +24,7 @@ type Sample struct {
 	Connecting int `json:"connecting"`
 
 	// Since the run began: connections begun, those that failed before they were welcomed, and
-	// those that ended later although nobody meant it to; heartbeats sent and answered.
+	// those that ended unintentionally later; heartbeats sent and answered.
 	Connects uint64 `json:"connects"`
 	Failed   uint64 `json:"failed"`
 	Lost     uint64 `json:"lost"`
@@ -43,7 +43,7 @@ type Sample struct {
 	Lateness   Latency `json:"lateness"`
 	Connect    Latency `json:"connect"`
 
-	// Score is the score of the verdicts so far; nil if nobody follows them.
+	// Score is the score of the verdicts so far; nil if they are not followed.
 	Score *Score `json:"score,omitempty"`
 
 	// CPU is how many cores the generator kept busy, Memory how many bytes are resident, of Workers

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// What a terminal is told. The second screen of a terminal leaves alone what was on the first one;
+// Escape sequences. The second screen of a terminal leaves alone what was on the first one;
 // between begin and end of a frame it may hold back what it draws, if it knows them; with line wrap
 // off it cuts what is too long.
 const (

@@ -148,7 +148,7 @@ func verdictRows(v *Verdicts) []row {
 	return rows
 }
 
-// Words says for how long nobody listened.
+// Words describes the deaf time.
 func (d Deaf) Words() string {
 	if d.Count == 0 {
 		return "never"
@@ -171,7 +171,7 @@ func (d Deaf) Words() string {
 	return text
 }
 
-// Words says how a clock goes.
+// Words describes the clock.
 func (c Clock) Words() string {
 	text := "not measured: the times that are told are taken as they are"
 	switch side := "ahead of"; {

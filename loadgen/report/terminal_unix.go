@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal returns what tells the size of a terminal; false if the file is none.
+// terminal returns a function that reads the size of a terminal; false if the file is none.
 func terminal(f *os.File) (dimensions func() (columns, lines int), ok bool) {
 	of := func() (*unix.Winsize, error) { return unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) }
 	if _, err := of(); err != nil {

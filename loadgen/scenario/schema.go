@@ -133,7 +133,7 @@ func (r *reader) groups(a *plan.Act) strictyaml.Setter {
 	}
 }
 
-// someShare is ParseShare for an act, which must take somebody.
+// someShare is ParseShare for an act, which needs at least one device.
 func someShare(text string) (float64, error) {
 	f, err := ParseShare(text)
 	if err == nil && f == 0 {

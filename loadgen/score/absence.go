@@ -163,7 +163,7 @@ const (
 	open         // cannot be said yet: the device sleeps
 	repeated     // the absence has its verdict already
 	early        // the device was gone, but not for long enough
-	excused      // nobody can say
+	excused      // it cannot be known
 	wrong        // due, but not for this reason
 	right
 )

@@ -22,7 +22,7 @@ type interval struct{ from, to int64 }
 // deafKept is how many intervals of a source are remembered.
 const deafKept = 1024
 
-// deafen notes that a source is deaf, or was. Times that overlap, or are told twice, are one.
+// deafen notes that a source is or was deaf. Times that overlap or are reported twice are one.
 func (p *place) deafen(v *Verdict) {
 	at, length := v.Time.UnixNano(), int64(max(v.Deaf, 0))
 	i := interval{from: at, to: never}
@@ -88,7 +88,7 @@ func (p *place) extend(due, from, verdict int64, t *terms) int64 {
 	return due
 }
 
-// hears reports whether a source never told that it was deaf.
+// hears reports whether a source never reported that it was deaf.
 func (p *place) hears() bool { return len(p.deaf) == 0 && p.dropped == 0 }
 
 // awake is how long a source listened between two instants.
@@ -117,10 +117,10 @@ const answersKept = 1 << 17
 // edge is left out at both ends of a deaf time: answers may have been in flight.
 const edge = int64(2 * time.Second)
 
-// hypocritesLocked counts the deaf times of sources in which the gateway answered. If devices are
+// deafAnsweredLocked counts the deaf times of sources in which the gateway answered. If devices are
 // heard at several places, it is unknown which of them answered, so only times in which all are
 // deaf count.
-func (s *Score) hypocritesLocked(until int64) {
+func (s *Score) deafAnsweredLocked(until int64) {
 	var only *place
 	var deaf []interval // all of them
 	for i := range s.places {
@@ -157,8 +157,8 @@ func (s *Score) Stopped(from, to time.Time) {
 	s.stops = append(s.stops, interval{nanos(from), nanos(to)})
 }
 
-// unaskedLocked counts the deaf times for which nobody stopped the gateway.
-func (s *Score) unaskedLocked(until int64) {
+// deafUnaskedLocked counts the deaf times in which the gateway was not stopped.
+func (s *Score) deafUnaskedLocked(until int64) {
 	for i := range s.places {
 		p := &s.places[i]
 		if !p.used || len(s.stops) == 0 {
@@ -172,7 +172,7 @@ func (s *Score) unaskedLocked(until int64) {
 			}
 			s.report.DeafUnasked.add(1, func() Example {
 				return Example{
-					Device: "source " + p.name, Number: -1, URL: s.gateways[p.url].url, Done: "nobody stopped the gateway then",
+					Device: "source " + p.name, Number: -1, URL: s.gateways[p.url].url, Done: "the gateway was not stopped then",
 					Said: "deaf from " + clock(d.from) + " to " + clock(d.to), At: instant(d.to),
 				}
 			})

@@ -98,7 +98,7 @@ func (v *Verdict) inLog(format string, args ...any) func() Example {
 // missed says what was missed.
 func (v *Verdict) missed() string {
 	if v.Offset == 0 {
-		return v.URL + ": nobody was listening while the connection was broken"
+		return v.URL + ": nothing was read while the connection was broken"
 	}
 	return fmt.Sprintf("%s: what came before offset %d was no longer kept when it was to be read", v.URL, v.Offset)
 }
@@ -125,7 +125,7 @@ func (s *Score) placeLocked(url, source string) uint16 {
 	return p
 }
 
-// trackLocked returns what a gateway said of a device before.
+// trackLocked returns the state of a device at a gateway so far.
 func (s *Score) trackLocked(n int, p uint16, v *Verdict) *track {
 	d, url := &s.devices[n], s.places[p].url
 	for t := range s.tracks.all(d.tracks) {
@@ -160,7 +160,7 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 		}
 	}
 	if v.Kind == Forgotten {
-		s.report.Forgotten.add(1, example(0, "nobody asked for it"))
+		s.report.Forgotten.add(1, example(0, "it was not requested"))
 	}
 	seq, top := small(v.Seq), t.top
 	switch what, gap := t.number(seq); what {
@@ -217,7 +217,7 @@ func (s *Score) stateLocked(n int, p uint16, t *track, v *Verdict) {
 	s.devices[n].flags |= online
 }
 
-// claim is what was said, at a place.
+// claim is an offline verdict or a return, as a place reported it.
 func (v *Verdict) claim(p uint16, r reason) claim {
 	return claim{time: nanos(v.when()), place: p, reason: r, lag: micros(v.Came.Sub(v.when()))}
 }

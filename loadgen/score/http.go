@@ -74,8 +74,8 @@ func NewHTTP(cfg HTTPConfig) (*HTTP, error) {
 }
 
 // Follow implements [Follower]. tell is called by two goroutines for each address, one of which
-// only tells of the clock. It fails if an address cannot be followed at all: nobody answers when it
-// is tried first, or it refuses the token, now or later.
+// only reports the clock. It fails if an address cannot be followed at all: nothing answers the first
+// attempt, or the token is refused, now or later.
 func (h *HTTP) Follow(ctx context.Context, from uint64, tell func(Verdict)) error {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, DisableCompression: true, TLSHandshakeTimeout: 10 * time.Second}
 	defer transport.CloseIdleConnections()
@@ -146,7 +146,7 @@ type stream struct {
 	oldest bool   // begin with the oldest event
 	began  bool   // it was followed once
 	asked  bool   // which sources were deaf before
-	// following reports whether the current connection has told where it begins.
+	// following reports whether the place where the current connection begins is known.
 	following bool
 	clock     *clockwork
 	idle      time.Time // when there was nothing to be read last
@@ -232,7 +232,7 @@ func (s *stream) read(ctx context.Context) error {
 	}
 }
 
-// follows tells, once for each connection, that nothing more can be missed.
+// follows tells Following, once for each connection: nothing more can be missed.
 func (s *stream) follows(ctx context.Context) error {
 	if s.following {
 		return nil
@@ -367,7 +367,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// missedEvent is the type of the message that says that events are no longer kept.
+// missedEvent is the type of a message about events that are no longer kept.
 const missedEvent = "missed"
 
 // cloudEvent is what is needed of an event.

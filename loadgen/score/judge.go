@@ -22,13 +22,13 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	return best, how
 }
 
-// certainLocked says that a claim which fits an absence cannot turn out to be false: no return from
-// before its deadline, or long before it came, is still to be told.
+// certainLocked reports whether a claim that fits an absence can no longer turn out to be false: no
+// return from before its deadline, or long before it came, can still be added.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
 	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.complete
 }
 
-// elsewhereLocked says that a device came back from an absence at another gateway than this one.
+// elsewhereLocked reports whether a device came back from an absence at another gateway.
 func (s *Score) elsewhereLocked(n int, a *absence, url uint16) bool {
 	if len(s.gateways) < 2 {
 		return false
@@ -175,7 +175,7 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 			s.overdueLocked(n, until, final)
 		}
 		if final {
-			s.goodbyeLocked(n, until)
+			s.finalLocked(n, until)
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 	})
 }
 
-// goodbyeLocked looks at what was said of a device last.
-func (s *Score) goodbyeLocked(n int, now int64) {
+// finalLocked checks the last known state of a device.
+func (s *Score) finalLocked(n int, now int64) {
 	d := &s.devices[n]
 	if d.flags&abandoned != 0 {
 		return
@@ -223,7 +223,7 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 		}
 		return
 	}
-	s.ghostLocked(n, now)
+	s.falseOnlineLocked(n, now)
 	for t := range s.tracks.all(d.tracks) {
 		if !t.state.away() {
 			return
@@ -243,9 +243,9 @@ func (s *Score) goodbyeLocked(n int, now int64) {
 	})
 }
 
-// ghostLocked counts a device that is gone for good, had its verdict, and is held for present after
-// that.
-func (s *Score) ghostLocked(n int, now int64) {
+// falseOnlineLocked counts a device that is gone for good, had its verdict, and is reported online
+// after that.
+func (s *Score) falseOnlineLocked(n int, now int64) {
 	d := &s.devices[n]
 	for t := range s.tracks.all(d.tracks) {
 		if !t.state.here() || t.gone == 0 {
@@ -294,7 +294,7 @@ func (s *Score) missedLocked(n int, a *absence, due int64) func() Example {
 }
 
 // exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what
-// was said.
+// was reported.
 func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 	e := Example{Device: s.plan.DeviceID(n), Number: n, Done: "nothing was done to it"}
 	if v != nil {
@@ -306,13 +306,13 @@ func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 		}
 	}
 	if a != nil {
-		e.Done = a.story()
+		e.Done = a.String()
 	}
 	return e
 }
 
-// story tells what was done.
-func (a *absence) story() string {
+// String describes what was done.
+func (a *absence) String() string {
 	text := "the connection was lost"
 	if a.kind != plan.Lost {
 		text = a.kind.String()
@@ -327,10 +327,10 @@ func (a *absence) story() string {
 	return text + ", back " + clock(a.back)
 }
 
-// said puts what was said into words.
+// said describes a verdict with its time.
 func said(v *Verdict) string { return v.word() + " at " + clock(nanos(v.when())) }
 
-// word is what was said, without its time.
+// word describes a verdict without its time.
 func (v *Verdict) word() string {
 	word := "something else"
 	switch v.Kind {

@@ -16,8 +16,8 @@ type Limits struct {
 	LatencyP99 time.Duration
 }
 
-// Check says what does not hold, a sentence each; nil if all does. A report on verdicts of which
-// none ever came does not pass.
+// Check returns what exceeds the limits, a sentence each; nil if nothing does. A report without any
+// verdict does not pass.
 func (l Limits) Check(r Report) []string {
 	var broken []string
 	for _, m := range r.Mistakes(l) {
@@ -37,7 +37,7 @@ func (l Limits) Check(r Report) []string {
 	return append(broken, l.whole(&r)...)
 }
 
-// whole says what does not hold of the whole.
+// whole returns what exceeds the limits of the report as a whole.
 func (l Limits) whole(r *Report) []string {
 	var broken []string
 	no := func(wrong bool, format string, args ...any) {
@@ -45,8 +45,8 @@ func (l Limits) whole(r *Report) []string {
 			broken = append(broken, fmt.Sprintf(format, args...))
 		}
 	}
-	no(len(r.StillDeaf) > 0, "deaf at the end: the source %s says that it does not listen, and judges nobody", strings.Join(r.StillDeaf, ", "))
-	no(l.Deaf >= 0 && r.DeafFor > l.Deaf, "deaf for %v in all, at most %v allowed (--max-deaf): whoever does not listen judges nobody",
+	no(len(r.StillDeaf) > 0, "deaf at the end: the source %s does not listen, so it judges no device", strings.Join(r.StillDeaf, ", "))
+	no(l.Deaf >= 0 && r.DeafFor > l.Deaf, "deaf for %v in all, at most %v allowed (--max-deaf); a source that does not listen judges no device",
 		r.DeafFor.Round(time.Millisecond), l.Deaf)
 	no(l.LatencyP99 > 0 && r.Told.P99 > l.LatencyP99, "99%% of the verdicts came within %v after their deadline, at most %v allowed", r.Told.P99, l.LatencyP99)
 	no(r.Waiting > 0, "%d verdicts could not be judged", r.Waiting)

@@ -38,7 +38,7 @@ func (r *Report) ofVerdicts(l *Limits) []Mistake {
 		{&r.FalseOnline, "false online", "A device was away and was called online.", l.FalseOnline, "", numbers},
 		{&r.WrongReason, "wrong reason", "A device was rightly called offline, for a reason that is not the true one.", l.WrongReason, "", reasons},
 		{&r.Late, "late", "A verdict, or that a device is back, came more than 5 s after it was due.", l.Late, "", numbers},
-		{&r.NeverOnline, "never online", "A device was connected, and nobody said so.", l.NeverOnline, "", nil},
+		{&r.NeverOnline, "never online", "A device was connected and was never called online.", l.NeverOnline, "", nil},
 		{&r.Stuck, "stuck", "A device was back, and still called offline at the end.", l.Stuck, "", nil},
 		{&r.DeafAnswered, "deaf while it answered", "A source says that it heard nothing, and answered heartbeats meanwhile.", l.DeafAnswered, "", nil},
 		{&r.DeafUnasked, "deaf unasked", "A source was deaf at a time at which the scenario did not stop it.", l.DeafUnasked, "", nil},

@@ -19,7 +19,7 @@ type State struct {
 	Online, Offline string
 }
 
-// MQTTConfig says where a broker is, and how it tells the presence of its clients.
+// MQTTConfig says where a broker is, and how it publishes the presence of its clients.
 type MQTTConfig struct {
 	URL            string // tcp://host:1883, ssl://host:8883
 	User, Password string
@@ -98,7 +98,7 @@ func filterOf(topic string) string {
 	return strings.Join(levels, "/")
 }
 
-// queued bounds what was read and not told yet; when it is full, the broker waits.
+// queued bounds the messages that were read and not passed on yet. When full, the broker waits.
 const queued = 1 << 16
 
 // Follow implements [Follower]; there is no log to begin at, so from is not looked at. It fails if

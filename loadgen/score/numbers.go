@@ -43,7 +43,7 @@ const (
 // window is how far back numbers are remembered one by one; older ones count as duplicates.
 const window = 32
 
-// begin says that the next number is the first one to be expected. It works like the window by
+// begin notes that the next number is the first one that is expected. It works like the window by
 // which IPsec refuses replays (RFC 4303, 3.4.3).
 func (t *track) begin(first uint32) { t.top, t.seen = first-1, ^uint32(0) }
 

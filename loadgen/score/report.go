@@ -12,15 +12,15 @@ type Report struct {
 	// Devices are those of the plan, Touched those that something was done to or happened to.
 	Devices int `json:"devices"`
 	Touched int `json:"touched"`
-	// Verdicts counts what was said of devices, Offlines the offline verdicts among that. Of these,
+	// Verdicts counts the events of devices, Offlines the offline verdicts among them. Of these,
 	// Right were right, Excused neither right nor wrong, and Waiting wait for their truth.
 	Verdicts uint64 `json:"verdicts"`
 	Offlines uint64 `json:"offlines"`
 	Right    uint64 `json:"right"`
 	Excused  uint64 `json:"excused"`
 	Waiting  uint64 `json:"waiting"`
-	// Unjudged counts the offline verdicts from when nobody knew any more what their devices do,
-	// and UnjudgedDevices such devices, see [Score.Unknown]. Neither is for or against anybody.
+	// Unjudged counts the offline verdicts on devices whose truth had ended, and UnjudgedDevices
+	// such devices; see [Score.Unknown]. Neither counts as right or wrong.
 	Unjudged        uint64 `json:"unjudged"`
 	UnjudgedDevices int    `json:"unjudged_devices"`
 
@@ -41,12 +41,12 @@ type Report struct {
 	Order      Figure `json:"order"`
 	Gaps       Figure `json:"gaps"`
 	Duplicates Figure `json:"duplicates"`
-	// NeverOnline are devices of which nobody ever said that they are there, Stuck are those that
-	// are back and still offline by what was said last. Both are known at the end only.
+	// NeverOnline are devices without an event that says they are online, Stuck are those that are
+	// back and still offline by their last event. Both are known at the end only.
 	NeverOnline Figure `json:"never_online"`
 	Stuck       Figure `json:"stuck"`
-	// FalseOnline are devices that were said to be online while they were away. Late are verdicts
-	// and returns that were told long after they were due, see [Options].Late.
+	// FalseOnline are devices that were reported online while they were away. Late are verdicts and
+	// returns that arrived long after they were due; see [Options].Late.
 	FalseOnline Figure `json:"false_online"`
 	Late        Figure `json:"late"`
 	// Future are events that came before the time that they tell; Backwards those that tell an
@@ -61,7 +61,7 @@ type Report struct {
 	// LogGaps are places of the log that are missing, LogOrder places that come again.
 	LogGaps  Figure `json:"log_gaps"`
 	LogOrder Figure `json:"log_order"`
-	// DeafAnswered are times for which a source says that it was deaf, although the gateway
+	// DeafAnswered are times in which a source reports to have been deaf although the gateway
 	// answered. That is known at the end only.
 	DeafAnswered Figure `json:"deaf_answered"`
 	// DeafUnasked are times for which a source was deaf, and not where the gateway was stopped, see
@@ -156,10 +156,10 @@ type Example struct {
 	Device string `json:"device"`
 	Number int    `json:"number"` // of the device; -1 for a stranger
 	URL    string `json:"url,omitempty"`
-	// Done is what was done to the device, and when; Said what was said of it, and when.
+	// Done is what was done to the device, and when; Said what was reported of it, and when.
 	Done string `json:"done"`
 	Said string `json:"said"`
-	// At is the instant of what was said, or at which it should have been.
+	// At is the instant of the report, or that at which it should have come.
 	At time.Time `json:"at"`
 
 	key int64 // tells the cases of a device apart

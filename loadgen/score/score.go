@@ -88,7 +88,7 @@ type Score struct {
 	absences slab[absence]
 	claims   slab[claim]
 	tracks   slab[track]
-	places   []place // the first one is that of devices that nobody spoke of
+	places   []place // the first one is that of devices without any event
 	placeOf  map[placeName]uint16
 	gateways []gateway
 	unknown  []blank
@@ -110,15 +110,15 @@ type placeName struct{ url, source string }
 // gateway is where verdicts are read.
 type gateway struct {
 	url string
-	// fresh says that its log was empty when it was begun to be followed, so that all devices'
-	// numbers begin with 1.
+	// fresh reports whether its log was empty when following began, so that the numbers of all
+	// devices begin with 1.
 	fresh, followed bool
-	// full says that its events are to have all that Holter's have; numbered and reasoned that some
-	// had a number, and a reason.
+	// full reports whether its events must be as complete as Holter's; numbered and reasoned report
+	// whether some event had a number, and a reason.
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
 	clock                    Clocked
-	err                      int64 // of the clock, as it was told last
+	err                      int64 // of the clock, as it was measured last
 }
 
 // New makes a score for a plan, which must not change any more. The plan's Grace and Timeout say
@@ -146,7 +146,7 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 }
 
 // Add takes what was done to a device: when it was done, and again, with the same Device, Kind and
-// At, when the device is back. What is said of no device of the plan is ignored.
+// At, when the device is back. Truths about devices outside the plan are ignored.
 func (s *Score) Add(t plan.Truth) {
 	if t.Kind == plan.Signal {
 		return
@@ -185,7 +185,7 @@ func (s *Score) Unheard(old bool) (numbers []int) {
 	return numbers
 }
 
-// Vouch notes that a gateway holds a device for present without having told so in the stream.
+// Vouch notes that a gateway considers a device present although the stream did not say so.
 func (s *Score) Vouch(number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,7 @@ func (s *Score) note(number int, a absence) {
 		if a.back != 0 {
 			d.flags &^= unwelcomed
 		}
-		return // nobody knows of it yet
+		return // no gateway knows of it yet
 	}
 	for old := range s.absences.all(d.absences) {
 		if old.absorb(&a) {
@@ -254,8 +254,8 @@ func (s *Score) note(number int, a absence) {
 	s.absences.push(&d.absences, a)
 }
 
-// absorb takes in what another one tells of the same absence, if it is the same: no sign of life
-// lies between them.
+// absorb merges b into a if both report the same absence: no sign of life lies between them. It
+// reports whether they do.
 func (a *absence) absorb(b *absence) bool {
 	same := a.at == b.at && a.kind == b.kind
 	if !same && (!a.gone() && a.kind != plan.Sleep || !b.gone() || b.last > a.at || a.last > b.at) {
@@ -285,8 +285,8 @@ func (s *Score) Finish(now time.Time) Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.judgeUntilLocked(nanos(now), true)
-	s.hypocritesLocked(nanos(now))
-	s.unaskedLocked(nanos(now))
+	s.deafAnsweredLocked(nanos(now))
+	s.deafUnaskedLocked(nanos(now))
 	return s.reportLocked()
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what somebody said of a device, or of the stream of verdicts.
+// Kind is what a verdict says of a device, of a source or of the stream of verdicts.
 type Kind uint8
 
 // Of a device.
@@ -27,7 +27,7 @@ const (
 	Following                    // the stream is there, after Offset; sent by followers, after each connect
 	Missed                       // events are no longer kept, the oldest is Offset
 	Broken                       // the stream ended, for Reason; it is tried again
-	Skipped                      // the log has no events from Offset on, Seq of them, and nobody says why
+	Skipped                      // the log has no events from Offset on, Seq of them, without a reason
 	Rewound                      // the log went back to Offset, which was read before
 	Clock                        // the gateway's clock was measured, or is taken to be ahead by Skew
 )
@@ -43,17 +43,17 @@ const (
 	ReasonWill     = "will"     // the broker published the device's last will, for silence or because its connection ended
 )
 
-// Verdict is something that was said. What was not told is zero.
+// Verdict is a message of a gateway. What the gateway did not say is zero.
 type Verdict struct {
 	URL    string // where it was read
 	Source string // of heartbeats, by the gateway's name for it
 	Device string // its id
 	Kind   Kind
 	Reason string
-	// Seq counts what is said of the device, from 1, Epoch its sessions. Offset is the place in the
-	// gateway's log.
+	// Seq counts the events of the device, from 1, and Epoch its sessions. Offset is the place in
+	// the gateway's log.
 	Seq, Epoch, Offset uint64
-	// ID is what consumers tell events apart by.
+	// ID identifies the event to consumers.
 	ID string
 	// Time is when it was decided, by the clock of this machine, and Seen when it was read here.
 	// Came is when it came at the earliest: until then there was nothing to be read. Default: Seen.
@@ -62,7 +62,7 @@ type Verdict struct {
 	Error time.Duration
 	// Skew is how far the gateway's clock is ahead, of Clock.
 	Skew time.Duration
-	// Full says, of Following, that events of devices have all that Holter's have: numbers,
+	// Full reports, of Following, whether events of devices have all that Holter's have: numbers,
 	// sessions, reasons and deadlines.
 	Full bool
 	// Deadline is when the verdict was due by the gateway's reckoning; HeardSilence how long it had
@@ -71,17 +71,17 @@ type Verdict struct {
 	LastSeen              time.Time // when the gateway heard the device last, by its own clock, as Time
 	HeardSilence, Timeout time.Duration
 	Deaf                  time.Duration // of SourceHeard, and of SourceDeaf if it is over already
-	// Retained says that it tells what was so before, and not when it came to be.
+	// Retained reports whether it is an old state, without the instant at which it began.
 	Retained bool
 }
 
-// FromNow begins a stream with what is said from now on.
+// FromNow begins a stream with the events from now on.
 const FromNow uint64 = math.MaxUint64
 
 // Follower reads verdicts.
 type Follower interface {
-	// Follow passes on what is said after an offset of the gateway's log, or [FromNow], and blocks
-	// until ctx is done, which is no error. It says Following as soon as nothing more can be
+	// Follow passes on the events after an offset of the gateway's log, or [FromNow], and blocks
+	// until ctx is done, which is no error. It tells Following as soon as nothing more can be
 	// missed, and goes on after a broken connection from where it was. The error says why the
 	// verdicts cannot be read at all. tell is called concurrently where there are several
 	// addresses; while it blocks, no more is read.

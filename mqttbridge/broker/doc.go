@@ -17,7 +17,7 @@
 //
 // # Listening
 //
-// The broker is a source of the registry. Its listening clock is kept by package ear: it waits for connections that wait to be accepted, for
+// The broker is a source of the registry. Its listening clock is that of package sockets: it waits for connections that wait to be accepted, for
 // sockets that hold something unread, and for all that was read and is not handled, a login that waits for its password's check among it.
 //
 // # Bounds

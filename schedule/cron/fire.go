@@ -123,36 +123,37 @@ func insertRun(ctx context.Context, tx sqldb.Tx, f *firing, run firingRun, numbe
 	if err != nil {
 		return Run{}, err
 	}
-	row := runRow{
-		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Number: number, Scheduled: sqldb.Nanos(run.Scheduled), Ready: sqldb.Nanos(run.Ready),
-		Serial: sqldb.Bool(f.Serial), Once: sqldb.Bool(f.Schedule.Once), ByHand: sqldb.Bool(f.Manual), State: Idle,
+	made := Run{
+		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Number: number,
+		Scheduled: sqldb.Time(sqldb.Nanos(run.Scheduled)), Ready: sqldb.Time(sqldb.Nanos(run.Ready)), // as they are kept
+		Serial: f.Serial, Once: f.Schedule.Once, Manual: f.Manual, State: Idle,
 	}
-	_, err = tx.NewInsert().Model(&row).Exec(ctx)
-	return row.value(), err
+	_, err = tx.NewInsert().Model(&made).Exec(ctx)
+	return made, err
 }
 
 // noteSkipped notes runs without room, in the latest row of the schedule if that is such a note.
 func noteSkipped(ctx context.Context, tx sqldb.Tx, f *firing, skipped []firingRun, now time.Time) error {
-	var latest []runRow
+	var latest []Run
 	err := tx.NewSelect().Model(&latest).Where("schedule = ?", f.Schedule.Num).Order("id DESC").Limit(1).Scan(ctx)
 	if err != nil {
 		return err
 	}
-	at := sqldb.Nanos(skipped[len(skipped)-1].Scheduled)
+	at := skipped[len(skipped)-1].Scheduled
 	if len(latest) > 0 && latest[0].State == Skipped {
 		_, err := tx.NewRaw("UPDATE schedule_runs SET attempt = attempt + ?, scheduled = ?, ended = ? WHERE id = ?",
-			len(skipped), at, sqldb.Nanos(now), latest[0].ID).Exec(ctx)
+			len(skipped), at, now, latest[0].ID).Exec(ctx)
 		return err
 	}
 	id, err := takeNumber(ctx, tx)
 	if err != nil {
 		return err
 	}
-	row := runRow{
+	note := Run{
 		ID: id, Schedule: f.Schedule.Num, Name: f.Schedule.Name, Kind: f.Schedule.Kind, Scheduled: at, Ready: at, State: Skipped,
-		Attempt: len(skipped), Ended: sqldb.Nanos(now),
+		Attempt: len(skipped), Ended: now,
 	}
-	_, err = tx.NewInsert().Model(&row).Exec(ctx)
+	_, err = tx.NewInsert().Model(&note).Exec(ctx)
 	return err
 }
 

@@ -41,15 +41,18 @@ func takeNumber(ctx context.Context, tx sqldb.Tx) (n uint64, err error) {
 	return n, err
 }
 
-// List returns all schedules, by name.
-func (t *table) List(ctx context.Context) ([]Schedule, error) {
+// where returns the schedules that a condition selects, by name.
+func (t *table) where(ctx context.Context, condition string, args ...any) ([]Schedule, error) {
 	var rows []scheduleRow
 	err := t.db.Read(ctx, "read schedules", func(ctx context.Context, q *bun.DB) error {
 		rows = nil
-		return q.NewSelect().Model(&rows).Order("name").Scan(ctx)
+		return q.NewSelect().Model(&rows).Where(condition, args...).Order("name").Scan(ctx)
 	})
 	return schedulesOf(rows), err
 }
+
+// List returns all schedules, by name.
+func (t *table) List(ctx context.Context) ([]Schedule, error) { return t.where(ctx, "1 = 1") }
 
 // Count returns how many schedules there are.
 func (t *table) Count(ctx context.Context) (n int, err error) {
@@ -61,18 +64,14 @@ func (t *table) Count(ctx context.Context) (n int, err error) {
 
 // Named returns a schedule. Errors: ErrUnknown.
 func (t *table) Named(ctx context.Context, name string) (Schedule, error) {
-	var rows []scheduleRow
-	err := t.db.Read(ctx, "read a schedule", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("name = ?", sqldb.Text(name, maxNameText)).Scan(ctx)
-	})
+	named, err := t.where(ctx, "name = ?", sqldb.Text(name, maxNameText))
 	switch {
 	case err != nil:
 		return Schedule{}, err
-	case len(rows) == 0:
+	case len(named) == 0:
 		return Schedule{}, unknown(name)
 	}
-	return rows[0].value(), nil
+	return named[0], nil
 }
 
 func unknown(name string) error {
@@ -170,10 +169,5 @@ func (t *table) Agenda(ctx context.Context, now time.Time, limit int, kinds ...[
 
 // Ahead returns the schedules whose instants were handled beyond after: the clock was set back.
 func (t *table) Ahead(ctx context.Context, after time.Time) ([]Schedule, error) {
-	var rows []scheduleRow
-	err := t.db.Read(ctx, "look for schedules ahead of the clock", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("last > ?", sqldb.Nanos(after)).Scan(ctx)
-	})
-	return schedulesOf(rows), err
+	return t.where(ctx, "last > ?", after)
 }

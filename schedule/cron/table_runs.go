@@ -36,14 +36,13 @@ func (t *table) Claim(ctx context.Context, kinds []string, n int, owner string, 
 	}
 	err = t.db.Write(ctx, "claim runs of schedules", func(ctx context.Context, tx sqldb.Tx) error {
 		claimed = nil
-		var rows []runRow
+		var runs []Run
 		err := tx.NewRaw("SELECT r.* FROM schedule_runs r WHERE "+claimable+" AND r.kind IN (?) ORDER BY r.ready, r.id LIMIT ?",
-			append(claimArgs(now), bun.List(kinds), n)...).Scan(ctx, &rows)
+			append(claimArgs(now), bun.List(kinds), n)...).Scan(ctx, &runs)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			run := rows[i].value()
+		for _, run := range runs {
 			run.State, run.Owner, run.Lease = Claimed, owner, now.Add(lease)
 			ok, err := changedOne(tx.NewRaw("UPDATE schedule_runs SET state = ?, owner = ?, lease = ?, claim = claim + 1 WHERE id = ? AND claim = ? AND state = ?",
 				run.State, owner, sqldb.Nanos(run.Lease), run.ID, run.Claim, Idle).Exec(ctx))
@@ -155,36 +154,40 @@ func (t *table) Finish(ctx context.Context, run *Run, o outcome, now time.Time) 
 // ended; or it ends after furthest, since the clock was set back; or their owner has the prefix, but is
 // not the given owner, so it is an earlier process of the same node.
 func (t *table) Abandoned(ctx context.Context, owner, prefix string, now, furthest time.Time) ([]Run, error) {
-	var rows []runRow
-	err := t.db.Read(ctx, "look for runs that were left", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		return q.NewSelect().Model(&rows).Where("state IN (?)", bun.List([]State{Claimed, Running})).Order("id").Scan(ctx)
+	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("state IN (?)", bun.List([]State{Claimed, Running})).Order("id")
 	})
-	rows = slices.DeleteFunc(rows, func(r runRow) bool { // they are few
+	return slices.DeleteFunc(runs, func(r Run) bool { // they are few
 		anew := r.Owner != owner && strings.HasPrefix(r.Owner, prefix)
-		return r.Lease > sqldb.Nanos(now) && r.Lease <= sqldb.Nanos(furthest) && !anew
+		return r.Lease.After(now) && !r.Lease.After(furthest) && !anew
+	}), err
+}
+
+// find returns the runs that a query selects.
+func (t *table) find(ctx context.Context, selection func(q *bun.SelectQuery) *bun.SelectQuery) (runs []Run, err error) {
+	err = t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q *bun.DB) error {
+		runs = nil
+		return selection(q.NewSelect().Model(&runs)).Scan(ctx)
 	})
-	return runsOf(rows), err
+	return runs, err
 }
 
 // Begun returns the runs of a kind that have begun and had not ended at an instant, with their
 // schedules, whether or not a process is at work on them now.
 func (t *table) Begun(ctx context.Context, kind string, at time.Time) ([]claimedRun, error) {
-	var rows []runRow
-	var schedules []scheduleRow
-	err := t.db.Read(ctx, "read what goes on", func(ctx context.Context, q *bun.DB) error {
-		rows, schedules = nil, nil
-		if err := q.NewSelect().Model(&rows).Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", sqldb.Nanos(at), kind).Order("id").Scan(ctx); err != nil {
-			return err
-		}
-		return q.NewSelect().Model(&schedules).Where("kind = ?", kind).Scan(ctx)
+	runs, err := t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("(ended = 0 OR ended > ?) AND started > 0 AND kind = ?", at, kind).Order("id")
 	})
+	if err != nil {
+		return nil, err
+	}
+	schedules, err := t.where(ctx, "kind = ?", kind)
 	of := make(map[uint64]Schedule)
-	for i := range schedules {
-		of[schedules[i].Num] = schedules[i].value()
+	for _, sc := range schedules {
+		of[sc.Num] = sc
 	}
 	var begun []claimedRun
-	for _, run := range runsOf(rows) {
+	for _, run := range runs {
 		if sc, ok := of[run.Schedule]; ok {
 			begun = append(begun, claimedRun{run, sc})
 		}
@@ -201,22 +204,19 @@ type RunFilter struct {
 
 // History returns up to limit runs, the latest first.
 func (t *table) History(ctx context.Context, f RunFilter, limit int) ([]Run, error) {
-	var rows []runRow
-	err := t.db.Read(ctx, "read runs of schedules", func(ctx context.Context, q *bun.DB) error {
-		rows = nil
-		find := q.NewSelect().Model(&rows).Order("id DESC").Limit(int64(limit))
+	return t.find(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		q = q.Order("id DESC").Limit(int64(limit))
 		if f.Name != "" {
-			find = find.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", sqldb.Text(f.Name, maxNameText))
+			q = q.Where("schedule IN (SELECT num FROM schedules WHERE name = ?)", sqldb.Text(f.Name, maxNameText))
 		}
 		if f.States != nil {
-			find = find.Where("state IN (?)", bun.List(f.States))
+			q = q.Where("state IN (?)", bun.List(f.States))
 		}
 		if f.Before != 0 {
-			find = find.Where("id < ?", f.Before)
+			q = q.Where("id < ?", f.Before)
 		}
-		return find.Scan(ctx)
+		return q
 	})
-	return runsOf(rows), err
 }
 
 // Forget deletes runs that ended longer ago than an age, and returns how many. A clock that is ahead

@@ -1,6 +1,7 @@
 package dtu
 
 import (
+	"bytes"
 	"regexp"
 
 	"github.com/holter-iot/holter/gateway/codec"
@@ -60,13 +61,13 @@ func (c *conn) Next(input []byte, m *codec.Message) (int, error) {
 		return 0, nil
 	case !c.registered:
 		return c.register(input, m)
-	case p.heartbeat != "" && begins(input, p.heartbeat):
+	case p.heartbeat != "" && bytes.HasPrefix(input, []byte(p.heartbeat)):
 		m.Kind = codec.Beat
 		return len(p.heartbeat), nil
 	case !p.prefix:
 		m.Kind = codec.Beat
 		return len(input), nil
-	case c.registration != "" && begins(input, c.registration):
+	case c.registration != "" && bytes.HasPrefix(input, []byte(c.registration)):
 		m.Kind = codec.Beat
 		return len(input), nil
 	}
@@ -117,7 +118,3 @@ type polled struct{ conn }
 
 // Probe implements [codec.Prober].
 func (c *polled) Probe(dst []byte) []byte { return append(dst, c.protocol.poll...) }
-
-func begins(input []byte, with string) bool {
-	return len(input) >= len(with) && string(input[:len(with)]) == with
-}

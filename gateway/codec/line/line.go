@@ -97,7 +97,7 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	case m.Token == nil:
 		m.Token = w
 	default:
-		return &codec.Error{Code: codec.BadHello, Text: quote(w) + " is too much; " + usage}
+		return &codec.Error{Code: codec.BadHello, Text: quote(w) + " is unexpected; " + usage}
 	}
 	return nil
 }
@@ -160,19 +160,7 @@ func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\r' }
 
 // is compares a word with a command in capitals.
 func is(w []byte, command string) bool {
-	if len(w) != len(command) {
-		return false
-	}
-	for i := range w {
-		c := w[i]
-		if 'a' <= c && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != command[i] {
-			return false
-		}
-	}
-	return true
+	return len(w) == len(command) && bytes.EqualFold(w, []byte(command))
 }
 
 // split cuts the first line off. It returns the line without its end, and what follows; ok is false
