@@ -44,7 +44,7 @@ func Addresses(list string, port uint16) ([]string, error) {
 	return parts, nil
 }
 
-// isHost says whether a text can be a name or an IPv4 address.
+// isHost reports whether a text can be a name or an IPv4 address.
 func isHost(text string) bool {
 	strange := func(c rune) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c))
