@@ -51,7 +51,7 @@ func harmed(h harm, format string, args ...any) *fileError {
 const (
 	headerLen = 100
 	magic     = "SQLite format 3\x00"
-	markAt    = 60 // the user version, in which each process that opens the file writes the number of its fence
+	markAt    = 60 // the user version, in which each process that opens the file writes its mark
 )
 
 // guard makes sure that a file is the one that was opened. It holds the file and its log open: so both

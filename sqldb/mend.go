@@ -2,9 +2,11 @@ package sqldb
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -311,24 +313,26 @@ func (db *DB) renewNotes() error {
 	return nil
 }
 
-// mount guards the file of a database that is in one, and writes the number of the fence into it, by
-// which it is known. Only a process that has the fence may do so: its successor would take a file
-// with an earlier number for one that was overwritten.
+// mount guards the file of a database that is in one, and writes a mark into it, by which it is known: a
+// checksum of the id of the database and the number of the fence. Only a process that has the fence may
+// do so: its successor would take a file with an earlier mark for one that was overwritten.
 func (c *conns) mount(ctx context.Context, fence int64) error {
 	file, ok := c.backend.(*sqliteDB)
 	if !ok {
 		return nil
 	}
-	mark := uint32(fence) & (1<<31 - 1)
+	var mark uint32
 	err := c.transact(ctx, func(ctx context.Context, tx bun.Tx) error {
-		ours := 0
-		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM meta WHERE id = 1 AND fence = ?", fence).Scan(&ours); err != nil {
-			return err
-		}
-		if ours == 0 {
+		id := ""
+		err := tx.QueryRowContext(ctx, "SELECT store_id FROM meta WHERE id = 1 AND fence = ?", fence).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w; this one does not touch its file", ErrFenced)
 		}
-		_, err := tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
+		if err != nil {
+			return err
+		}
+		mark = crc32.ChecksumIEEE(fmt.Appendf(nil, "%s %d", id, fence)) & (1<<31 - 1)
+		_, err = tx.Tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", mark))
 		return err
 	})
 	if err != nil {

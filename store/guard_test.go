@@ -248,6 +248,15 @@ func TestFileOverwritten(t *testing.T) {
 			}
 		}},
 		{"overwritten by another", func(t *testing.T, path string) { t.Helper(); copyInto(t, another(t), path) }},
+		{"overwritten by another that was started as often", func(t *testing.T, path string) {
+			t.Helper()
+			other := another(t)
+			s, _ := open(t, config{URL: "sqlite:" + other})
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			copyInto(t, other, path)
+		}},
 		{"overwritten by an older one", func(t *testing.T, path string) { t.Helper(); copyInto(t, path+".backup", path) }},
 		{"overwritten by what is none", func(t *testing.T, path string) {
 			t.Helper()
