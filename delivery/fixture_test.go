@@ -15,6 +15,7 @@ import (
 	"github.com/holter-iot/holter/delivery"
 	"github.com/holter-iot/holter/delivery/sink"
 	"github.com/holter-iot/holter/delivery/sink/sinktest"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -179,16 +180,7 @@ func (r *rig) idle() {
 // until waits for something.
 func (r *rig) until(what string, ok func() bool) {
 	r.tb.Helper()
-	end := time.After(time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-end:
-			r.tb.Fatalf("after a minute it is not so that %s; %+v", what, r.engine.Stats())
-		}
-	}
+	testwait.Until(r.tb, what, ok, func() string { return fmt.Sprintf("%+v", r.engine.Stats()) })
 }
 
 // dead returns all dead letters.

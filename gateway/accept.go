@@ -122,11 +122,11 @@ func (g *Gateway) admit(ctx context.Context, at *listener, c *net.TCPConn) enrol
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
-		g.refuse(at, c, "the gateway holds as many connections as it may; try again later")
+		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
 		return enrolled{}
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
-		g.refuse(at, c, "your address holds as many connections as it may")
+		g.refuse(at, c, "your address has reached its limit of connections")
 		return enrolled{}
 	}
 	g.keepAlive(c)

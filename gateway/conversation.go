@@ -90,7 +90,7 @@ func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 		case err != nil:
 			return rest, t.fail(x, errorOf(err))
 		case n == 0 && len(rest) >= codec.MaxMessage:
-			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %x bytes", codec.MaxMessage)})
+			return rest, t.fail(x, &codec.Error{Code: codec.TooLong, Text: fmt.Sprintf("a message has less than %d bytes", codec.MaxMessage)})
 		case n == 0:
 			return rest, false
 		}
@@ -147,7 +147,7 @@ func (t *conversation) message(x *exchange) (end bool) {
 func (t *conversation) inSession(x *exchange) (end bool) {
 	m, o := &x.message, &x.outcome
 	if len(m.ID) > 0 && string(m.ID) != t.session.ID() {
-		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "this connection is that of another device; open one for each"}
+		o.Err = &codec.Error{Code: codec.HelloAgain, Text: "another device uses this connection; open one for each"}
 		return false
 	}
 	if m.Kind == codec.None {
@@ -239,7 +239,7 @@ func (t *conversation) beforeHello(x *exchange) (end bool) {
 	case m.Odd != "":
 		o.Err = &codec.Error{Code: codec.NotSpoken, Text: "unknown message; this port speaks: " + x.listener.names()}
 	default:
-		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the device must say who it is before anything else; in the line protocol: HELLO <id> ttl=60s"}
+		o.Err = &codec.Error{Code: codec.HelloFirst, Text: "the first message must be a hello; in the line protocol: HELLO <id> ttl=60s"}
 	}
 	if o.Err == nil {
 		return m.Kind == codec.Bye
@@ -313,7 +313,7 @@ func unwelcome(err error) *codec.Error {
 	case errors.Is(err, liveness.ErrBusy):
 		return busy()
 	case errors.Is(err, liveness.ErrFull):
-		return &codec.Error{Code: codec.Full, Text: "the registry holds as many devices as it may"}
+		return &codec.Error{Code: codec.Full, Text: "the registry is full"}
 	default:
 		return &codec.Error{Code: codec.BadHello, Text: err.Error()}
 	}

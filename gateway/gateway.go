@@ -83,7 +83,7 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 // addSources adds the gateway's sources to the registry: that of connections, and those of TLS and of
 // datagrams if there are listeners for them.
 func (g *Gateway) addSources() (err error) {
-	note := "device connections over TCP; its clock follows a probe through each event loop"
+	note := "device connections over TCP; its clock follows a marker through each event loop"
 	if g.source, err = g.addSource("", note, g.config.Loops); err != nil {
 		return err
 	}

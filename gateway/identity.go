@@ -127,7 +127,7 @@ func (t *conversation) duplicate(x *exchange, id string) *codec.Error {
 		return nil
 	}
 	if forged { // what anybody can send does not make duplicateIDs of a device, which would keep itself out then
-		return &codec.Error{Code: codec.Duplicate, Text: "the device is connected, which a datagram without a token does not end"}
+		return &codec.Error{Code: codec.Duplicate, Text: "the device is connected; a datagram without a valid token does not replace its connection"}
 	}
 	g.counts.duplicates.Add(1)
 	if holder, first := g.duplicateIDs.refused(x.wall, id); first {

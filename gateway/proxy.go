@@ -199,7 +199,7 @@ func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, 
 }
 
 func tooManyThere() *codec.Error {
-	return &codec.Error{Code: codec.Full, Text: "your address holds as many connections as it may"}
+	return &codec.Error{Code: codec.Full, Text: "your address has reached its limit of connections"}
 }
 
 // left ends the counting of a connection whose device had an address.

@@ -70,7 +70,7 @@ func (g *Gateway) closeLate(t transport) {
 }
 
 func noHello(timeout time.Duration) *codec.Error {
-	return &codec.Error{Code: codec.Timeout, Text: fmt.Sprintf("the device did not say who it is within %v", timeout)}
+	return &codec.Error{Code: codec.Timeout, Text: fmt.Sprintf("the device sent no hello within %v", timeout)}
 }
 
 // initQueues prepares the queues of what is done at a bounded rate. That a probe is left out

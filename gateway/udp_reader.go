@@ -233,7 +233,7 @@ func (r *reader) first(input []byte) (c codec.Codec, spoken uint8, n int, err *c
 	case n == 0:
 		return c, spoken, 0, &codec.Error{Code: codec.BadMessage, Text: "the datagram ends within its first message"}
 	default:
-		return c, spoken, n, &codec.Error{Code: codec.HelloFirst, Text: "each datagram must say first of which device it is"}
+		return c, spoken, n, &codec.Error{Code: codec.HelloFirst, Text: "each datagram must begin with its device"}
 	}
 }
 
@@ -285,7 +285,7 @@ func (r *reader) enter(id string) (*udpSession, *codec.Error) {
 			}
 			if v = u.table.enter(u, id); v == nil {
 				u.gateway.counts.refusedFull.Add(1)
-				return nil, &codec.Error{Code: codec.Full, Text: "the gateway holds as many devices as it may; try again later"}
+				return nil, &codec.Error{Code: codec.Full, Text: "the gateway has reached its limit of devices; try again later"}
 			}
 		}
 		v.mu.Lock()

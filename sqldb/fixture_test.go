@@ -48,12 +48,3 @@ func write(tb testing.TB, db *sqldb.DB) error {
 		return err
 	})
 }
-
-func until(t *testing.T, most time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(most); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, most)
-		}
-	}
-}

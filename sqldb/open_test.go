@@ -13,12 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/internal/errkind"
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/sqldb"
 )
 
@@ -172,7 +172,7 @@ func TestTakeoverIsLate(t *testing.T) {
 			opened := make(chan error, 1)
 			late := newDB(t, url)
 			go func() { opened <- late.Open(t.Context()) }()
-			until(t, time.Minute, "the late one waits", func() bool {
+			testwait.Until(t, "the late one waits", func() bool {
 				n := 0
 				if err := successor.Scan(t.Context(), c.waits, &n); err != nil {
 					t.Fatal(err)

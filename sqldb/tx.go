@@ -24,8 +24,8 @@ type Tx struct {
 var errUnfenced = errors.New("sqldb: a transaction did not pass the fence")
 
 // Write runs do in a transaction that has passed the fence, and commits it if do returns nil. Such
-// transactions take turns. op is what errors say was tried. Errors: ErrNotOpen, ErrFenced, errors of do that have a kind
-// (package errkind) as they are, all others as an [*Error].
+// transactions take turns. op is the operation that errors name. Errors: ErrNotOpen, ErrFenced, errors
+// of do that have a kind (package errkind) as they are, all others as an [*Error].
 func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
 	db.turns.Lock()
 	defer db.turns.Unlock()

@@ -16,10 +16,10 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// attempt is a batch whose transaction failed, maybe after it had been committed.
+// attempt is a batch whose transaction failed, perhaps after the database had committed it.
 type attempt struct {
 	events int
-	first  uint64 // offset of the first, of one that was committed
+	first  uint64 // offset of its first event, if it was committed
 	follow func() // what the outbox does once it is committed; nil for nothing
 	sum    uint64
 	seed   maphash.Seed
@@ -42,7 +42,7 @@ func (a *attempt) sumOf(events []liveness.Event) uint64 {
 	return h.Sum64()
 }
 
-// is says whether events begin with those of the attempt.
+// is reports whether events begin with those of the attempt.
 func (a *attempt) is(events []liveness.Event) bool {
 	return a.events > 0 && a.events <= len(events) && a.sumOf(events[:a.events]) == a.sum
 }
@@ -50,10 +50,12 @@ func (a *attempt) is(events []liveness.Event) bool {
 // errCommitted ends a transaction which finds that an earlier attempt at it was committed.
 var errCommitted = errors.New("store: committed before")
 
-// Append implements liveness.Sink: it writes the events and what they report in one transaction, and only then shows them to readers. It
-// sets each event's Offset, and may change a Message that is no text. After an error the same events may be offered again; should the
-// transaction have been committed in spite of the error, that is noticed. It waits for checkpoints and prunings to get out of the way, not
-// for readers. Errors: sqldb.ErrNotOpen, sqldb.ErrFenced, and those of the database.
+// Append implements liveness.Sink. It writes events and the devices, sources and groups that they
+// report in one transaction, and then shows them to readers. It sets the Offset of each event, and
+// changes a Message that is not valid text. After an error, call it again with the same events: if the
+// transaction was committed in spite of the error, Append notices that and writes nothing twice. It
+// waits for checkpoints and prunings in progress, but not for readers. Errors: sqldb.ErrNotOpen,
+// sqldb.ErrFenced, and those of the database.
 func (s *Store) Append(ctx context.Context, events []liveness.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -93,7 +95,7 @@ func (s *Store) appendLocked(ctx context.Context, events []liveness.Event) error
 	return nil
 }
 
-// writeLocked writes events in one transaction, or finds that the first n of them were written before.
+// writeLocked writes events in one transaction, or finds that an earlier attempt wrote the first n.
 func (s *Store) writeLocked(ctx context.Context, events []liveness.Event) (n int, err error) {
 	b := s.stageLocked(events)
 	var follow func() // what the outbox does once the transaction is committed
@@ -155,7 +157,8 @@ func (s *Store) writeBatchLocked(ctx context.Context, tx sqldb.Tx, b *batch, eve
 	return follow, s.putSeqs(ctx, tx, b)
 }
 
-// advanceLocked moves the last offset on, which only the writer with our fence can do, and only once.
+// advanceLocked raises the latest offset. It fails unless the offset is as this process left it.
+// Errors: errCommitted if the previous attempt was committed.
 func (s *Store) advanceLocked(ctx context.Context, tx sqldb.Tx, b *batch, events []liveness.Event) error {
 	before := b.first - 1
 	held, err := tx.FenceIf(ctx, "last_offset = ?", "last_offset = ?", before+uint64(len(events)), before)
@@ -182,7 +185,8 @@ type forgottenRow struct {
 	Seq  uint64 `bun:"seq"`   // its number
 }
 
-// followForgotten looks for the events that devices had which were forgotten and are back.
+// followForgotten links the first event of a device that was forgotten and is back to its last event
+// before.
 func followForgotten(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(b.returned)), 1000) {
 		var rows []forgottenRow
@@ -196,7 +200,7 @@ func followForgotten(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	return nil
 }
 
-// forget removes the devices of a batch that are gone, and notes where their events are.
+// forget deletes the rows of forgotten devices, and stores the offsets of their last events.
 func forget(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for nums := range slices.Chunk(slices.Sorted(maps.Keys(b.gone)), 1000) {
 		for _, table := range []string{"devices", "device_states"} {
@@ -247,7 +251,7 @@ func insertRare(ctx context.Context, tx sqldb.Tx, r *eventRow) error {
 	return err
 }
 
-// putSeqs writes down the numbers of the latest events of sources and groups, and makes rows for new sources.
+// putSeqs stores the numbers of the latest events of sources and groups, and inserts new sources.
 func (s *Store) putSeqs(ctx context.Context, tx sqldb.Tx, b *batch) error {
 	for _, name := range slices.Sorted(maps.Keys(b.sources)) {
 		seq := b.sources[name]

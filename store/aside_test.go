@@ -57,6 +57,7 @@ func TestDamagedDevice(t *testing.T) {
 				continue
 			}
 			t.Run("db="+db.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
 				cfg := config{URL: db.url(t)}
 				first := begin(t, cfg, base)
 				first.pulse()

@@ -8,15 +8,15 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// batch is what a batch of events comes to: rows to be written, and what is to be remembered once they are.
+// batch has the rows that a batch of events changes, and the changes in memory after the commit.
 type batch struct {
 	first     uint64 // offset of the first event
 	events    []eventRow
 	states    []stateRow      // the last of each device, by number
 	fresh     []stateRow      // those of them that have no row yet
-	gone      map[uint32]bool // numbers whose rows go before others come
+	gone      map[uint32]bool // numbers whose rows are deleted before others are inserted
 	names     []nameRow
-	sources   map[string]uint64 // seq; 0 for one that is only to have a row
+	sources   map[string]uint64 // seq; 0 for a source that only needs a row
 	outages   map[string]*liveness.Event
 	forgotten map[string]forgottenRow // by id
 	heads     map[uint32]uint64
@@ -24,7 +24,7 @@ type batch struct {
 	returned  map[string]*eventRow // by id: the first events of devices that may have been forgotten before
 }
 
-// stage makes a batch of events. It changes nothing but messages that no database would take. Call it with writing held.
+// stageLocked makes a batch of events. It changes only messages that are not valid text.
 func (s *Store) stageLocked(events []liveness.Event) *batch {
 	b := &batch{
 		first:     s.last.Load() + 1,
@@ -85,7 +85,8 @@ func (b *batch) head(s *Store, num uint32) uint64 {
 	return s.headLocked(num)
 }
 
-// back notes the first event of a device that was, perhaps, forgotten before: it follows those from then.
+// back notes the first event of a device that may have been forgotten before. Its previous event is
+// the last one from then.
 func (b *batch) back(row *eventRow) {
 	id := row.event.Subject
 	if f, ok := b.forgotten[id]; ok {
@@ -98,7 +99,7 @@ func (b *batch) back(row *eventRow) {
 	b.returned[id] = row
 }
 
-// device notes a device's event.
+// device adds an event of a device.
 func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 	if name := rec.Source; name != "" && !b.known[name] {
 		b.sources[name] += 0
@@ -114,7 +115,7 @@ func (b *batch) device(s *Store, rec *liveness.Record, pos uint64) {
 	b.heads[rec.Num] = 0
 }
 
-// headLocked returns the offset of the latest event of a device that has a row, 0 for one that has none.
+// headLocked returns the offset of the latest event of a device, 0 for a device without a row.
 func (s *Store) headLocked(num uint32) uint64 {
 	if int(num) < len(s.heads) {
 		return s.heads[num]
@@ -122,7 +123,7 @@ func (s *Store) headLocked(num uint32) uint64 {
 	return 0
 }
 
-// commitLocked remembers what was written.
+// commitLocked applies a committed batch to the state in memory.
 func (s *Store) commitLocked(b *batch) {
 	for num, head := range b.heads {
 		for int(num) >= len(s.heads) {

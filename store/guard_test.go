@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 )
@@ -51,7 +52,7 @@ func another(t *testing.T) string {
 func remove(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
-		until(t, time.Minute, "removing "+path, func() bool { return os.RemoveAll(path) == nil }) // notes are written into it meanwhile
+		testwait.Until(t, "removing "+path, func() bool { return os.RemoveAll(path) == nil }) // notes are written into it meanwhile
 	}
 }
 
@@ -123,7 +124,7 @@ func TestFileMended(t *testing.T) {
 			if err := newStore(t, config{URL: url}).Open(t.Context()); !errors.Is(err, sqldb.ErrLocked) {
 				t.Errorf("Open of what is open: %v, want ErrLocked", err)
 			}
-			until(t, time.Minute, "the notes", func() bool {
+			testwait.Until(t, "the notes", func() bool {
 				notes, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "fleet-*"))
 				return len(notes) == 1
 			})

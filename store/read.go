@@ -17,18 +17,21 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Bounds returns the offsets of the oldest event that is kept and of the latest. If none is kept, the oldest is the next one.
+// Bounds returns the offsets of the oldest and the latest event that are kept. If none is kept, oldest
+// is the offset that the next event will have.
 func (s *Store) Bounds() (oldest, latest uint64) {
 	latest = s.last.Load()
 	return min(max(s.oldest.Load(), 1), latest+1), latest
 }
 
-// maxRead is how many events one Read gives from the database.
+// maxRead is the maximum number of events that one Read returns from the database.
 const maxRead = 10_000
 
-// Read appends at most limit events after an offset to buffer, from memory if they are there, otherwise from the database, and then
-// maybe fewer than there are. After 0 it begins with the oldest that is kept. If events right after that offset are gone, or it was not
-// given yet (then it is of another database, or of what was lost with an old backup), it returns an error that wraps eventlog.ErrMissed.
+// Read appends at most limit events after an offset to buffer. It reads them from memory if it can, else
+// from the database, and may then return fewer than there are. With offset 0 it begins with the oldest
+// event that is kept. Errors: eventlog.ErrMissed if the events right after the offset are deleted, or if
+// the offset is beyond the latest: it is then from another database, or from before a backup was
+// restored.
 func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64, limit int) ([]liveness.Event, error) {
 	oldest, latest := s.Bounds()
 	if after == 0 {
@@ -41,7 +44,7 @@ func (s *Store) Read(ctx context.Context, buffer []liveness.Event, after uint64,
 		return buffer, fmt.Errorf("%w: %d after offset %d, the oldest kept is %d", eventlog.ErrMissed, oldest-after-1, after, oldest)
 	case after == latest || limit <= 0:
 		return buffer, nil
-	case after > 0: // Log takes 0 for its own beginning
+	case after > 0: // the log would begin with its own oldest event
 		got, err := s.log.Read(buffer, after, limit)
 		if err == nil {
 			return got, nil
@@ -81,12 +84,12 @@ func (s *Store) Wait(ctx context.Context, buffer []liveness.Event, after uint64,
 	}
 }
 
-// readRange reads the events after an offset up to another.
+// readRange reads the events after one offset up to another.
 func (s *Store) readRange(ctx context.Context, buffer []liveness.Event, after, to uint64) ([]liveness.Event, error) {
 	return s.query(ctx, buffer, "pos > ? AND pos <= ?", after, to)
 }
 
-// query reads the events that a condition picks, by offset.
+// query reads the events that a condition selects, by offset.
 func (s *Store) query(ctx context.Context, buffer []liveness.Event, where string, args ...any) ([]liveness.Event, error) {
 	kept := len(buffer)
 	err := s.db.Read(ctx, "read events", func(ctx context.Context, q *bun.DB) error {
@@ -100,7 +103,7 @@ func (s *Store) query(ctx context.Context, buffer []liveness.Event, where string
 	return buffer, nil
 }
 
-// scanner returns what scans an event and appends it to buffer.
+// scanner returns a function that scans an event and appends it to buffer.
 func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 	names := s.names.all()
 	var ints [eventInts]int64
@@ -133,9 +136,10 @@ func (s *Store) scanner(buffer *[]liveness.Event) func(rows *sql.Rows) error {
 	}
 }
 
-// DeviceEvents returns at most limit events of a device with a Seq greater than afterSeq, in their order, as far back as events are
-// kept; also of a device that was forgotten, and those from before of one that is back. It returns none for a device that is not known. It
-// costs a look-up for each event of the device after afterSeq.
+// DeviceEvents returns at most limit events of a device with a Seq greater than afterSeq, by Seq, as far
+// as they are kept. It also finds the events of a forgotten device, and those from before a device was
+// forgotten and came back. For an unknown device it returns none. It takes one look-up for each event
+// of the device after afterSeq.
 func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, limit int) ([]liveness.Event, error) {
 	if limit <= 0 || liveness.ValidateID(id) != nil || afterSeq >= math.MaxInt64 { // nobody has such an id, or such a Seq
 		return nil, nil
@@ -153,7 +157,7 @@ func (s *Store) DeviceEvents(ctx context.Context, id string, afterSeq uint64, li
 	return events, nil
 }
 
-// step is how many events one query follows a chain for; servers bound how deep a query may go.
+// step is how many events of a chain one query follows. Servers limit the depth of recursion.
 const step = 500
 
 const followChain = `WITH RECURSIVE chain (pos, prev, seq, depth) AS (
@@ -162,8 +166,8 @@ const followChain = `WITH RECURSIVE chain (pos, prev, seq, depth) AS (
 	SELECT e.pos, e.prev, e.seq, c.depth + 1 FROM chain c JOIN events e ON e.pos = c.prev WHERE c.depth < ? AND c.seq > ?
 ) SELECT pos, prev, seq FROM chain ORDER BY pos DESC`
 
-// chain returns the offsets of the first events of a device after a Seq. Each event knows the one before it, so it goes through them all
-// from the latest on.
+// chain returns the offsets of the first events of a device after a Seq. Each event has the offset of
+// the device's event before it, so chain follows them from the latest on.
 func (s *Store) chain(ctx context.Context, id string, afterSeq uint64, limit int) ([]uint64, error) {
 	var head int64
 	err := s.db.Read(ctx, "read the events of a device", func(ctx context.Context, q *bun.DB) error {

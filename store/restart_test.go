@@ -285,6 +285,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 		{"all are of another database", "UPDATE meta SET store_id = '000102030405060708090a0b0c0d0e0f'", 0, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			for _, db := range databases {
 				t.Run("db="+db.name, func(t *testing.T) {
 					url := db.url(t)

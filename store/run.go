@@ -13,8 +13,9 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Run writes a checkpoint again and again and removes what is too old or too much, until ctx is done. The first comes once a source
-// listens, so that also a short life is known of. When the database fails it goes on trying. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen.
+// Run writes checkpoints and deletes old events until ctx is done. The first checkpoint follows as soon
+// as a source listens, so that the next process also knows of a process that ran only briefly. It
+// retries while the database fails. Errors: sqldb.ErrFenced, sqldb.ErrNotOpen.
 func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	if !s.isLoaded() {
 		return sqldb.ErrNotOpen
@@ -31,7 +32,7 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 	for {
 		select {
 		case <-tick.C:
-			early.Stop() // from here on no life is short
+			early.Stop() // regular checkpoints are enough from here on
 		case <-early.C:
 			if !began.more(r) {
 				continue
@@ -49,8 +50,8 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 		if errors.Is(err, sqldb.ErrFenced) || errors.Is(err, sqldb.ErrNotOpen) {
 			return err
 		}
-		if err == nil && s.aside.Load() > 0 { // somebody may have removed them
-			_ = s.lookAside(ctx) // what is wrong shows at the next checkpoint
+		if err == nil && s.aside.Load() > 0 { // an operator may have deleted them
+			_ = s.lookAside(ctx) // the next checkpoint reports a failure
 		}
 	}
 }
@@ -58,13 +59,13 @@ func (s *Store) Run(ctx context.Context, r *liveness.Registry) error {
 // lookEvery is how often Run looks for a source that has begun to listen.
 const lookEvery = 100 * time.Millisecond
 
-// beginnings knows which sources have listened in this life.
+// beginnings tracks which sources have listened since the process started.
 type beginnings struct {
-	at   map[string]time.Duration // what a clock read when it was seen first
-	told map[string]bool          // more has said so
+	at   map[string]time.Duration // listening time of a source when it was first seen
+	told map[string]bool          // more has reported it
 }
 
-// more says whether a source has listened of which it did not say so before.
+// more reports whether a source has listened that it did not report before.
 func (b *beginnings) more(r *liveness.Registry) bool {
 	found := false
 	for _, src := range r.Sources() {
@@ -80,13 +81,13 @@ func (b *beginnings) more(r *liveness.Registry) bool {
 	return found
 }
 
-// pruneStep is how many events go in one transaction, so that none takes long.
+// pruneStep is the maximum number of events that one transaction deletes.
 const pruneStep = 5000
 
-// pruning is what errors say of it.
+// pruning is the operation that errors of prune name.
 const pruning = "remove old events"
 
-// prune removes events that are too old or too many.
+// prune deletes events that are too old or too many.
 func (s *Store) prune(ctx context.Context) error {
 	s.checkpoints.Lock()
 	defer s.checkpoints.Unlock()
@@ -105,7 +106,7 @@ func (s *Store) prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneSome removes at most pruneStep of the oldest events.
+// pruneSome deletes at most pruneStep of the oldest events.
 func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 	oldest, latest := s.Bounds()
 	end := min(oldest+pruneStep, latest+1)
@@ -123,7 +124,7 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 		if _, err := tx.NewRaw("DELETE FROM events WHERE pos < ?", to).Exec(ctx); err != nil {
 			return err
 		}
-		if to-oldest < pruneStep { // the last piece
+		if to-oldest < pruneStep { // the last step
 			return pruneForgotten(ctx, tx, to)
 		}
 		return nil
@@ -136,8 +137,8 @@ func (s *Store) pruneSome(ctx context.Context) (removed uint64, err error) {
 }
 
 // unneeded returns the offset, at most to, before which the outbox needs no event. Events that it needs
-// are kept for twice as long as others, and then released: an outbox that does not get on must not
-// fill the disk.
+// are kept for twice as long as others, and then released, so that an outbox that makes no progress
+// does not fill the disk.
 func (s *Store) unneeded(ctx context.Context, to, end, latest uint64) (uint64, error) {
 	if s.config.Outbox == nil {
 		return to, nil
@@ -158,7 +159,8 @@ func (s *Store) unneeded(ctx context.Context, to, end, latest uint64) (uint64, e
 	return min(to, needed), nil
 }
 
-// pruneForgotten lets go of where the events of forgotten devices are found that are gone, but for the greatest of their numbers.
+// pruneForgotten deletes the rows of forgotten devices whose events are deleted. It keeps the greatest
+// of their event numbers.
 func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 	var seq sql.NullInt64
 	if err := tx.QueryRowContext(ctx, "SELECT MAX(seq) FROM forgotten WHERE head < ?", to).Scan(&seq); err != nil || !seq.Valid {
@@ -171,7 +173,8 @@ func pruneForgotten(ctx context.Context, tx sqldb.Tx, to uint64) error {
 	return err
 }
 
-// surplus returns the offset before which events are too many or too old, by so many times the bounds, but at most end.
+// surplus returns the offset, at most end, before which events are too old or too many. It multiplies
+// the configured bounds by times.
 func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uint64, error) {
 	tooMany := uint64(0)
 	if keep := uint64(times) * uint64(s.config.Keep); latest+1 > keep {
@@ -180,19 +183,21 @@ func (s *Store) surplus(ctx context.Context, end, latest uint64, times int) (uin
 	oldest, _ := s.Bounds()
 	now := s.db.Now()
 	old := s.db.OldBefore(now, s.config.MaxAge)
-	for range times - 1 { // twice the greatest age would be none
+	for range times - 1 { // 2*MaxAge may overflow
 		old = old.Add(-s.config.MaxAge)
 	}
 	to, err := s.oldUntil(ctx, oldest, end, sqldb.Nanos(old), sqldb.Nanos(now))
 	return min(max(tooMany, to), end), err
 }
 
-// oldUntil returns the offset before which the events of a range are too old, which happened before an instant.
+// oldUntil returns the offset before which the events of a range are too old: from before the instant
+// old.
 //
-// Events are in the order in which they were written, and mostly in that of their times. But a clock may have been ahead, and then an event
-// says that it happens in a year. It is as old as one that comes after it and is too old; without such a one it stays. An event whose time is
-// between old and now keeps those that come after it, also if it was ahead: for no longer than the greatest age, as until then it is to come.
-// One from a clock that was behind is old itself, and takes none with it but those that are to come.
+// Events are in the order in which they were written, which is mostly that of their times. If the clock
+// was ahead, an event may have a time after now. It is then as old as a later event that is too old; if
+// there is none, it stays. An event with a time between old and now keeps all events after it, for no
+// longer than the maximum age. An event from a clock that was behind is too old itself, and takes only
+// events with a time after now with it.
 func (s *Store) oldUntil(ctx context.Context, from, end uint64, old, now int64) (to uint64, err error) {
 	if from >= end {
 		return end, nil
@@ -211,7 +216,7 @@ func (s *Store) oldUntil(ctx context.Context, from, end uint64, old, now int64) 
 		if to == end || uint64(young) < end {
 			return nil
 		}
-		// The last ones are to come; what is next is mostly right behind them.
+		// The last events have times after now. The next one that has not is mostly right after them.
 		err := q.QueryRowContext(ctx, "SELECT at FROM events WHERE pos >= ? AND at <= ? ORDER BY pos LIMIT 1", end, now).Scan(&after)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):

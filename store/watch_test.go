@@ -3,11 +3,13 @@ package store_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -27,28 +29,23 @@ func running(t *testing.T, s *store.Store, r *liveness.Registry) (end func()) {
 	return end
 }
 
-// until waits until a condition holds.
-func until(t *testing.T, most time.Duration, what string, holds func() bool) {
-	t.Helper()
-	for begin := time.Now(); !holds(); <-time.After(10 * time.Millisecond) {
-		if time.Since(begin) > most {
-			t.Fatalf("%s: not within %v", what, most)
-		}
-	}
-}
-
-// healthy waits until Health says that all is well, or that something with the words is not.
+// healthy waits until Health says that all is well, or that something with the words is not. That may take as long as most, and as the
+// machine does not run the test meanwhile.
 func healthy(t *testing.T, s *store.Store, most time.Duration, words string) {
 	t.Helper()
-	begin := time.Now()
-	until(t, most, "Health says "+words, func() bool {
+	stalls, begun := testwait.Watch(t), time.Now()
+	testwait.Until(t, "Health says "+words, func() bool {
 		err := s.Health()
 		if words == "" {
 			return err == nil
 		}
 		return err != nil && strings.Contains(err.Error(), words)
-	})
-	t.Logf("after %v: %v", time.Since(begin), s.Health())
+	}, func() string { return fmt.Sprint(s.Health()) })
+	now := time.Now()
+	t.Logf("after %v: %v", now.Sub(begun), s.Health())
+	if stalled := stalls.Between(begun, now); now.Sub(begun) > most+stalled {
+		t.Errorf("Health says %q after %v, want %v at most; the machine stalled for %v", words, now.Sub(begun), most, stalled)
+	}
 }
 
 // soon is less than any patience with a database: what is seen within it did not wait for the database.
@@ -102,7 +99,7 @@ func TestShortLife(t *testing.T) {
 			first := begin(t, cfg, base)
 			end := running(t, first.store, first.registry)
 			first.pulse()
-			until(t, time.Minute, "a checkpoint", func() bool {
+			testwait.Until(t, "a checkpoint", func() bool {
 				first.listen(time.Second)
 				return first.store.Stats().Checkpoint.Written > 0
 			})
@@ -113,7 +110,7 @@ func TestShortLife(t *testing.T) {
 			second := begin(t, cfg, heard.Add(time.Hour))
 			defer second.end()
 			second.pulse()
-			until(t, time.Minute, "a deaf record", func() bool { return len(second.source.View().Deaf) > 0 })
+			testwait.Until(t, "a deaf record", func() bool { return len(second.source.View().Deaf) > 0 })
 			if v := second.source.View(); v.DeafTotal < time.Hour || v.Listened > heard.Sub(base)+time.Second {
 				t.Errorf("the source: %+v", v)
 			}

@@ -75,13 +75,6 @@ func (r *trial) read(ctx context.Context, e *Evidence) error {
 	return errors.New("the log does not come to rest")
 }
 
-func latest(events []api.Event) uint64 {
-	if len(events) == 0 {
-		return 0
-	}
-	return events[len(events)-1].Offset
-}
-
 // readReaders takes what the follower and the reader have, once the follower has had time to come
 // to the end.
 func (r *trial) readReaders(ctx context.Context, e *Evidence) error {

@@ -122,8 +122,5 @@ func (f *follower) take(m *score.StreamMessage) error {
 func (f *follower) reached() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.events) == 0 {
-		return 0
-	}
-	return f.events[len(f.events)-1].Offset
+	return latest(f.events)
 }

@@ -100,12 +100,12 @@ func (e *Evidence) find(offset uint64) *api.Event {
 	return nil
 }
 
-// latest is the offset of the last event of the log.
-func (e *Evidence) latest() uint64 {
-	if len(e.Events) == 0 {
+// latest returns the offset of the last event; 0 if there is none.
+func latest(events []api.Event) uint64 {
+	if len(events) == 0 {
 		return 0
 	}
-	return e.Events[len(e.Events)-1].Offset
+	return events[len(events)-1].Offset
 }
 
 // checkSeen finds events that readers saw and that are gone, or different now. Events after the log
@@ -119,7 +119,7 @@ func (e *Evidence) checkThere(list []api.Event, who string, f *Findings) {
 	told := map[uint64]bool{}
 	for i := range list {
 		event := &list[i]
-		if told[event.Offset] || (event.Offset > e.latest() && e.History.when(event.Time) > e.Until-e.Rules.Epsilon) {
+		if told[event.Offset] || (event.Offset > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon) {
 			continue
 		}
 		now := e.find(event.Offset)
@@ -163,8 +163,8 @@ func checkFollowed(e *Evidence, f *Findings) {
 		}
 		next = max(next, event.Offset+1)
 	}
-	if latest := e.latest(); next <= latest {
-		f.add(WrongStream, "", latest, fmt.Sprintf("told up to %d only", next-1))
+	if last := latest(e.Events); next <= last {
+		f.add(WrongStream, "", last, fmt.Sprintf("told up to %d only", next-1))
 	}
 	if e.Missed > 0 {
 		f.add(WrongStream, "", 0, fmt.Sprintf("said %d times that events were missed", e.Missed))

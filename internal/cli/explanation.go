@@ -16,13 +16,13 @@ import (
 // row is a line of an explanation: a label, an amount with its sign, and what it is.
 type row struct{ label, sign, amount, text string }
 
-// surroundings are what bears on a device's state beside it.
+// surroundings are facts beyond the device that bear on its state.
 type surroundings struct {
-	source  *httpapi.Source // where it was heard last; nil if it is not known
-	started time.Time       // when the server did; zero if it is not known
+	source  *httpapi.Source // source of its last heartbeat; nil if unknown
+	started time.Time       // start of the server; zero if unknown
 }
 
-// restart reports whether the server was started within a time in which a source was deaf.
+// restart reports whether the server was started during an interval in which a source was deaf.
 func (s surroundings) restart(deaf httpapi.Deaf) bool {
 	return !s.started.IsZero() && !s.started.Before(deaf.From) && !s.started.After(deaf.To)
 }
@@ -30,16 +30,16 @@ func (s surroundings) restart(deaf httpapi.Deaf) bool {
 // deafNow reports whether the source hears nothing now.
 func (s surroundings) deafNow() bool { return s.source != nil && s.source.DeafSince != nil }
 
-// gone reports whether the source is configured no more.
+// gone reports whether the source is no longer configured.
 func (s surroundings) gone() bool { return s.source != nil && s.source.Absent }
 
-// waiting reports whether the source is configured no more, and is waited for.
+// waiting reports whether the source is no longer configured, and not retired either.
 func (s surroundings) waiting() bool { return s.gone() && !s.source.Retired }
 
-// never reports whether a timeout in milliseconds is none.
+// never reports whether a timeout in milliseconds means that silence does not count.
 func never(ms float64) bool { return ms == 0 || ms >= terminal.Milliseconds(liveness.Never) }
 
-// explanation says why a device is in its state.
+// explanation returns the reasons for the state of a device.
 func explanation(d *httpapi.Device, around surroundings) string {
 	lines := []row{
 		{label: "state", text: state(d)},
@@ -66,7 +66,7 @@ func explanation(d *httpapi.Device, around surroundings) string {
 	return terminal.Printable(d.ID) + "\n\n" + table(lines)
 }
 
-// state says what the device's state is, or is going to be.
+// state returns the state of the device, and the one that is decided.
 func state(d *httpapi.Device) string {
 	if d.Decided == "" {
 		return d.State
@@ -74,7 +74,7 @@ func state(d *httpapi.Device) string {
 	return d.State + ": " + d.Decided + " is decided, and not stored yet, so nobody was told"
 }
 
-// because puts the state's reason into words.
+// because explains the reason of the state.
 func because(d *httpapi.Device, around surroundings) string {
 	switch {
 	case d.State == "pending" && d.Decided != "":
@@ -131,8 +131,8 @@ func times(n int) string {
 	return strconv.Itoa(n) + " times"
 }
 
-// silence is the sum of the heard silence: time on the wall, without what the source did not hear, and what it has not read yet. It
-// adds up to the millisecond.
+// silence shows how the heard silence adds up, to the millisecond: the time on the wall clock, less
+// the time in which the source was deaf, less what it has not processed yet.
 func silence(d *httpapi.Device, around surroundings) []row {
 	var lines []row
 	if !d.LastSeen.IsZero() {
@@ -149,7 +149,7 @@ func silence(d *httpapi.Device, around surroundings) []row {
 	return append(lines, left)
 }
 
-// parts are what the heard silence is made of.
+// parts are the terms of the sum.
 func parts(d *httpapi.Device, around surroundings) []row {
 	wall := terminal.Milliseconds(d.AsOf.Sub(d.LastSeen))
 	unread := math.Round(wall) - math.Round(d.Silence)
@@ -173,7 +173,7 @@ func parts(d *httpapi.Device, around surroundings) []row {
 	return append(lines, row{sign: "-", amount: terminal.Span(unread), text: "not processed yet"})
 }
 
-// standstill says why a device is not judged at all for now, or by which clock.
+// standstill explains why the device is not judged at the moment, or by which clock.
 func standstill(around surroundings) []row {
 	switch {
 	case around.source == nil:
@@ -194,7 +194,7 @@ func standstill(around surroundings) []row {
 	return nil
 }
 
-// outlook says when the device goes offline.
+// outlook shows when the device goes offline.
 func outlook(d *httpapi.Device, around surroundings) []row {
 	var lines []row
 	if !d.Deadline.IsZero() && !around.waiting() {
@@ -218,7 +218,7 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	return append(lines, graces(l.Grace)...)
 }
 
-// graces says how much of what gaps may put a verdict off is used.
+// graces shows how far gaps may delay the verdict, and have delayed it.
 func graces(g *httpapi.Grace) []row {
 	if g == nil {
 		return nil
@@ -286,7 +286,7 @@ func table(lines []row) string {
 	return out.String()
 }
 
-// instant says when something is, and how far from now by the server's clock.
+// instant returns a time, and its distance from now by the server's clock.
 func instant(d *httpapi.Device, t time.Time) string {
 	if t.IsZero() {
 		return "at a time that is not known"

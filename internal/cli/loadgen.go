@@ -25,7 +25,7 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
-// loadgenCommand is holter loadgen. Where a scenario has a value of its own, the flag has no default.
+// loadgenCommand is holter loadgen. A flag that overrides a value of the scenario has no default.
 type loadgenCommand struct {
 	Target   []string   `placeholder:"ADDRESS" help:"Where the devices connect, as HOST:PORT or tcp://HOST:PORT; may be repeated, the devices are then spread over all."`
 	Protocol string     `placeholder:"NAME" help:"What they speak: line, frame, jt808, gt06, teltonika or mqtt. Default: line."`
@@ -89,7 +89,7 @@ Exit status: 0 if all that was checked holds, 1 if something does not or a worke
 An interrupt (SIGINT or SIGTERM) ends it in order; a second one at once.`
 }
 
-// Run plays the fleet.
+// Run simulates the fleet.
 func (c *loadgenCommand) Run(ctx context.Context, command *kong.Context, out output) error {
 	typed := typedFlags(command)
 	switch {
@@ -132,7 +132,7 @@ func (c *loadgenCommand) Run(ctx context.Context, command *kong.Context, out out
 	return errors.Join(err, shown, c.write(final, out.stderr))
 }
 
-// onSignal is what is done at a signal; nil if nothing is.
+// onSignal returns the action for signals of the scenario; nil if there is none.
 func (c *loadgenCommand) onSignal() func(context.Context, plan.Step) error {
 	if c.OnSignal == "" {
 		return nil
@@ -140,7 +140,7 @@ func (c *loadgenCommand) onSignal() func(context.Context, plan.Step) error {
 	return func(ctx context.Context, step plan.Step) error {
 		cmd := exec.CommandContext(ctx, "sh", "-c", c.OnSignal)
 		cmd.Env = append(os.Environ(), "SIGNAL_BACK="+strconv.FormatFloat(max(step.Back-step.At, 0).Seconds(), 'f', -1, 64))
-		cmd.WaitDelay = time.Second // what it leaves behind may keep its output open
+		cmd.WaitDelay = time.Second // its children may keep its output open
 		text, err := cmd.CombinedOutput()
 		if err != nil && len(text) > 0 {
 			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(text))
@@ -149,7 +149,8 @@ func (c *loadgenCommand) onSignal() func(context.Context, plan.Step) error {
 	}
 }
 
-// warn prints what may go wrong with a plan on this machine. Its error says why it cannot work.
+// warn prints the problems that a plan may meet on this machine. It returns an error if the plan
+// cannot work.
 func (c *loadgenCommand) warn(p *plan.Plan, stderr io.Writer) error {
 	for _, note := range p.Notes() {
 		_, _ = fmt.Fprintf(stderr, "note: %s\n", note)
@@ -171,7 +172,7 @@ func (c *loadgenCommand) warn(p *plan.Plan, stderr io.Writer) error {
 	return nil
 }
 
-// followers are what reads the verdicts.
+// followers returns the readers of the verdicts.
 func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 	var all []loadgen.Follower
 	var errs []error
@@ -206,22 +207,22 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 	return loadgen.Follower{Follower: m, URL: text}, err
 }
 
-// workerCommand is the command that workers are started with.
+// workerCommand is the name of the command that starts a worker.
 const workerCommand = "loadgen-worker"
 
 func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
 	l := loadgen.DefaultLimits(p)
 	l.FalseOffline, l.MissedOffline, l.WrongReason, l.Gaps = c.MaxFalseOffline, c.MaxMissedOffline, c.MaxWrongReason, c.MaxGaps
 	if l.LatencyP99 = c.MaxLatencyP99; l.LatencyP99 > 0 {
-		l.Late = -1 // whoever says what is allowed has it so
+		l.Late = -1 // the percentile replaces the limit for each verdict
 	}
 	if c.MaxDeaf != nil {
-		l.Deaf, l.DeafAnswered, l.DeafUnasked = *c.MaxDeaf, -1, -1 // it may be deaf for other reasons than those that end its answers
+		l.Deaf, l.DeafAnswered, l.DeafUnasked = *c.MaxDeaf, -1, -1 // it may be deaf while it answers, too
 	}
 	return l
 }
 
-// view shows a run on a terminal or in lines.
+// view returns what shows the run: a screen on a terminal, else lines or JSON.
 func (c *loadgenCommand) view(r report.Run, out io.Writer) report.View {
 	if f, ok := out.(*os.File); ok {
 		return report.Open(f, r, c.JSON)
@@ -244,7 +245,7 @@ func (c *loadgenCommand) write(f *report.Final, stderr io.Writer) error {
 	return err
 }
 
-// plan reads the scenario and puts the flags above it.
+// plan reads the scenario and applies the flags, which override it.
 func (c *loadgenCommand) plan() (*plan.Plan, error) {
 	p, err := scenario.Open(c.Scenario)
 	if err != nil {
@@ -306,7 +307,7 @@ func (c *loadgenCommand) overrides() (scenario.Overrides, error) {
 	return o, errors.Join(errs...)
 }
 
-// listScenarios prints names, and what they are for.
+// listScenarios prints the names of the ready scenarios with a summary.
 func listScenarios(out io.Writer) error {
 	for _, name := range scenario.Names() {
 		about, err := scenario.Summary(name)
@@ -330,7 +331,7 @@ func showScenario(out io.Writer, name string) error {
 	return err
 }
 
-// commandText is a command line without secrets.
+// commandText returns a command line without its secrets, quoted for a shell.
 func commandText(args []string) string {
 	words := make([]string, 0, len(args))
 	hide := false
@@ -354,10 +355,10 @@ func commandText(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// loadgenWorkerCommand is a worker of holter loadgen, which starts it.
+// loadgenWorkerCommand is a worker that holter loadgen starts.
 type loadgenWorkerCommand struct{}
 
-// Run works until standard input ends.
+// Run works until the standard input ends.
 func (loadgenWorkerCommand) Run(ctx context.Context, out output) error {
 	return loadgen.Work(ctx, os.Stdin, out.stdout)
 }

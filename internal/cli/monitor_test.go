@@ -109,9 +109,7 @@ func TestMonitor(t *testing.T) {
 		{"/metrics", `holter_mqtt_retained_total{bridge="mqtt:127.0.0.1"}`},
 	}
 	for _, tt := range tests {
-		if status, body := p.get(tt.path); status != 200 || !strings.Contains(body, tt.want) {
-			t.Errorf("GET %s = %d %s, want %s", tt.path, status, body, tt.want)
-		}
+		p.untilGet(tt.path, 200, tt.want)
 	}
 	out, err := command(t, "explain", "--api", p.api, "kitchen").CombinedOutput()
 	for _, want := range []string{"its last will", "a bridge to " + server.URL() + "; its clock follows the bridge's messages to itself"} {
@@ -290,9 +288,7 @@ func TestServeMQTT(t *testing.T) {
 		{"/metrics", `holter_mqtt_rejected_total{bridge="broker",reason="client_id"} 0`},
 	}
 	for _, tt := range tests {
-		if status, body := p.get(tt.path); status != 200 || !strings.Contains(body, tt.want) {
-			t.Errorf("GET %s = %d %s, want %s", tt.path, status, body, tt.want)
-		}
+		p.untilGet(tt.path, 200, tt.want)
 	}
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
@@ -385,9 +381,7 @@ func TestMonitorReports(t *testing.T) {
 	if _, body := p.get("/v1/devices"); strings.Contains(body, `"id":`) {
 		t.Errorf("there are devices left: %s", body)
 	}
-	if _, body := p.get("/metrics"); !strings.Contains(body, "holter_report_published_total") {
-		t.Error("the report has no metrics")
-	}
+	p.untilGet("/metrics", 200, "holter_report_published_total")
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v, want status 0\n%s", err, p.logged())
 	}

@@ -340,9 +340,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	if _, answer := p.say("HELLO d\n"); answer != "OK 1 ttl=90" {
 		t.Errorf("answer = %q", answer)
 	}
-	if code, answer := p.get("/readyz"); code != http.StatusOK {
-		t.Errorf("GET /readyz = %d %s", code, answer)
-	}
+	p.untilGet("/readyz", 200, "")
 	if err := p.stop(syscall.SIGTERM); err != nil {
 		t.Errorf("ended with %v", err)
 	}

@@ -69,9 +69,8 @@ func TestSchedules(t *testing.T) {
 	holter("set; ", "schedules", "set", "night", "--kind", "maintenance", "--when", "@yearly", "--settings", `{"for_ms":3600000,"device":"*"}`)
 	holter("starts", "schedules", "run", "night")
 	until("a is in maintenance", func() bool { return strings.Contains(holter("", "devices"), "maintenance") })
-	if _, text := p.get("/metrics"); !strings.Contains(text, `holter_schedule_runs_total{state="done"} 1`) || !strings.Contains(text, "holter_schedule_windows_open 1") {
-		t.Errorf("metrics: %s", text)
-	}
+	p.untilGet("/metrics", 200, `holter_schedule_runs_total{state="done"} 1`)
+	p.untilGet("/metrics", 200, "holter_schedule_windows_open 1")
 	holter("deleted", "schedules", "delete", "night")
 	until("a is in maintenance no longer", func() bool { return !strings.Contains(holter("", "devices"), "maintenance") })
 	holter("slow", "schedules", "list")

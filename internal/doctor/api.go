@@ -22,7 +22,8 @@ const (
 	expiresSoon = 14 * 24 * time.Hour
 )
 
-// checkAPI asks the API. Whether it is wanted says whether it is wrong that nobody answers.
+// checkAPI checks whether the API answers, and what it reports. If nobody answers, that is a failure
+// if wanted is set, else a warning.
 func (d *doctor) checkAPI(ctx context.Context, api *apiclient.Client, wanted bool) {
 	const check = "API"
 	began := time.Now()
@@ -49,7 +50,7 @@ func (d *doctor) checkAPI(ctx context.Context, api *apiclient.Client, wanted boo
 	d.checkStats(ctx, api)
 }
 
-// checkStats looks for what keeps the server from its verdicts.
+// checkStats checks the version, the outbox and the sources of the server.
 func (d *doctor) checkStats(ctx context.Context, api *apiclient.Client) {
 	r, err := apiclient.AskOverview(ctx, api)
 	if status := apiclient.StatusOf(err); status == http.StatusUnauthorized || status == http.StatusForbidden {
@@ -89,33 +90,26 @@ func (d *doctor) checkSources(sources []httpapi.Source) {
 	for i := range sources {
 		s := &sources[i]
 		check := "source " + s.Name
-		if s.Held {
+		switch {
+		case s.Held:
 			d.fail(check, "its clock stands still: events cannot be kept, so nobody is judged", "See \"outbox\" and \"database\".")
-			continue
-		}
-		if s.Retired {
+		case s.Retired:
 			d.ok(check, "retired: it is configured no more, and its devices are judged by the clocks of the other sources")
-			continue
-		}
-		if s.Absent {
+		case s.Absent:
 			d.warn(check, "it was there before a restart and is no more: its devices are not judged until they are heard elsewhere, or it is retired",
 				fmt.Sprintf("Configure it again, or say that it will not come back: holter sources retire %s", s.Name))
-			continue
-		}
-		if s.DeafSince != nil {
+		case s.DeafSince != nil:
 			d.warn(check, fmt.Sprintf("it has heard nothing since %s: nobody behind it is judged", terminal.Stamp(*s.DeafSince)), "Look for the reason in the server's log.")
-			continue
-		}
-		if s.Behind > longBehind {
+		case s.Behind > longBehind:
 			d.warn(check, fmt.Sprintf("its clock is %s behind: input waits to be read", terminal.Rounded(s.Behind)),
 				"The machine is overloaded; verdicts come later by as much, and are right.")
-			continue
+		default:
+			d.ok(check, fmt.Sprintf("listened for %s, deaf for %s in all", terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal))))
 		}
-		d.ok(check, fmt.Sprintf("listened for %s, deaf for %s in all", terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal))))
 	}
 }
 
-// checkTLS looks when the certificate ends.
+// checkTLS warns if the certificate of the API expires soon.
 func (d *doctor) checkTLS(ctx context.Context, api *apiclient.Client) {
 	u, err := url.Parse(api.Base)
 	if err != nil || u.Scheme != "https" {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,18 +15,23 @@ import (
 )
 
 const (
-	// secretPerConnection is what TLS adds to a connection, in bytes, rounded up from what was measured.
-	secretPerConnection = 20 << 10
-	// datagramBuffer is what the gateway asks the kernel for, in bytes, to keep datagrams in.
+	// tlsPerConnection is the memory that TLS adds to a connection, in bytes, rounded up from
+	// measurements.
+	tlsPerConnection = 20 << 10
+	// datagramBuffer is the size of the receive buffer that the gateway asks the kernel for, in bytes.
 	datagramBuffer = 4 << 20
 )
 
-// checkDevices checks the device ports, and who may come in there.
+// checkDevices checks the device ports, their certificates, and the file of devices.
 func (d *doctor) checkDevices(c config.Config) {
 	if protocols, err := server.DeviceProtocols(&c); err != nil {
-		d.fail("device ports", err.Error(), "Mend it: the server does not start.")
+		d.fail("device ports", err.Error(), "Fix it: the server does not start.")
 	} else if len(protocols) > 0 {
-		d.ok("device ports", portsText(c.Listen))
+		var lines []string
+		for _, l := range c.Listen {
+			lines = append(lines, l.String())
+		}
+		d.ok("device ports", strings.Join(lines, "\n"))
 	}
 	d.checkDevicesFile(c.DevicesFile)
 	datagrams := false
@@ -42,15 +48,6 @@ func (d *doctor) checkDevices(c config.Config) {
 	}
 }
 
-// portsText says what is spoken where.
-func portsText(all []config.Listener) string {
-	var lines []string
-	for _, l := range all {
-		lines = append(lines, l.String())
-	}
-	return strings.Join(lines, "\n")
-}
-
 func (d *doctor) checkDevicesFile(name string) {
 	const check = "devices file"
 	if name == "" {
@@ -58,15 +55,15 @@ func (d *doctor) checkDevicesFile(name string) {
 	}
 	devices, err := guard.New(name, guard.Config{})
 	if err != nil {
-		d.fail(check, err.Error(), "Mend it: the server does not start, or goes on with what stood there before.")
+		d.fail(check, err.Error(), "Fix it: the server does not start, or goes on with what stood there before.")
 		return
 	}
+	text := fmt.Sprintf("%s holds %s", name, terminal.Plural(devices.Devices(), "device", "devices"))
 	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o004 != 0 {
-		d.warn(check, fmt.Sprintf("%s holds %s, and everybody on this machine may read it", name, terminal.Plural(devices.Devices(), "device", "devices")),
-			"If there are secrets in it: chmod o-r "+name)
+		d.warn(check, text+", and everybody on this machine may read it", "If there are secrets in it: chmod o-r "+name)
 		return
 	}
-	d.ok(check, fmt.Sprintf("%s holds %s", name, terminal.Plural(devices.Devices(), "device", "devices")))
+	d.ok(check, text)
 }
 
 func (d *doctor) checkCertificate(l config.Listener, now time.Time) {
@@ -102,12 +99,11 @@ func (d *doctor) checkDatagrams() {
 	}
 }
 
-// perConnection is how much memory an idle connection may take, at the dearest of the device ports.
+// perConnection returns the memory of an idle connection in bytes, at the device port where it is
+// largest.
 func perConnection(all []config.Listener) uint64 {
-	for _, l := range all {
-		if l.TLS != nil {
-			return kernelPerConnection + programPerConnection + secretPerConnection
-		}
+	if slices.ContainsFunc(all, func(l config.Listener) bool { return l.TLS != nil }) {
+		return kernelPerConnection + programPerConnection + tlsPerConnection
 	}
 	return kernelPerConnection + programPerConnection
 }

@@ -1,5 +1,5 @@
-// Package doctor checks a machine, the data and the API of a server for what keeps holter from working
-// well. It changes nothing, except that a database is brought up to date as the server would do.
+// Package doctor checks a machine, the data and the API of a server for problems. It changes nothing,
+// except that it migrates a database as the server would do.
 package doctor
 
 import (
@@ -16,52 +16,52 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// Level is what a check came to.
+// Level is the result of a check.
 type Level string
 
 // The levels.
 const (
 	LevelOK   Level = "ok"   // nothing to do
 	LevelWarn Level = "warn" // worth a look
-	LevelFail Level = "fail" // to be mended
+	LevelFail Level = "fail" // holter does not work until it is fixed
 )
 
-// Finding is what a check found.
+// Finding is the result of a check, with its reason.
 type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	Text  string `json:"text"`
 	Help  string `json:"help,omitempty"` // what to do
 
-	Value   string `json:"value,omitempty"`   // what there is
-	Needed  string `json:"needed,omitempty"`  // what there should be
-	Command string `json:"command,omitempty"` // that mends it
+	Value   string `json:"value,omitempty"`   // current value
+	Needed  string `json:"needed,omitempty"`  // required value
+	Command string `json:"command,omitempty"` // command that fixes it
 }
 
-// doctor collects what checks find.
+// doctor collects the findings of its checks.
 type doctor struct {
 	machine  machine
 	storeOf  func(ctx context.Context, cfg config.Config) (aside int, err error) // opens the database and closes it again
 	findings []Finding
 }
 
-// Options say what is to be checked.
+// Options choose what is checked.
 type Options struct {
 	Config      config.Config
-	ConfigFile  string // where it is from; "" for none
-	Mistakes    error  // of the file and the rest; Config holds the defaults then
+	ConfigFile  string // file of Config; "" for none
+	Mistakes    error  // mistakes of the configuration; then Config holds the defaults
 	API         *apiclient.Client
-	Wanted      bool         // it is wrong that the API does not answer; also if a server has the lock
-	Connections int          // devices that are to be connected at a time; 0 for as many as Config allows
-	Sources     []netip.Addr // of a load generator; a load generator is asked about if these or Targets are given
-	Targets     []string     // of a load generator, HOST:PORT or tcp://HOST:PORT
+	Wanted      bool         // an API that does not answer is a failure, as it is if a server holds the lock
+	Connections int          // planned concurrent devices; 0 for as many as Config allows
+	Sources     []netip.Addr // source addresses of a load generator; Sources or Targets select its checks
+	Targets     []string     // targets of a load generator, as HOST:PORT or tcp://HOST:PORT
 }
 
-// Examine runs the checks, and returns what they found.
+// Examine runs the checks and returns their findings.
 func Examine(ctx context.Context, o Options) []Finding {
 	d := &doctor{machine: machine{root: "/"}, storeOf: probeStore}
 	if o.Mistakes != nil {
-		d.fail("configuration", o.Mistakes.Error(), "Mend it; until then the checks below are for the defaults.")
+		d.fail("configuration", o.Mistakes.Error(), "Fix it; until then the checks below are for the defaults.")
 	} else if o.ConfigFile != "" {
 		d.ok("configuration", o.ConfigFile+" has no mistakes")
 	}
@@ -90,7 +90,7 @@ func (d *doctor) fail(check, text, help string) {
 	d.findings = append(d.findings, Finding{Check: check, Level: LevelFail, Text: text, Help: help})
 }
 
-// Print writes findings. Its error says that some failed.
+// Print writes findings, as text or as JSON lines. It returns an error if some failed.
 func Print(out io.Writer, findings []Finding, asJSON bool) error {
 	count := map[Level]int{}
 	s := terminal.ScreenOf(out)
@@ -116,7 +116,7 @@ func Print(out io.Writer, findings []Finding, asJSON bool) error {
 	return nil
 }
 
-// checkWidth is that of the column of checks.
+// checkWidth is the width of the column of checks.
 const checkWidth = 19
 
 func (f Finding) write(out io.Writer, s terminal.Screen) error {
@@ -138,7 +138,7 @@ func (f Finding) write(out io.Writer, s terminal.Screen) error {
 	return err
 }
 
-// readText reads a small file of the kernel; "" if it cannot be read.
+// readText returns the text of a small file of the kernel; "" if it cannot be read.
 func readText(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {

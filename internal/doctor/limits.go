@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// kernelPerConnection and programPerConnection are bytes that an idle connection takes, rounded up from what was measured.
+	// kernelPerConnection and programPerConnection are the memory of an idle connection in bytes,
+	// rounded up from measurements.
 	kernelPerConnection  = 4 << 10
 	programPerConnection = 2 << 10
 	pageSize             = 4 << 10
 	leastBacklog         = 1024
 )
 
-// checkLimits checks what bounds connections, which take so many bytes each; server is the process of a running server, else 0; connections
-// 0 if there is no plan.
+// checkLimits checks the limits on connections. server is the process id of a running server, else 0;
+// connections is the planned number, 0 without a plan; perConnection is the memory of each in bytes.
 func (d *doctor) checkLimits(server, connections int, perConnection uint64) {
 	n := uint64(connections)
 	if n == 0 {
-		n = 1 // what is used up is found nevertheless
+		n = 1 // an exhausted limit is found without a plan, too
 	}
 	d.checkOpenFiles(server, connections)
 	d.checkAllFiles(n)
@@ -33,7 +34,8 @@ func (d *doctor) checkLimits(server, connections int, perConnection uint64) {
 	d.checkMemory(connections, perConnection)
 }
 
-// room is how many connections open files leave: the gateway keeps 3 % of them, at least 128, for other uses.
+// room returns how many connections a limit on open files allows: the gateway reserves 3 % of it, at
+// least 128, for other uses.
 func room(files uint64) uint64 { return files - min(files, max(files/100*3, 128)) }
 
 func (d *doctor) checkOpenFiles(server, connections int) {
@@ -60,7 +62,7 @@ func (d *doctor) checkOpenFiles(server, connections int) {
 	}
 }
 
-// amount shows a number that may be no bound.
+// amount formats a limit that may be infinite.
 func amount(n uint64) string {
 	if n > math.MaxInt64/2 {
 		return "any number of"
@@ -172,7 +174,8 @@ func (d *doctor) checkMemory(connections int, perConnection uint64) {
 	}
 }
 
-// checkClock reports whether somebody sets the wall clock. Verdicts do not need it, but times in events do.
+// checkClock checks whether the wall clock is synchronised. Verdicts do not need it, but times in
+// events do.
 func (d *doctor) checkClock() {
 	var state unix.Timex
 	if _, err := unix.Adjtimex(&state); err != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// What a connection that is played costs, measured on loopback and rounded up, in bytes.
+// Memory of a simulated connection in bytes, measured on loopback and rounded up.
 const (
 	kernelPerEnd   = 4400 // 7 to 8.6 KB for both ends
-	playedInUser   = 400  // in the process that plays the device
+	playedInUser   = 400  // in the process that simulates the device
 	acceptedInUser = programPerConnection
 )
 
@@ -23,7 +23,7 @@ const (
 	portsPerSource = 20_000
 )
 
-// load is a fleet that is to be played on this machine.
+// load is a fleet to simulate on this machine.
 type load struct {
 	connections uint64
 	sources     uint64 // addresses to connect from; 0 if none was given
@@ -32,7 +32,7 @@ type load struct {
 	loopback    bool   // all targets are loopback addresses
 }
 
-// loadFacts are what bounds connections on a machine. What cannot be known is 0.
+// loadFacts are the limits on connections of a machine. A limit that is unknown is 0.
 type loadFacts struct {
 	files, nrOpen      uint64 // of a process, and what that can be raised to
 	allFiles, openNow  uint64 // of all processes, and of them open
@@ -52,9 +52,10 @@ type loadFacts struct {
 	memoryOf           string
 }
 
-// CheckLoad finds what will stop a load generator on this machine from opening so many connections from these sources to these targets,
-// HOST:PORT or tcp://HOST:PORT. Without sources it is taken to choose enough of 127.0.0.0/8 if all targets are there, else the kernel chooses
-// one. What fails cannot work; what warns will be slow, or break under a storm.
+// CheckLoad checks whether a load generator on this machine can open so many connections from these
+// sources to these targets, which are HOST:PORT or tcp://HOST:PORT. Without sources the generator
+// chooses enough addresses of 127.0.0.0/8 if all targets are loopback addresses, else the kernel
+// chooses one. A failure means that it cannot work, a warning that it is slow or breaks in a storm.
 func CheckLoad(connections int, sources []netip.Addr, targets []string) []Finding {
 	return machine{root: "/"}.checkLoad(connections, sources, targets)
 }
@@ -77,7 +78,7 @@ func (m machine) checkLoad(connections int, sources []netip.Addr, targets []stri
 	return judgeLoad(facts, l)
 }
 
-// CheckLoad adds what was found. It fails only if a load generator was asked about.
+// checkLoad adds the findings of CheckLoad. They fail only if a load generator was asked for.
 func (d *doctor) checkLoad(connections int, sources []netip.Addr, targets []string) {
 	for _, f := range d.machine.checkLoad(connections, sources, targets) {
 		if f.Level == LevelFail && len(sources)+len(targets) == 0 {
@@ -87,7 +88,7 @@ func (d *doctor) checkLoad(connections int, sources []netip.Addr, targets []stri
 	}
 }
 
-// loadFacts reads what the kernel says.
+// loadFacts reads the limits from the kernel.
 func (m machine) loadFacts() loadFacts {
 	one := func(name string) uint64 { n, _ := m.number("proc/sys/" + name); return n }
 	var f loadFacts
@@ -116,7 +117,7 @@ func (m machine) loadFacts() loadFacts {
 	return f
 }
 
-// tcpPages finds the pages that TCP has taken, in /proc/net/sockstat.
+// tcpPages returns the pages that TCP uses, from the text of /proc/net/sockstat.
 func tcpPages(text string) uint64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, "TCP:"); ok {
@@ -131,7 +132,7 @@ func tcpPages(text string) uint64 {
 	return 0
 }
 
-// reservedPorts counts those of a list like 8080,9000-9100 that lie in a range.
+// reservedPorts counts the ports of a list such as 8080,9000-9100 that are in a range.
 func reservedPorts(list string, from, to uint64) uint64 {
 	var n uint64
 	for part := range strings.SplitSeq(list, ",") {
@@ -149,8 +150,8 @@ func reservedPorts(list string, from, to uint64) uint64 {
 	return n
 }
 
-// whereIs says of a target whether it is a loopback address, and whether it is on this machine. A name that is not localhost is taken to
-// be elsewhere.
+// whereIs reports whether a target is a loopback address, and whether it is on this machine. Names
+// other than localhost count as other machines.
 func whereIs(target string) (loopback, here bool) {
 	if _, rest, ok := strings.Cut(target, "://"); ok {
 		target = rest
@@ -181,7 +182,7 @@ func whereIs(target string) (loopback, here bool) {
 	return false, false
 }
 
-// notHere returns those addresses that nothing on this machine can connect from.
+// notHere returns the addresses that cannot be bound on this machine.
 func notHere(sources []netip.Addr) (all []netip.Addr) {
 	for _, a := range sources {
 		c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 0)))
@@ -194,12 +195,12 @@ func notHere(sources []netip.Addr) (all []netip.Addr) {
 	return all
 }
 
-// limit is one of a machine's, beside what a load needs of it.
+// limit compares a limit of the machine with what a load needs.
 type limit struct {
 	check         string
 	value, needed string
-	command       string // that mends it
-	otherwise     string // what happens without
+	command       string // command that fixes it
+	otherwise     string // consequence if it stays as it is
 }
 
 func (l limit) finding(level Level) Finding {
@@ -216,7 +217,7 @@ func (l limit) finding(level Level) Finding {
 	return f
 }
 
-// sysctl is the command that sets a variable of the kernel.
+// sysctl returns the command that sets a variable of the kernel.
 func sysctl(name string, value ...uint64) string {
 	if len(value) == 1 {
 		return fmt.Sprintf("sysctl -w %s=%d", name, value[0])

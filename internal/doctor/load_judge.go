@@ -8,7 +8,7 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-// judgeLoad compares what a machine has with what a load needs.
+// judgeLoad compares the limits of a machine with the needs of a load.
 func judgeLoad(f loadFacts, l load) []Finding {
 	var all []Finding
 	for _, judge := range []func(loadFacts, load) (limit, Level){
@@ -22,7 +22,7 @@ func judgeLoad(f loadFacts, l load) []Finding {
 	return all
 }
 
-// judgeProcesses says how many processes the limit on open files asks for.
+// judgeProcesses returns how many processes the limit on open files requires.
 func judgeProcesses(f loadFacts, l load) (limit, Level) {
 	if f.files == 0 {
 		return limit{}, ""
@@ -69,7 +69,8 @@ func judgeAllFiles(f loadFacts, l load) (limit, Level) {
 	return out, worse(left < need, LevelFail)
 }
 
-// sockets is how many of a connection's two are on this machine, for all connections.
+// sockets returns the number of sockets on this machine: two for each connection if the server is
+// here as well.
 func (l load) sockets() uint64 {
 	if l.accepted {
 		return 2 * l.connections
@@ -97,11 +98,11 @@ func judgeSources(f loadFacts, _ load) (limit, Level) {
 	}, LevelFail
 }
 
-// widest is the most ports that a range should have: 1024 to 65535.
+// widest is the size of the largest reasonable range of ports, 1024 to 65535.
 const widest = 65536 - 1024
 
-// judgePorts looks at source addresses × targets × ports. In the second half of the range the kernel searches for a free port for so long
-// that connects become some 50 times slower.
+// judgePorts compares source addresses × targets × ports with the connections. In the second half of
+// the range the kernel searches so long for a free port that connects become some 50 times slower.
 func judgePorts(f loadFacts, l load) (limit, Level) {
 	if f.ports == 0 {
 		return limit{}, ""
@@ -178,7 +179,8 @@ func judgeInputQueue(f loadFacts, l load) (limit, Level) {
 	}, worse(f.inputQueue < need, LevelWarn)
 }
 
-// judgeTCPMemory: connections that are idle take none of it; a short message that waits to be read takes about half a page.
+// judgeTCPMemory checks the memory for data in flight. Idle connections take none of it; a short
+// message that waits to be read takes about half a page.
 func judgeTCPMemory(f loadFacts, l load) (limit, Level) {
 	if f.tcpHigh == 0 {
 		return limit{}, ""
@@ -255,7 +257,7 @@ func several(n uint64, one, many string) string {
 	return terminal.Plural(int(n), one, many) // connections are an int, too
 }
 
-// worse is a level if something is wrong, else ok.
+// worse returns l if something is wrong, else LevelOK.
 func worse(wrong bool, l Level) Level {
 	if wrong {
 		return l

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is the one that the program runs on, below a directory with proc and sys in it.
+// machine reads the limits of this machine, below a directory that contains proc and sys.
 type machine struct{ root string }
 
 // file returns the text of a file of the kernel; "" if there is none.
@@ -40,7 +40,8 @@ func (m machine) number(name string) (uint64, bool) {
 	return all[0], true
 }
 
-// openFiles returns the limits on open files of a process; of this one and those it starts, if it is 0 or cannot be looked at.
+// openFiles returns the limits on open files of a process, and a text for it. If the process is 0 or
+// cannot be examined, they are those of this process and its children.
 func (m machine) openFiles(process int) (soft, hard uint64, of string) {
 	if process > 0 {
 		for line := range strings.Lines(m.file(fmt.Sprintf("proc/%d/limits", process))) {
@@ -66,7 +67,8 @@ func limitOf(text string) uint64 {
 	return n
 }
 
-// lockHolder returns the process that has locked a file; 0 if none has, or it cannot be known.
+// lockHolder returns the id of the process that holds the lock of a file; 0 if there is none, or it
+// is unknown.
 func (m machine) lockHolder(name string) int {
 	var st unix.Stat_t
 	if err := unix.Stat(name, &st); err != nil {
@@ -84,10 +86,11 @@ func (m machine) lockHolder(name string) int {
 	return 0
 }
 
-// processName returns the name of a process; "" if it cannot be known.
+// processName returns the name of a process; "" if it is unknown.
 func (m machine) processName(process int) string { return m.file(fmt.Sprintf("proc/%d/comm", process)) }
 
-// memory returns what a process may use at most, and of it what is free, in bytes; 0 if it cannot be known.
+// memory returns the memory that a process may use and the free part of it, in bytes, and a text for
+// what limits it. All are zero if it is unknown.
 func (m machine) memory() (limit, free uint64, of string) {
 	for line := range strings.Lines(m.file("proc/meminfo")) {
 		name, rest, _ := strings.Cut(line, ":")
@@ -101,38 +104,36 @@ func (m machine) memory() (limit, free uint64, of string) {
 		}
 	}
 	of = "this machine"
-	for _, group := range m.controlGroups() {
-		most, ok := m.number(path.Join(group, "memory.max"))
-		used, known := m.number(path.Join(group, "memory.current"))
-		if ok && known && most < limit {
-			limit, of = most, "the control group"
-			free = min(free, most-min(used, most))
-		}
-	}
-	for _, group := range m.oldControlGroups() {
-		most, ok := m.number(path.Join(group, "memory.limit_in_bytes"))
-		used, known := m.number(path.Join(group, "memory.usage_in_bytes"))
-		if ok && known && most < limit {
-			limit, of = most, "the control group"
-			free = min(free, most-min(used, most))
+	for _, version := range []struct{ controller, top, limit, used string }{
+		{"", "sys/fs/cgroup", "memory.max", "memory.current"},
+		{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"}, // version 1
+	} {
+		for _, group := range m.controlGroups(version.controller, version.top) {
+			most, ok := m.number(path.Join(group, version.limit))
+			used, known := m.number(path.Join(group, version.used))
+			if ok && known && most < limit {
+				limit, of = most, "the control group"
+				free = min(free, most-min(used, most))
+			}
 		}
 	}
 	return limit, free, of
 }
 
-// oldControlGroups returns the directories of this process's control groups of version 1 for memory, the innermost first. In a container
-// the name may be that on the host; its own is mounted at the top.
-func (m machine) oldControlGroups() []string {
-	for line := range strings.Lines(m.file("proc/self/cgroup")) {
+// controlGroups returns the directories below top of this process's control groups for a controller,
+// which is empty for version 2, the innermost first. In a container the name may be that on the host;
+// the container's own group is mounted at the top.
+func (m machine) controlGroups(controller, top string) []string {
+	for line := range strings.Lines(m.file("proc/self/cgroup")) { // 4:cpu,memory:/name
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), "memory") {
-			return upwards("sys/fs/cgroup/memory", parts[2])
+		if len(parts) == 3 && slices.Contains(strings.Split(parts[1], ","), controller) {
+			return upwards(top, parts[2])
 		}
 	}
 	return nil
 }
 
-// upwards returns a directory below top and all that are above it, down to top.
+// upwards returns a directory below top and all its parents up to top.
 func upwards(top, name string) (all []string) {
 	for ; ; name = path.Dir(name) {
 		all = append(all, path.Join(top, name))
@@ -142,20 +143,9 @@ func upwards(top, name string) (all []string) {
 	}
 }
 
-// controlGroups returns the directories of this process's control groups of version 2, the innermost first.
-func (m machine) controlGroups() []string {
-	var all []string
-	for line := range strings.Lines(m.file("proc/self/cgroup")) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			all = append(all, upwards("sys/fs/cgroup", name)...)
-		}
-	}
-	return all
-}
-
-// disk is what is known of a file system.
+// disk is the free and total space of a file system.
 type disk struct {
-	free, total         uint64 // bytes that a user may take
+	free, total         uint64 // bytes; free for users other than root
 	freeFiles, allFiles uint64
 	readOnly            bool
 }
@@ -171,7 +161,7 @@ func diskOf(name string) (disk, error) {
 	}, nil
 }
 
-// bytesText shows bytes with the unit that fits.
+// bytesText formats a number of bytes with a fitting unit.
 func bytesText(n uint64) string {
 	const step = 1024
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}

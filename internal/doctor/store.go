@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	fewBytes  = 1 << 30  // of free space, from which on to warn
-	noBytes   = 64 << 20 // from which on it is too little
+	fewBytes  = 1 << 30  // free space below which it warns
+	noBytes   = 64 << 20 // free space below which it fails
 	fewFiles  = 1000
 	lockName  = "lock"
-	storeTime = 15 * time.Second // for a database to open
+	storeTime = 15 * time.Second // limit for opening a database
 )
 
-// checkStore checks where what is kept is, and returns the process of the server that works on it; 0 if there is none, or none is known.
+// checkStore checks the data directory and the database, and returns the process id of the server
+// that uses them; 0 if there is none, or it is unknown.
 func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
 	url := server.DatabaseConfig(cfg).URL
 	path, isFile := server.SQLitePath(url)
@@ -58,7 +59,7 @@ func (d *doctor) checkStore(ctx context.Context, cfg config.Config) (pid int) {
 	return pid
 }
 
-// checkDirectory reports whether what is in the directory is worth a look.
+// checkDirectory checks the data directory, and reports whether to check its contents.
 func (d *doctor) checkDirectory(dir string) bool {
 	const check = "data directory"
 	info, err := os.Stat(dir)
@@ -100,7 +101,7 @@ func (d *doctor) checkMissing(dir string) bool {
 	return false
 }
 
-// tryWrite makes a file in a directory and removes it.
+// tryWrite creates a file in a directory and removes it.
 func tryWrite(dir string) error {
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
@@ -110,7 +111,7 @@ func tryWrite(dir string) error {
 	return cause(errors.Join(err, f.Close(), os.Remove(f.Name())))
 }
 
-// cause returns what is wrong with a file, without its name.
+// cause returns the error of a file without its name.
 func cause(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
@@ -133,7 +134,7 @@ func (d *doctor) judgeSpace(check, dir string, space disk) {
 	}
 }
 
-// checkLock says who works on the directory.
+// checkLock reports which process uses the data directory.
 func (d *doctor) checkLock(name string) (server int) {
 	const check = "lock"
 	if server = d.machine.lockHolder(name); server == 0 {
@@ -175,7 +176,8 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	}
 }
 
-// probeStore opens the database and reads from it. It returns how many rows of devices are set aside.
+// probeStore opens the database and reads from it. It returns the number of device rows that are set
+// aside.
 func probeStore(ctx context.Context, cfg config.Config) (aside int, err error) {
 	db, err := sqldb.OpenShared(ctx, server.DatabaseConfig(cfg))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package errkind makes errors that are of a kind, for errors.Is, and do not say so: what they say is for people, who get it without the
-// words that say which package it is from.
+// Package errkind makes errors that have a kind, for errors.Is, without the kind's text in their
+// message: people read the message, and need no name of a package in it.
 package errkind
 
 import (
@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Errorf returns an error that says what fmt.Errorf would say, and wraps what that would wrap, and the kind.
+// Errorf returns an error with the message of fmt.Errorf. It wraps the kind, and what fmt.Errorf would
+// wrap.
 func Errorf(kind error, format string, args ...any) error {
 	return &kindError{fmt.Errorf(format, args...), kind}
 }
@@ -18,7 +19,7 @@ func (e *kindError) Error() string { return e.says.Error() }
 
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.says} }
 
-// Is reports whether err is or wraps an error that Errorf has made.
+// Is reports whether err is or wraps an error of Errorf.
 func Is(err error) bool {
 	_, ok := errors.AsType[*kindError](err)
 	return ok

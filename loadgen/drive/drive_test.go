@@ -445,7 +445,7 @@ func TestGreetings(t *testing.T) {
 		{order: "HTTP/1.1 400 Bad Request\r\n", cause: drive.CauseGarbage},
 		{order: strings.Repeat("x", 5000), cause: drive.CauseGarbage},
 		{order: "PONG 1\n", cause: drive.CauseGarbage},
-		{order: "ERR full the registry holds as many devices as it may\n", cause: "rejected: full"},
+		{order: "ERR full the registry is full\n", cause: "rejected: full"},
 		{order: "ERR made-up whatever\n", cause: drive.CauseRejected},
 		{order: "\x20\x02\x00\x05", cause: "rejected: not authorized", mqtt: true},
 		{order: "\x20\x02\x00\x63", cause: "rejected: unknown return code", mqtt: true},

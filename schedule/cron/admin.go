@@ -16,7 +16,8 @@ var (
 	ErrUnknown = errors.New("cron: unknown schedule")
 	// ErrExists is wrapped by the error for a name that is taken.
 	ErrExists = errors.New("cron: there is such a schedule")
-	// ErrBusy is returned by [Engine.RunNow] when the schedule's overlap policy leaves no room for one more run.
+	// ErrBusy is returned by [Engine.RunNow] when the overlap policy of the schedule allows no further
+	// run.
 	ErrBusy = errors.New("cron: a run still goes on, and no more of them may wait")
 	// errRace is returned when a schedule changes faster than it can be changed.
 	errRace = errors.New("cron: the schedule is being changed by others all the time")

@@ -13,8 +13,8 @@ type Stats struct {
 	// Ended counts runs by outcome: done, failed and lost. Skipped counts instants; idle counts
 	// runs that will be started again.
 	Ended map[State]uint64
-	// Lateness of runs, how long after their instants they began: Late[i] counts those within LateBounds()[i], beyond the one before; the last
-	// those beyond all. LateSum is their total.
+	// Late is a histogram of how long after their instants runs began: Late[i] counts those up to
+	// LateBounds()[i], its last element those beyond all bounds. LateSum is the sum of these times.
 	Late    []uint64
 	LateSum time.Duration
 }

@@ -20,7 +20,7 @@ const (
 func parseFields(body []byte, m *codec.Message) *codec.Error {
 	for len(body) > 0 {
 		if len(body) < 2 || len(body) < 2+int(body[1]) {
-			return &codec.Error{Code: codec.BadHello, Text: "the last field is cut off; each has a number, a length and so many bytes"}
+			return &codec.Error{Code: codec.BadHello, Text: "the last field is cut off; a field is a number, a length and that many bytes"}
 		}
 		number, value := body[0], body[2:2+int(body[1])]
 		body = body[2+len(value):]

@@ -255,7 +255,7 @@ func TestReplies(t *testing.T) {
 // In datagrams there is no challenge, and an answer is as long as its question at most, unless a
 // token was accepted.
 func TestDatagram(t *testing.T) {
-	refused := &codec.Error{Code: codec.Full, Text: "the registry holds as many devices as it may"}
+	refused := &codec.Error{Code: codec.Full, Text: "the registry is full"}
 	tests := []struct {
 		name, frame string
 		refuse      *codec.Error

@@ -97,7 +97,7 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 	case m.Token == nil:
 		m.Token = w
 	default:
-		return &codec.Error{Code: codec.BadHello, Text: quote(w) + " is too much; " + usage}
+		return &codec.Error{Code: codec.BadHello, Text: quote(w) + " is unexpected; " + usage}
 	}
 	return nil
 }

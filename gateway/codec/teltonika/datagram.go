@@ -27,7 +27,7 @@ func (datagram) Next(input []byte, m *codec.Message) (int, error) {
 	}
 	imei, _ := readIMEI(input[channelSize:n])
 	if imei == nil {
-		return 0, &codec.Error{Code: codec.BadID, Text: "the packet names no IMEI"}
+		return 0, &codec.Error{Code: codec.BadID, Text: "the packet has no IMEI"}
 	}
 	data := input[channelSize+2+len(imei) : n]
 	if len(data) < shortestFields {
