@@ -28,7 +28,7 @@ import (
 // loadgenCommand is holter loadgen. A flag that overrides a value of the scenario has no default.
 type loadgenCommand struct {
 	Target   []string   `placeholder:"ADDRESS" help:"Where the devices connect, as HOST:PORT or tcp://HOST:PORT; may be repeated, the devices are then spread over all."`
-	Protocol string     `placeholder:"NAME" help:"What they speak: line or mqtt. Default: line."`
+	Protocol string     `placeholder:"NAME" help:"What they speak: line, frame, jt808, gt06, teltonika or mqtt. Default: line."`
 	Token    secretFlag `env:"HOLTER_TOKEN" placeholder:"SECRET" help:"Token of the devices; with mqtt the password. Other users of this machine see command lines: prefer the environment."`
 	User     string     `placeholder:"NAME" help:"User name of the devices, with mqtt."`
 

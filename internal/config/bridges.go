@@ -13,8 +13,8 @@ import (
 // typedBridges are the bridges of the command line and the environment.
 type typedBridges struct {
 	bridges  []Bridge
-	all      Bridge // what holds for all of them
-	first    place  // of the first setting that is no bridge by itself
+	all      Bridge // settings of all of them
+	first    place  // of the first setting that belongs to a bridge
 	password Secret
 	report   bool // to the only bridge
 	entities bool // of Home Assistant
@@ -69,7 +69,7 @@ func (t *typedBridges) applyToAll(s Setting) error {
 	return fmt.Errorf("there is no setting %q", s.Key)
 }
 
-// settle puts the typed bridges in the place of the file's.
+// settle replaces the bridges of the file by those of the command line.
 func (t *typedBridges) settle(r *resolver) {
 	if len(t.bridges) > 0 {
 		r.cfg.Bridges = nil
@@ -91,10 +91,10 @@ func (t *typedBridges) settle(r *resolver) {
 	t.settleReport(r)
 }
 
-// check says what is wrong with a bridge that was typed.
+// check rejects mistakes in a bridge of the command line.
 func (t *typedBridges) check(r *resolver, b *Bridge) {
 	if b.URL == "" {
-		return // that was said
+		return // its mistake is known
 	}
 	if len(b.Presets) == 0 {
 		r.errs = append(r.errs, b.Mistake("nothing says what the messages mean: add --preset NAME (--list-presets shows them), "+
@@ -108,7 +108,7 @@ func (t *typedBridges) check(r *resolver, b *Bridge) {
 	}
 }
 
-// settleReport makes a report of two switches.
+// settleReport applies the switches --report and --home-assistant.
 func (t *typedBridges) settleReport(r *resolver) {
 	c := &r.cfg.Report
 	if t.entities {
@@ -180,8 +180,8 @@ func (r *resolver) checkBridges() {
 	}
 }
 
-// checkBroker rejects a broker that other machines reach although nobody said
-// that they may, or that lets nobody in, and fills in who needs no password.
+// checkBroker rejects a broker that other machines reach without users or --open, or that accepts
+// nobody, and fills in Anonymous.
 func (r *resolver) checkBroker() {
 	b, c := &r.cfg.Broker, &r.cfg
 	if b.Listen == brokerOff {
@@ -210,7 +210,7 @@ func (r *resolver) checkBroker() {
 	}
 }
 
-// checkReport rejects a report to what is not there.
+// checkReport rejects a report to a broker or bridge that does not exist.
 func (r *resolver) checkReport() {
 	c := &r.cfg.Report
 	known := []string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/holter-iot/holter/store"
 )
 
-// What holds where neither command line, environment nor file says otherwise.
+// Defaults of settings that are given neither on the command line, in the environment nor in the file.
 const (
 	DefaultListen = "127.0.0.1:7700"
 	DefaultHTTP   = "127.0.0.1:8080"
@@ -18,19 +18,18 @@ const (
 	DefaultBroker = "127.0.0.1:1883"
 )
 
-// DefaultMinTimeout is the least timeout of a device where nothing else is said.
+// DefaultMinTimeout is the default of min_timeout.
 const DefaultMinTimeout = time.Second
 
-// DefaultHTTPRate is how many requests an address may make of the API per
-// second where nothing else is said.
+// DefaultHTTPRate is the default of http_rate, in requests per second from one address.
 const DefaultHTTPRate = 20_000
 
 // Config is the whole configuration of holter serve, checked by Resolve, or of
 // holter monitor, checked by ResolveMonitor.
 //
-// In Fleet, Source, Gateway, Broker, Bridges, Report and Store a
-// zero field was not given, and the package it is meant for applies its own
-// default; where 0 is off, that is off. Negative values do not occur.
+// In Fleet, Source, Gateway, Broker, Bridges, Report and Store a zero field was
+// not given, and the package that uses it applies its default; if 0 turns
+// something off, it is off. No value is negative.
 type Config struct {
 	Listen    []Listener      // where devices connect; empty only for holter monitor
 	HTTP      string          // HOST:PORT of the API
@@ -43,7 +42,7 @@ type Config struct {
 	Log       Log             // what is logged, and how
 	Fleet     liveness.Config // MaxDevices and Outbox are never given; MinTimeout always is
 	Source    Source
-	Gateway   gateway.Config // but for its ports, Guard, Logger and what Source says
+	Gateway   gateway.Config // without its ports, Guard, Logger and the fields of Source
 	MaxLine   int            // bytes of one message of the line protocol
 	Broker    Broker         // never for holter monitor
 	Bridges   []Bridge       // at least one for holter monitor
@@ -51,8 +50,8 @@ type Config struct {
 	Store     store.Config // Memory and Outbox are never given
 	Playbooks []Playbook
 
-	DevicesFile string // the devices that may come in, and their secrets; empty means all, or Token
-	AcceptLoss  bool   // begin a new fleet in place of one whose database is gone
+	DevicesFile string // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
+	AcceptLoss  bool   // start a new fleet although the database of the old one is gone
 }
 
 // Log says what is logged, and how.
@@ -73,7 +72,7 @@ const (
 
 // Source tunes the listening clock.
 type Source struct {
-	MaxGap            time.Duration // most that the clock advances between two watermarks
-	ReconnectGrace    time.Duration // that each device gets beside its interval once its connection has to be made anew
-	ReconnectGraceMax time.Duration // of both together
+	MaxGap            time.Duration // largest step of the clock between two watermarks
+	ReconnectGrace    time.Duration // extra time of a device, beyond its interval, to reconnect
+	ReconnectGraceMax time.Duration // largest sum of the interval and ReconnectGrace
 }

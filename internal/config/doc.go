@@ -3,22 +3,21 @@
 // messages about what is wrong.
 //
 // Resolve puts the pieces together. Command line and environment arrive as
-// Settings, which stand above the file, which stands above the defaults; the
-// command line itself is parsed by its caller. The file is strict: an unknown
+// Settings, which override the file, which overrides the defaults; the
+// caller parses the command line. The file is strict: an unknown
 // or repeated key, a value of the wrong type or out of range is a mistake that
 // names file, line, column and what is allowed. All mistakes are reported
-// together, one after the other. No message shows the value of token, nor that
-// of a key that looks like a misspelt one, nor a URL with a password. What only
-// others can judge, the patterns of rules and the names of presets, they judge,
-// and ask for the error with its place: see Rule.Mistake and Preset.Unknown.
+// together. No message shows the value of token, nor that
+// of a key that looks like a misspelt one, nor a URL with a password. Other
+// packages check the patterns of rules and the names of presets, and get the
+// error with its place from Rule.Mistake and Preset.Unknown.
 //
 // Only listen, http, http_rate, data, log, the address and the anonymous
 // clients of the broker and the names of bridges have defaults here. Every other field is
-// zero where nothing was said, and the package that uses it fills in its own
+// zero if it was not given, and the package that uses it has the
 // default; the zero value of each is explained in docs/reference/configuration.md.
 //
-// Of the other packages of holter it knows strictyaml, which reads the file,
-// liveness, whose Config it fills, and the types of playbook. It keeps no state and starts no goroutine. A file is bounded to 1 MiB,
+// It keeps no state and starts no goroutine. A file is bounded to 1 MiB,
 // 60 000 keys and 32 levels of brackets; the YAML parser needs time that grows
 // with the square of the keys of one mapping: about a second for 25 000 devices.
 package config

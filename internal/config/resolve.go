@@ -26,8 +26,8 @@ type Setting struct {
 	Origin string // where it was written, for messages: --listen, HOLTER_LISTEN
 }
 
-// Resolve returns the configuration: the settings above the file above the
-// defaults. An empty file name is no file. Settings with the key listen
+// Resolve returns the configuration. Settings override the file, which overrides
+// the defaults. An empty file name is no file. Settings with the key listen
 // together replace the file's list; of any other key the last one counts.
 //
 // The error joins all mistakes (errors.Join), each of which begins on a line
@@ -61,7 +61,7 @@ func (r *resolver) resolve(file string, settings []Setting) (Config, error) {
 	return r.finish()
 }
 
-// resolver collects a configuration and what is wrong with it.
+// resolver collects a configuration and its mistakes.
 type resolver struct {
 	cfg        Config
 	errs       []error
@@ -102,12 +102,12 @@ func (r *resolver) finish() (Config, error) {
 	return r.cfg, nil
 }
 
-// noteTimeout notes the timeout of a policy, and where it was written.
+// noteTimeout records the timeout of a policy and its place.
 func (r *resolver) noteTimeout(timeout time.Duration, at place) {
 	r.timeouts = append(r.timeouts, timeoutAt{timeout, at})
 }
 
-// checkTimeouts sees to it that no policy asks for less than holds.
+// checkTimeouts rejects policies with a timeout below min_timeout.
 func (r *resolver) checkTimeouts() {
 	for _, t := range r.timeouts {
 		if t.timeout < r.cfg.Fleet.MinTimeout {
@@ -285,7 +285,7 @@ func (r *resolver) checkAddresses() {
 	}
 }
 
-// checkDevices rejects two answers to the question who may come in.
+// checkDevices rejects a shared token beside a file of devices.
 func (r *resolver) checkDevices() {
 	if r.cfg.DevicesFile != "" && r.cfg.Token.IsSet() && !r.broken && !r.monitor {
 		r.errs = append(r.errs, r.devicesAt("there is a token for all devices, too; remove one of both: in the file of devices each has its own"))
@@ -295,7 +295,8 @@ func (r *resolver) checkDevices() {
 // udpPrefix tells the addresses of UDP from others.
 const udpPrefix = "udp/"
 
-// checkListener checks a device port against the others and the rest of the configuration, and fills in its certificate.
+// checkListener checks a device port against the other ports and settings, and fills in its
+// certificate.
 func (r *resolver) checkListener(l *Listener, once func(address string, at place)) {
 	c := &r.cfg
 	if l.Packets {

@@ -15,10 +15,10 @@ import (
 // defaultTimeout is the timeout of the fleet's policy where none is given.
 const defaultTimeout = 90 * time.Second
 
-// defaultProbeWait is that of a policy with probes.
+// defaultProbeWait is the default of probe_wait in a policy with probes.
 const defaultProbeWait = 5 * time.Second
 
-// aYear bounds every duration of a policy: what is longer is a mistake.
+// aYear is the longest duration of a policy.
 const aYear = 365 * 24 * time.Hour
 
 // root lists the keys of the file.
@@ -88,8 +88,8 @@ func gatewaySection(d *strictyaml.Reader, c *Config) strictyaml.Setter {
 }
 
 // policy stores the fields of a policy and checks them against each other.
-// timeout is what holds where the mapping gives none; 0 is not known. note is
-// told of the one that it gives.
+// timeout is the default if the mapping has none; 0 if it is unknown. note is
+// called with the timeout of the mapping.
 func policy(d *strictyaml.Reader, p *liveness.Policy, timeout time.Duration, note func(time.Duration, place)) strictyaml.Setter {
 	some := span{min: time.Millisecond, max: aYear}
 	late := some

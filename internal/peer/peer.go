@@ -1,4 +1,5 @@
-// Package peer reads what settings say of servers to connect to: where they are, and which certificates they are trusted by.
+// Package peer parses settings of servers to connect to: their addresses, and the certificates that
+// they are trusted by.
 package peer
 
 import (
@@ -15,8 +16,8 @@ import (
 // maxAddresses is how many servers a list may name.
 const maxAddresses = 32
 
-// Addresses reads a list of HOST or HOST:PORT with commas between them, an IPv6 address in brackets, and returns each with its port, for
-// which port stands where there is none.
+// Addresses parses a list of HOST or HOST:PORT, separated by commas, with IPv6 addresses in brackets. It
+// returns each with a port, by default the given one.
 func Addresses(list string, port uint16) ([]string, error) {
 	parts := strings.Split(list, ",")
 	if len(parts) > maxAddresses {
@@ -52,7 +53,7 @@ func isHost(text string) bool {
 	return text != "" && len(text) <= 253 && !strings.ContainsFunc(text, strange)
 }
 
-// TLS returns how to connect to servers whose certificates are trusted by those in ca, in PEM; an empty ca stands for those that the
+// TLS returns a configuration that trusts the certificates in ca, in PEM; with an empty ca those that the
 // machine trusts.
 func TLS(ca string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}

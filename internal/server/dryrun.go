@@ -24,11 +24,12 @@ import (
 
 const (
 	payloadShown = 80     // characters of a payload that are shown
-	topicsShown  = 10     // that nothing matched
-	topicsKept   = 10_000 // of those, to be counted one by one
+	topicsShown  = 10     // topics without a match in the summary
+	topicsKept   = 10_000 // topics without a match that are counted
 )
 
-// DryRun shows what the messages of all bridges would mean until ctx is done.
+// DryRun connects to the brokers of all bridges and prints what their messages would mean, until ctx
+// is done. It stores nothing.
 func DryRun(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
 	log := newLogger(cfg.Log, stderr)
 	bridges, err := bridgeConfigs(&cfg, log)
@@ -38,12 +39,12 @@ func DryRun(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) er
 	return showMessages(ctx, bridges, stdout, log)
 }
 
-// showMessages connects to all brokers and shows what comes.
+// showMessages connects to all brokers and prints their messages and a summary.
 func showMessages(ctx context.Context, bridges []mqttbridge.Config, out io.Writer, log *slog.Logger) error {
 	show := &messages{out: out, latest: map[string]convention.Message{}, meanings: map[convention.Meaning]int{}, topics: map[string]int{}}
 	group, running := errgroup.WithContext(ctx)
 	for _, b := range bridges {
-		b.ClientID = "" // that of a bridge at work may be in use
+		b.ClientID = "" // a running bridge may use the configured one
 		name := ""
 		if len(bridges) > 1 {
 			name = b.Name
@@ -63,20 +64,20 @@ func showMessages(ctx context.Context, bridges []mqttbridge.Config, out io.Write
 	return errors.Join(err, show.summarize())
 }
 
-// messages shows messages, and counts them.
+// messages prints messages and counts them.
 type messages struct {
 	mu       sync.Mutex // guards the fields below; lines come from several bridges
 	out      io.Writer
 	total    int
-	latest   map[string]convention.Message // of each bridge; a message has a line for each convention
+	latest   map[string]convention.Message // latest message of each bridge; a message has a line for each convention
 	rejected int
 	meanings map[convention.Meaning]int
-	nothing  int // messages that nothing matched
+	nothing  int // messages without a match
 	topics   map[string]int
-	err      error // of the first line that could not be written
+	err      error // first error of out
 }
 
-// line shows a message.
+// line prints what a message means.
 func (m *messages) line(bridge string, l mqttbridge.DryRunLine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +109,7 @@ func (m *messages) count(l *mqttbridge.DryRunLine) {
 	}
 }
 
-// lineText is what is shown of a message.
+// lineText returns the line for a message.
 func lineText(bridge string, l *mqttbridge.DryRunLine) string {
 	var out strings.Builder
 	out.WriteString(l.Message.Time.Format("15:04:05.000") + "  ")
@@ -136,7 +137,7 @@ func lineText(bridge string, l *mqttbridge.DryRunLine) string {
 	return out.String()
 }
 
-// whyText says whose rule it was, and why.
+// whyText returns the convention and the reason in parentheses.
 func whyText(name, why string) string {
 	switch {
 	case name == "" && why == "":
@@ -147,7 +148,7 @@ func whyText(name, why string) string {
 	return " (" + terminal.Printable(name+": "+why) + ")"
 }
 
-// signText says what follows for whom.
+// signText describes a sign of a device.
 func signText(s *convention.Sign) string {
 	text := s.Meaning.String()
 	if s.Device != "" {
@@ -176,7 +177,7 @@ func signText(s *convention.Sign) string {
 	return strings.Join(parts, ", ")
 }
 
-// payloadText shows a payload in quotes, cut.
+// payloadText returns a payload in quotes, shortened.
 func payloadText(payload []byte) string {
 	shown := 0
 	for range payloadShown {
@@ -190,7 +191,7 @@ func payloadText(payload []byte) string {
 	return text
 }
 
-// summarize says how many messages meant what.
+// summarize prints how many messages had which meaning.
 func (m *messages) summarize() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/presets"
 )
 
-// bridgeConfigs returns what the bridges of a configuration need. Its error joins the mistakes, each with its place.
+// bridgeConfigs returns the configurations of the bridges. Its error joins the mistakes, each with its
+// place in the file.
 func bridgeConfigs(c *config.Config, log *slog.Logger) ([]mqttbridge.Config, error) {
 	var all []mqttbridge.Config
 	var errs []error
@@ -43,7 +44,7 @@ func bridgeConfig(c *config.Config, b *config.Bridge) (mqttbridge.Config, error)
 	return out, errors.Join(err, filesErr)
 }
 
-// passwordOf returns how a bridge gets its password: nil if it has none.
+// passwordOf returns the function that returns the password of a bridge; nil if it has none.
 func passwordOf(b *config.Bridge) func() (string, error) {
 	switch {
 	case b.PasswordFile != "":
@@ -58,7 +59,8 @@ func passwordOf(b *config.Bridge) func() (string, error) {
 	return nil
 }
 
-// bridgeTLS reads the files; nil if there is nothing to say. The certificate is read again for each connection.
+// bridgeTLS returns the TLS configuration of a bridge; nil if it has no files. The certificate is read
+// again for each connection.
 func bridgeTLS(files config.BridgeTLS) (*tls.Config, error) {
 	if files == (config.BridgeTLS{}) {
 		return nil, nil
@@ -90,10 +92,10 @@ func bridgeTLS(files config.BridgeTLS) (*tls.Config, error) {
 	return out, nil
 }
 
-// rulesName is the convention that a bridge's own rules make.
+// rulesName is the name of the convention of a bridge's own rules.
 const rulesName = "rules"
 
-// conventionsOf returns what says what the messages of a bridge mean.
+// conventionsOf returns the conventions of a bridge: its presets and its own rules.
 func conventionsOf(b *config.Bridge) ([]convention.Convention, error) {
 	var all []convention.Convention
 	var errs []error
@@ -120,7 +122,7 @@ func conventionsOf(b *config.Bridge) ([]convention.Convention, error) {
 	return all, errors.Join(errs...)
 }
 
-// specOf returns rules as package convention takes them.
+// specOf returns rules in the form of package convention.
 func specOf(rules []config.Rule) convention.Spec {
 	spec := convention.Spec{Name: rulesName}
 	for i := range rules {
@@ -129,7 +131,7 @@ func specOf(rules []config.Rule) convention.Spec {
 	return spec
 }
 
-// ruleMistakes says of mistakes in rules where they were written.
+// ruleMistakes returns the mistakes in rules, each with its place in the file.
 func ruleMistakes(b *config.Bridge, err error) []error {
 	list := joined(err)
 	for i, err := range list {

@@ -15,10 +15,11 @@ import (
 	"github.com/holter-iot/holter/mqttbridge/report"
 )
 
-// defaultDiscovery is what the topics of Home Assistant's discovery begin with.
+// defaultDiscovery is the default prefix of the topics for Home Assistant's discovery.
 const defaultDiscovery = "homeassistant"
 
-// ownTopics are the beginnings of the topics that the report publishes to: whatever way they come back, they are no heartbeats.
+// ownTopics returns the prefixes of the topics that the report publishes to. Bridges ignore them:
+// the report's own messages are no heartbeats.
 func ownTopics(c *config.Config) []string {
 	if c.Report.To == "" {
 		return nil
@@ -31,10 +32,10 @@ func ownTopics(c *config.Config) []string {
 	return own
 }
 
-// reportPrefix is what the topics of the report begin with.
+// reportPrefix returns the prefix of the topics of the report.
 func reportPrefix(c *config.Config) string { return cmp.Or(c.Report.Prefix, "holter") }
 
-// buildReport makes what publishes verdicts, if they are wanted.
+// buildReport creates the reporter that publishes verdicts, if the configuration has one.
 func (s *server) buildReport(bridges []mqttbridge.Config) error {
 	c := &s.config.Report
 	if c.To == "" {
@@ -59,14 +60,14 @@ func (s *server) buildReport(bridges []mqttbridge.Config) error {
 	return nil
 }
 
-// runningPublisher is a publisher that works while it is run.
+// runningPublisher is a publisher that works while Run runs.
 type runningPublisher interface {
 	report.Publisher
 
 	Run(ctx context.Context) error
 }
 
-// publisher returns the connection that verdicts take.
+// publisher returns the connection to the broker that verdicts are published to.
 func (s *server) publisher(bridges []mqttbridge.Config) (runningPublisher, error) {
 	c := &s.config.Report
 	if c.To == config.ReportToBroker {
@@ -85,7 +86,7 @@ func (s *server) publisher(bridges []mqttbridge.Config) (runningPublisher, error
 	})
 }
 
-// orderly is an edge whose end with ctx is no failure.
+// orderly returns run without the error that it returns when ctx ends.
 func orderly(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := run(ctx); ctx.Err() == nil {
@@ -95,13 +96,13 @@ func orderly(run func(context.Context) error) func(context.Context) error {
 	}
 }
 
-// inlinePublisher publishes to the broker inside the program, which is there for as long as the program is.
+// inlinePublisher publishes to the embedded broker.
 type inlinePublisher struct {
 	broker *broker.Broker
 	prefix string
 }
 
-// Run says that the reporter is there. When the program ends, so does the broker: nobody could be told.
+// Run publishes that the reporter is online. It needs no goodbye, because the broker ends with it.
 func (p *inlinePublisher) Run(context.Context) error {
 	return p.broker.Publish(report.StatusTopic(p.prefix), []byte(report.Online), true)
 }

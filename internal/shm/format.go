@@ -17,7 +17,8 @@ const DefaultDir = "/dev/shm"
 var (
 	// ErrNone is returned by [Read] when there is no file of that name.
 	ErrNone = errors.New("shm: nothing was left")
-	// ErrOtherLife is returned by [Read] for a file of another key, of another boot of the machine, or of another version of the format.
+	// ErrOtherLife is returned by [Read] for a file with another key, from another boot of the machine,
+	// or of another version of the format.
 	ErrOtherLife = errors.New("shm: left by another life")
 	// ErrDamaged is returned by [Read] for a file that is not as a process leaves it, whenever it is killed.
 	ErrDamaged = errors.New("shm: damaged")
@@ -115,7 +116,8 @@ func decode(b []byte) (h header, err error) {
 	return h, nil
 }
 
-// putBlock writes the header of a block at the beginning of room, and returns the block. There must be room for it.
+// putBlock writes the header of a block at the beginning of room, and returns the block, for which room
+// must be large enough.
 func putBlock(room []byte, kind, owner uint32, size int) []byte {
 	binary.NativeEndian.PutUint32(room[kindAt:], kind)
 	binary.NativeEndian.PutUint32(room[ownerAt:], owner)
@@ -174,8 +176,9 @@ func parse(file []byte) (*Remains, error) {
 // Blocks returns the blocks, in the order in which they were made.
 func (r *Remains) Blocks() []Block { return r.blocks }
 
-// Words returns the numbers that a block consists of, for use by several goroutines, without what is left over at its end. It panics
-// unless the block is aligned to eight, as those of [Memory.Block] and [Remains.Blocks] are.
+// Words returns a block as 64-bit words for concurrent use, without an incomplete word at its end. It
+// panics unless the block is aligned to eight bytes, as those of [Memory.Block] and [Remains.Blocks]
+// are.
 func Words(block []byte) []atomic.Uint64 {
 	first := unsafe.Pointer(unsafe.SliceData(block))
 	if uintptr(first)%8 != 0 {

@@ -154,8 +154,9 @@ func (m *Memory) growLocked() error {
 	return nil
 }
 
-// Block returns a block of zeros, aligned to eight, whose kind and owner [Remains.Blocks] will tell. There is no way to give it back.
-// It returns nil if size is not 1 to MaxBlock or there is no room, and when the memory is closed. It may take a fraction of a millisecond.
+// Block returns a block of zeros, aligned to eight bytes. [Remains.Blocks] returns it with its kind and
+// owner. It cannot be freed. Block returns nil if size is not 1 to MaxBlock, if there is no room, and
+// when the memory is closed. It may take a fraction of a millisecond.
 func (m *Memory) Block(kind, owner uint32, size int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,7 +170,7 @@ func (m *Memory) Block(kind, owner uint32, size int) []byte {
 	return b
 }
 
-// Publish puts this life's memory in the place of what the life before has left. From then on [Read] returns it.
+// Publish replaces the memory of the previous life by this one. From then on [Read] returns it.
 func (m *Memory) Publish() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +184,8 @@ func (m *Memory) Publish() error {
 	return nil
 }
 
-// Close lets other processes have the file. It does not unmap the blocks: somebody may be about to store to one.
+// Close unlocks the file for other processes. It does not unmap the blocks, since a goroutine may still
+// write to one.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

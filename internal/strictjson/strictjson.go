@@ -1,4 +1,5 @@
-// Package strictjson reads settings that people have written as JSON: what is not known is a mistake, and mistakes are told in their words.
+// Package strictjson decodes settings that people write as JSON. An unknown name is an error, and errors
+// are about the text, not about Go types.
 package strictjson
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/holter-iot/holter/sqldb"
 )
 
-// Engine runs the schedules of a store. Make one with [New], then call [Engine.Restore] and [Engine.Run] once the store is open and its
-// devices are loaded.
+// Engine runs schedules. Make one with [New]. When the database is open and its devices are loaded, call
+// [Engine.Restore] and then [Engine.Run].
 type Engine struct {
 	config    Config
 	owner     string
@@ -33,8 +33,8 @@ type Engine struct {
 	busy   int // runs in flight, without maintenance windows
 }
 
-// New returns an engine. Jobs go through d, which also knows the endpoints; reports and maintenance windows are about the devices of r. It
-// starts nothing. Errors: values that cannot be.
+// New returns an engine. It delivers through d, and its reports and maintenance windows are about the
+// devices of r. It starts nothing. Errors: invalid values of cfg.
 func New(db *sqldb.DB, d *delivery.Engine, r *liveness.Registry, cfg Config) (*Engine, error) {
 	if db == nil || d == nil || r == nil {
 		return nil, errors.New("cron: New needs a database, deliveries and a registry")
@@ -104,7 +104,8 @@ func (e *Engine) wait(ctx context.Context, pause time.Duration) {
 }
 
 const (
-	// agendaMany is how many schedules are handled in a transaction, and windowsMany how many maintenance windows are open at a time.
+	// agendaMany is the maximum number of schedules in a transaction, windowsMany that of open
+	// maintenance windows.
 	agendaMany  = 100
 	windowsMany = 1000
 	purgeEvery  = time.Hour

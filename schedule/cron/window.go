@@ -239,9 +239,10 @@ func (e *Engine) begunWindows(ctx context.Context, at time.Time) (list []open, e
 	return list, err
 }
 
-// Restore excuses the silence that windows excuse, of which the process before this one knew: those that are open, and those that ended so
-// lately that devices have a part of their timeout left. listened is when that process listened last; zero if there was none. Call it once
-// the devices are restored, before anything listens. Errors: those of the store.
+// Restore excuses the silence of devices in the maintenance windows of the previous process: those that
+// are open, and those that ended so lately that a part of a device's timeout is left. listened is when
+// that process listened last; zero if there was none. Call it once, after the devices are restored and
+// before anything listens. Errors: those of the database.
 func (e *Engine) Restore(ctx context.Context, listened time.Time) error {
 	if listened.IsZero() {
 		return nil
