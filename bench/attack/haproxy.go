@@ -143,9 +143,25 @@ func (b *bench) behindHAProxy(ctx context.Context) error {
 	return c.play(ctx, s, devices, proxies)
 }
 
+// end resets the connections of some devices, and silences the other ones that are to be judged.
+func (c *proxied) end(d *drive.Drive, some int, at time.Duration) error {
+	for i := range c.due {
+		o := drive.Order{Device: i, Step: plan.Step{At: at, Kind: plan.Reset}}
+		if i >= some {
+			o.Kind = plan.Silent
+		}
+		if err := d.Order(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // play connects the devices, ends some, checks the verdicts, and kills the second HAProxy then.
 func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxies []*proxy) (err error) {
-	scored, err := score.New(devices, score.Options{Slack: patience})
+	judged := *devices // of its own: verdicts come while the devices' plan is being completed
+	judged.Fill()
+	scored, err := score.New(&judged, score.Options{Slack: patience})
 	if err != nil {
 		return err
 	}
@@ -174,14 +190,8 @@ func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxi
 	}
 	some := min(ended, c.behind/4)
 	c.due = 2 * some
-	for i := range c.due {
-		o := drive.Order{Device: i, Step: plan.Step{At: time.Since(begin), Kind: plan.Reset}}
-		if i >= some {
-			o.Kind = plan.Silent
-		}
-		if err := d.Order(o); err != nil {
-			return err
-		}
+	if err := c.end(d, some, time.Since(begin)); err != nil {
+		return err
 	}
 	if err := run.Wait(ctx, c.timeout+patience); err != nil {
 		return err
