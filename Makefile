@@ -98,8 +98,8 @@ attack: ## Attack holter serve in eleven ways for ATTACK seconds (15) each, and 
 	cd bench && $(GO) run . attack -seconds $(ATTACK) -md ../docs/numbers/reliability.md
 
 .PHONY: bench-store
-bench-store: ## Measure the store on all its databases (5 minutes)
-	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store
+bench-store: ## Measure store and jobs on all their databases (5 minutes)
+	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store ./jobs
 
 .PHONY: bench-delivery
 bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/numbers/benchmarks.md (10 minutes)

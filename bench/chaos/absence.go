@@ -136,21 +136,21 @@ func (j *judge) final(away []absence) {
 		}
 		seq = max(seq, e.Seq)
 	}
-	api := j.evidence.States[j.device.ID]
+	shown := j.evidence.States[j.device.ID]
 	if logged != want {
 		j.violation(WrongState, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
 	}
-	if api.State != want {
-		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(api.State, "unknown"), api.Reason, want, j.context(j.evidence.Until))
+	if shown.State != want {
+		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(shown.State, "unknown"), shown.Reason, want, j.context(j.evidence.Until))
 	}
-	if api.Timeout != 0 && api.Timeout != j.device.TTL {
-		j.violation(WrongState, 0, "has a timeout of %v by the API, and announced one of %v", api.Timeout, j.device.TTL)
+	if shown.State != "" && shown.Timeout != j.device.TTL {
+		j.violation(WrongState, 0, "has a timeout of %v by the API, and announced one of %v", shown.Timeout, j.device.TTL)
 	}
-	if i := j.answered(j.evidence.Until); i >= 0 && api.State != "" && api.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+	if i := j.answered(j.evidence.Until); i >= 0 && shown.State != "" && shown.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
 		j.violation(AnswerLost, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
-			clock(j.history.when(api.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
+			clock(j.history.when(shown.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
 	}
-	if api.Seq != seq {
-		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, api.Seq)
+	if shown.Seq != seq {
+		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, shown.Seq)
 	}
 }

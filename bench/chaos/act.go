@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // fault injects a fault.
@@ -55,7 +57,7 @@ func (r *trial) kill(ctx context.Context, down time.Duration) error {
 }
 
 func (r *trial) restart(ctx context.Context, down time.Duration) error {
-	if err := pause(ctx, down); err != nil {
+	if err := run.Wait(ctx, down); err != nil {
 		return err
 	}
 	return r.server.start(ctx)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -43,7 +44,7 @@ func (f *deviceFaults) run(ctx context.Context) error {
 	}
 	perRound := float64(len(f.free)) * float64(faultsEvery) / float64(6*f.policy.Timeout)
 	due := 0.0
-	for pause(ctx, faultsEvery) == nil && time.Since(f.begin) < f.end {
+	for run.Wait(ctx, faultsEvery) == nil && time.Since(f.begin) < f.end {
 		due += perRound
 		if err := f.some(int(due), f.any); err != nil {
 			return err

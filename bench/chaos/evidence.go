@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // await waits until each device's state is right, or must be, and some devices were silent for so
@@ -79,7 +80,7 @@ func (r *trial) read(ctx context.Context, e *Evidence) error {
 // to the end.
 func (r *trial) readReaders(ctx context.Context, e *Evidence) error {
 	for limit := time.Now().Add(2 * readWithin); r.follower.reached() < latest(e.Events) && time.Now().Before(limit); {
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := run.Wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // noticedWithin is how long the server may take to notice that its files are gone: it looks for
@@ -25,7 +27,7 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 		return err
 	}
 	for limit := time.Now().Add(noticedWithin); r.server.isReady(ctx) && time.Now().Before(limit); {
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := run.Wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}

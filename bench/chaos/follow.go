@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
@@ -39,7 +40,7 @@ func (f *follower) run(ctx context.Context) {
 			f.fail(err)
 			return
 		}
-		_ = pause(ctx, 20*time.Millisecond+rand.N(100*time.Millisecond))
+		_ = run.Wait(ctx, 20*time.Millisecond+rand.N(100*time.Millisecond))
 	}
 }
 

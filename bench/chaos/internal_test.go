@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +50,7 @@ func TestStandsStill(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !standsStill(cmd.Process.Pid) {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			t.Fatal("a process that was stopped never stands still")
 		}
 	}
@@ -94,7 +96,7 @@ func TestFollower(t *testing.T) {
 	done := make(chan struct{})
 	go func() { f.run(ctx); close(done) }()
 	for calls.Load() < 4 {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			t.Fatal("the follower does not come back")
 		}
 	}

@@ -26,7 +26,7 @@ func TestPlan(t *testing.T) {
 			}
 			for _, uptime := range f.Uptimes {
 				if uptime < least || uptime > most {
-					t.Errorf("seed %d: %s with a uptime of %v", seed, f.Kind, uptime)
+					t.Errorf("seed %d: %s with an uptime of %v", seed, f.Kind, uptime)
 				}
 			}
 			stalls := f.Kind != Stalls || (f.Length >= 900*time.Millisecond && f.Length <= 3*time.Second)

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"testing"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 // A process that has a share of a core stands still now and then, and no longer once that is over.
@@ -20,13 +22,13 @@ func TestQuota(t *testing.T) {
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	q := limitCPU(cmd.Process.Pid, 20)
 	for !standsStill(cmd.Process.Pid) {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			t.Fatal("it never stands still")
 		}
 	}
 	q.lift()
 	for standsStill(cmd.Process.Pid) {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			t.Fatal("it stands still for ever")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 const (
@@ -34,7 +35,7 @@ type reader struct {
 
 // run reads until ctx is done. A page that cannot be read is read later.
 func (r *reader) run(ctx context.Context) {
-	for pause(ctx, readEvery) == nil {
+	for run.Wait(ctx, readEvery) == nil {
 		for full := true; full && ctx.Err() == nil; {
 			full = r.read(ctx, r.after)
 		}

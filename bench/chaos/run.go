@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -231,7 +232,7 @@ func (r *trial) connected(ctx context.Context) error {
 		if time.Now().After(limit) {
 			return fmt.Errorf("%d devices have no connection after %v\n%s", missing, readyPatience, r.logTail(2000))
 		}
-		if err := pause(ctx, pollEvery); err != nil {
+		if err := run.Wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 type State struct {
 	State, Reason string
 	Seq           uint64
-	Timeout       time.Duration // 0 if it is not known
+	Timeout       time.Duration
 	LastSeen      time.Time
 }
 

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type world struct {
 	Evidence
 
 	seq     map[string]uint64
-	timeout time.Duration // of each device, by the API
+	timeout time.Duration // of each device, by the API; 0: as it announced
 }
 
 func seconds(s float64) time.Duration {
@@ -88,6 +89,10 @@ func (w *world) says(id, kind, reason string, at float64) *api.Event {
 func (w *world) told() {
 	w.Followed, w.Seen = slices.Clone(w.Events), slices.Clone(w.Events)
 	w.States = map[string]State{}
+	announced := map[string]time.Duration{}
+	for i := range w.Devices {
+		announced[w.Devices[i].ID] = w.Devices[i].TTL
+	}
 	for _, e := range w.Events {
 		if e.Device == "" {
 			continue
@@ -96,7 +101,7 @@ func (w *world) told() {
 		if e.Type == "online" || e.Type == "offline" {
 			s.State, s.Reason = e.Type, e.Reason
 		}
-		s.Seq, s.Timeout, s.LastSeen = e.Seq, w.timeout, w.time(300)
+		s.Seq, s.Timeout, s.LastSeen = e.Seq, cmp.Or(w.timeout, announced[e.Device]), w.time(300)
 		w.States[e.Device] = s
 	}
 }
@@ -465,9 +470,9 @@ func TestPlanted(t *testing.T) {
 		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []ViolationKind{WrongStream}},
 		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []ViolationKind{WrongStream}},
 		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []ViolationKind{WrongStream}},
-		{"the API has another state", func(w *world) { w.States["dev-1"] = State{State: "unknown", Seq: 3, LastSeen: w.time(300)} }, []ViolationKind{WrongState}},
+		{"the API has another state", func(w *world) { w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{WrongState}},
 		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []ViolationKind{WrongState, SequenceGap}},
-		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = State{State: "online", Seq: 4, LastSeen: w.time(300)} }, []ViolationKind{SequenceGap}},
+		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{SequenceGap}},
 		{"the API has forgotten a heartbeat", func(w *world) {
 			s := w.States["dev-1"]
 			s.LastSeen = w.time(290)

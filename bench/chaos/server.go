@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holter-iot/holter/bench/internal/run"
 )
 
 const (
@@ -211,7 +213,7 @@ func (s *server) stop(ctx context.Context, length time.Duration) error {
 		return err
 	}
 	s.begin(Stopped, asked)
-	err := pause(ctx, length)
+	err := run.Wait(ctx, length)
 	s.mu.Lock()
 	last := &s.history.Breaks[len(s.history.Breaks)-1]
 	last.Ending = s.now()
@@ -226,7 +228,7 @@ func (s *server) stop(ctx context.Context, length time.Duration) error {
 // awaitStopped waits until all threads stand still, or the process is gone.
 func (s *server) awaitStopped(ctx context.Context, pid int) error {
 	for !standsStill(pid) {
-		if err := pause(ctx, time.Millisecond); err != nil {
+		if err := run.Wait(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -280,7 +282,7 @@ func (s *server) until(ctx context.Context, done <-chan time.Time) error {
 		case <-s.process.ended:
 		}
 		s.noteEnd()
-		if err := pause(ctx, restartAfter); err != nil {
+		if err := run.Wait(ctx, restartAfter); err != nil {
 			return err
 		}
 		if err := s.start(ctx); err != nil {
@@ -350,23 +352,11 @@ func (s *server) violation(kind ViolationKind, format string, args ...any) {
 
 // starve records the times in which this program could not run, until ctx is done.
 func (s *server) starve(ctx context.Context) {
-	for last := s.now(); pause(ctx, starvedEvery) == nil; last = s.now() {
+	for last := s.now(); run.Wait(ctx, starvedEvery) == nil; last = s.now() {
 		if now := s.now(); now-last > 5*starvedEvery {
 			s.mu.Lock()
 			s.history.Troubles = append(s.history.Troubles, Trouble{Kind: Starved, From: last, To: now})
 			s.mu.Unlock()
 		}
-	}
-}
-
-// pause waits for a time, or for the end of ctx, which is an error.
-func pause(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
