@@ -118,6 +118,28 @@ func TestDeafWithoutTokens(t *testing.T) {
 	}
 }
 
+// TestDeafBeforeTokensAreKnown: while it is not known whether a token is needed, heartbeats are refused, and no
+// device is judged for that, however seldom it is heard.
+func TestDeafBeforeTokensAreKnown(t *testing.T) {
+	auth := &secrets{none: true}
+	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: auth})
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	auth.set(func() { auth.early = true })
+	if status, body := s.send(t, beatOfA); status != 503 {
+		t.Fatalf("%d %s", status, body)
+	}
+	testwait.Until(t, "a source that stays deaf", func() bool { // for longer than one failed lookup counts
+		since := s.view().DeafSince
+		return !since.IsZero() && time.Since(since) > 3*time.Second
+	})
+	before := s.view().Listened
+	auth.set(func() { auth.early = false })
+	if status, body := s.send(t, beatOfA); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > before })
+}
+
 // TestSlowBody sends a heartbeat's body slowly: it is refused, and the clock waits no longer.
 func TestSlowBody(t *testing.T) {
 	if testing.Short() {
