@@ -82,8 +82,8 @@ func TestChangeOfWhoIsGone(t *testing.T) {
 	}
 }
 
-// A job that was removed is not delivered, even if it was in memory already: behind another one, or waiting for a place.
-func TestRemoved(t *testing.T) {
+// A job that was deleted is not delivered, even if it was in memory already: behind another one, or waiting for a place.
+func TestDeleted(t *testing.T) {
 	h := newHeld()
 	r := newRig(t, memory(&h.recorder))
 	r.queue(func(q *jobs.Queue) { q.Concurrency = 1 })
@@ -151,8 +151,8 @@ func TestRate(t *testing.T) {
 	r.idle()
 }
 
-// Whoever hastens a job does not wait for what its receiver has asked for, nor until the endpoint has rested.
-func TestHasten(t *testing.T) {
+// A job that is retried now waits neither for the time that its receiver asked for, nor for the breaker of its endpoint.
+func TestRetryNow(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	k := &recorder{}
@@ -170,7 +170,7 @@ func TestHasten(t *testing.T) {
 	n, err := r.engine.RetryNow(t.Context(), []jobs.Lane{{Queue: 1, Endpoint: 1}})
 	r.check(err)
 	if n != 1 {
-		t.Errorf("%d were hastened, want 1", n)
+		t.Errorf("%d are retried now, want 1", n)
 	}
 	r.idle()
 }

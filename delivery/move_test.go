@@ -160,7 +160,7 @@ func TestMovedRoute(t *testing.T) {
 			r.lead(jobs.DefaultQueue, "old") // and back again
 			r.append(devices...)
 			broken.Store(false)
-			r.check(r.hasten())
+			r.check(r.retryNow())
 			r.idle()
 			places := w.inOrder(nil)
 			if n := len(w.got()); n != 7*len(devices)+3 {
@@ -211,8 +211,8 @@ func TestMovedFromPausedQueue(t *testing.T) {
 	}
 }
 
-// hasten lets all that waits be tried at once.
-func (r *rig) hasten() error {
+// retryNow lets all that waits be tried at once.
+func (r *rig) retryNow() error {
 	var lanes []jobs.Lane
 	for lane := range r.engine.Jobs().Depths() {
 		lanes = append(lanes, lane)

@@ -18,9 +18,10 @@ import (
 // commandLimit is how long a command of a page may take.
 const commandLimit = 2 * time.Minute
 
-// TestConsole runs the console blocks of the README and of the pages for beginners as a reader would: from top to bottom, in one shell
-// for each page, with the program of this tree. Each page has a directory and ports of its own. What a block shows below a command must
-// be what the command prints; see [sameOutput].
+// TestConsole runs the console blocks of the README and of the pages for beginners as a reader
+// would: from top to bottom, in one shell for each page, with the program of this tree. Each page
+// has a directory and ports of its own. What a block shows below a command must be what the command
+// prints; see [sameOutput].
 func TestConsole(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
@@ -50,11 +51,13 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// A step is one command of a page, and what the page shows of its output; or a file that the page shows whole.
+// A step is one command of a page, and what the page shows of its output; or a file that the page
+// shows whole.
 type step struct{ command, output, file string }
 
-// consoleSteps returns the commands in the console blocks of a page, and the files in its blocks of YAML that have a name. A command
-// begins with "$ ", and goes on as long as its lines end with a backslash.
+// consoleSteps returns the commands in the console blocks of a page, and the files in its blocks of
+// YAML that have a name. A command begins with "$ ", and goes on as long as its lines end with a
+// backslash.
 func consoleSteps(page string) []step {
 	var steps []step
 	for _, block := range regexp.MustCompile("(?ms)^```(console|yaml (\\S+))\n(.*?)^```").FindAllStringSubmatch(page, -1) {
@@ -87,7 +90,8 @@ func TestConsoleSteps(t *testing.T) {
 	}
 }
 
-// needTools skips a page whose commands need a program that is not installed, or fails it where test/setup.sh was to install all.
+// needTools skips a page whose commands need a program that is not installed, or fails it where
+// test/setup.sh was to install all.
 func needTools(t *testing.T, steps []step) {
 	t.Helper()
 	for _, s := range steps {
@@ -173,23 +177,22 @@ func (sh *shell) own(text string) string {
 	return text
 }
 
-// run runs the command and compares its output. A command that only looks is repeated as long as it shows something else: what the page
-// shows may take longer on a busy machine.
+// run runs the command and compares its output. A command that only looks is repeated as long as it
+// shows something else: what the page shows may take longer on a busy machine.
 func (sh *shell) run(t *testing.T, s step) {
 	t.Helper()
 	look := regexp.MustCompile(`^(sleep \d+; )?(holter (devices list|explain|events|runs)|cat|grep) `)
 	got := sh.output(t, s)
 	for began := time.Now(); !sameOutput(s.output, got) && look.MatchString(s.command) && time.Since(began) < commandLimit; {
-		time.Sleep(time.Second)
-		got = sh.output(t, step{command: regexp.MustCompile(`^sleep \d+; `).ReplaceAllString(s.command, "")})
+		got = sh.output(t, step{command: "sleep 1; " + regexp.MustCompile(`^sleep \d+; `).ReplaceAllString(s.command, "")})
 	}
 	if !sameOutput(s.output, got) {
 		t.Fatalf("$ %sprints\n%s\nand the page says\n%s", s.command, got, s.output)
 	}
 }
 
-// output runs the command and returns what it prints. After a command that starts a server it waits until the API answers: a reader is
-// slower than this test.
+// output runs the command and returns what it prints. After a command that starts a server it waits
+// until the API answers: a reader is slower than this test.
 func (sh *shell) output(t *testing.T, s step) string {
 	t.Helper()
 	const end = "-- end of the command --"
@@ -230,9 +233,9 @@ func (sh *shell) output(t *testing.T, s step) string {
 	}
 }
 
-// sameOutput reports whether got is what a page shows. Where the page says "…", anything may stand; in a line of its own it stands for
-// any number of lines. Instants, durations, fractions and long numbers differ from run to run and are not compared, nor is how wide a
-// gap between words is.
+// sameOutput reports whether got is what a page shows. Where the page says "…", anything may stand;
+// in a line of its own it stands for any number of lines. Instants, durations, fractions and long
+// numbers differ from run to run and are not compared, nor is how wide a gap between words is.
 func sameOutput(page, got string) bool {
 	var pattern strings.Builder
 	for line := range strings.Lines(normal(page)) {

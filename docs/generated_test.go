@@ -15,7 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 var update = flag.Bool("update", false, "write the generated parts of the pages")
@@ -81,7 +82,8 @@ func help(t *testing.T, program string, command ...string) string {
 	return strings.TrimSpace(string(out)) + "\n"
 }
 
-// startServer starts a server with a bridge, whose broker does not answer, and returns the address of its API.
+// startServer starts a server with a bridge, whose broker does not answer, and returns the address
+// of its API.
 func startServer(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,16 +106,15 @@ func startServer(t *testing.T, program string) string {
 			t.Log(log.String())
 		}
 	})
-	for deadline := time.Now().Add(commandLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if response, err := http.Get("http://" + address + "/readyz"); err == nil { //nolint:noctx // to this machine
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return "http://" + address
-			}
+	testwait.Until(t, "the server", func() bool {
+		response, err := http.Get("http://" + address + "/readyz") //nolint:noctx // to this machine
+		if err != nil {
+			return false
 		}
-	}
-	t.Fatal("the server does not answer")
-	return ""
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	return "http://" + address
 }
 
 func fetch(t *testing.T, url string) []byte {

@@ -41,7 +41,8 @@ func follow(t *testing.T, page, link string) string {
 	return ""
 }
 
-// anchors returns what GitHub makes of the headings of a page: lower case, without punctuation, with hyphens for spaces.
+// anchors returns what GitHub makes of the headings of a page: lower case, without punctuation,
+// with hyphens for spaces.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for line := range strings.Lines(withoutCode(text)) {
@@ -103,5 +104,32 @@ func readPage(t *testing.T, name string) string {
 func TestReadmeIsShort(t *testing.T) {
 	if words := len(strings.Fields(readPage(t, "../README.md"))); words > 900 {
 		t.Errorf("the README has %d words, want at most 900: details belong below docs", words)
+	}
+}
+
+// TestNamedTests wants each test, benchmark and target of make that a page names to be there.
+func TestNamedTests(t *testing.T) {
+	code := map[string]bool{}
+	err := filepath.WalkDir("..", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz)\w+)\(`).FindAllStringSubmatch(readPage(t, name), -1) {
+			code[m[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(readPage(t, "../Makefile"), -1) {
+		code["make "+m[1]] = true
+	}
+	for _, page := range pages(t, "..") {
+		for _, name := range regexp.MustCompile("\\b(?:Test|Benchmark|Fuzz)[A-Z]\\w+|`make [a-z-]+").FindAllString(readPage(t, page), -1) {
+			if name = strings.TrimPrefix(name, "`"); !code[name] {
+				t.Errorf("%s names %s, which is not there", page, name)
+			}
+		}
 	}
 }

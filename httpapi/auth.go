@@ -31,8 +31,8 @@ type Auth interface {
 	// secrets. The API looks up the same secret every few seconds at most, and uses the last result
 	// while Lookup fails.
 	Lookup(ctx context.Context, secret string) (role Role, name string, ok bool, err error)
-	// Required reports whether a token is needed at all. An error means that it is not known yet. It must
-	// return at once.
+	// Required reports whether a token is needed at all. An error means that it is not known yet: then
+	// requests are refused, and the source of the heartbeats is deaf. It must return at once.
 	Required() (bool, error)
 }
 

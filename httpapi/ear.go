@@ -21,7 +21,8 @@ const deafAfterFailure = time.Second
 // connections for longer. Connections beyond [Config.MaxConnections] hold up the clock until they
 // are served.
 //
-// It is deaf while the process starts, while tokens cannot be checked, and when it does not run.
+// It is deaf while the process starts, while tokens cannot be checked or it is not known whether they
+// are needed, and when it does not run.
 type hearing struct {
 	*sockets.Clock
 
@@ -57,5 +58,12 @@ func (a *API) Listen(ctx context.Context) error {
 
 // deaf reports whether heartbeats are refused for reasons other than their devices.
 func (a *API) deaf() bool {
-	return a.config.Starting() != nil || a.tokens != nil && a.tokens.failing(a.now(), deafAfterFailure)
+	if a.config.Starting() != nil {
+		return true
+	}
+	if a.tokens == nil {
+		return false
+	}
+	_, unknown := a.config.Auth.Required()
+	return unknown != nil || a.tokens.failing(a.now(), deafAfterFailure)
 }

@@ -118,6 +118,29 @@ func TestDeafWithoutTokens(t *testing.T) {
 	}
 }
 
+// TestDeafBeforeTokensAreKnown: while it is not known whether a token is needed, heartbeats are refused, and no
+// device is judged for that, however seldom it is heard.
+func TestDeafBeforeTokensAreKnown(t *testing.T) {
+	auth := &secrets{none: true}
+	s := newStation(t, liveness.Config{}, httpapi.Config{Auth: auth})
+	testwait.Until(t, "the clock", func() bool { return s.view().Listened > 0 })
+	auth.set(func() { auth.early = true })
+	refused := time.Now()
+	if status, body := s.send(t, beatOfA); status != 503 {
+		t.Fatalf("%d %s", status, body)
+	}
+	stood := s.view().Listened
+	testwait.Until(t, "a pause", func() bool { return time.Since(refused) > 2*time.Second })
+	if v := s.view(); v.Listened > stood+time.Second {
+		t.Errorf("the clock went on from %v to %v", stood, v.Listened)
+	}
+	auth.set(func() { auth.early = false })
+	testwait.Until(t, "a deaf time", func() bool { return len(s.view().Deaf) > 0 })
+	if status, body := s.send(t, beatOfA); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // TestSlowBody sends a heartbeat's body slowly: it is refused, and the clock waits no longer.
 func TestSlowBody(t *testing.T) {
 	if testing.Short() {

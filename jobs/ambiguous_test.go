@@ -205,7 +205,7 @@ func TestAmbiguousCommit(t *testing.T) {
 						if read, err := r.EventsAt(t.Context(), []uint64{got[0].Event}); err != nil || len(read) != 1 || read[0].ID() != "dev-2:1" {
 							t.Errorf("the event of job 3 is %v, %v", read, err)
 						}
-						q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Done})
+						q.ack(jobs.Ack{Job: got[0], Outcome: jobs.Done})
 					}
 					events = append(events, device(3, "dev-3", uint64(i+1), liveness.DeviceOnline))
 				}
@@ -225,13 +225,13 @@ func TestAmbiguousCommit(t *testing.T) {
 				first := q.claim(10).Jobs
 				q.want("the first", first, 1)
 				for _, job := range append(got, first...) {
-					q.settle(jobs.Ack{Job: job, Outcome: jobs.Done})
+					q.ack(jobs.Ack{Job: job, Outcome: jobs.Done})
 				}
 				got = claimIn(t, q, elsewhere)
 				if len(got) != 1 || got[0].Event != 2 {
 					t.Errorf("at last %v were claimed, want the job of event 2", got)
 				}
-				q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Done})
+				q.ack(jobs.Ack{Job: got[0], Outcome: jobs.Done})
 				if depths := r.jobs.Depths(); len(depths) != 0 {
 					t.Errorf("depths %v when all is done", depths)
 				}

@@ -28,7 +28,7 @@ func durable() []durableDB {
 	}
 }
 
-// BenchmarkJobs claims and settles jobs of events, 500 and 2,000 at a time.
+// BenchmarkJobs claims and acks jobs of events, 500 and 2,000 at a time.
 func BenchmarkJobs(b *testing.B) {
 	for _, n := range []int{500, 2000} {
 		for _, db := range durable() {

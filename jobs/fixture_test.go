@@ -8,6 +8,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/holter-iot/holter/internal/testdb"
+	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -108,10 +109,8 @@ func (r *rig) prune(tb testing.TB) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx, r.registry) }()
 	// Events are pruned between one checkpoint and the next.
-	begun, written := time.Now(), r.Stats().Checkpoint.Written
-	for r.Stats().Checkpoint.Written < written+2 && time.Since(begun) < time.Minute {
-		time.Sleep(time.Millisecond)
-	}
+	written := r.Stats().Checkpoint.Written
+	testwait.Until(tb, "two checkpoints", func() bool { return r.Stats().Checkpoint.Written >= written+2 })
 	cancel()
 	if err := <-ended; err != nil {
 		tb.Errorf("Run: %v", err)

@@ -56,17 +56,17 @@ func TestFarJobs(t *testing.T) {
 		if v := views()[early]; v.State != jobs.StateClaimed || !isFar(v.RunAt, farAhead) {
 			t.Errorf("with a lease until 9999: %s until %v", v.State, v.RunAt)
 		}
-		q.settle(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: farAhead, Error: "no"})
+		q.ack(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: farAhead, Error: "no"})
 		if v := views()[early]; v.State != jobs.StateWaiting || !isFar(v.RunAt, farAhead) {
 			t.Errorf("to be tried again in 9999: %s until %v", v.State, v.RunAt)
 		}
 		if n, err := s.jobs.RetryNow(t.Context(), []jobs.Lane{lane}); n != 1 || err != nil {
-			t.Errorf("Hasten = %d, %v", n, err)
+			t.Errorf("RetryNow = %d, %v", n, err)
 		}
 		for _, at := range []time.Time{longAgo, {}} {
 			got = q.claim(10)
-			q.want("hastened, or to be tried again long ago", got.Jobs, early)
-			q.settle(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: at, Error: "no"})
+			q.want("retried now, or to be tried again long ago", got.Jobs, early)
+			q.ack(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: at, Error: "no"})
 			if v := views()[early]; v.State != jobs.StateReady || v.RunAt.Year() == 1754 {
 				t.Errorf("to be tried again at %v: %s until %v", at, v.State, v.RunAt)
 			}
@@ -81,7 +81,7 @@ func TestFarJobs(t *testing.T) {
 		}
 		dead := jobs.Body{Created: longAgo, Deadline: farAhead}
 		q.now = farAhead
-		q.settle(jobs.Ack{Job: got.Jobs[1], Outcome: jobs.Dead, Body: dead})
+		q.ack(jobs.Ack{Job: got.Jobs[1], Outcome: jobs.Dead, Body: dead})
 		letters, err := s.jobs.DeadHeads(t.Context(), jobs.Filter{}, 10)
 		if err != nil || len(letters) != 1 {
 			t.Fatalf("dead letters %+v, %v", letters, err)

@@ -66,7 +66,7 @@ func (q *queue) claim(n int) jobs.Claimed {
 	return got
 }
 
-func (q *queue) settle(outcomes ...jobs.Ack) bool {
+func (q *queue) ack(outcomes ...jobs.Ack) bool {
 	q.t.Helper()
 	released, err := q.jobs.Ack(q.t.Context(), outcomes, q.now)
 	if err != nil {
@@ -122,8 +122,8 @@ func TestOutbox(t *testing.T) {
 		for _, job := range got.Jobs {
 			done = append(done, jobs.Ack{Job: job})
 		}
-		q.settle(done...)
-		q.settle(done...) // does no harm
+		q.ack(done...)
+		q.ack(done...) // does no harm
 		if len(s.jobs.Depths()) != 0 {
 			t.Errorf("depths %v after all are done", s.jobs.Depths())
 		}
@@ -156,7 +156,7 @@ func TestEnqueue(t *testing.T) {
 			t.Errorf("Body = %+v, %v", b, err)
 		}
 		q.now = base.Add(time.Minute)
-		q.settle(jobs.Ack{Job: got.Jobs[0]})
+		q.ack(jobs.Ack{Job: got.Jobs[0]})
 		q.want("later", q.claim(10).Jobs, later)
 		if _, err := s.jobs.Body(t.Context(), first); !errors.Is(err, jobs.ErrUnknown) {
 			t.Errorf("Body of a job that is done: %v", err)
@@ -180,7 +180,7 @@ func TestOrder(t *testing.T) {
 		if !got.More {
 			t.Error("More = false with jobs left")
 		}
-		q.settle(
+		q.ack(
 			jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Hour), Error: "refused"},
 			jobs.Ack{Job: got.Jobs[1]},
 		)
@@ -201,7 +201,7 @@ func TestOrder(t *testing.T) {
 			if job.ID == a1 && job.Attempts != 1 {
 				t.Errorf("attempts = %d, want 1", job.Attempts)
 			}
-			if job.ID == a1 && !q.settle(jobs.Ack{Job: job}) {
+			if job.ID == a1 && !q.ack(jobs.Ack{Job: job}) {
 				t.Error("nothing was released")
 			}
 		}
@@ -209,13 +209,13 @@ func TestOrder(t *testing.T) {
 		q.want("the next one", got.Jobs, a2)
 		a4 := q.add("a")
 		q.want("the latest stays behind", q.claim(10).Jobs)
-		q.settle(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Dead, Error: "no"})
+		q.ack(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Dead, Error: "no"})
 		got = q.claim(10)
 		q.want("after a dead letter", got.Jobs, a3)
-		q.settle(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Return})
+		q.ack(jobs.Ack{Job: got.Jobs[0], Outcome: jobs.Return})
 		got = q.claim(10)
 		q.want("returned", got.Jobs, a3)
-		q.settle(jobs.Ack{Job: got.Jobs[0]})
+		q.ack(jobs.Ack{Job: got.Jobs[0]})
 		q.want("the last", q.claim(10).Jobs, a4)
 	})
 }
@@ -238,9 +238,9 @@ func TestLease(t *testing.T) {
 			q.now = q.now.Add(31 * time.Second)
 			second := q.claim(10)
 			q.want("the lease of one has ended", second.Jobs, a)
-			q.settle(jobs.Ack{Job: first.Jobs[0]})
+			q.ack(jobs.Ack{Job: first.Jobs[0]})
 			if n := s.jobs.Depths()[lane]; n != 2 {
-				t.Errorf("depth = %d after a claim that was lost was settled, want 2", n)
+				t.Errorf("depth = %d after a claim that was lost was acked, want 2", n)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
@@ -250,7 +250,7 @@ func TestLease(t *testing.T) {
 			}
 			third := q.claim(10)
 			q.want("after a restart", third.Jobs, a, b)
-			q.settle(jobs.Ack{Job: second.Jobs[0]}, jobs.Ack{Job: first.Jobs[1], Outcome: jobs.Dead})
+			q.ack(jobs.Ack{Job: second.Jobs[0]}, jobs.Ack{Job: first.Jobs[1], Outcome: jobs.Dead})
 			if dead, err := s.jobs.Dead(t.Context(), jobs.Filter{}, 10); err != nil || len(dead) != 0 || s.jobs.Depths()[lane] != 2 {
 				t.Errorf("an old claim changed something: %v, %v, %v", dead, err, s.jobs.Depths())
 			}
@@ -275,7 +275,7 @@ func TestDeadLetters(t *testing.T) {
 			q.add("a")
 		}
 		for i, job := range q.claim(10).Jobs {
-			q.settle(jobs.Ack{
+			q.ack(jobs.Ack{
 				Job: job, Outcome: jobs.Dead, Error: fmt.Sprint("no ", i), Status: 500, Response: "sorry\x00\xff",
 				Body: jobs.Body{Message: fmt.Sprint("m", i), Key: "a", Data: []byte{0, byte(i)}, Created: q.now, ContentType: "x/y"},
 			})
@@ -309,7 +309,7 @@ func TestDeadLetters(t *testing.T) {
 		if n, err := s.jobs.Sweep(t.Context(), keep, q.now); err != nil || n != 2 {
 			t.Errorf("Sweep by age = %d, %v, want 2", n, err)
 		}
-		q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Dead}, jobs.Ack{Job: got[1], Outcome: jobs.Dead})
+		q.ack(jobs.Ack{Job: got[0], Outcome: jobs.Dead}, jobs.Ack{Job: got[1], Outcome: jobs.Dead})
 		keep.Dead = 2
 		if n, err := s.jobs.Sweep(t.Context(), keep, q.now); err != nil || n != 1 {
 			t.Errorf("Sweep by number = %d, %v, want 1", n, err)
@@ -332,7 +332,7 @@ func TestLongDeadLetters(t *testing.T) {
 			body := jobs.Body{Data: bytes.Repeat([]byte{byte(i)}, 1<<20)}
 			outcomes = append(outcomes, jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Dead, Body: body})
 		}
-		q.settle(outcomes...)
+		q.ack(outcomes...)
 		dead, err := s.jobs.Dead(t.Context(), jobs.Filter{}, 100)
 		if err != nil || len(dead) != n {
 			t.Fatalf("%d dead letters, %v, want %d", len(dead), err, n)
@@ -352,14 +352,14 @@ func TestDeadWithoutAttempt(t *testing.T) {
 		q := newQueue(t, s)
 		for range 2 {
 			q.add("")
-			q.settle(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Minute), Error: "503"})
+			q.ack(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Minute), Error: "503"})
 		}
 		q.add("")
 		q.now = q.now.Add(time.Hour)
 		list := q.claim(3).Jobs
 		list[1].Attempts++ // it was made, and is the last
 		for _, job := range list {
-			q.settle(jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "no"})
+			q.ack(jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "no"})
 		}
 		dead, err := s.jobs.Dead(t.Context(), jobs.Filter{}, 10)
 		if err != nil || len(dead) != 3 || dead[0].Error != "no; the last attempt: 503" || dead[1].Error != "no" || dead[2].Error != "no" {
@@ -368,51 +368,51 @@ func TestDeadWithoutAttempt(t *testing.T) {
 	})
 }
 
-// What failed or was postponed is hastened, and what is still to run for the first time is not.
-func TestHasten(t *testing.T) {
+// What failed or was postponed is due at once, and what is still to run for the first time is not.
+func TestRetryNow(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		failed, postponed := q.add("a"), q.add("")
 		later := q.enqueue(jobs.Spec{Lane: lane, RunAt: q.now.Add(time.Hour)})
 		list := q.claim(10).Jobs
-		q.settle(
+		q.ack(
 			jobs.Ack{Job: list[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Minute), Error: "refused"},
 			jobs.Ack{Job: list[1], Outcome: jobs.Postpone, RunAt: q.now.Add(time.Minute)},
 		)
 		if n, err := s.jobs.RetryNow(t.Context(), []jobs.Lane{lane}); err != nil || n != 2 {
-			t.Errorf("Hasten = %d, %v, want 2", n, err)
+			t.Errorf("RetryNow = %d, %v, want 2", n, err)
 		}
-		q.want("hastened", q.claim(10).Jobs, failed, postponed)
+		q.want("retried now", q.claim(10).Jobs, failed, postponed)
 		q.now = q.now.Add(time.Hour)
 		q.want("an hour later", q.claim(10).Jobs, failed, postponed, later)
 	})
 }
 
 // To remove a job that others wait behind lets them go.
-func TestRemoveJobs(t *testing.T) {
+func TestDeleteJobs(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
 		a1, a2 := q.add("a"), q.add("a")
 		got := q.claim(1).Jobs
-		q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Postpone, RunAt: q.now.Add(time.Hour)})
+		q.ack(jobs.Ack{Job: got[0], Outcome: jobs.Postpone, RunAt: q.now.Add(time.Hour)})
 		q.want("a2 is behind", q.claim(10).Jobs)
 		if n, err := s.jobs.Delete(t.Context(), jobs.Filter{IDs: []uint64{a1}}); err != nil || n != 1 {
-			t.Errorf("Remove = %d, %v", n, err)
+			t.Errorf("Delete = %d, %v", n, err)
 		}
 		got = q.claim(10).Jobs
 		q.want("a2 is first", got, a2)
-		q.settle(jobs.Ack{Job: got[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Hour)})
+		q.ack(jobs.Ack{Job: got[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Hour)})
 		if n, err := s.jobs.RetryNow(t.Context(), []jobs.Lane{lane}); err != nil || n != 1 {
-			t.Errorf("Hasten = %d, %v", n, err)
+			t.Errorf("RetryNow = %d, %v", n, err)
 		}
 		got = q.claim(10).Jobs
-		q.want("hastened", got, a2)
+		q.want("retried now", got, a2)
 		if n, err := s.jobs.Delete(t.Context(), jobs.Filter{Lanes: []jobs.Lane{lane}}); err != nil || n != 1 {
-			t.Errorf("Remove = %d, %v", n, err)
+			t.Errorf("Delete = %d, %v", n, err)
 		}
-		q.settle(jobs.Ack{Job: got[0]})
+		q.ack(jobs.Ack{Job: got[0]})
 		if len(s.jobs.Depths()) != 0 {
 			t.Errorf("depths %v", s.jobs.Depths())
 		}
@@ -528,7 +528,7 @@ func TestRetryOfAClockAhead(t *testing.T) {
 		q.enqueue(jobs.Spec{Lane: lane, RunAt: q.now.Add(month)})
 		list := q.claim(10).Jobs
 		q.want("at first", list, a, behindA, b, soon)
-		q.settle(
+		q.ack(
 			jobs.Ack{Job: list[0], Outcome: jobs.Retry, RunAt: q.now.Add(month), Error: "refused"},
 			jobs.Ack{Job: list[1], Outcome: jobs.Block},
 			jobs.Ack{Job: list[2], Outcome: jobs.Retry, RunAt: q.now.Add(month), Error: "refused"},
@@ -540,7 +540,7 @@ func TestRetryOfAClockAhead(t *testing.T) {
 		}
 		list = q.claim(10).Jobs
 		q.want("after it", list, a, b)
-		q.settle(jobs.Ack{Job: list[0], Outcome: jobs.Done}, jobs.Ack{Job: list[1], Outcome: jobs.Done})
+		q.ack(jobs.Ack{Job: list[0], Outcome: jobs.Done}, jobs.Ack{Job: list[1], Outcome: jobs.Done})
 		q.want("and the one behind", q.claim(10).Jobs, behindA)
 	})
 }
@@ -551,7 +551,7 @@ func TestWake(t *testing.T) {
 		q := newQueue(t, s)
 		waiting, claimed, fresh := q.add("a"), q.add("b"), uint64(0)
 		list := q.claim(2).Jobs
-		q.settle(jobs.Ack{Job: list[0], Outcome: jobs.Postpone, RunAt: q.now.Add(time.Hour)})
+		q.ack(jobs.Ack{Job: list[0], Outcome: jobs.Postpone, RunAt: q.now.Add(time.Hour)})
 		fresh = q.add("c")
 		var told []jobs.Lane
 		s.jobs.Watch(func(lanes []jobs.Lane) { told = append(told, lanes...) })
@@ -602,7 +602,7 @@ func TestClockAhead(t *testing.T) {
 		q := newQueue(t, s)
 		once := jobs.Spec{Lane: lane, Unique: "once", Body: jobs.Body{Created: q.now}}
 		first := q.enqueue(once)
-		q.settle(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Dead})
+		q.ack(jobs.Ack{Job: q.claim(1).Jobs[0], Outcome: jobs.Dead})
 		sweepAt := func(when string, clock func() time.Time) {
 			t.Helper()
 			show(clock)

@@ -191,8 +191,8 @@ func (l *lines) first(t *rapid.T) int {
 	return rapid.SampledFrom(heads).Draw(t, "head")
 }
 
-// settle settles a held job as a worker does.
-func (l *lines) settle(t *rapid.T) {
+// ack acks a held job as a worker does.
+func (l *lines) ack(t *rapid.T) {
 	if len(l.held) == 0 {
 		t.Skip("nothing is held")
 	}
@@ -308,7 +308,7 @@ func TestJobsModel(t *testing.T) {
 		}()
 		t.Repeat(map[string]func(*rapid.T){
 			"enqueue": l.enqueue, "events": l.happen, "more events": l.happen, "move": l.move, "claim": l.claim, "claim again": l.claim, "exhaust": l.exhaust,
-			"settle": l.settle, "settle again": l.settle, "and again": l.settle, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
+			"ack": l.ack, "ack again": l.ack, "and again": l.ack, "remove": l.remove, "time passes": l.pass, "sweep": l.sweep, "crash": l.crash,
 		})
 		l.drain()
 	})

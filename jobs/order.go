@@ -68,9 +68,7 @@ const moveColumns = "from_lane, to_lane, upto, since, seen"
 func readMoves(ctx context.Context, tx sqldb.Tx) (moves []move, err error) {
 	err = sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var m move
-		var from, to int64
-		err := rows.Scan(&from, &to, &m.upto, &m.since, &m.seen)
-		m.from, m.to = laneOf(from), laneOf(to)
+		err := rows.Scan(&m.from, &m.to, &m.upto, &m.since, &m.seen)
 		moves = append(moves, m)
 		return err
 	}, "SELECT "+moveColumns+" FROM job_moves")
@@ -113,9 +111,9 @@ func lanesOfRoutes(ctx context.Context, tx sqldb.Tx, jobs []routed) (map[uint32]
 	lanes := make(map[uint32]Lane, len(routes))
 	return lanes, sqldb.Each(ctx, tx, func(rows *sql.Rows) error {
 		var route uint32
-		var lane int64
+		var lane Lane
 		err := rows.Scan(&route, &lane)
-		lanes[route] = laneOf(lane)
+		lanes[route] = lane
 		return err
 	}, "SELECT route, lane FROM route_lanes WHERE route IN (?)", bun.List(slices.Collect(maps.Keys(routes))))
 }

@@ -104,7 +104,7 @@ func TestMovedRoute(t *testing.T) {
 		first := l.claimed(lane)
 		l.want("before", first, 1, 3, 5, 7)
 		appendAll(t, l.store, l.events("dev-4")...) // 9
-		l.settle(of(first[1:2], jobs.Retry, l.now.Add(time.Hour))...)
+		l.ack(of(first[1:2], jobs.Retry, l.now.Add(time.Hour))...)
 		l.to = elsewhere
 		appendAll(t, l.store, l.events("dev-1", "dev-2", "dev-3", "dev-4", "dev-5")...) // 11, 13, 15, 17, 19
 		l.want("who has no older ones", l.claimed(elsewhere), 19)
@@ -117,8 +117,8 @@ func TestMovedRoute(t *testing.T) {
 			t.Errorf("List = %+v, %v", views, err)
 		}
 		l.told = nil
-		l.settle(of(first[:1], jobs.Done, l.now)...)
-		l.settle(of(first[2:3], jobs.Dead, l.now)...)
+		l.ack(of(first[:1], jobs.Done, l.now)...)
+		l.ack(of(first[2:3], jobs.Dead, l.now)...)
 		if !slices.Contains(l.told, elsewhere) {
 			t.Errorf("told of %v, want %v among them", l.told, elsewhere)
 		}
@@ -139,14 +139,14 @@ func TestMovedRoute(t *testing.T) {
 		}
 		l.told = nil
 		if n, err := l.jobs.Delete(t.Context(), jobs.Filter{IDs: []uint64{3}}); err != nil || n != 1 || !slices.Contains(l.told, elsewhere) {
-			t.Errorf("Remove = %d, %v, told of %v", n, err, l.told)
+			t.Errorf("Delete = %d, %v, told of %v", n, err, l.told)
 		}
 		l.want("one removed", l.claimed(elsewhere), 13)
 		old := l.claimed(lane)
 		l.want("what is left where it led before", old, 7, 9, 21)
-		l.settle(of(old[:1], jobs.Done, l.now)...)
+		l.ack(of(old[:1], jobs.Done, l.now)...)
 		l.want("one is left", l.claimed(elsewhere))
-		l.settle(of(old[1:2], jobs.Done, l.now)...)
+		l.ack(of(old[1:2], jobs.Done, l.now)...)
 		l.want("the last", l.claimed(elsewhere), 17)
 		if n := l.moves(); n != 0 {
 			t.Errorf("%d moves are remembered of a lane with nothing from before", n)
@@ -171,16 +171,16 @@ func TestMovedOn(t *testing.T) {
 		l.want("back in the first", old, 1, 13)
 		second := l.claimed(elsewhere)
 		l.want("in the second", second, 3)
-		l.settle(of(old[:1], jobs.Done, l.now)...)
+		l.ack(of(old[:1], jobs.Done, l.now)...)
 		l.want("still the first", l.claimed(lane))
 		got := l.claimed(third)
 		l.want("one in the third", got, 5)
-		l.settle(append(of(second, jobs.Done, l.now), of(got, jobs.Done, l.now)...)...)
+		l.ack(append(of(second, jobs.Done, l.now), of(got, jobs.Done, l.now)...)...)
 		got = l.claimed(lane)
 		l.want("one of the first", got, 9)
 		got = append(got, l.claimed(third)...)
 		l.want("the last in the third", got[1:], 7)
-		l.settle(of(got, jobs.Done, l.now)...)
+		l.ack(of(got, jobs.Done, l.now)...)
 		l.want("the last of all", l.claimed(lane), 11)
 	})
 }
@@ -219,7 +219,7 @@ func TestMovedFromBacklog(t *testing.T) {
 				t.Fatalf("%d of %d are done, and no more can be claimed", done, devices*rounds)
 			}
 			done += len(list)
-			l.settle(of(list, jobs.Done, l.now)...)
+			l.ack(of(list, jobs.Done, l.now)...)
 		}
 		if got := l.claimed(elsewhere); len(got) != devices {
 			t.Errorf("%d were claimed when the old ones were done, want %d", len(got), devices)

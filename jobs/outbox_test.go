@@ -38,7 +38,7 @@ func TestJobsOutliveTheirEvents(t *testing.T) {
 		}
 		add(1, 3)
 		got := q.claim(3).Jobs
-		q.settle(
+		q.ack(
 			jobs.Ack{Job: got[0], Outcome: jobs.Retry, RunAt: q.now.Add(time.Hour), Error: "refused"},
 			jobs.Ack{Job: got[1], Outcome: jobs.Block}, jobs.Ack{Job: got[2], Outcome: jobs.Block},
 		)
@@ -100,7 +100,7 @@ func TestEventsAreKeptForJobs(t *testing.T) {
 		got := q.claim(12).Jobs
 		prune(1)
 		for _, job := range got[:3] {
-			q.settle(jobs.Ack{Job: job})
+			q.ack(jobs.Ack{Job: job})
 		}
 		prune(4)
 		happen(21, 40)
@@ -149,7 +149,7 @@ func TestReplayEnds(t *testing.T) {
 		deaths := 0
 		die := func() {
 			for _, job := range q.claim(most).Jobs {
-				q.settle(jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "400", Body: jobs.Body{Data: []byte("{}")}})
+				q.ack(jobs.Ack{Job: job, Outcome: jobs.Dead, Error: "400", Body: jobs.Body{Data: []byte("{}")}})
 				deaths++
 			}
 		}
@@ -172,7 +172,7 @@ func TestReplayEnds(t *testing.T) {
 }
 
 // Remove removes the jobs that there are, and not those that are made meanwhile.
-func TestRemoveEnds(t *testing.T) {
+func TestDeleteEnds(t *testing.T) {
 	eachDatabase(t, config{}, func(t *testing.T, s *rig) {
 		t.Helper()
 		q := newQueue(t, s)
@@ -187,7 +187,7 @@ func TestRemoveEnds(t *testing.T) {
 			}
 		})
 		if n, err := s.jobs.Delete(t.Context(), jobs.Filter{}); err != nil || n != 1 {
-			t.Errorf("Remove = %d, %v, want 1", n, err)
+			t.Errorf("Delete = %d, %v, want 1", n, err)
 		}
 	})
 }

@@ -151,9 +151,6 @@ func compile(r *Route) (route, error) {
 	}, err
 }
 
-// EventTypes returns the names of the types of events that a route may choose.
-func EventTypes() []string { return namesOf[liveness.Type]() }
-
 // namesOf returns the names of the values that exist, in their order. A value without a name is left
 // out.
 func namesOf[T interface {

@@ -33,8 +33,6 @@ type Store struct {
 	watch    atomic.Pointer[func([]Lane)]
 	describe atomic.Pointer[func(context.Context, []Job) ([]Body, error)]
 
-	turns sync.Mutex // held by one writer of jobs at a time, so that at most one of them is ahead of an Append
-
 	mu      sync.Mutex // guards the fields below
 	depths  map[Lane]int64
 	counted int64           // how often the depths were counted anew
@@ -145,8 +143,6 @@ func (s *Store) write(ctx context.Context, op string, do func(ctx context.Contex
 
 // change runs a transaction and adds the counts that do returns to the depths.
 func (s *Store) change(ctx context.Context, op string, do func(ctx context.Context, tx sqldb.Tx) (map[Lane]int64, error)) error {
-	s.turns.Lock()
-	defer s.turns.Unlock()
 	var counts map[Lane]int64
 	var generation int64
 	err := s.db.Write(ctx, op, func(ctx context.Context, tx sqldb.Tx) (err error) {

@@ -339,7 +339,6 @@ func (w *world) awaitEnds(from time.Time) {
 	faulty := slices.Clone(w.posts)
 	for len(faulty) > 0 {
 		faulty[0].until("the end of the fault", func() bool {
-			was := len(faulty)
 			first := faulty[0]
 			faulty = slices.DeleteFunc(faulty, func(p *post) bool {
 				over := p.told.count(liveness.SourceHeard) >= p.heard+p.deaf && p.bridge.View().Listening
@@ -348,7 +347,7 @@ func (w *world) awaitEnds(from time.Time) {
 				}
 				return over
 			})
-			return was > len(faulty) && (len(faulty) == 0 || faulty[0] != first)
+			return len(faulty) == 0 || faulty[0] != first
 		})
 	}
 }

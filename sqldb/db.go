@@ -68,7 +68,9 @@ type DB struct {
 	fence   atomic.Int64 // the number of our fence
 	fenced  atomic.Bool
 
-	turns sync.Mutex // held by Write, so that a transaction of WriteLate waits for one other at most
+	// turns is full while a transaction of Write is under way, so that at most one such transaction is
+	// ahead of one of WriteLate. Its capacity is 1; nobody closes it.
+	turns chan struct{}
 
 	opening sync.Mutex // held by Open and Close, and while a file is written anew; taken before all others
 	noted   bool       // the notes were written; used by Open and then Run
@@ -95,7 +97,7 @@ func New(cfg Config) (*DB, error) {
 	if file, ok := b.(*sqliteDB); ok && cfg.Dir == "" {
 		cfg.Dir = filepath.Dir(file.path)
 	}
-	return &DB{config: cfg, backend: b}, nil
+	return &DB{config: cfg, backend: b, turns: make(chan struct{}, 1)}, nil
 }
 
 // Own adds a package that keeps rows. Owners are called in the order in which they were added. Call

@@ -24,17 +24,38 @@ type Tx struct {
 var errUnfenced = errors.New("sqldb: a transaction did not pass the fence")
 
 // Write runs do in a transaction that has passed the fence, and commits it if do returns nil. Such
-// transactions take turns. op is the operation that errors name. Errors: ErrNotOpen, ErrFenced, errors
+// transactions take turns, and one waits for its turn as long as a transaction may take at most
+// ([Config].Patience). op is the operation that errors name. Errors: ErrNotOpen, ErrFenced, errors
 // of do that have a kind (package errkind) as they are, all others as an [*Error].
 func (db *DB) Write(ctx context.Context, op string, do func(ctx context.Context, tx Tx) error) error {
-	db.turns.Lock()
-	defer db.turns.Unlock()
+	if err := db.takeTurn(ctx); err != nil {
+		return db.wrap(op, err)
+	}
+	defer func() { <-db.turns }()
 	return db.WriteLate(ctx, op, func(ctx context.Context, tx Tx) error {
 		if err := tx.Fence(ctx, "fence = fence"); err != nil {
 			return err
 		}
 		return do(ctx, tx)
 	})
+}
+
+// takeTurn waits until no other transaction of Write is under way. A turn that is free can be had even
+// when ctx is done.
+func (db *DB) takeTurn(ctx context.Context) error {
+	select {
+	case db.turns <- struct{}{}:
+		return nil
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, db.config.Patience)
+	defer cancel()
+	select {
+	case db.turns <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // WriteLate is Write for a do that passes the fence itself, with [Tx.Fence] or [Tx.FenceIf]. It does

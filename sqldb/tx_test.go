@@ -66,6 +66,53 @@ func TestFence(t *testing.T) {
 	}
 }
 
+// A transaction whose turn does not come, since the one before it hangs, ends with its context, or once
+// it has waited as long as a transaction may take.
+func TestTurns(t *testing.T) {
+	for _, kind := range testdb.Databases() {
+		t.Run("db="+kind.Name, func(t *testing.T) {
+			db, err := sqldb.New(sqldb.Config{URL: kind.URL(t), Patience: 3 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			begun, end, done := make(chan bool), make(chan bool), make(chan error, 1)
+			go func() {
+				done <- db.Write(t.Context(), "hang", func(context.Context, sqldb.Tx) error {
+					close(begun)
+					<-end
+					return nil
+				})
+			}()
+			<-begun
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			waits := func(ctx context.Context, want error) {
+				t.Helper()
+				err := db.Write(ctx, "wait", func(context.Context, sqldb.Tx) error {
+					t.Error("it has its turn")
+					return nil
+				})
+				if !errors.Is(err, want) || !errors.As(err, new(*sqldb.Error)) {
+					t.Errorf("Write = %v, want %v", err, want)
+				}
+			}
+			waits(ended, context.Canceled)
+			waits(t.Context(), context.DeadlineExceeded)
+			close(end)
+			<-done // a server may have ended it, since it took too long
+			if err := write(t, db); err != nil {
+				t.Errorf("the next one: %v", err)
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Insert and Repeat write any text and any bytes, in as many rows as there are.
 func TestInsert(t *testing.T) {
 	for _, kind := range testdb.Databases() {

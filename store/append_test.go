@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/sqldb"
@@ -46,9 +47,9 @@ func bare(events []liveness.Event) []liveness.Event {
 }
 
 func TestAppendAndRead(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, loaded := open(t, config{URL: url})
 			if loaded.Devices != 0 || !loaded.Checkpoint.IsZero() || len(loaded.Corrupt) != 0 {
 				t.Errorf("Load of an empty database = %+v", loaded)
@@ -86,9 +87,9 @@ func TestAppendAndRead(t *testing.T) {
 }
 
 func TestReadErrors(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url, Keep: 10, Cache: 4})
 			for i := range uint64(25) {
 				appendAll(t, s, device(1, "dev-1", i+1, liveness.DeviceOnline))
@@ -127,9 +128,9 @@ func TestReadErrors(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url, Cache: 2})
 			type answer struct {
 				events []liveness.Event
@@ -159,9 +160,9 @@ func TestWait(t *testing.T) {
 }
 
 func TestRowsAreLastRecords(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			maintained := device(1, "dev-1", 3, liveness.DeviceMaintenanceStarted)
 			maintained.Record.Maintenance = true
@@ -210,9 +211,9 @@ func TestForgetAndReuse(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, db := range databases {
-				t.Run("db="+db.name, func(t *testing.T) {
-					url := db.url(t)
+			for _, db := range testdb.Databases() {
+				t.Run("db="+db.Name, func(t *testing.T) {
+					url := db.URL(t)
 					s, _ := open(t, config{URL: url})
 					n := 0
 					for _, batch := range c.batches {
@@ -251,9 +252,9 @@ func TestForgetAndReuse(t *testing.T) {
 }
 
 func TestDeviceEvents(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url, Keep: 3000})
 			const n = 1300 // more than one query follows
 			var events []liveness.Event
@@ -316,9 +317,9 @@ func TestAmbiguousCommit(t *testing.T) {
 		again int // events offered again
 	}{{"the same batch", 4}, {"a longer batch", 5}} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, db := range databases {
-				t.Run("db="+db.name, func(t *testing.T) {
-					url := db.url(t)
+			for _, db := range testdb.Databases() {
+				t.Run("db="+db.Name, func(t *testing.T) {
+					url := db.URL(t)
 					s, _ := open(t, config{URL: url})
 					appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 					batch := []liveness.Event{
@@ -355,9 +356,9 @@ func TestAmbiguousCommit(t *testing.T) {
 // A batch of which the first part turns out to be committed, and the rest cannot be: offered once more, no event of it is
 // there twice.
 func TestAmbiguousCommitInParts(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			s, _ := open(t, config{URL: db.url(t)})
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			s, _ := open(t, config{URL: db.URL(t)})
 			batch := []liveness.Event{
 				device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline), device(3, "dev-3", 1, liveness.DeviceOnline),
 			}
@@ -390,9 +391,9 @@ func TestAmbiguousCommitInParts(t *testing.T) {
 
 // The names of a batch that turns out to be committed are known by the numbers that they were written with.
 func TestAmbiguousNames(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			s, _ := open(t, config{URL: db.url(t)})
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			s, _ := open(t, config{URL: db.URL(t)})
 			batch := make([]liveness.Event, 20)
 			for i := range batch {
 				batch[i] = device(uint32(i+1), name(i), 1, liveness.DeviceOnline)
@@ -417,9 +418,9 @@ func TestAmbiguousNames(t *testing.T) {
 }
 
 func TestChangedBehindOurBack(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 			if err := s.Exec(t.Context(), "UPDATE meta SET last_offset = 9"); err != nil {
@@ -434,9 +435,9 @@ func TestChangedBehindOurBack(t *testing.T) {
 }
 
 func TestStrangeText(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			ids := []string{"a", "A", "a ", "ä", "a\u0308", "%", "'; DROP TABLE events; --", `\`, `\'`, "☃", "𝄞", strings.Repeat("x", liveness.MaxID), "?"}
 			var events []liveness.Event
@@ -468,9 +469,9 @@ func TestStrangeText(t *testing.T) {
 }
 
 func TestLargeBatches(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			const n = 8192
 			batch := make([]liveness.Event, n)
@@ -495,9 +496,9 @@ func TestLargeBatches(t *testing.T) {
 }
 
 func TestViews(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			appendAll(t, s, sample()...)
 			for typ := range store.Types() {

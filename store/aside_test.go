@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -51,14 +52,14 @@ var damages = []struct {
 
 // TestDamagedDevice damages the row of a device. The others are there after a start; it counts as never seen, and its events go on.
 func TestDamagedDevice(t *testing.T) {
-	for _, db := range databases {
+	for _, db := range testdb.Databases() {
 		for _, c := range damages {
-			if c.only != "" && c.only != db.name {
+			if c.only != "" && c.only != db.Name {
 				continue
 			}
-			t.Run("db="+db.name+"/"+c.name, func(t *testing.T) {
+			t.Run("db="+db.Name+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				cfg := config{URL: db.url(t)}
+				cfg := config{URL: db.URL(t)}
 				first := begin(t, cfg, base)
 				first.pulse()
 				first.beat(1, 4)
@@ -141,12 +142,12 @@ func (l *life) numOf(i int) (num int64) {
 
 // TestDamagedSource damages the row of a source. Its devices are there, and its events go on.
 func TestDamagedSource(t *testing.T) {
-	for _, db := range databases {
+	for _, db := range testdb.Databases() {
 		for what, query := range map[string]string{
 			"deaf": "UPDATE sources SET deaf = 'no JSON'", "numbers": "UPDATE sources SET seq = -1, listened = -1, at = -1",
 		} {
-			t.Run("db="+db.name+"/"+what, func(t *testing.T) {
-				cfg := config{URL: db.url(t)}
+			t.Run("db="+db.Name+"/"+what, func(t *testing.T) {
+				cfg := config{URL: db.URL(t)}
 				for life := range 3 {
 					l := begin(t, cfg, base.Add(time.Duration(life)*time.Hour))
 					if got := len(l.loaded.Corrupt); got != life/2 {

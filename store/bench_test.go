@@ -31,18 +31,12 @@ func fill(b *testing.B, s *store.Store, devices int) {
 	}
 }
 
-// durableDB makes databases of a kind.
-type durableDB struct {
-	name string
-	url  func(b *testing.B) string
-}
-
 // durable lists the kinds of databases, whose servers wait for the disk as they do by default.
-func durable() []durableDB {
-	return []durableDB{
-		{"sqlite", func(b *testing.B) string { b.Helper(); return "sqlite:" + b.TempDir() + "/holter.db" }},
-		{"postgres", func(b *testing.B) string { b.Helper(); return testdb.NewPostgres(b, true).Database(b) }},
-		{"mariadb", func(b *testing.B) string { b.Helper(); return testdb.NewMariaDB(b, true).Database(b) }},
+func durable() []testdb.Database {
+	return []testdb.Database{
+		{Name: "sqlite", URL: testdb.SQLite},
+		{Name: "postgres", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewPostgres(tb, true).Database(tb) }},
+		{Name: "mariadb", URL: func(tb testing.TB) string { tb.Helper(); return testdb.NewMariaDB(tb, true).Database(tb) }},
 	}
 }
 
@@ -50,8 +44,8 @@ func durable() []durableDB {
 func BenchmarkAppend(b *testing.B) {
 	const devices = 500_000
 	for _, db := range durable() {
-		b.Run("db="+db.name, func(b *testing.B) {
-			s, _ := open(b, config{URL: db.url(b)})
+		b.Run("db="+db.Name, func(b *testing.B) {
+			s, _ := open(b, config{URL: db.URL(b)})
 			fill(b, s, devices)
 			seq := make([]uint64, devices+1)
 			batch := make([]liveness.Event, batchLen)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -49,9 +50,9 @@ func appendForEver(url string) {
 
 // TestKilled kills a process that writes, again and again. What it said to be committed must be there, whole, and the next one may write.
 func TestKilled(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			committed := uint64(0)
 			for life := range 3 {
 				child := exec.CommandContext(t.Context(), os.Args[0])

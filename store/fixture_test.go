@@ -4,28 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
-
-// databases are the kinds of databases, and how a test gets an empty one.
-var databases = []struct {
-	name string
-	url  func(testing.TB) string
-}{
-	{"sqlite", func(tb testing.TB) string {
-		tb.Helper()
-		return "sqlite:" + filepath.Join(tb.TempDir(), "data", "holter.db")
-	}},
-	{"postgres", testdb.Postgres},
-	{"mariadb", testdb.MariaDB},
-}
 
 // base is an instant that the tests' events are after, without a monotonic reading.
 var base = time.Unix(0, time.Now().Add(-24*time.Hour).UnixNano())

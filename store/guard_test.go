@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
@@ -98,7 +99,7 @@ func TestFileMended(t *testing.T) {
 		{"the directory moved", func(t *testing.T, path string) { t.Helper(); move(t, filepath.Dir(path), filepath.Dir(path)+".away") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			url := databases[0].url(t)
+			url := testdb.SQLite(t)
 			path := strings.TrimPrefix(url, "sqlite:")
 			s, _ := open(t, config{URL: url})
 			r := registry(t, s)
@@ -134,7 +135,7 @@ func TestFileMended(t *testing.T) {
 
 // TestFileMendedOpensAgain is apart since the store must be closed before.
 func TestFileMendedOpensAgain(t *testing.T) {
-	cfg := config{URL: databases[0].url(t)}
+	cfg := config{URL: testdb.SQLite(t)}
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
 	appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
@@ -154,7 +155,7 @@ func TestFileMendedOpensAgain(t *testing.T) {
 
 // TestFileReplaced: the file that somebody put there is left alone, nothing counts as written, and what was in ours is kept beside it.
 func TestFileReplaced(t *testing.T) {
-	cfg := config{URL: databases[0].url(t)}
+	cfg := config{URL: testdb.SQLite(t)}
 	path := strings.TrimPrefix(cfg.URL, "sqlite:")
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
@@ -197,7 +198,7 @@ func TestFileReplaced(t *testing.T) {
 
 // TestDirectoryReplaced: in the directory that is there now nothing is changed.
 func TestDirectoryReplaced(t *testing.T) {
-	cfg := config{URL: databases[0].url(t)}
+	cfg := config{URL: testdb.SQLite(t)}
 	path := strings.TrimPrefix(cfg.URL, "sqlite:")
 	s, _ := open(t, cfg)
 	end := running(t, s, registry(t, s))
@@ -266,7 +267,7 @@ func TestFileOverwritten(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := config{URL: databases[0].url(t)}
+			cfg := config{URL: testdb.SQLite(t)}
 			path := strings.TrimPrefix(cfg.URL, "sqlite:")
 			lives(t, cfg)
 			copyInto(t, path, path+".backup")
@@ -300,7 +301,7 @@ func TestFileOverwritten(t *testing.T) {
 
 // TestFileShrinks: another program may make the file smaller without harm.
 func TestFileShrinks(t *testing.T) {
-	cfg := config{URL: databases[0].url(t)}
+	cfg := config{URL: testdb.SQLite(t)}
 	s, _ := open(t, cfg)
 	running(t, s, registry(t, s))
 	for n := range uint64(50) {

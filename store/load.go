@@ -36,7 +36,7 @@ type Loaded struct {
 	NoMemory error
 }
 
-// loading is what errors say was tried.
+// loading is the operation that errors of Load name.
 const loading = "load"
 
 // loadSpan is the number of device numbers that one query reads.

@@ -75,7 +75,7 @@ func TestLostFile(t *testing.T) {
 				name += ", notes elsewhere"
 			}
 			t.Run(name, func(t *testing.T) {
-				cfg := config{URL: databases[0].url(t)}
+				cfg := config{URL: testdb.SQLite(t)}
 				path := strings.TrimPrefix(cfg.URL, "sqlite:")
 				if elsewhere {
 					cfg.Dir = filepath.Join(t.TempDir(), "notes")

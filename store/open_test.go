@@ -7,15 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
 )
 
 func TestNotOpen(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s := newStore(t, config{URL: url})
 			r := registry(t, s)
 			ctx := t.Context()
@@ -55,9 +56,9 @@ func TestNotOpen(t *testing.T) {
 }
 
 func TestLocked(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url})
 			appendAll(t, s, device(1, "dev-1", 1, liveness.DeviceOnline))
 			second := newStore(t, config{URL: url})
@@ -81,9 +82,9 @@ func TestLocked(t *testing.T) {
 }
 
 func TestFenced(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			for _, write := range []struct {
 				name string
 				do   func(s *store.Store) error

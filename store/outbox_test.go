@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/sqldb"
 	"github.com/holter-iot/holter/store"
@@ -15,10 +16,10 @@ import (
 // eachDatabase runs a test with an open store on each kind of database.
 func eachDatabase(t *testing.T, cfg config, test func(t *testing.T, s *store.Store)) {
 	t.Helper()
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
 			cfg := cfg
-			cfg.URL = db.url(t)
+			cfg.URL = db.URL(t)
 			s, _ := open(t, cfg)
 			test(t, s)
 		})
@@ -58,10 +59,10 @@ func (o *outbox) Release(_ context.Context, before uint64) (uint64, error) {
 
 // Events that the outbox needs are kept longer than others, but not beyond twice the bound.
 func TestOutboxKeepsEvents(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
 			o := &outbox{needed: 1}
-			s, _ := open(t, config{URL: db.url(t), Outbox: o, Keep: 15, MaxAge: math.MaxInt64, Cache: 1})
+			s, _ := open(t, config{URL: db.URL(t), Outbox: o, Keep: 15, MaxAge: math.MaxInt64, Cache: 1})
 			happen := func(from, to uint64) {
 				t.Helper()
 				for i := from; i <= to; i++ {
@@ -98,10 +99,10 @@ func TestOutboxKeepsEvents(t *testing.T) {
 
 // What follows from a batch whose transaction was committed although it failed is done once.
 func TestOutboxAmbiguous(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
 			o := &outbox{needed: math.MaxUint64}
-			s, _ := open(t, config{URL: db.url(t), Outbox: o})
+			s, _ := open(t, config{URL: db.URL(t), Outbox: o})
 			events := []liveness.Event{device(1, "dev-1", 1, liveness.DeviceOnline), device(2, "dev-2", 1, liveness.DeviceOnline)}
 			if err := s.Ambiguous(t.Context(), slices.Clone(events)); err != nil {
 				t.Fatal(err)

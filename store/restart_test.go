@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
 )
@@ -115,9 +116,9 @@ func (l *life) view(i int) liveness.View {
 }
 
 func TestRestart(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			cfg := config{URL: url, Memory: store.NoMemory}
 			start := base.Add(-time.Hour)
 
@@ -217,9 +218,9 @@ func checkSeqs(t *testing.T, events []liveness.Event) {
 }
 
 func TestOutageAcrossRestart(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			cfg := config{URL: url}
 			first := begin(t, cfg, base)
 			first.pulse()
@@ -242,9 +243,9 @@ func TestOutageAcrossRestart(t *testing.T) {
 }
 
 func TestCheckpointWritesWhatChanged(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			l := begin(t, config{URL: url}, base)
 			defer l.end()
 			l.pulse()
@@ -286,9 +287,9 @@ func TestDamagedCheckpoint(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for _, db := range databases {
-				t.Run("db="+db.name, func(t *testing.T) {
-					url := db.url(t)
+			for _, db := range testdb.Databases() {
+				t.Run("db="+db.Name, func(t *testing.T) {
+					url := db.URL(t)
 					cfg := config{URL: url, Memory: store.NoMemory}
 					first := begin(t, cfg, base)
 					first.pulse()
@@ -329,9 +330,9 @@ func TestDamagedCheckpoint(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			l := begin(t, config{URL: url, Checkpoint: time.Millisecond, Keep: 5}, base)
 			defer l.end()
 			l.pulse()
@@ -360,9 +361,9 @@ func TestRun(t *testing.T) {
 }
 
 func TestPruneByAge(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			url := db.url(t)
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			url := db.URL(t)
 			s, _ := open(t, config{URL: url, MaxAge: time.Hour})
 			const old, young = 12_000, 10
 			events := make([]liveness.Event, 0, old+young)
@@ -421,9 +422,9 @@ func TestDisorderlyEnd(t *testing.T) {
 		{"in order", "", true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
 		{"in order without memory", store.NoMemory, true, 5 * time.Second, 25 * time.Second, store.Loaded{}},
 	} {
-		for _, db := range databases {
-			t.Run(tt.name+"/db="+db.name, func(t *testing.T) {
-				cfg := config{URL: db.url(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
+		for _, db := range testdb.Databases() {
+			t.Run(tt.name+"/db="+db.Name, func(t *testing.T) {
+				cfg := config{URL: db.URL(t), Dir: filepath.Join(t.TempDir(), "data"), Memory: tt.memory}
 				l := begin(t, cfg, time.Now())
 				l.pulse()
 				l.beat(0, 1)
@@ -461,7 +462,7 @@ func TestDisorderlyEnd(t *testing.T) {
 
 // What is not that of the process before is not used.
 func TestForeignMemory(t *testing.T) {
-	cfg := config{URL: databases[0].url(t)}
+	cfg := config{URL: testdb.SQLite(t)}
 	l := begin(t, cfg, time.Now())
 	l.pulse()
 	l.beat(0, 1)
@@ -480,9 +481,9 @@ func TestForeignMemory(t *testing.T) {
 
 // TestNumbersGoOn forgets devices that come back, at once, after a restart, and once their events are gone.
 func TestNumbersGoOn(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			cfg := config{URL: db.url(t), Keep: 10}
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			cfg := config{URL: db.URL(t), Keep: 10}
 			first := begin(t, cfg, base)
 			first.pulse()
 			first.beat(0, 3)
@@ -534,10 +535,10 @@ func TestNumbersGoOn(t *testing.T) {
 
 // TestGreatEpoch ends the life of a device that numbers its sessions beyond the half of 64 bits.
 func TestGreatEpoch(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
 			for _, epoch := range []uint64{math.MaxInt64 + 1, math.MaxUint64} {
-				cfg := config{URL: db.url(t)}
+				cfg := config{URL: db.URL(t)}
 				first := begin(t, cfg, base)
 				first.pulse()
 				if err := greet(first, epoch); err != nil {

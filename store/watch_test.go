@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holter-iot/holter/internal/testdb"
 	"github.com/holter-iot/holter/internal/testwait"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/store"
@@ -69,7 +70,7 @@ func TestHealthOfAServerThatHangs(t *testing.T) {
 }
 
 func TestHealthOfALockedFile(t *testing.T) {
-	url := databases[0].url(t)
+	url := testdb.SQLite(t)
 	l := begin(t, config{URL: url, Checkpoint: time.Hour}, base)
 	defer l.end()
 	end := running(t, l.store, l.registry)
@@ -93,9 +94,9 @@ func TestHealthOfALockedFile(t *testing.T) {
 
 // TestShortLife: a life that ends before the first checkpoint is due leaves its clock, and the time after it is deaf.
 func TestShortLife(t *testing.T) {
-	for _, db := range databases {
-		t.Run("db="+db.name, func(t *testing.T) {
-			cfg := config{URL: db.url(t), Checkpoint: time.Hour}
+	for _, db := range testdb.Databases() {
+		t.Run("db="+db.Name, func(t *testing.T) {
+			cfg := config{URL: db.URL(t), Checkpoint: time.Hour}
 			first := begin(t, cfg, base)
 			end := running(t, first.store, first.registry)
 			first.pulse()

@@ -61,6 +61,7 @@ have_haproxy || packages+=(haproxy)
 have curl || packages+=(curl)
 have nc || packages+=(netcat-openbsd)
 have xxd || packages+=(xxd)
+have chromium || packages+=(chromium)
 [ ${#packages[@]} -eq 0 ] && exit $status
 
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -130,7 +130,7 @@ func Repeat(n int, r Result) []Result {
 	return results
 }
 
-// Late returns the error of a delivery that ctx ended before who answered.
+// Late returns the error of a delivery that ctx ended before an answer came. who is the receiver.
 func Late(ctx context.Context, who string) error {
 	return fmt.Errorf("the %s did not answer in time: %w", who, ctx.Err())
 }

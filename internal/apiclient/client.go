@@ -134,9 +134,6 @@ func (c *Client) Request(ctx context.Context, method, path string, body any) (*h
 	return request, nil
 }
 
-// DevicePath is the path of a device, whose id may hold anything.
-func DevicePath(id string) string { return "/v1/devices/" + Escape(id) }
-
 // Escape makes an id one segment of a path, also one that would mean a directory.
 func Escape(id string) string {
 	if id == "." || id == ".." {

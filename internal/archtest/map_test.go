@@ -37,8 +37,9 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// drawMap returns a flowchart of the folders of the module and of who imports whom, outside of tests. What a folder also reaches by way
-// of another has no arrow of its own, and small packages below internal are left out.
+// drawMap returns a flowchart of the folders of the module and of who imports whom, outside of
+// tests. What a folder also reaches by way of another has no arrow of its own, and small packages
+// below internal are left out.
 func drawMap(pkgs []pkg) string {
 	edges := map[string][]string{}
 	for _, p := range pkgs {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,11 +141,13 @@ func TestCommandsUseTheServersClock(t *testing.T) {
 	now := time.Date(2040, 1, 2, 3, 4, 5, 0, time.UTC)
 	since := now.Add(-3 * time.Second)
 	var job httpapi.NewJob
+	var lists atomic.Int32
 	t.Setenv("HOLTER_API", serveTest(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/stats":
 			_ = json.NewEncoder(w).Encode(httpapi.Stats{AsOf: now})
 		case "/v1/sources":
+			lists.Add(1)
 			_ = json.NewEncoder(w).Encode(map[string]any{"as_of": now, "sources": []httpapi.Source{{Name: "http", DeafSince: &since}}})
 		default:
 			if err := json.NewDecoder(r.Body).Decode(&job); err != nil {
@@ -153,8 +156,8 @@ func TestCommandsUseTheServersClock(t *testing.T) {
 			_, _ = io.WriteString(w, `{"job":7}`)
 		}
 	})))
-	if got := typeLine(t.Context(), t, "sources", "list"); !strings.Contains(got.stdout, "deaf for 3s") {
-		t.Errorf("sources list = %+v", got)
+	if got := typeLine(t.Context(), t, "sources", "list"); !strings.Contains(got.stdout, "deaf for 3s") || lists.Load() != 1 {
+		t.Errorf("sources list = %+v, after %d requests, want 1", got, lists.Load())
 	}
 	if got := typeLine(t.Context(), t, "jobs", "add", "1", "--url=http://a/", "--in=10m", "--within=1h"); got.stdout != "job 7\n" {
 		t.Errorf("jobs add = %+v", got)

@@ -192,6 +192,7 @@ func TestAdminister(t *testing.T) {
 		stdout             string
 	}{
 		{"forget", []string{"devices", "forget", "a/b"}, "DELETE", "/v1/devices/a%2Fb", "", "device a/b forgotten\n"},
+		{"percent", []string{"devices", "forget", "100%d"}, "DELETE", "/v1/devices/100%25d", "", "device 100%d forgotten\n"},
 		{"disconnect", []string{"devices", "disconnect", "a/b"}, "POST", "/v1/devices/a%2Fb/disconnect", "", "device a/b disconnected\n"},
 		{"retire", []string{"sources", "retire", "mqtt:a/b"}, "POST", "/v1/sources/mqtt:a%2Fb/retire", "", "source mqtt:a/b retired; its devices are judged by the clocks of the other sources\n"},
 		{

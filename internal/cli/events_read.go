@@ -131,14 +131,14 @@ func (r *eventReader) lastOfDevice(ctx context.Context, b bounds, n int) ([]even
 		return nil, nil
 	}
 	var d httpapi.Device
-	if err := r.api.Get(ctx, apiclient.DevicePath(f.devices[0]), nil, &d); err != nil {
+	if err := r.api.Get(ctx, pathOf("devices", f.devices[0]), nil, &d); err != nil {
 		return nil, err
 	}
 	found := []event{}
 	for after := d.Seq - min(uint64(n), d.Seq); after < d.Seq; {
 		var page eventPage
 		query := url.Values{"after": {strconv.FormatUint(after, 10)}, "limit": {strconv.Itoa(pageSize)}}
-		if err := r.api.Get(ctx, apiclient.DevicePath(f.devices[0])+"/events", query, &page); err != nil {
+		if err := r.api.Get(ctx, pathOf("devices", f.devices[0])+"/events", query, &page); err != nil {
 			return nil, err
 		}
 		for i := range page.Events {

@@ -194,7 +194,7 @@ func tell(ctx context.Context, out output, flags *apiFlags, list, name, method, 
 			}
 			return err
 		}
-		return say(out.stdout, singular(list)+" "+terminal.Printable(name)+" "+done)
+		return say(out.stdout, "%s %s %s", singular(list), terminal.Printable(name), done)
 	})
 }
 

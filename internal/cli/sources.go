@@ -41,29 +41,23 @@ type sourceRow struct {
 
 // Run lists the sources.
 func (c *sourcesListCommand) Run(ctx context.Context, out output) error {
-	var asOf time.Time // by the server's clock, as all that the API gives
+	var page struct {
+		AsOf time.Time `json:"as_of"` // by the server's clock
+	}
 	l := list{path: "sources", limit: onePage}
 	l.row = func(raw json.RawMessage) (any, error) {
+		if page.AsOf.IsZero() && l.answer.Decode(&page) != nil {
+			return nil, l.answer.Strange
+		}
 		var s httpapi.Source
 		if err := json.Unmarshal(raw, &s); err != nil || s.Name == "" {
 			return nil, apiclient.ErrStranger
 		}
 		return sourceRow{
-			s.Name, sourceState(&s, asOf), terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)),
+			s.Name, sourceState(&s, page.AsOf), terminal.Short(terminal.Duration(s.Listened)), terminal.Short(terminal.Duration(s.DeafTotal)),
 			terminal.Grouped(s.Timers.Armed),
 			terminal.Cell{Text: s.Note, Paint: terminal.Faint},
 		}, nil
-	}
-	err := c.with(func(api *apiclient.Client) (err error) {
-		var body struct {
-			AsOf time.Time `json:"as_of"`
-		}
-		err = api.Get(ctx, "/v1/sources", nil, &body)
-		asOf = body.AsOf
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	return l.run(ctx, &c.apiFlags, c.JSON, out)
 }

@@ -228,7 +228,7 @@ func missing(cfg config.Config) string {
 // explained adds to an error of the database what it means.
 func explained(what string, err error) error {
 	why := sqldb.Explain(err)
-	if text := err.Error(); why == "" || why == text || strings.Contains(text, why) {
+	if strings.Contains(err.Error(), why) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w\n%s", what, err, why)

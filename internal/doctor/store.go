@@ -162,7 +162,7 @@ func (d *doctor) checkDatabase(ctx context.Context, cfg config.Config) {
 	case err != nil:
 		why := sqldb.Explain(err)
 		text := err.Error()
-		if why == text || strings.Contains(text, why) {
+		if strings.Contains(text, why) {
 			why = ""
 		}
 		d.fail(check, text, why)

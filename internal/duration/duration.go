@@ -58,7 +58,7 @@ func String(d time.Duration) string {
 		}
 	}
 	if d > 0 {
-		text.WriteString(strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s")
+		text.WriteString(d.String())
 	}
 	return text.String()
 }

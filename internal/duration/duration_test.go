@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 
 func TestString(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "1ms": time.Millisecond, "1s": time.Second, "1m30s": 90 * time.Second, "1h": time.Hour, "1h0.5s": time.Hour + 500*time.Millisecond,
+		"0s": 0, "1ms": time.Millisecond, "1s": time.Second, "1m30s": 90 * time.Second, "1h": time.Hour, "1h500ms": time.Hour + 500*time.Millisecond, "29d16h28m3.754775808s": 712*time.Hour + 28*time.Minute + 3754775808,
 		"3d": 72 * time.Hour, "1d1m": 24*time.Hour + time.Minute, "-2d": -48 * time.Hour,
 	} {
 		if got := duration.String(d); got != want {
@@ -36,7 +36,7 @@ func TestString(t *testing.T) {
 
 // FuzzParse: what is written is read as the same, and what time.ParseDuration reads is read as by it.
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"1d", "1d12h30m0.5s", "-3d", "2562047h47m16.854775807s", "1.5d"} {
+	for _, text := range []string{"1d", "1d12h30m0.5s", "-3d", "2562047h47m16.854775807s", "1.5d", "712h28m3.754775808s"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

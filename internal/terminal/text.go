@@ -114,10 +114,9 @@ func Span(ms float64) string {
 	return duration.String(time.Duration(math.Round(ms)) * time.Millisecond)
 }
 
-// Rounded shows milliseconds as a duration, to a tenth of a second where it is long.
+// Rounded shows milliseconds as a duration: exactly if it is below ten seconds, else as Short does.
 func Rounded(ms float64) string {
-	d := Duration(ms)
-	if d >= 10_000_000_000 {
+	if d := Duration(ms); d >= 10*time.Second {
 		return Short(d)
 	}
 	return Span(ms)

@@ -217,7 +217,7 @@ func freePort(ctx context.Context) (int, error) {
 	}
 }
 
-// running says whether the server is at work, and not a zombie.
+// running reports whether the server is at work, and not a zombie.
 func (s *Server) running() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holter-iot/holter/internal/testmqtt"
+	"github.com/holter-iot/holter/internal/testwait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,18 +36,6 @@ func dial(t *testing.T, opt *mqtt.ClientOptions) mqtt.Client {
 	}
 	t.Cleanup(func() { c.Disconnect(0) })
 	return c
-}
-
-// eventually waits for something to become true.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !is(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("waited 30 s: %s", what)
-		}
-	}
 }
 
 // clientTLS is the configuration of a client that the broker lets in.
@@ -139,7 +128,7 @@ func TestLeash(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	eventually(t, "the broker of a process that was killed still answers", func() bool {
+	testwait.Until(t, "the broker of a process that was killed still answers", func() bool {
 		c, err := net.DialTimeout("tcp", addr, time.Second) //nolint:noctx // a moment
 		if err == nil {
 			c.Close()
@@ -261,18 +250,18 @@ func TestFleet(t *testing.T) {
 	wg.Go(func() { _ = f.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
-	eventually(t, "each has beaten three times", func() bool { return slowest(f) >= 3 })
+	testwait.Until(t, "each has beaten three times", func() bool { return slowest(f) >= 3 })
 	at, ok := f.Kill("device-00007")
 	if !ok {
 		t.Fatal("Kill did not find it")
 	}
 	f.Kill("will-00003")
-	eventually(t, "the will of one that was killed", func() bool { return wills.Load() == 1 })
+	testwait.Until(t, "the will of one that was killed", func() bool { return wills.Load() == 1 })
 	before := f.Devices()
 	s.Kill()
 	s.Restart()
-	eventually(t, "all are connected again", func() bool { return f.Reconnects() == 4+19 })
-	eventually(t, "the others beat on", func() bool {
+	testwait.Until(t, "all are connected again", func() bool { return f.Reconnects() == 4+19 })
+	testwait.Until(t, "the others beat on", func() bool {
 		for i, d := range f.Devices() {
 			if d.Killed.IsZero() && d.Beats < before[i].Beats+3 {
 				return false

@@ -3,13 +3,8 @@ package broker_test
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -20,6 +15,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/holter-iot/holter/internal/testcert"
 	"github.com/holter-iot/holter/internal/testmqtt"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge/broker"
@@ -117,24 +113,11 @@ func TestMosquittoClients(t *testing.T) {
 	}
 }
 
-// certificate returns a certificate for 127.0.0.1 that nobody vouches for.
-func certificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
 func TestTLS(t *testing.T) {
-	s := start(t, quick, broker.Config{TLS: &tls.Config{Certificates: []tls.Certificate{certificate(t)}}, ConnectTimeout: time.Second})
-	trust := &tls.Config{InsecureSkipVerify: true}
+	ca := testcert.New(t)
+	certificates := []tls.Certificate{ca.Issue(t, testcert.Ask{Name: "holter"})}
+	s := start(t, quick, broker.Config{TLS: &tls.Config{Certificates: certificates}, ConnectTimeout: time.Second})
+	trust := &tls.Config{RootCAs: ca.Pool()}
 	dial := func() *client {
 		conn, err := (&tls.Dialer{Config: trust}).DialContext(t.Context(), "tcp", s.broker.Addr().String())
 		if err != nil {

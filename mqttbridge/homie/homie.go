@@ -179,14 +179,14 @@ func (h *Homie) state(s convention.Sign, retained, explain bool, emit func(conve
 	}
 }
 
-// tree emits the sign of a root for its children that is selects.
-func (h *Homie) tree(root *device, s convention.Sign, explain bool, emit func(convention.Sign), is func(*device) bool) {
+// tree emits the sign of a root for each of its children that chosen accepts.
+func (h *Homie) tree(root *device, s convention.Sign, explain bool, emit func(convention.Sign), chosen func(*device) bool) {
 	why := "its root " + s.Device + " is back"
 	if s.Meaning == convention.Offline {
 		why = "its root " + s.Device + " is lost"
 	}
 	for _, id := range slices.Sorted(maps.Keys(root.children)) {
-		if child := h.devices[id]; child != nil && is(child) {
+		if child := h.devices[id]; child != nil && chosen(child) {
 			s.Device = id
 			if explain {
 				s.Why = why

@@ -48,9 +48,9 @@ var ErrRefused = errors.New("report: the broker refuses the subscription")
 
 // Config is the configuration of a [Reporter].
 type Config struct {
-	Registry  Registry  // needed
+	Registry  Registry  // required
 	Events    Events    // required; of the same registry
-	Publisher Publisher // needed
+	Publisher Publisher // required
 	// Prefix is the prefix of all topics. Reporters of one broker need different prefixes. Default:
 	// "holter".
 	Prefix string
@@ -74,7 +74,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	var errs []error
 	if c.Registry == nil || c.Events == nil || c.Publisher == nil {
-		errs = append(errs, errors.New("report: Registry, Events and Publisher are needed"))
+		errs = append(errs, errors.New("report: Registry, Events and Publisher are required"))
 	}
 	if c.Window < 0 {
 		errs = append(errs, errors.New("report: Window is negative"))

@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/sqldb"
@@ -32,6 +33,9 @@ func AgendaOf(ctx context.Context, t *Table, now time.Time, limit int, kinds ...
 	a, err := t.Agenda(ctx, now, limit, kinds...)
 	return Todo{a.due, a.ready, a.next}, err
 }
+
+// Kinds returns the kinds of schedules.
+func Kinds() []string { return slices.Concat(bounded(), unbounded()) }
 
 // Table returns the rows of an engine.
 func (e *Engine) Table() *Table { return e.schedules }

@@ -44,11 +44,6 @@ const (
 	Skipped State = "skipped" // there was no room for it
 )
 
-// States returns all states.
-func States() []State {
-	return []State{Idle, Claimed, Running, Done, Failed, Lost, Skipped}
-}
-
 // Run is a run of a schedule. A caller can take it a step further only with its current Claim, which
 // each claim changes.
 type Run struct {

@@ -19,9 +19,6 @@ const (
 	kindMaintenance = "maintenance"
 )
 
-// Kinds returns the kinds of schedules.
-func Kinds() []string { return []string{kindWebhook, kindCommand, kindReport, kindMaintenance} }
-
 // action is the action of a schedule.
 type action interface {
 	// check returns the errors that can be found before it runs.
