@@ -12,16 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
 
 	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/sockets"
 )
-
-// enrolling is how many accepted connections may be on their way into an event loop.
-const enrolling = 16
 
 // listen binds the addresses. After an error some are bound.
 func (g *Gateway) listen(ctx context.Context) error {
@@ -78,22 +74,16 @@ func (g *Gateway) closeListeners() {
 
 // accept lets connections in until the listener is closed.
 //
-// gnet's own acceptor is not used: it ends the engine, and with it every connection, when
-// descriptors run out.
 func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
-	results := make(chan enrolled, enrolling) // closed below; what is in it is on its way into a loop
-	var settled sync.WaitGroup
-	settled.Go(func() { g.settle(l, results) })
-	defer settled.Wait()
-	defer close(results)
 	admit := func(c net.Conn) {
 		if c == nil { // it was turned away
 			g.counts.refusedFull.Add(1)
-			results <- enrolled{}
+			l.accepts.Settle()
 			return
 		}
-		results <- g.admit(ctx, l, c.(*net.TCPConn))
+		g.admit(l, c.(*net.TCPConn))
+		l.accepts.Settle()
 		_ = limit.Wait(ctx) // it fails if ctx is done
 	}
 	failed := func(err error) {
@@ -106,16 +96,8 @@ func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	return nil
 }
 
-// enrolled is a connection on its way into an event loop. The zero one was refused, or is served by
-// no loop.
-type enrolled struct {
-	conn    *conn
-	address netip.Addr
-	result  <-chan gnet.RegisteredResult
-}
-
 // admit hands a connection to an event loop or to the TLS server, or refuses it.
-func (g *Gateway) admit(ctx context.Context, at *listener, c *net.TCPConn) enrolled {
+func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	g.counts.accepted.Add(1)
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := at.trusts(addr)
@@ -123,53 +105,47 @@ func (g *Gateway) admit(ctx context.Context, at *listener, c *net.TCPConn) enrol
 	case g.connections.Add(1) > int64(g.config.MaxConnections):
 		g.counts.refusedFull.Add(1)
 		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
-		return enrolled{}
+		return
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
 		g.refuse(at, c, "your address has reached its limit of connections")
-		return enrolled{}
+		return
 	}
 	g.keepAlive(c)
 	if at.TLS != nil {
 		g.tlsServer.admit(at, c, proxied)
-		return enrolled{}
+		return
 	}
-	l := g.loops[g.counts.accepted.Load()%uint64(len(g.loops))]
-	served := newConn(l, at)
+	served := newConn(g.loops[g.counts.accepted.Load()%uint64(len(g.loops))], at, addr)
 	if proxied {
 		served.throughProxy()
 	}
-	result, err := l.events.Enroll(gnet.NewContext(ctx, served), c)
-	if err != nil { // the engine stops
+	if err := serve(served, c); err != nil {
+		g.counts.enrollErrors.Add(1)
 		g.left(&served.conversation, addr)
-		_ = c.Close()
-		return enrolled{}
-	}
-	return enrolled{served, addr, result}
-}
-
-// settle waits, in order, until the connections are in an event loop, and counts those that did not
-// get there.
-func (g *Gateway) settle(l *listener, results <-chan enrolled) {
-	for e := range results {
-		if e.result != nil {
-			err := (<-e.result).Err
-			if err == nil && !e.conn.opened {
-				err = errNotWatched
-			}
-			if err != nil {
-				g.counts.enrollErrors.Add(1)
-				g.left(&e.conn.conversation, e.address)
-				g.warnAccept(err)
-			}
-		}
-		l.accepts.Settle()
+		g.warnAccept(err)
 	}
 }
 
-// errNotWatched is for a connection that gnet has closed because epoll_ctl(2) failed; gnet does not
-// report that.
-var errNotWatched = errors.New("the kernel does not watch more connections (fs.epoll.max_user_watches)")
+// serve hands a connection to its event loop.
+func serve(served *conn, c *net.TCPConn) error {
+	defer c.Close()
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	own := -1
+	if e := raw.Control(func(fd uintptr) { own, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); e != nil {
+		return e
+	}
+	if err != nil {
+		return os.NewSyscallError("fcntl", err)
+	}
+	if err = served.open(own); err != nil {
+		_ = unix.Close(own)
+	}
+	return err
+}
 
 // refuse tells a client why its connection is refused, and closes it. It does not wait for the
 // client.

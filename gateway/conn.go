@@ -2,71 +2,80 @@ package gateway
 
 import (
 	"net/netip"
+	"runtime/debug"
 
-	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/holter-iot/holter/internal/eventloop"
 )
 
 // conn is a connection of an event loop. Its fields belong to that.
 type conn struct {
 	connection
+	eventloop.Conn
 
-	loop   *loop
-	gnet   gnet.Conn // nil once the connection is closed
-	opened bool      // it was in the loop; read by settle as well, once that has the result
+	loop  *loop
+	other netip.Addr // the address of the other end: the device, or the proxy which it comes through
 }
 
-func newConn(l *loop, at *listener) *conn {
-	c := &conn{connection: connection{gateway: l.gateway, listener: at}, loop: l}
+func newConn(l *loop, at *listener, other netip.Addr) *conn {
+	c := &conn{connection: connection{gateway: l.gateway, listener: at}, loop: l, other: other}
 	c.link = c
 	return c
 }
 
-// open begins to serve the connection.
-func (c *conn) open(gc gnet.Conn) {
+// open hands the connection's socket to its event loop.
+func (c *conn) open(fd int) error {
 	g := c.gateway
-	c.gnet, c.opened = gc, true
-	_ = unix.SetsockoptInt(gc.Fd(), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(g.config.UserTimeout.Milliseconds()))
 	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, func() { g.closeLate(&c.connection) })
+	err := c.loop.events.Add(fd, c)
+	if err != nil {
+		g.timers.Cancel(c.deadline)
+	}
+	return err
 }
 
-// closed ends what the connection held.
-func (c *conn) closed() {
+// Closed implements [eventloop.Handler]: it ends what the connection held.
+func (c *conn) Closed() {
+	defer c.guard()
 	c.ended()
 	if c.gateway.closing.Load() {
-		_, _ = c.gnet.Write(c.goodbye(c.listener, nil, whyShutdown, nil))
+		c.Write(c.goodbye(c.listener, nil, whyShutdown, nil))
 	} else if c.held() != nil {
 		c.gateway.lingering.keep(c)
 	}
 	c.gateway.left(&c.conversation, c.address())
-	c.gnet = nil
 }
 
-// traffic handles what came in, and writes the answers together.
-func (c *conn) traffic() gnet.Action {
+// Traffic implements [eventloop.Handler]: it handles what came in, and writes the answers together.
+func (c *conn) Traffic(input []byte) (used int) {
+	defer c.guard()
 	if c.awaitsHeader() {
-		if off, action := c.takeHeader(); !off {
-			return action
+		if used = c.takeHeader(input); used == 0 || used == len(input) {
+			return used
 		}
-	}
-	input, _ := c.gnet.Peek(-1)
-	if len(input) == 0 {
-		return gnet.None
 	}
 	established := c.established
 	x := &c.loop.exchange
 	c.prepare(x)
-	rest, end := c.hear(x, input)
+	rest, end := c.hear(x, input[used:])
 	if c.established {
 		c.heard(!established)
 	}
-	if n := len(input) - len(rest); n > 0 { // Discard(0) would drop all
-		_, _ = c.gnet.Discard(n)
+	if c.write(x.out) && end && !c.endsLater() {
+		c.Close()
 	}
-	if !c.write(x.out) || !end || c.endsLater() {
-		return gnet.None
+	return len(input) - len(rest)
+}
+
+// guard ends a connection that panics: else it would end the process.
+func (c *conn) guard() {
+	if v := recover(); v != nil {
+		c.gateway.counts.panics.Add(1)
+		c.gateway.log.Error("a connection made the gateway panic; it is closed", "panic", v, "stack", string(debug.Stack()))
+		c.Close()
 	}
-	return gnet.Close
 }
 
 // where implements link.
@@ -79,13 +88,13 @@ func (c *conn) lock() {}
 func (c *conn) unlock() {}
 
 // remote implements link.
-func (c *conn) remote() netip.Addr { return remoteAddr(c.gnet.RemoteAddr()) }
+func (c *conn) remote() netip.Addr { return c.other }
 
 // isOver implements link.
-func (c *conn) isOver() bool { return c.gnet == nil }
+func (c *conn) isOver() bool { return !c.IsOpen() }
 
 // buffered implements link.
-func (c *conn) buffered() int { return c.gnet.OutboundBuffered() }
+func (c *conn) buffered() int { return c.Buffered() }
 
 // room implements link.
 func (c *conn) room() []byte { return c.loop.exchange.out[:0] }
@@ -95,27 +104,23 @@ func (c *conn) write(out []byte) bool {
 	if len(out) == 0 {
 		return true
 	}
-	if c.gnet.OutboundBuffered()+len(out) > c.gateway.config.MaxOutbound {
+	if c.Buffered()+len(out) > c.gateway.config.MaxOutbound {
 		c.gateway.counts.slowReaders.Add(1)
 		c.drop()
-		_ = c.gnet.SetLinger(0)
-		_ = c.loop.events.Close(c.gnet)
+		c.Reset()
 		return false
 	}
-	_, _ = c.gnet.Write(out) // if it fails, closed has been called
+	open := c.Write(out)
 	if cap(out) > maxRoom {
 		c.loop.exchange.out = nil
 	}
-	return c.gnet != nil
+	return open
 }
 
 // hangUp implements link.
 func (c *conn) hangUp(last []byte) {
-	if len(last) > 0 {
-		_, _ = c.gnet.Write(last) // if it fails, closed has been called
-	}
-	if c.gnet != nil {
-		_ = c.loop.events.Close(c.gnet)
+	if len(last) == 0 || c.Write(last) {
+		c.Close()
 	}
 }
 

@@ -1,18 +1,15 @@
 package gateway
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Block keeps an event loop from reading for a while, and calls during meanwhile.
 func Block(g *Gateway, loop int, length time.Duration, during func()) {
 	entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	err := g.loops[loop].events.Execute(context.Background(), runnable(func() {
+	err := g.loops[loop].events.Execute(func() {
 		close(entered)
 		<-leave
 		close(left)
-	}))
+	})
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/liveness"
@@ -43,10 +42,7 @@ type Gateway struct {
 	loops        []*loop           // one for each event loop; made before the first connection is let in
 	tlsServer    *tlsServer        // nil without TLS
 	udp          udp
-
-	ending sync.RWMutex  // guards over; held for reading while something is handed to an event loop
-	over   bool          // nothing more is
-	ended  chan struct{} // closed once the event loops have ended
+	ended        chan struct{} // closed once the event loops have ended
 
 	connections atomic.Int64 // accepted and not yet closed
 	closing     atomic.Bool  // the end of connections is the gateway's doing, not the devices'
@@ -125,16 +121,18 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, g.timers.Close(context.WithoutCancel(ctx))) }()
 	g.source.Pulse(time.Now()) // the listening begins
-	engine, probes, err := g.startLoops()
-	if err != nil {
-		return fmt.Errorf("gateway: start event loops: %w", err)
+	if err := g.newLoops(); err != nil {
+		return fmt.Errorf("gateway: %w", err)
 	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // of the event loops, which end after the listeners
+	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
 	if g.tlsServer != nil {
 		g.tlsServer.start()
 		group.Go(func() error { return g.tlsServer.run(ctx) })
 	}
-	group.Go(func() error { return g.probe(ctx, probes) })
+	group.Go(func() error { return g.runLoops(serving) })
+	group.Go(func() error { return g.keepClock(ctx) })
 	group.Go(func() error { return g.closings.run(ctx) })
 	group.Go(func() error { return g.lateHellos.run(ctx) })
 	group.Go(func() error { return g.probes.run(ctx) })
@@ -154,36 +152,11 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		g.closeListeners()
 		accepting.Wait()
 		g.closing.Store(true)
-		defer closeProbes(probes)
 		if g.tlsServer != nil {
 			g.tlsServer.stop()
 		}
-		return g.stopLoops(engine)
+		stop()
+		return nil
 	})
 	return group.Wait()
-}
-
-// startLoops starts the event loops, with a probe into each.
-func (g *Gateway) startLoops() (*gnet.Client, []*probe, error) {
-	for i := range g.config.Loops {
-		g.loops = append(g.loops, &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}})
-	}
-	engine, err := gnet.NewClient(handler{gateway: g},
-		gnet.WithNumEventLoop(g.config.Loops), gnet.WithLogger(logAdapter{g.log}))
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := engine.Start(); err != nil {
-		return nil, nil, err
-	}
-	var probes []*probe
-	for _, l := range g.loops {
-		p, err := newProbe(engine, l)
-		if err != nil {
-			closeProbes(probes)
-			return nil, nil, errors.Join(err, engine.Stop())
-		}
-		probes = append(probes, p)
-	}
-	return engine, probes, nil
 }

@@ -326,9 +326,7 @@ func (h *holds) run(ctx context.Context) error {
 				alarm.Reset(g.since.Add(patience).Sub(now))
 				break
 			}
-			if err := onLoops(ctx, g.answers, func(a holding) { a.settled(a.answer, outcome == isCommitted) }); err != nil {
-				return err
-			}
+			onLoops(g.answers, func(a holding) { a.settled(a.answer, outcome == isCommitted) })
 			g.answers, groups = nil, groups[1:]
 		}
 	}

@@ -24,7 +24,7 @@ func (l *linger) keep(c *conn) {
 	if l.over || len(l.sockets) >= maxLingering {
 		return
 	}
-	fd, err := c.gnet.Dup()
+	fd, err := unix.FcntlInt(uintptr(c.FD()), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return
 	}

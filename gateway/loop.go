@@ -2,71 +2,57 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
-	"github.com/panjf2000/gnet/v2"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/holter-iot/holter/internal/eventloop"
 )
 
 // loop is an event loop's share of the gateway. Its fields belong to the loop's goroutine, unless
 // said otherwise.
 type loop struct {
 	gateway  *Gateway
-	events   gnet.EventLoop // set before connections are let in, then read by all
+	events   *eventloop.Loop
 	index    int
 	exchange exchange
 
 	_ [64]byte
 }
 
-// stopLoops ends the event loops, and with them the connections. Tasks that were handed to a loop
-// may be lost.
-func (g *Gateway) stopLoops(engine *gnet.Client) error {
-	defer close(g.ended)
-	g.ending.Lock()
-	g.over = true
-	g.ending.Unlock()
-	if err := engine.Stop(); err != nil {
-		return fmt.Errorf("gateway: stop event loops: %w", err)
+// newLoops makes the event loops. A marker that comes out of one is the listening time up to which
+// it has read all that came in.
+func (g *Gateway) newLoops() error {
+	for i := range g.config.Loops {
+		l := &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}}
+		var err error
+		if l.events, err = eventloop.New(func(mark int64) { g.source.Watermark(i, time.Duration(mark)) }); err != nil {
+			return err
+		}
+		g.loops = append(g.loops, l)
 	}
 	return nil
 }
 
-// errEnded is returned for tasks that come when the gateway has ended.
-var errEnded = errors.New("the gateway has ended")
-
-// execute calls f on the event loop, without waiting for it. If it returns an error, or the loop
-// ends first, f is never called. A loop of gnet must not be handed anything while it ends: gnet
-// would write to a descriptor that may have been reused by then.
-func (l *loop) execute(ctx context.Context, f func()) error {
-	l.gateway.ending.RLock()
-	defer l.gateway.ending.RUnlock()
-	if l.gateway.over {
-		return errEnded
+// runLoops runs the event loops until ctx is done, and ends all connections then.
+func (g *Gateway) runLoops(ctx context.Context) error {
+	defer close(g.ended)
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range g.loops {
+		group.Go(func() error { return l.events.Run(ctx) })
 	}
-	return l.events.Execute(ctx, runnable(f))
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	return nil
 }
 
-// soon calls f on the event loop, or at once if l is nil. If the gateway ends, f is not called, and
-// that is no error.
-func (l *loop) soon(ctx context.Context, f func()) error {
+// soon calls f on the event loop, or at once if l is nil. If the gateway ends, f is not called.
+func (l *loop) soon(f func()) {
 	if l == nil {
 		f()
-		return nil
+		return
 	}
-	if err := l.execute(ctx, f); !errors.Is(err, errEnded) {
-		return err
-	}
-	return nil
+	_ = l.events.Execute(f)
 }
-
-// runnable makes a func a gnet.Runnable.
-type runnable func()
-
-// Run implements gnet.Runnable.
-func (f runnable) Run(context.Context) error {
-	f()
-	return nil
-}
-
-var _ gnet.Runnable = runnable(nil)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -88,9 +87,7 @@ func (q *pacedQueue[T]) run(ctx context.Context) error {
 			return nil
 		}
 		for taken := q.take(); len(taken) > 0; taken = q.take() {
-			if err := onLoops(ctx, taken, q.do); err != nil {
-				return err
-			}
+			onLoops(taken, q.do)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -102,21 +99,17 @@ func (q *pacedQueue[T]) run(ctx context.Context) error {
 
 // onLoops calls do with items, those of one event loop together and on that loop. It does not wait
 // for the loops.
-func onLoops[T located](ctx context.Context, items []T, do func(T)) error {
+func onLoops[T located](items []T, do func(T)) {
 	byLoop := make(map[*loop][]T)
 	for _, item := range items {
 		l := item.where()
 		byLoop[l] = append(byLoop[l], item)
 	}
 	for l, some := range byLoop {
-		err := l.soon(ctx, func() {
+		l.soon(func() {
 			for _, item := range some {
 				do(item)
 			}
 		})
-		if err != nil {
-			return fmt.Errorf("gateway: task for an event loop: %w", err)
-		}
 	}
-	return nil
 }

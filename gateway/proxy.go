@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/panjf2000/gnet/v2"
 	"github.com/pires/go-proxyproto"
 	"github.com/pires/go-proxyproto/tlvparse"
 
@@ -211,19 +210,15 @@ func (g *Gateway) left(t *conversation, address netip.Addr) {
 	g.leave(address)
 }
 
-// takeHeader takes the PROXY header off the input, and reports whether it is off.
-func (c *conn) takeHeader() (bool, gnet.Action) {
-	input, _ := c.gnet.Peek(-1)
-	n, err := c.loop.gateway.unwrap(&c.conversation, remoteAddr(c.gnet.RemoteAddr()), input)
-	switch {
-	case err != nil:
+// takeHeader takes the PROXY header off the input, and returns its length; 0 if it is not complete,
+// or wrong.
+func (c *conn) takeHeader(input []byte) int {
+	n, err := c.gateway.unwrap(&c.conversation, c.other, input)
+	if err != nil {
 		if err.Code == codec.Full {
-			_, _ = c.gnet.Write(c.goodbye(c.listener, nil, "", err))
+			c.Write(c.goodbye(c.listener, nil, "", err))
 		}
-		return false, gnet.Close
-	case n == 0:
-		return false, gnet.None
+		c.Close()
 	}
-	_, _ = c.gnet.Discard(n)
-	return true, gnet.None
+	return n
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/internal/eventloop"
 )
 
 const (
@@ -188,7 +189,7 @@ func run(ctx context.Context, l *loop, f func()) error {
 	}
 	var taken atomic.Bool // by the loop, or by us to give up
 	done := make(chan struct{})
-	err := l.execute(ctx, func() {
+	err := l.events.Execute(func() {
 		defer close(done)
 		if taken.CompareAndSwap(false, true) {
 			f()
@@ -203,7 +204,7 @@ func run(ctx context.Context, l *loop, f func()) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-l.gateway.ended:
-		err = fmt.Errorf("%w: %w", ErrNotConnected, errEnded)
+		err = fmt.Errorf("%w: %w", ErrNotConnected, eventloop.ErrClosed)
 	}
 	if taken.CompareAndSwap(false, true) {
 		return err

@@ -1,0 +1,287 @@
+package eventloop
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Handler is what a connection belongs to. It embeds its [Conn]. Its methods are called on the
+// loop's goroutine.
+type Handler interface {
+	conn() *Conn
+
+	// Traffic handles input: what it left the last time, and what was read since. It returns how many
+	// bytes it used; the others are kept. The slice is good until it returns.
+	Traffic(input []byte) (used int)
+	// Closed is called once, when the connection ends: its other end has closed it, it has failed,
+	// Close was called, or the loop ends. What is written in it is tried once.
+	Closed()
+}
+
+// Conn is a connection of an event loop. Embed one in its [Handler]. Its methods are called on the
+// loop's goroutine, after [Loop.Add].
+type Conn struct {
+	loop   *Loop
+	fd     int32 // -1 once it is closed
+	slot   uint32
+	state  state
+	input  []byte // that was read and not used
+	output []byte // that the kernel has not taken yet
+}
+
+// state is a set of flags.
+type state uint8
+
+const (
+	closing state = 1 << iota // Closed is called, or has been
+	awaitsRoom
+	isPaused
+)
+
+func (c *Conn) conn() *Conn { return c }
+
+// Add begins to serve a socket, which must not block. It takes it over, unless it returns an error:
+// ErrClosed, or what epoll_ctl(2) says. It may be called by any goroutine.
+func (l *Loop) Add(fd int, h Handler) error {
+	c := h.conn()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return ErrClosed
+	}
+	c.loop, c.fd = l, int32(fd)
+	if n := len(l.free); n > 0 {
+		c.slot, l.free = l.free[n-1], l.free[:n-1]
+		l.slots[c.slot] = h
+	} else {
+		c.slot = uint32(len(l.slots))
+		l.slots = append(l.slots, h)
+	}
+	if err := l.control(unix.EPOLL_CTL_ADD, fd, c.slot, unix.EPOLLIN); err != nil {
+		l.dropLocked(c)
+		c.fd = -1
+		return fmt.Errorf("eventloop: %w", err)
+	}
+	return nil
+}
+
+// dropLocked frees a slot.
+func (l *Loop) dropLocked(c *Conn) {
+	l.slots[c.slot] = nil
+	l.free = append(l.free, c.slot)
+}
+
+// handle handles an event.
+func (c *Conn) handle(h Handler, events uint32) {
+	if events&unix.EPOLLOUT != 0 && !c.flush() {
+		c.close(h)
+		return
+	}
+	if events&^unix.EPOLLOUT != 0 {
+		c.read(h)
+	}
+}
+
+// read reads a slice, and has it handled.
+func (c *Conn) read(h Handler) {
+	l := c.loop
+	kept := len(c.input)
+	if cap(l.input) < kept+Slice {
+		l.input = make([]byte, kept+Slice)
+	}
+	buffer := l.input[:kept+Slice]
+	copy(buffer, c.input)
+	n, err := unix.Read(int(c.fd), buffer[kept:])
+	switch {
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		l.drained(c, n)
+		return
+	case n <= 0:
+		c.close(h)
+		return
+	}
+	used := h.Traffic(buffer[:kept+n])
+	if c.fd < 0 {
+		return
+	}
+	c.keep(buffer[used : kept+n])
+	l.drained(c, n)
+	if cap(l.input) > roomy {
+		l.input = make([]byte, Slice)
+	}
+}
+
+// keep keeps input that was not used.
+func (c *Conn) keep(rest []byte) {
+	switch {
+	case len(rest) == 0:
+		c.input = nil
+	case cap(c.input) >= len(rest) && cap(c.input) <= 2*len(rest):
+		c.input = append(c.input[:0], rest...)
+	default:
+		c.input = slices.Clip(append([]byte(nil), rest...))
+	}
+}
+
+// drained notes that n bytes of a connection were read. A slice that is not full was all there was.
+func (l *Loop) drained(c *Conn, n int) {
+	before, was := l.partial[c]
+	left := before - n
+	switch {
+	case n == Slice && c.state&isPaused == 0:
+		l.partial[c] = max(left, 0)
+	case was:
+		left = 0
+		delete(l.partial, c)
+	}
+	if l.reached && before > 0 && left <= 0 {
+		l.waits--
+	}
+}
+
+// Write hands bytes to the kernel, and keeps what that does not take. It returns false if the
+// connection has ended, or ends now because it failed. The loop does not bound what is kept: see
+// Buffered.
+func (c *Conn) Write(b []byte) bool {
+	if c.fd < 0 {
+		return false
+	}
+	if len(c.output) == 0 {
+		n, err := unix.Write(int(c.fd), b)
+		if err != nil && !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			c.Close()
+			return false
+		}
+		if b = b[max(n, 0):]; len(b) == 0 {
+			return true
+		}
+	}
+	c.output = append(c.output, b...)
+	c.watch(c.state | awaitsRoom)
+	return true
+}
+
+// Buffered returns how many bytes the kernel has not taken yet.
+func (c *Conn) Buffered() int { return len(c.output) }
+
+// flush hands what is kept to the kernel. It returns false if the connection has failed.
+func (c *Conn) flush() bool {
+	for len(c.output) > 0 {
+		n, err := unix.Write(int(c.fd), c.output)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return errors.Is(err, unix.EAGAIN)
+		}
+		c.output = c.output[n:]
+	}
+	c.output = nil
+	c.watch(c.state &^ awaitsRoom)
+	return true
+}
+
+// watch changes what the kernel watches the connection for, to what its state needs.
+func (c *Conn) watch(s state) {
+	if s == c.state || s&closing != 0 {
+		return
+	}
+	c.state = s
+	var events uint32
+	if s&isPaused == 0 {
+		events |= unix.EPOLLIN
+	}
+	if s&awaitsRoom != 0 {
+		events |= unix.EPOLLOUT
+	}
+	_ = c.loop.control(unix.EPOLL_CTL_MOD, int(c.fd), c.slot, events) // it was added, so it can be changed
+}
+
+// IsOpen reports whether the connection has not ended. Within Closed it has not.
+func (c *Conn) IsOpen() bool { return c.fd >= 0 }
+
+// FD returns the descriptor; -1 once the connection has ended.
+func (c *Conn) FD() int { return int(c.fd) }
+
+// Close ends the connection. What the kernel has not taken is tried once more.
+func (c *Conn) Close() {
+	if c.fd < 0 {
+		return
+	}
+	c.loop.mu.Lock()
+	h := c.loop.slots[c.slot]
+	c.loop.mu.Unlock()
+	c.close(h)
+}
+
+// Reset ends the connection, so that its other end sees an error (RST), and nothing more is sent.
+func (c *Conn) Reset() {
+	if c.fd < 0 {
+		return
+	}
+	c.output = nil
+	_ = unix.SetsockoptLinger(int(c.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	c.Close()
+}
+
+func (c *Conn) close(h Handler) {
+	if c.state&closing != 0 {
+		return
+	}
+	l := c.loop
+	c.state |= closing
+	_ = l.control(unix.EPOLL_CTL_DEL, int(c.fd), 0, 0)
+	h.Closed()
+	_ = c.flush()
+	l.drained(c, 0)
+	l.mu.Lock()
+	l.dropLocked(c)
+	l.mu.Unlock()
+	_ = unix.Close(int(c.fd))
+	c.fd, c.input, c.output = -1, nil, nil
+}
+
+// pauseStep is how exact pauses are.
+const pauseStep = 50 * time.Millisecond
+
+// pause is a connection that is paused.
+type pause struct {
+	conn  *Conn
+	until time.Time
+}
+
+// Pause reads no more from the connection until then. What it sends meanwhile fills the socket, and
+// then keeps the other end waiting. No marker waits for it.
+func (c *Conn) Pause(until time.Time) {
+	if c.fd < 0 || c.state&(isPaused|closing) != 0 {
+		return
+	}
+	l := c.loop
+	if len(l.paused) == 0 {
+		l.look = time.Now().Add(pauseStep)
+	}
+	l.paused = append(l.paused, pause{c, until})
+	c.watch(c.state | isPaused)
+}
+
+// resume lets connections go on whose pause is over. It returns how long until the next look.
+func (l *Loop) resume(now time.Time) time.Duration {
+	if left := l.look.Sub(now); left > 0 {
+		return left
+	}
+	l.look = now.Add(pauseStep)
+	l.paused = slices.DeleteFunc(l.paused, func(p pause) bool {
+		if over := p.conn.fd < 0 || !p.until.After(now); !over {
+			return false
+		}
+		if p.conn.fd >= 0 {
+			p.conn.watch(p.conn.state &^ isPaused)
+		}
+		return true
+	})
+	return pauseStep
+}

@@ -1,0 +1,231 @@
+package eventloop
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Slice is how many bytes of a connection are read in one turn, at most.
+	Slice = 16 << 10
+	// maxEvents is how many events are taken from the kernel at a time.
+	maxEvents = 256
+	// roomy is the capacity up to which the buffer for input is used again.
+	roomy = 4 * Slice
+)
+
+// The slots of a loop's own descriptors, which no connection has.
+const (
+	wakeSlot = ^uint32(iota)
+	markSlot
+	firstOfOwn = markSlot
+)
+
+// ErrClosed is returned for what comes when a loop has ended.
+var ErrClosed = errors.New("eventloop: the loop has ended")
+
+// Loop is an event loop. Make one with [New], and call Run once. Execute, Add and Mark may be called
+// concurrently; what concerns a connection belongs to the loop's goroutine.
+type Loop struct {
+	passed func(mark int64)
+
+	epoll int
+	wake  int // an eventfd: there are tasks
+	mark  int // an eventfd: a marker was set
+
+	mu    sync.Mutex // guards the fields below
+	slots []Handler  // nil for those that are free
+	free  []uint32
+	tasks []func()
+	over  bool // nothing is taken any more
+
+	marked  atomic.Int64 // the marker that is set
+	marking atomic.Bool  // one is set and not passed
+
+	// The fields below belong to the loop's goroutine.
+	events  [maxEvents]unix.EpollEvent
+	ready   [maxEvents]Handler // those of events
+	input   []byte
+	partial map[*Conn]int // connections with more input than was read, and how much of that a marker waits for
+	waits   int           // of those, the ones that the marker waits for
+	reached bool          // the marker came out of the kernel, and waits for those
+	paused  []pause       // in no order
+	look    time.Time     // when they are looked at next
+}
+
+// New returns a loop. passed is called on the loop's goroutine with each marker that is passed.
+func New(passed func(mark int64)) (l *Loop, err error) {
+	l = &Loop{passed: passed, epoll: -1, wake: -1, mark: -1, partial: make(map[*Conn]int), input: make([]byte, Slice)}
+	defer func() {
+		if err != nil {
+			l.closeOwn()
+			err = fmt.Errorf("eventloop: %w", err)
+		}
+	}()
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	for _, own := range []struct {
+		fd   *int
+		slot uint32
+	}{{&l.wake, wakeSlot}, {&l.mark, markSlot}} {
+		if *own.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+			return nil, os.NewSyscallError("eventfd", err)
+		}
+		if err = l.control(unix.EPOLL_CTL_ADD, *own.fd, own.slot, unix.EPOLLIN); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Loop) closeOwn() {
+	for _, fd := range []int{l.epoll, l.wake, l.mark} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// control changes what the kernel watches a descriptor for.
+func (l *Loop) control(op, fd int, slot, events uint32) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(slot)}))
+}
+
+// Execute calls f on the loop's goroutine, in the order of the calls. It does not wait for it. If it
+// returns ErrClosed, or the loop ends first, f is never called.
+func (l *Loop) Execute(f func()) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return ErrClosed
+	}
+	if l.tasks = append(l.tasks, f); len(l.tasks) == 1 {
+		ring(l.wake)
+	}
+	return nil
+}
+
+// Mark sets a marker, unless the one before is not passed yet.
+func (l *Loop) Mark(mark int64) {
+	if !l.marking.CompareAndSwap(false, true) {
+		return
+	}
+	l.marked.Store(mark)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		ring(l.mark)
+	}
+}
+
+// ring makes an eventfd readable.
+func ring(fd int) { _, _ = unix.Write(fd, binary.NativeEndian.AppendUint64(nil, 1)) }
+
+// unring makes it unreadable again.
+func unring(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
+
+// Run serves until ctx is done. Then it closes all connections, and returns nil. Its own error means
+// that the kernel no longer tells of events.
+func (l *Loop) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { _ = l.Execute(func() {}) })()
+	defer l.end()
+	for wait := 0; ctx.Err() == nil; {
+		n, err := unix.EpollWait(l.epoll, l.events[:], wait)
+		switch {
+		case n > 0:
+			l.handle(n)
+			wait = 0
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return fmt.Errorf("eventloop: %w", os.NewSyscallError("epoll_wait", err))
+		case wait == 0: // others may run before the thread sleeps
+			runtime.Gosched()
+			wait = -1
+		}
+		if len(l.paused) > 0 {
+			if left := l.resume(time.Now()); wait != 0 {
+				wait = int(left.Milliseconds()) + 1
+			}
+		}
+	}
+	return nil
+}
+
+// handle handles events in their order.
+func (l *Loop) handle(n int) {
+	events := l.events[:n]
+	l.mu.Lock()
+	for i := range events {
+		if slot := uint32(events[i].Fd); slot < firstOfOwn {
+			l.ready[i] = l.slots[slot]
+		}
+	}
+	l.mu.Unlock()
+	for i := range events {
+		switch uint32(events[i].Fd) {
+		case wakeSlot:
+			unring(l.wake)
+			l.work()
+		case markSlot:
+			unring(l.mark)
+			l.reach()
+		default:
+			h := l.ready[i]
+			l.ready[i] = nil
+			if h != nil && h.conn().fd >= 0 {
+				h.conn().handle(h, events[i].Events)
+			}
+		}
+	}
+	if l.reached && l.waits == 0 {
+		l.reached = false
+		mark := l.marked.Load()
+		l.marking.Store(false)
+		l.passed(mark)
+	}
+}
+
+// work calls the tasks that have come.
+func (l *Loop) work() {
+	l.mu.Lock()
+	tasks := l.tasks
+	l.tasks = nil
+	l.mu.Unlock()
+	for _, f := range tasks {
+		f()
+	}
+}
+
+// reach notes what has to be read before the marker is passed.
+func (l *Loop) reach() {
+	l.reached, l.waits = true, 0
+	for c := range l.partial {
+		unread, _ := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ)
+		if l.partial[c] = unread; unread > 0 {
+			l.waits++
+		}
+	}
+}
+
+// end closes all connections, and the loop's own descriptors.
+func (l *Loop) end() {
+	l.mu.Lock()
+	l.over = true
+	slots := l.slots
+	l.mu.Unlock()
+	for _, h := range slots {
+		if h != nil {
+			h.conn().close(h)
+		}
+	}
+	l.closeOwn()
+}
