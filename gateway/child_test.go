@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/panjf2000/gnet/v2"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,7 @@ import (
 // The tests that stop a process, or take its descriptors away, do so to a child: this test binary
 // again, with childEnv set.
 const (
-	childEnv = "HOLTER_TEST_CHILD" // gateway, or gnet: a server that accepts the way gnet does
+	childEnv = "HOLTER_TEST_CHILD" // gateway, tls or crowd
 	filesEnv = "HOLTER_TEST_FILES" // its limit on open files
 	certEnv  = "HOLTER_TEST_CERT"  // the folder with server.pem and server.key, for one that speaks TLS
 )
@@ -37,16 +36,13 @@ func TestMain(m *testing.M) {
 		os.Exit(status(gatewayChild([]gateway.Listener{{Address: "127.0.0.1:0"}}[0])))
 	case "tls":
 		os.Exit(status(tlsChild()))
-	case "gnet":
-		os.Exit(status(gnetChild()))
 	case "crowd":
 		os.Exit(status(crowdChild()))
 	default:
-		// ants, inside gnet and timer, keeps goroutines of its own for the length of the process.
+		// ants, inside timer, keeps goroutines of its own for the length of the process.
 		goleak.VerifyTestMain(m,
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-			goleak.IgnoreAnyFunction("github.com/panjf2000/gnet/v2/pkg/pool/goroutine.init"),
 			goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*goWorker).run.func1"))
 	}
 }
@@ -167,45 +163,4 @@ func offline(events []liveness.Event) []string {
 		}
 	}
 	return s
-}
-
-// gnetChild serves in gnet's own way: it answers what it is sent.
-func gnetChild() error {
-	if err := limitFiles(); err != nil {
-		return err
-	}
-	for port := 20000 + os.Getpid()%20000; ; port++ {
-		server := &echo{at: "127.0.0.1:" + strconv.Itoa(port)}
-		err := gnet.Run(server, "tcp://"+server.at, gnet.WithNumEventLoop(1), gnet.WithLogger(mute{}))
-		if server.booted {
-			return err
-		}
-	}
-}
-
-type mute struct{}
-
-func (mute) Debugf(string, ...any) {}
-func (mute) Infof(string, ...any)  {}
-func (mute) Warnf(string, ...any)  {}
-func (mute) Errorf(string, ...any) {}
-func (mute) Fatalf(string, ...any) {}
-
-type echo struct {
-	gnet.BuiltinEventEngine
-
-	at     string
-	booted bool
-}
-
-func (e *echo) OnBoot(gnet.Engine) gnet.Action {
-	e.booted = true
-	_, _ = fmt.Fprintln(os.Stdout, e.at)
-	return gnet.None
-}
-
-func (e *echo) OnTraffic(c gnet.Conn) gnet.Action {
-	b, _ := c.Next(-1)
-	_, _ = c.Write(b)
-	return gnet.None
 }

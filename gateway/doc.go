@@ -1,19 +1,17 @@
 // Package gateway serves devices over TCP, TLS and UDP, and turns what they send into heartbeats.
 //
-// Event loops (gnet) read and write; an idle connection costs no goroutine and no buffer. A
-// heartbeat goes from the socket through the codec of its protocol to [liveness.Session.Beat] and
+// Event loops read and write; an idle connection costs no goroutine and no buffer. A heartbeat goes from the socket through the codec of its protocol to [liveness.Session.Beat] and
 // no further. The gateway accepts connections itself: when descriptors run out it turns new
 // connections away and keeps those that it has.
 //
 // # Listening
 //
 // The gateway is a source of the registry, and tells it how far it has listened. Every few
-// milliseconds it sends a probe, a few bytes over a socket pair, into each event loop. The kernel
-// hands ready sockets out in the order in which they became ready (epoll_wait(2)), so when a loop
-// reads the probe, it has read all that was there when the probe was sent. If the loops are
-// overloaded, the probes wait in line with the heartbeats, the listening clock waits for the
-// probes, and no verdict overtakes unread input. If the process is stopped, no probe is sent, and
-// that time does not count.
+// milliseconds it sets a marker in each event loop. The kernel hands ready sockets out in the order
+// in which they became ready (epoll_wait(2)), so when a loop passes the marker, it has read all that
+// was there when the marker was set. If the loops are overloaded, the markers wait in line with the
+// heartbeats, the listening clock waits for the markers, and no verdict overtakes unread input. If
+// the process is stopped, no marker is set, and that time does not count.
 //
 // Datagrams (UDP) are a source of their own. Its clock moves when each socket's reader has found
 // the socket empty, or has read as many datagrams as it can hold. When the kernel has dropped

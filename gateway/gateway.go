@@ -39,7 +39,7 @@ type Gateway struct {
 	duplicateIDs duplicateIDs
 	waiting      keyCounts[string] // messages to a device that Send has not written yet
 	odd          counter[Oddity]   // what was unusual and tolerated
-	loops        []*loop           // one for each event loop; made before the first connection is let in
+	loops        []*loop           // one for each event loop
 	tlsServer    *tlsServer        // nil without TLS
 	udp          udp
 	ended        chan struct{} // closed once the event loops have ended
@@ -67,6 +67,9 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	g.udp.gateway = g
 	if err = g.listen(ctx); err == nil {
 		err = g.addSources() //nolint:contextcheck // a source ends with the registry's Run
+	}
+	if err == nil {
+		err = g.newLoops()
 	}
 	if err != nil {
 		g.udp.close()
@@ -121,9 +124,6 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, g.timers.Close(context.WithoutCancel(ctx))) }()
 	g.source.Pulse(time.Now()) // the listening begins
-	if err := g.newLoops(); err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // of the event loops, which end after the listeners
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)

@@ -28,6 +28,9 @@ func (g *Gateway) newLoops() error {
 		l := &loop{gateway: g, index: i, exchange: exchange{gateway: g, counts: &g.counts.loops[i]}}
 		var err error
 		if l.events, err = eventloop.New(func(mark int64) { g.source.Watermark(i, time.Duration(mark)) }); err != nil {
+			for _, made := range g.loops {
+				made.events.Close()
+			}
 			return err
 		}
 		g.loops = append(g.loops, l)

@@ -62,25 +62,6 @@ func TestOutOfDescriptors(t *testing.T) {
 	d.expect("PONG")
 }
 
-// The acceptor that gnet brings along does not pass the test above: this is why the gateway has its
-// own. If it passes one day, the gateway's may go.
-func TestOutOfDescriptorsEndsGnetsOwnAcceptor(t *testing.T) {
-	r := startChild(t, "gnet", 64).rig()
-	served := exhaust(t, r, "hello %d\n", "hello")
-	if len(served) < 10 {
-		t.Fatalf("%d connections were served with 64 descriptors", len(served))
-	}
-	dead := 0
-	for _, d := range served {
-		if _, err := io.WriteString(d.conn, "ping\n"); err != nil || d.hear() != "ping" {
-			dead++
-		}
-	}
-	if dead != len(served) {
-		t.Errorf("gnet's acceptor ended %d of %d connections; it used to end all", dead, len(served))
-	}
-}
-
 // A process that is stopped hears nothing; that is not the devices' silence.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()

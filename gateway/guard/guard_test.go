@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	// ants, inside timer, keeps goroutines of its own for the length of the process.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/gnet/v2/pkg/pool/goroutine.init"))
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
 }
 
 // write makes a file of devices.

@@ -16,7 +16,7 @@ type table map[string][]string
 // the module is for the depguard rules in .golangci.yml to say.
 func directions() table {
 	belowServices := []string{"dag", "dualmap", "internal", "liveness", "timer"}
-	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/sockets"})
+	belowEdges := slices.Concat(belowServices, []string{"cluster", "delivery", "jobs", "playbook", "schedule", "schedule/cron", "sqldb", "store", "internal/eventloop", "internal/sockets"})
 	codecs := []string{"gateway/codec", "gateway/codec/dtu", "gateway/codec/frame", "gateway/codec/gt06", "gateway/codec/jt808", "gateway/codec/line", "gateway/codec/teltonika"}
 	product := slices.Concat(belowEdges, codecs, []string{"gateway", "httpapi", "mqttbridge"})
 
@@ -65,6 +65,9 @@ func directions() table {
 		"loadgen": product,
 
 		"internal": {},
+
+		// What the edges read from the network with.
+		"internal/eventloop": {"internal"},
 
 		// Listeners and connections, with the listening clock of those who have a goroutine for each.
 		"internal/sockets": {"internal", "liveness"},

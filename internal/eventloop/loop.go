@@ -33,7 +33,7 @@ const (
 // ErrClosed is returned for what comes when a loop has ended.
 var ErrClosed = errors.New("eventloop: the loop has ended")
 
-// Loop is an event loop. Make one with [New], and call Run once. Execute, Add and Mark may be called
+// Loop is an event loop. Make one with [New], and call Run once, or Close. Execute, Add and Mark may be called
 // concurrently; what concerns a connection belongs to the loop's goroutine.
 type Loop struct {
 	passed func(mark int64)
@@ -138,7 +138,7 @@ func unring(fd int) { _, _ = unix.Read(fd, make([]byte, 8)) }
 // that the kernel no longer tells of events.
 func (l *Loop) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = l.Execute(func() {}) })()
-	defer l.end()
+	defer l.Close()
 	for wait := 0; ctx.Err() == nil; {
 		n, err := unix.EpollWait(l.epoll, l.events[:], wait)
 		switch {
@@ -216,12 +216,16 @@ func (l *Loop) reach() {
 	}
 }
 
-// end closes all connections, and the loop's own descriptors.
-func (l *Loop) end() {
+// Close closes all connections, and the loop's own descriptors. [Loop.Run] calls it in the end; call
+// it for a loop that is not run.
+func (l *Loop) Close() {
 	l.mu.Lock()
+	over, slots := l.over, l.slots
 	l.over = true
-	slots := l.slots
 	l.mu.Unlock()
+	if over {
+		return
+	}
 	for _, h := range slots {
 		if h != nil {
 			h.conn().close(h)

@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, // but for what the gateway's libraries keep running in each process
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/gnet/v2/pkg/pool/goroutine.init"),
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*goWorker).run.func1"))
 }
 
