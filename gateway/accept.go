@@ -73,7 +73,6 @@ func (g *Gateway) closeListeners() {
 }
 
 // accept lets connections in until the listener is closed.
-//
 func (g *Gateway) accept(ctx context.Context, l *listener) error {
 	limit := rate.NewLimiter(rate.Limit(g.config.AcceptRate), max(g.config.AcceptRate/20, 1))
 	admit := func(c net.Conn) {
@@ -129,7 +128,7 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 
 // serve hands a connection to its event loop.
 func serve(served *conn, c *net.TCPConn) error {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err

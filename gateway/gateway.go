@@ -123,7 +123,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	defer func() { err = errors.Join(err, g.timers.Close(context.WithoutCancel(ctx))) }()
-	g.source.Pulse(time.Now()) // the listening begins
+	g.source.Pulse(time.Now())                                      // the listening begins
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx)) // of the event loops, which end after the listeners
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)

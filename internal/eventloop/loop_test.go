@@ -31,7 +31,7 @@ type rig struct {
 
 	mu    sync.Mutex // guards the fields below
 	marks []int64
-	read  []int // how many bytes the loop had read when it passed them
+	read  []int  // how many bytes the loop had read when it passed them
 	turns []*end // whose input was handled, in that order
 }
 
@@ -126,7 +126,7 @@ func (r *rig) add(e *end) net.Conn {
 		r.t.Fatal(err)
 	}
 	file := os.NewFile(uintptr(fds[1]), "peer")
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	peer, err := net.FileConn(file)
 	if err != nil {
 		r.t.Fatal(err)
@@ -415,7 +415,7 @@ func TestBadDescriptor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if err := r.loop.Add(int(file.Fd()), &end{rig: r}); !errors.Is(err, unix.EPERM) {
 		t.Errorf("Add = %v", err)
 	}
