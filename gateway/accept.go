@@ -101,12 +101,14 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	addr := remoteAddr(c.RemoteAddr())
 	proxied := at.trusts(addr)
 	switch {
-	case g.connections.Add(1) > int64(g.config.MaxConnections):
+	case g.connections.Add(1) > int64(g.config.MaxConnections) && !g.makeRoom():
 		g.counts.refusedFull.Add(1)
+		g.warnFull("connections are refused, because there are as many as there may be", addr)
 		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
 		return
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
+		g.warnFull("connections of an address are refused, because it has as many as it may have", addr)
 		g.refuse(at, c, "your address has reached its limit of connections")
 		return
 	}
@@ -119,11 +121,22 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	if proxied {
 		served.throughProxy()
 	}
+	g.welcome(&served.connection, addressUnless(proxied, addr))
 	if err := serve(served, c); err != nil {
 		g.counts.enrollErrors.Add(1)
+		g.newcomers.leave(&served.connection)
 		g.left(&served.conversation, addr)
 		g.warnAccept(err)
 	}
+}
+
+// addressUnless returns an address, or none for a connection that comes through a proxy: what it is is
+// still to be said.
+func addressUnless(proxied bool, a netip.Addr) netip.Addr {
+	if proxied {
+		return netip.Addr{}
+	}
+	return a
 }
 
 // serve hands a connection to its event loop.

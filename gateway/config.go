@@ -32,6 +32,12 @@ type Config struct {
 	// MaxConnections bounds the connections. Default: the limit on open files, less 3 %, at least
 	// 128, for other uses.
 	MaxConnections int
+	// MaxNewcomers bounds the connections that have not said hello. When there are more, the one goes
+	// that has been silent for longest. Default: an eighth of MaxConnections, at least 256.
+	MaxNewcomers int
+	// MaxNewcomersPerAddress is how many of these an address may have while there is no room: when it
+	// has more, the one that goes is one of its own. Default: 64.
+	MaxNewcomersPerAddress int
 	// MaxPerAddress bounds the connections of one address. Default 0: no bound.
 	MaxPerAddress int
 	// AcceptRate bounds the connections accepted per second and listening address. Default: 20,000.
@@ -90,6 +96,10 @@ type Listener struct {
 	// TLS, if set, is spoken below the protocols. Its connections cost more memory than others:
 	// each has a goroutine.
 	TLS *tls.Config
+	// MaxMessages and MaxBytes are how many messages and bytes a connection may send per second; ten
+	// seconds' worth may come at once. Whoever sends more is read more slowly, and does not disturb the
+	// others. Negative: no limit. Defaults: 200 and 64 KiB.
+	MaxMessages, MaxBytes int
 	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2,
 	// haproxy.org/download/3.0/doc/proxy-protocol.txt), which names the client. A connection from
 	// elsewhere is taken as it comes.
@@ -107,9 +117,13 @@ func (c Config) withDefaults() (Config, error) {
 		if len(c.Listen[i].Protocols) == 0 {
 			c.Listen[i].Protocols = []codec.Protocol{line.Protocol{}}
 		}
+		c.Listen[i].MaxMessages = cmp.Or(c.Listen[i].MaxMessages, 200)
+		c.Listen[i].MaxBytes = cmp.Or(c.Listen[i].MaxBytes, 64<<10)
 	}
 	c.Loops = cmp.Or(c.Loops, runtime.GOMAXPROCS(0))
 	c.MaxConnections = cmp.Or(c.MaxConnections, sockets.MaxConnections())
+	c.MaxNewcomers = cmp.Or(c.MaxNewcomers, max(c.MaxConnections/8, 256))
+	c.MaxNewcomersPerAddress = cmp.Or(c.MaxNewcomersPerAddress, 64)
 	c.MaxHandshakes = cmp.Or(c.MaxHandshakes, max(runtime.GOMAXPROCS(0)/2, 1))
 	c.AcceptRate = cmp.Or(c.AcceptRate, 20_000)
 	c.MaxOutbound = cmp.Or(c.MaxOutbound, 64<<10)
@@ -136,6 +150,8 @@ func (c Config) validate() error {
 	}
 	check("Loops", int64(c.Loops), 1, 1024)
 	check("MaxConnections", int64(c.MaxConnections), 1, 1<<30)
+	check("MaxNewcomers", int64(c.MaxNewcomers), 1, 1<<30)
+	check("MaxNewcomersPerAddress", int64(c.MaxNewcomersPerAddress), 1, 1<<30)
 	check("MaxHandshakes", int64(c.MaxHandshakes), 1, 1<<16)
 	check("MaxPerAddress", int64(c.MaxPerAddress), 0, 1<<30)
 	check("AcceptRate", int64(c.AcceptRate), 1, 1<<30)

@@ -59,14 +59,19 @@ func (c *conn) Traffic(input []byte) (used int) {
 	established := c.established
 	x := &c.loop.exchange
 	c.prepare(x)
-	rest, end := c.hear(x, input[used:])
+	n, end, more := c.listen(x, input[used:])
 	if c.established {
 		c.heard(!established)
 	}
-	if c.write(x.out) && end && !c.endsLater() {
-		c.Close()
+	if !c.write(x.out) {
+		return used + n
 	}
-	return len(input) - len(rest)
+	if end && !c.endsLater() {
+		c.Close()
+	} else if more {
+		c.Pause(x.wall.Add(intakeStep))
+	}
+	return used + n
 }
 
 // guard ends a connection that panics: else it would end the process.
@@ -89,6 +94,9 @@ func (c *conn) unlock() {}
 
 // remote implements link.
 func (c *conn) remote() netip.Addr { return c.other }
+
+// silent implements link.
+func (c *conn) silent() bool { return c.Unread() == 0 }
 
 // isOver implements link.
 func (c *conn) isOver() bool { return !c.IsOpen() }

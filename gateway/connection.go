@@ -16,6 +16,7 @@ type connection struct {
 	gateway  *Gateway
 	listener *listener
 	link     link
+	intake   intake
 	deadline timer.ID // of the hello, then of the next input if IdleTimeout is set
 }
 
@@ -29,6 +30,8 @@ type link interface {
 	unlock()
 	// address returns the other end's: the device, or the proxy which it comes through.
 	remote() netip.Addr
+	// silent reports whether the other end has sent nothing that was not read.
+	silent() bool
 	// isOver reports whether the connection has ended.
 	isOver() bool
 	// buffered returns how many bytes wait for the kernel.
@@ -87,7 +90,7 @@ func (c *connection) prepare(x *exchange) {
 func (c *connection) finish(e ending) {
 	c.link.lock()
 	defer c.link.unlock()
-	if c.link.isOver() || e.spare && c.spared() || e.err != nil && c.established {
+	if c.link.isOver() || e.spare && c.spared() || e.evicts && c.gateway.spoken(c) || e.err != nil && c.established {
 		return
 	}
 	if !c.gateway.closing.Load() {
@@ -107,6 +110,7 @@ func (c *connection) heard(first bool) {
 	g := c.gateway
 	switch {
 	case first:
+		g.newcomers.leave(c)
 		g.timers.Cancel(c.deadline)
 		c.deadline = 0
 		if idle := g.config.IdleTimeout; idle > 0 {
@@ -182,6 +186,7 @@ func (c *connection) settled(a *answer, committed bool) {
 // ended ends what the connection held. The device's silence, if it is one, begins here. It is
 // called with the lock held.
 func (c *connection) ended() {
+	c.gateway.newcomers.leave(c)
 	c.gateway.timers.Cancel(c.deadline)
 	if !c.gateway.closing.Load() {
 		c.closeSession(c.listener.source.Time(time.Now()))

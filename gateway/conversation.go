@@ -57,6 +57,8 @@ type exchange struct {
 	wall     time.Time     // when what is being handled was read,
 	now      time.Duration // and the listening time then
 
+	budget int // how many messages may be handled now
+
 	udpSession *udpSession // whose datagram it is; nil on connections
 	admitted   bool        // by the guard, before
 	begin      int         // in out, of the answers to that datagram
@@ -67,13 +69,14 @@ type exchange struct {
 	out     []byte // the answers
 }
 
-// hear handles input. It returns the rest, which begins with an incomplete message, and whether the
-// conversation is to be ended once x.out, and what is held, is written.
+// hear handles input, as far as x.budget goes. It returns the rest, which begins with an incomplete
+// message if there is budget left, and whether the conversation is to be ended once x.out, and what is
+// held, is written.
 func (t *conversation) hear(x *exchange, input []byte) (rest []byte, end bool) {
 	if t.ending() {
 		return nil, true
 	}
-	for rest = input; len(rest) > 0 && !end; {
+	for rest = input; len(rest) > 0 && !end && x.budget > 0; x.budget-- {
 		if t.codec == nil {
 			protocol, err := x.listener.sniff(rest)
 			if err != nil {

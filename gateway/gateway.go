@@ -38,9 +38,12 @@ type Gateway struct {
 	failures     failures
 	duplicateIDs duplicateIDs
 	waiting      keyCounts[string] // messages to a device that Send has not written yet
-	odd          counter[Oddity]   // what was unusual and tolerated
-	loops        []*loop           // one for each event loop
-	tlsServer    *tlsServer        // nil without TLS
+	began        time.Time
+	newcomers    newcomers
+	full         counter[string] // of what there was too much, as it is logged
+	odd          counter[Oddity] // what was unusual and tolerated
+	loops        []*loop         // one for each event loop
+	tlsServer    *tlsServer      // nil without TLS
 	udp          udp
 	ended        chan struct{} // closed once the event loops have ended
 
@@ -59,10 +62,11 @@ func New(ctx context.Context, registry *liveness.Registry, cfg Config) (*Gateway
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, ended: make(chan struct{})}
+	g := &Gateway{config: cfg, log: cfg.Logger, registry: registry, began: time.Now(), ended: make(chan struct{})}
 	g.initQueues()
 	g.holds.init(registry)
 	g.pacer.init()
+	g.newcomers.init(cfg.MaxNewcomers, cfg.MaxNewcomersPerAddress)
 	g.counts.loops = make([]loopCounters, cfg.Loops)
 	g.udp.gateway = g
 	if err = g.listen(ctx); err == nil {

@@ -32,6 +32,11 @@ func startRig(t *testing.T, fleet liveness.Config, cfg gateway.Config) *rig {
 	return startGated(t, fleet, cfg, nil)
 }
 
+// unlimited returns a listener whose connections may send as much as they like.
+func unlimited() []gateway.Listener {
+	return []gateway.Listener{{Address: "127.0.0.1:0", MaxMessages: -1, MaxBytes: -1}}
+}
+
 // gatedLog is a log that takes events only once its gate, if it has one, is closed.
 type gatedLog struct {
 	*eventlog.Log

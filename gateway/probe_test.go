@@ -168,7 +168,8 @@ func TestProbesArePaced(t *testing.T) {
 
 // A device that does not read is not sent more.
 func TestProbeOfASlowReader(t *testing.T) {
-	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second, Probes: 1, ProbeWait: time.Second}}, gateway.Config{MaxOutbound: 16 << 20})
+	r := startRig(t, liveness.Config{Policy: liveness.Policy{Timeout: 2 * time.Second, Probes: 1, ProbeWait: time.Second}},
+		gateway.Config{Listen: unlimited(), MaxOutbound: 16 << 20})
 	d := r.dial()
 	d.say("HELLO a\n")
 	d.expect("OK 1 ttl=2")

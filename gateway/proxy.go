@@ -192,6 +192,7 @@ func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, 
 	b.awaited, b.address, t.details.name = false, from.address, from.name
 	if b.counted = g.addresses.enter(t.from(proxy), g.config.MaxPerAddress); !b.counted {
 		g.counts.refusedAddress.Add(1)
+		g.warnFull("connections of an address are refused, because it has as many as it may have", b.address)
 		return 0, tooManyThere()
 	}
 	return n, nil
@@ -219,6 +220,8 @@ func (c *conn) takeHeader(input []byte) int {
 			c.Write(c.goodbye(c.listener, nil, "", err))
 		}
 		c.Close()
+	} else if n > 0 {
+		c.gateway.newcomers.back(&c.connection, c.address())
 	}
 	return n
 }

@@ -7,12 +7,12 @@ import (
 
 // counters are what Stats reports.
 type counters struct {
-	accepted, acceptErrors, enrollErrors              atomic.Uint64
-	refusedFull, refusedAddress, unauthorized         atomic.Uint64
-	handshakeTimeouts, idleTimeouts, slowReaders      atomic.Uint64
-	mistakes, broken, closedByGateway, panics, warned atomic.Uint64
-	throttled, duplicates, sent                       atomic.Uint64
-	probes, probesLeftOut                             atomic.Uint64
+	accepted, acceptErrors, enrollErrors                 atomic.Uint64
+	refusedFull, refusedAddress, evicted, unauthorized   atomic.Uint64
+	handshakeTimeouts, idleTimeouts, slowReaders, slowed atomic.Uint64
+	mistakes, broken, closedByGateway, panics, warned    atomic.Uint64
+	throttled, duplicates, sent                          atomic.Uint64
+	probes, probesLeftOut                                atomic.Uint64
 
 	badProxyHeaders, tlsMessages         atomic.Uint64
 	handshakes, resumed, handshakeErrors atomic.Uint64
@@ -40,6 +40,8 @@ type Stats struct {
 	EnrollErrors      uint64 // accepted connections that could not be handed to an event loop
 	RefusedFull       uint64 // connections turned away because there were too many, or no descriptors
 	RefusedAddress    uint64 // because their address had too many
+	Newcomers         int    // connections that have not said hello,
+	Evicted           uint64 // and those that were closed because there were too many
 	Unauthorized      uint64
 	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address; only of devices whose token may be guessed
 	Duplicates        uint64 // connections refused because two of them say, again and again, that they are the same device
@@ -51,6 +53,7 @@ type Stats struct {
 	Resumed           uint64 // those among them that resumed a session,
 	HandshakeErrors   uint64 // and those that failed
 	SlowReaders       uint64 // closed because they left too much unread
+	Slowed            uint64 // times that a connection was read more slowly, because it sent too much
 	Mistakes          uint64 // messages of devices that were wrong, or came to nothing
 	Broken            uint64 // connections closed because they broke the protocol
 	Closed            uint64 // connections closed by the gateway after a verdict, a takeover or a deadline
@@ -74,6 +77,8 @@ func (g *Gateway) Stats() Stats {
 		EnrollErrors:      c.enrollErrors.Load(),
 		RefusedFull:       c.refusedFull.Load(),
 		RefusedAddress:    c.refusedAddress.Load(),
+		Newcomers:         g.newcomers.count(),
+		Evicted:           c.evicted.Load(),
 		Unauthorized:      c.unauthorized.Load(),
 		Throttled:         c.throttled.Load(),
 		Duplicates:        c.duplicates.Load(),
@@ -86,6 +91,7 @@ func (g *Gateway) Stats() Stats {
 		Resumed:           c.resumed.Load(),
 		HandshakeErrors:   c.handshakeErrors.Load(),
 		SlowReaders:       c.slowReaders.Load(),
+		Slowed:            c.slowed.Load(),
 		Mistakes:          c.mistakes.Load(),
 		Broken:            c.broken.Load(),
 		Closed:            c.closedByGateway.Load(),

@@ -136,7 +136,9 @@ func TestSwampedLoop(t *testing.T) {
 // A flood from some keeps the loop busy; the others are not judged for it.
 func TestFlood(t *testing.T) {
 	t.Parallel()
-	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1, MaxOutbound: 1 << 20})
+	r := startRig(t, liveness.Config{}, gateway.Config{
+		Listen: unlimited(), Loops: 1, MaxOutbound: 1 << 20,
+	})
 	length := 10 * time.Second
 	if testing.Short() {
 		length = 2 * time.Second

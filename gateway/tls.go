@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/internal/sockets"
 	"github.com/holter-iot/holter/liveness"
 )
@@ -116,6 +117,7 @@ func (s *tlsServer) admit(l *listener, tcp *net.TCPConn, proxied bool) {
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	s.mu.Unlock()
+	g.welcome(&c.connection, addressUnless(proxied, c.other))
 	c.socket.debt = s.arrears.begin(c.socket.since()) // it may have waited to be accepted
 	c.mu.Lock()
 	c.deadline, _ = g.timers.AfterFunc(g.config.HandshakeTimeout, c.tooLate)
@@ -200,6 +202,12 @@ func (l Listener) validate() error {
 		if t.MinVersion != 0 && t.MinVersion < tls.VersionTLS12 {
 			bad("TLS.MinVersion is %s, want TLS 1.2 or later", tls.VersionName(t.MinVersion))
 		}
+	}
+	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
+		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)
+	}
+	if least := codec.MaxMessage / int(burst/time.Second); l.MaxBytes >= 0 && l.MaxBytes <= least {
+		bad("MaxBytes is %d, want more than %d, so that the longest message gets through, or a negative number for no limit", l.MaxBytes, least)
 	}
 	for _, p := range l.Proxies {
 		if !p.IsValid() || p.Addr().Is4In6() {

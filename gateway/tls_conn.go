@@ -43,6 +43,7 @@ type tlsConn struct {
 	tls    *tls.Conn     // nil until the handshake is done
 	over   bool          // nothing is said any more
 	part   []byte        // of a message
+	more   bool          // is in part, to be handled after a pause
 	longer time.Duration // by how much the deadline of the hello was put off
 }
 
@@ -57,6 +58,9 @@ func (c *tlsConn) unlock() { c.mu.Unlock() }
 
 // remote implements link.
 func (c *tlsConn) remote() netip.Addr { return c.other }
+
+// silent implements link.
+func (c *tlsConn) silent() bool { return c.socket.theirTurn.Load() && c.socket.unread() == 0 }
 
 // isOver implements link.
 func (c *tlsConn) isOver() bool { return c.over || c.socket.closed.Load() }
@@ -154,6 +158,9 @@ func (c *tlsConn) unwrapped(input []byte) (n int, refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, err := c.gateway.unwrap(&c.conversation, c.other, input)
+	if err == nil && n > 0 {
+		c.gateway.newcomers.back(&c.connection, c.address())
+	}
 	return n, err != nil
 }
 
@@ -230,6 +237,11 @@ func (t *conversation) certify(name string) {
 // serve serves the conversation to its end. It waits with as little on its stack as possible.
 func (c *tlsConn) serve() {
 	for c.handle() {
+		if c.more { // only this goroutine writes it
+			c.socket.land()
+			time.Sleep(intakeStep)
+			continue
+		}
 		if err := c.socket.fill(); err != nil {
 			return
 		}
@@ -258,16 +270,17 @@ func (c *tlsConn) handle() bool {
 // read takes all that tls.Conn has, and reports whether that was the end.
 func (c *tlsConn) read(x *tlsExchange) (end bool) {
 	input := append(x.input[:0], c.part...)
-	for !end {
+	if c.more = false; len(input) > 0 { // it may be a whole message that had to wait
+		input, end = c.take(x, input)
+	}
+	for !end && !c.more {
 		if len(input) == cap(input) {
 			input = append(make([]byte, 0, 2*cap(input)), input...)
 		}
 		n, err := c.tls.Read(input[len(input):cap(input)])
 		input = input[:len(input)+n]
 		if n > 0 {
-			var rest []byte
-			rest, end = c.hear(&x.exchange, input)
-			input = input[:copy(input, rest)]
+			input, end = c.take(x, input)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break
@@ -279,6 +292,13 @@ func (c *tlsConn) read(x *tlsExchange) (end bool) {
 		c.part = nil // most have none
 	}
 	return end
+}
+
+// take handles input, and returns the rest, in the same place, and whether that was the end.
+func (c *tlsConn) take(x *tlsExchange, input []byte) (rest []byte, end bool) {
+	used, end, more := c.listen(&x.exchange, input)
+	c.more = more
+	return input[:copy(input, input[used:])], end
 }
 
 // tooLate is called when the time to say hello is over. The time that the gateway itself took does

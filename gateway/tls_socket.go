@@ -32,6 +32,8 @@ type tlsSocket struct {
 	begun   bool  // it was answered
 	debt    *debt // nil once it is settled; set to that with tlsConn.mu held
 
+	theirTurn atomic.Bool // before the hello: the other end is to act
+
 	closed atomic.Bool
 	mu     sync.Mutex // guards the fields below
 	unsent int        // bytes that wait for the kernel, those that are being sent among them
@@ -80,7 +82,9 @@ func (s *tlsSocket) pull(p []byte) (int, error) {
 		return s.Conn.Read(p)
 	}
 	s.server.arrears.theirs(s.debt, s.server.source.Time(time.Now()))
+	s.theirTurn.Store(true)
 	n, err := s.Conn.Read(p)
+	s.theirTurn.Store(false)
 	s.server.arrears.ours(s.debt, s.since())
 	return n, err
 }
@@ -94,6 +98,12 @@ func (s *tlsSocket) since() time.Duration {
 		}
 	})
 	return now - min(ago, mostOwed)
+}
+
+// unread returns how many bytes wait in the socket.
+func (s *tlsSocket) unread() (n int) {
+	_ = s.raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n
 }
 
 // settle marks that nothing is owed to the connection any more.

@@ -486,6 +486,7 @@ func TestTLSSlowReader(t *testing.T) {
 	k := newKeys(t)
 	cfg := k.config()
 	cfg.MaxOutbound = 8192
+	cfg.Listen[0].MaxMessages, cfg.Listen[0].MaxBytes = -1, -1
 	r := startRig(t, liveness.Config{}, cfg)
 	slow := r.dial()
 	_ = slow.conn.(*net.TCPConn).SetReadBuffer(64 << 10)
@@ -509,6 +510,7 @@ func TestTLSLateReader(t *testing.T) {
 	k := newKeys(t)
 	cfg := k.config()
 	cfg.MaxOutbound = 64 << 20
+	cfg.Listen[0].MaxMessages, cfg.Listen[0].MaxBytes = -1, -1
 	r := startRig(t, liveness.Config{}, cfg)
 	d := r.dial()
 	_ = d.conn.(*net.TCPConn).SetReadBuffer(64 << 10)

@@ -40,6 +40,8 @@ type ending struct {
 	err *codec.Error // or this, if it has not said hello by now
 	// spare leaves the transport alone if its device is not, or no longer, judged.
 	spare bool
+	// evicts spares it if its device has said anything meanwhile.
+	evicts bool
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -313,6 +314,7 @@ func (r *reader) converse(v *udpSession, rest []byte) {
 	}
 	end := t.message(x)
 	if !end && t.established && len(rest) > 0 {
+		x.budget = math.MaxInt // packets are limited by other means
 		_, end = t.hear(x, rest)
 	}
 	left = !t.established || end && !t.broken // else it has said goodbye

@@ -14,8 +14,9 @@ import (
 type Handler interface {
 	conn() *Conn
 
-	// Traffic handles input: what it left the last time, and what was read since. It returns how many
-	// bytes it used; the others are kept. The slice is good until it returns.
+	// Traffic handles input: what it left the last time, and what was read since, which is nothing after
+	// a pause. It returns how many bytes it used; the others are kept. The slice is good until it
+	// returns.
 	Traffic(input []byte) (used int)
 	// Closed is called once, when the connection ends: its other end has closed it, it has failed,
 	// Close was called, or the loop ends. What is written in it is tried once.
@@ -104,14 +105,20 @@ func (c *Conn) read(h Handler) {
 		c.close(h)
 		return
 	}
-	used := h.Traffic(buffer[:kept+n])
+	c.traffic(h, buffer[:kept+n])
 	if c.fd < 0 {
 		return
 	}
-	c.keep(buffer[used : kept+n])
 	l.drained(c, n)
 	if cap(l.input) > roomy {
 		l.input = make([]byte, Slice)
+	}
+}
+
+// traffic has input handled, and keeps the rest.
+func (c *Conn) traffic(h Handler, input []byte) {
+	if used := h.Traffic(input); c.fd >= 0 {
+		c.keep(input[used:])
 	}
 }
 
@@ -167,6 +174,12 @@ func (c *Conn) Write(b []byte) bool {
 
 // Buffered returns how many bytes the kernel has not taken yet.
 func (c *Conn) Buffered() int { return len(c.output) }
+
+// Unread returns how many bytes wait in the socket, which the loop has not read yet.
+func (c *Conn) Unread() int {
+	n, _ := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ)
+	return n
+}
 
 // flush hands what is kept to the kernel. It returns false if the connection has failed.
 func (c *Conn) flush() bool {
@@ -236,13 +249,26 @@ func (c *Conn) close(h Handler) {
 	c.state |= closing
 	_ = l.control(unix.EPOLL_CTL_DEL, int(c.fd), 0, 0)
 	h.Closed()
-	_ = c.flush()
+	if c.flush() {
+		c.drain()
+	}
 	l.drained(c, 0)
 	l.mu.Lock()
 	l.dropLocked(c)
 	l.mu.Unlock()
 	_ = unix.Close(int(c.fd))
 	c.fd, c.input, c.output = -1, nil, nil
+}
+
+// drain drops what waits in the socket: else the kernel resets the connection, and what was written
+// last may not arrive.
+func (c *Conn) drain() {
+	var b [Slice]byte
+	for range 16 {
+		if n, err := unix.Read(int(c.fd), b[:]); n < len(b) || err != nil {
+			return
+		}
+	}
 }
 
 // pauseStep is how exact pauses are.
@@ -254,8 +280,8 @@ type pause struct {
 	until time.Time
 }
 
-// Pause reads no more from the connection until then. What it sends meanwhile fills the socket, and
-// then keeps the other end waiting. No marker waits for it.
+// Pause reads no more from the connection until then; after it, what was not used is shown again. What
+// it sends meanwhile fills the socket, and then keeps the other end waiting. No marker waits for it.
 func (c *Conn) Pause(until time.Time) {
 	if c.fd < 0 || c.state&(isPaused|closing) != 0 {
 		return
@@ -274,14 +300,25 @@ func (l *Loop) resume(now time.Time) time.Duration {
 		return left
 	}
 	l.look = now.Add(pauseStep)
+	var again []*Conn
 	l.paused = slices.DeleteFunc(l.paused, func(p pause) bool {
 		if over := p.conn.fd < 0 || !p.until.After(now); !over {
 			return false
 		}
 		if p.conn.fd >= 0 {
 			p.conn.watch(p.conn.state &^ isPaused)
+			again = append(again, p.conn)
 		}
 		return true
 	})
+	for _, c := range again {
+		if c.fd < 0 { // the one before has closed it
+			continue
+		}
+		l.mu.Lock()
+		h := l.slots[c.slot]
+		l.mu.Unlock()
+		c.traffic(h, c.input)
+	}
 	return pauseStep
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	// Slice is how many bytes of a connection are read in one turn, at most.
-	Slice = 16 << 10
+	Slice = 4 << 10
 	// maxEvents is how many events are taken from the kernel at a time.
 	maxEvents = 256
 	// roomy is the capacity up to which the buffer for input is used again.
@@ -209,8 +209,8 @@ func (l *Loop) work() {
 func (l *Loop) reach() {
 	l.reached, l.waits = true, 0
 	for c := range l.partial {
-		unread, _ := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ)
-		if l.partial[c] = unread; unread > 0 {
+		l.partial[c] = c.Unread()
+		if l.partial[c] > 0 {
 			l.waits++
 		}
 	}

@@ -1,0 +1,82 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holter-iot/holter/gateway"
+	"github.com/holter-iot/holter/liveness"
+)
+
+// A connection that sends more than it may is read more slowly: nothing is lost, its device stays online, and it is
+// seen.
+func TestSlowed(t *testing.T) {
+	k := newKeys(t)
+	for name, l := range map[string]gateway.Listener{
+		"messages":          {MaxMessages: 400, MaxBytes: -1},
+		"bytes":             {MaxMessages: -1, MaxBytes: 7000},
+		"messages over TLS": {MaxMessages: 400, MaxBytes: -1, TLS: k.listener().TLS},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l.Address = "127.0.0.1:0"
+			r := startRig(t, liveness.Config{}, gateway.Config{Listen: []gateway.Listener{l}})
+			d := r.dial()
+			if l.TLS != nil {
+				d = d.secure(k.client())
+			}
+			d.say("HELLO flooder ttl=1s\n")
+			d.expect("OK 1 ttl=1")
+			n, pad := 4600, "" // 600 more than may come at once
+			if l.MaxMessages < 0 {
+				n, pad = 2400, strings.Repeat("x", 25) // some 10,000 bytes more
+			}
+			begin := time.Now()
+			go func() {
+				var all strings.Builder
+				for i := range n {
+					fmt.Fprintf(&all, "PING %d%s\n", i, pad)
+				}
+				_, _ = d.conn.Write([]byte(all.String()))
+			}()
+			for i := range n {
+				d.expect(fmt.Sprintf("PONG %d%s", i, pad))
+			}
+			if took := time.Since(begin); took < time.Second {
+				t.Errorf("%d heartbeats were heard within %v", n, took)
+			}
+			if st := r.gateway.Stats(); st.Slowed == 0 {
+				t.Error("it was not slowed down")
+			}
+			if v := r.device("flooder"); v.State != liveness.Online || v.Seq != 1 {
+				t.Errorf("it is %v by event %d, want online by its first", v.State, v.Seq)
+			}
+		})
+	}
+}
+
+// A flood holds up neither the clock nor the others: who falls silent beside it is judged in time.
+func TestFloodBesideSilence(t *testing.T) {
+	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
+	flooder, silent := r.dial(), r.dial()
+	flooder.say("HELLO flooder ttl=60s\n")
+	flooder.expect("OK 1 ttl=60")
+	silent.say("HELLO silent ttl=1s\n")
+	silent.expect("OK 1 ttl=1")
+	go func() {
+		line := []byte(strings.Repeat("PING\n", 10_000))
+		for {
+			if _, err := flooder.conn.Write(line); err != nil {
+				return
+			}
+		}
+	}()
+	go func() { _, _ = flooder.in.WriteTo(discard{}) }()
+	silent.expect("BYE silence")
+}
+
+// discard takes everything.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
