@@ -103,12 +103,12 @@ func (g *Gateway) admit(at *listener, c *net.TCPConn) {
 	switch {
 	case g.connections.Add(1) > int64(g.config.MaxConnections) && !g.makeRoom():
 		g.counts.refusedFull.Add(1)
-		g.warnFull("connections are refused, because there are as many as there may be", addr)
+		g.warnFull("there are as many connections as there may be", addr)
 		g.refuse(at, c, "the gateway has reached its limit of connections; try again later")
 		return
 	case !proxied && !g.addresses.enter(addr, g.config.MaxPerAddress):
 		g.counts.refusedAddress.Add(1)
-		g.warnFull("connections of an address are refused, because it has as many as it may have", addr)
+		g.warnFull("the address has as many connections as it may have", addr)
 		g.refuse(at, c, "your address has reached its limit of connections")
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -310,7 +311,7 @@ func (t *conversation) open(x *exchange, id string, m *codec.Message) {
 func unwelcome(err error) *codec.Error {
 	switch {
 	case errors.Is(err, liveness.ErrInvalidID):
-		return &codec.Error{Code: codec.BadID, Text: "an id has 1 to 128 bytes of UTF-8 without spaces and control characters"}
+		return &codec.Error{Code: codec.BadID, Text: strings.TrimPrefix(err.Error(), "liveness: ")}
 	case errors.Is(err, liveness.ErrStaleEpoch):
 		return &codec.Error{Code: codec.StaleEpoch, Text: "the device has used a later epoch; count up, or leave epoch= out"}
 	case errors.Is(err, liveness.ErrBusy):

@@ -147,7 +147,7 @@ func (g *Gateway) spoken(c *connection) bool {
 		return true
 	}
 	g.counts.evicted.Add(1)
-	g.warnFull("connections that say nothing are closed, because there are too many of them", c.address())
+	g.warnFull("too many connections say nothing; the oldest of them is closed", c.address())
 	return false
 }
 
@@ -164,11 +164,11 @@ func (g *Gateway) makeRoom() bool {
 	return oldest != nil
 }
 
-// warnFull logs that connections are turned away or closed for want of room: the 1st, 2nd, 4th, 8th …
-// time.
+// warnFull logs that a connection is turned away or closed for want of room: the 1st, 2nd, 4th, 8th …
+// time for a reason.
 func (g *Gateway) warnFull(what string, address netip.Addr) {
 	if n := g.full.count(what); n&(n-1) == 0 {
-		g.log.Warn(what, "times", n, "address", address, "connections", g.connections.Load(), "newcomers", g.newcomers.count(),
+		g.log.Warn("there is no room for a connection", "reason", what, "times", n, "address", address, "connections", g.connections.Load(), "newcomers", g.newcomers.count(),
 			"help", "look at who connects from there; the limits are gateway.max_connections, max_newcomers and max_per_address")
 	}
 }

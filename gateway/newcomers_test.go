@@ -53,7 +53,7 @@ func TestSlots(t *testing.T) {
 			testwait.Until(t, "a crowd at the door", func() bool { return r.gateway.Stats().Evicted > 100 })
 			var served []*device
 			for i := range 40 {
-				d := r.dialUntil(fmt.Sprintf("HELLO honest-%d ttl=60s\n", i), "OK ")
+				d := r.dialUntil(fmt.Sprintf("HELLO honest-%d ttl=60s\n", i))
 				served = append(served, d)
 			}
 			for _, d := range served {

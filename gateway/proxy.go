@@ -192,7 +192,7 @@ func (g *Gateway) unwrap(t *conversation, proxy netip.Addr, input []byte) (int, 
 	b.awaited, b.address, t.details.name = false, from.address, from.name
 	if b.counted = g.addresses.enter(t.from(proxy), g.config.MaxPerAddress); !b.counted {
 		g.counts.refusedAddress.Add(1)
-		g.warnFull("connections of an address are refused, because it has as many as it may have", b.address)
+		g.warnFull("the address has as many connections as it may have", b.address)
 		return 0, tooManyThere()
 	}
 	return n, nil

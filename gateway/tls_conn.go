@@ -239,7 +239,7 @@ func (c *tlsConn) serve() {
 	for c.handle() {
 		if c.more { // only this goroutine writes it
 			c.socket.land()
-			time.Sleep(intakeStep)
+			<-time.After(intakeStep)
 			continue
 		}
 		if err := c.socket.fill(); err != nil {

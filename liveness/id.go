@@ -3,8 +3,11 @@ package liveness
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // MaxID is the length of the longest device id, in bytes.
@@ -13,27 +16,39 @@ const MaxID = 128
 // ErrInvalidID is wrapped by what [ValidateID] returns.
 var ErrInvalidID = errors.New("liveness: invalid device id")
 
-// ValidateID returns an error that wraps [ErrInvalidID] unless id is 1 to [MaxID] bytes of valid
-// UTF-8 without control characters.
+// ValidateID returns an error that wraps [ErrInvalidID] unless id is 1 to [MaxID] bytes of UTF-8 in
+// which no two ids look alike: in Unicode's normal form C (UAX #15), without blanks at either end, and
+// without characters that are not seen: control and format characters (those of no width and of the
+// direction of text among them), line and paragraph separators.
 func ValidateID(id string) error {
-	switch {
-	case len(id) == 0:
-		return fmt.Errorf("%w: it is empty", ErrInvalidID)
-	case len(id) > MaxID:
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrInvalidID, len(id), MaxID)
-	}
-	for i, r := range id {
-		if r == utf8.RuneError && runeLen(id[i:]) == 1 {
-			return fmt.Errorf("%w: byte %d is not UTF-8", ErrInvalidID, i)
-		}
-		if unicode.IsControl(r) {
-			return fmt.Errorf("%w: it has a control character at byte %d", ErrInvalidID, i)
-		}
+	if what := flawOf(id); what != "" {
+		return fmt.Errorf("%w: %s", ErrInvalidID, what)
 	}
 	return nil
 }
 
-func runeLen(s string) int {
-	_, size := utf8.DecodeRuneInString(s)
-	return size
+// flawOf returns what is wrong with an id; "" if nothing is.
+func flawOf(id string) string {
+	switch {
+	case id == "":
+		return "it is empty"
+	case len(id) > MaxID:
+		return fmt.Sprintf("it has %d bytes, at most %d are allowed", len(id), MaxID)
+	case strings.IndexFunc(id, isSpecial) < 0:
+		return ""
+	case !utf8.ValidString(id):
+		return "it is not UTF-8"
+	case strings.TrimSpace(id) != id:
+		return "it begins or ends with a blank"
+	case strings.IndexFunc(id, isUnseen) >= 0:
+		return fmt.Sprintf("it has a character at byte %d that is not seen", strings.IndexFunc(id, isUnseen))
+	case !norm.NFC.IsNormalString(id):
+		return "it is not in Unicode's normal form C"
+	}
+	return ""
 }
+
+// isSpecial reports whether a character is none of the seen ones of ASCII.
+func isSpecial(r rune) bool { return r <= ' ' || r > '~' }
+
+func isUnseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 	"unique"
 )
 
@@ -213,4 +214,9 @@ func Match(pattern, id string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
+}
+
+func runeLen(s string) int {
+	_, size := utf8.DecodeRuneInString(s)
+	return size
 }
