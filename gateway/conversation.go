@@ -158,7 +158,10 @@ func (t *conversation) inSession(x *exchange) (end bool) {
 		return false
 	}
 	if o.Err != nil || m.Kind == codec.Beat {
-		t.session.Beat(x.now)
+		if !t.session.Beat(x.now) {
+			o.Err = t.refusal(liveness.ErrReplaced)
+			return false
+		}
 		t.paceBeat(x)
 		return false
 	}

@@ -150,6 +150,21 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// A connection that was replaced has no answer to its heartbeats, even before it is closed.
+func TestBeatAfterReplacement(t *testing.T) {
+	r := startRig(t, liveness.Config{}, gateway.Config{Loops: 1})
+	older, newer := r.dial(), r.dial()
+	older.say("HELLO twin\n")
+	older.expect("OK 1 …")
+	gateway.Block(r.gateway, 0, 0, func() {
+		newer.say("HELLO twin\n")
+		older.say("PING\n")
+	})
+	newer.expect("OK 2 …")
+	older.expect("ERR duplicate the device came back on another connection")
+	older.expect("BYE replaced…")
+}
+
 func TestToken(t *testing.T) {
 	r := startRig(t, liveness.Config{}, gateway.Config{Guard: gateway.Password("s3cret")})
 	for _, hello := range []string{"HELLO d\n", "HELLO d wrong\n", "HELLO d s3cre\n"} {

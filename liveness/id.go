@@ -38,10 +38,10 @@ func flawOf(id string) string {
 		return ""
 	case !utf8.ValidString(id):
 		return "it is not UTF-8"
+	case strings.IndexFunc(id, isUnseen) >= 0:
+		return fmt.Sprintf("it has a control character, or another that is not seen, at byte %d", strings.IndexFunc(id, isUnseen))
 	case strings.TrimSpace(id) != id:
 		return "it begins or ends with a blank"
-	case strings.IndexFunc(id, isUnseen) >= 0:
-		return fmt.Sprintf("it has a character at byte %d that is not seen", strings.IndexFunc(id, isUnseen))
 	case !norm.NFC.IsNormalString(id):
 		return "it is not in Unicode's normal form C"
 	}

@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -161,7 +162,7 @@ func (s *Session) Beat(now time.Duration) bool {
 //go:noinline
 func (s *Session) heard(now time.Duration) bool {
 	_, err := s.apply(signal{Signal: Signal{At: now}})
-	return err == nil
+	return !errors.Is(err, ErrReplaced)
 }
 
 // Pending reports whether something about the device waits to be committed by the sink.
