@@ -39,8 +39,8 @@ func parseFields(body []byte, m *codec.Message) *codec.Error {
 				m.Interval = duration(value)
 			}
 		case fieldEpoch:
-			if len(value) != 8 {
-				return &codec.Error{Code: codec.BadEpoch, Text: "the epoch (field 5) has 8 bytes, the highest first"}
+			if len(value) != 8 || value[0] >= 0x80 { // the half above is left to number on
+				return &codec.Error{Code: codec.BadEpoch, Text: "the epoch (field 5) has 8 bytes, the highest first and less than 0x80"}
 			}
 			m.Epoch = binary.BigEndian.Uint64(value)
 		}

@@ -153,6 +153,7 @@ func TestNext(t *testing.T) {
 		{name: "field cut off", frame: "a511 0003 0102 61", want: codec.Message{Kind: codec.Hello}, err: codec.BadHello},
 		{name: "half a field", frame: "a511 0001 01", want: codec.Message{Kind: codec.Hello}, err: codec.BadHello},
 		{name: "short ttl", frame: "a511 0006 0101 61 0301 62", want: codec.Message{Kind: codec.Hello, ID: []byte("a")}, err: codec.BadTTL},
+		{name: "epoch beyond the last", frame: "a511 000d 0101 61 0508 8000000000000000", want: codec.Message{Kind: codec.Hello, ID: []byte("a")}, err: codec.BadEpoch},
 		{name: "short epoch", frame: "a511 0006 0101 61 0501 62", want: codec.Message{Kind: codec.Hello, ID: []byte("a")}, err: codec.BadEpoch},
 		{name: "challenge with a token", frame: "a517 0006 0101 61 0201 62", want: codec.Message{Kind: codec.Challenge, ID: []byte("a")}},
 		{name: "challenge without id", frame: "a517 0000", want: codec.Message{Kind: codec.Challenge}, err: codec.BadHello},

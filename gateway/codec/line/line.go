@@ -84,9 +84,9 @@ func parseOption(w []byte, m *codec.Message) *codec.Error {
 		return nil
 	}
 	if value, ok := bytes.CutPrefix(w, []byte("epoch=")); ok {
-		n, err := strconv.ParseUint(string(value), 10, 64)
+		n, err := strconv.ParseUint(string(value), 10, 63) // the half above is left to number on
 		if err != nil || n == 0 {
-			return &codec.Error{Code: codec.BadEpoch, Text: quote(w) + " is no epoch; write a whole number above 0"}
+			return &codec.Error{Code: codec.BadEpoch, Text: quote(w) + " is no epoch; write a whole number from 1 to 9223372036854775807"}
 		}
 		m.Epoch = n
 		return nil

@@ -45,6 +45,8 @@ func TestParse(t *testing.T) {
 		{text: "HELLO a ttl=1ms", want: codec.Message{Kind: codec.Hello, ID: []byte("a"), Timeout: time.Millisecond}},
 		{text: "HELLO a epoch=0", err: codec.BadEpoch},
 		{text: "HELLO a epoch=-1", err: codec.BadEpoch},
+		{text: "HELLO a epoch=9223372036854775807", want: codec.Message{Kind: codec.Hello, ID: []byte("a"), Epoch: 1<<63 - 1}},
+		{text: "HELLO a epoch=9223372036854775808", err: codec.BadEpoch},
 		{text: "HELLO a epoch=18446744073709551616", err: codec.BadEpoch},
 		{text: "TTL 0.5", want: codec.Message{Kind: codec.Repace, Timeout: 500 * time.Millisecond}},
 		{text: "TTL", err: codec.BadTTL},
