@@ -100,6 +100,8 @@ type Listener struct {
 	// seconds' worth may come at once. Whoever sends more is read more slowly, and does not disturb the
 	// others. Negative: no limit. Defaults: 200 and 64 KiB.
 	MaxMessages, MaxBytes int
+	// Identity is what on a client's certificate is its device's id. Default: [AnyName].
+	Identity Identity
 	// Proxies are the networks from which connections begin with a PROXY header (v1 or v2,
 	// haproxy.org/download/3.0/doc/proxy-protocol.txt), which names the client. A connection from
 	// elsewhere is taken as it comes.

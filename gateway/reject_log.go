@@ -24,6 +24,7 @@ type refusal struct {
 	address     netip.Addr
 	protocol    string
 	reason      string
+	why         string // more about the reason; "" if there is no more
 	times       uint64 // that this was the reason
 }
 
@@ -57,6 +58,9 @@ func (r refusal) LogValue() slog.Value {
 		slog.String("device", r.id), slog.Any("address", r.address), slog.String("protocol", r.protocol), slog.String("reason", r.reason),
 		slog.Uint64("times", r.times), slog.String("help", r.help()),
 	}
+	if r.why != "" {
+		all = append(all, slog.String("why", r.why))
+	}
 	if r.certificate != "" {
 		all = append(all, slog.String("certificate", r.certificate))
 	}
@@ -69,9 +73,9 @@ func (r refusal) help() string {
 	case notListed:
 		return "add it to the devices file, if it is one of yours"
 	case otherName:
-		return "the certificate's common name, else its first DNS name, else its first URI, must be the device's id; that of jt808 has no zeros on the left"
+		return "the name on the certificate must be the device's id; that of jt808 has no zeros on the left"
 	case noName:
-		return "give it a common name, a DNS name or a URI, which is the device's id"
+		return "give it one name that is the device's id, or choose another kind with the listener's identity"
 	default:
 		return "compare the token in the device with the one that is configured here"
 	}

@@ -3,12 +3,12 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -172,20 +172,6 @@ func (s *tlsServer) failed(c *tlsConn, err error) {
 		"help", "look at the device's certificate and at the authorities that it and the listener know")
 }
 
-// nameOf returns the device id that a certificate proves: its common name, else its first DNS name,
-// else its first URI; "" if it has none of these.
-func nameOf(c *x509.Certificate) string {
-	switch {
-	case c.Subject.CommonName != "":
-		return c.Subject.CommonName
-	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
-	case len(c.URIs) > 0:
-		return c.URIs[0].String()
-	}
-	return ""
-}
-
 // validate returns what is wrong with a listener's configuration.
 func (l Listener) validate() error {
 	var errs []error
@@ -202,6 +188,12 @@ func (l Listener) validate() error {
 		if t.MinVersion != 0 && t.MinVersion < tls.VersionTLS12 {
 			bad("TLS.MinVersion is %s, want TLS 1.2 or later", tls.VersionName(t.MinVersion))
 		}
+	}
+	if !slices.Contains(Identities(), l.Identity) {
+		bad("Identity is %q, want one of %q", l.Identity, Identities())
+	}
+	if len(l.Proxies) > 0 && l.Identity != AnyName && l.Identity != CommonName {
+		bad("Identity is %q, but a proxy passes on the common name alone", l.Identity)
 	}
 	if l.MaxMessages == 0 || l.MaxMessages > 1<<20 {
 		bad("MaxMessages is %d, want 1 to %d, or a negative number for no limit", l.MaxMessages, 1<<20)

@@ -204,9 +204,9 @@ func (c *tlsConn) shake() bool {
 	}
 	c.tls = tc
 	if len(state.VerifiedChains) > 0 {
-		name := nameOf(state.VerifiedChains[0][0])
-		if name == "" {
-			c.nameless()
+		name, err := c.listener.Identity.of(state.VerifiedChains[0][0])
+		if err != nil {
+			c.nameless(err)
 			return false
 		}
 		c.certify(name)
@@ -216,11 +216,11 @@ func (c *tlsConn) shake() bool {
 
 // nameless refuses a client whose certificate is good, but names no device: the client could claim
 // to be any.
-func (c *tlsConn) nameless() {
+func (c *tlsConn) nameless(why error) {
 	g := c.gateway
 	g.counts.unauthorized.Add(1)
-	g.tell(refusal{address: c.address(), protocol: c.listener.names(), reason: noName})
-	err := &codec.Error{Code: codec.Unauthorized, Text: "your certificate names no device; it must have a common name, a DNS name or a URI"}
+	g.tell(refusal{address: c.address(), protocol: c.listener.names(), reason: noName, why: why.Error()})
+	err := &codec.Error{Code: codec.Unauthorized, Text: "your certificate names no device: " + why.Error()}
 	if out := c.listener.goodbye(nil, "", err); len(out) > 0 {
 		_, _ = c.tls.Write(out)
 	}

@@ -223,7 +223,7 @@ func TestTLSNameless(t *testing.T) {
 	for range 3 {
 		d := r.dialTLS(k, k.ca.Issue(t, testcert.Ask{}))
 		d.say("HELLO pump-1\n")
-		d.expect("ERR unauthorized your certificate names no device; it must have a common name, a DNS name or a URI")
+		d.expect("ERR unauthorized your certificate names no device: it has no common name, no DNS name and no URI")
 		d.expect("EOF")
 	}
 	if _, err := r.registry.Device("pump-1"); err == nil {
@@ -232,7 +232,7 @@ func TestTLSNameless(t *testing.T) {
 	if n := r.gateway.Stats().Unauthorized; n != 3 {
 		t.Errorf("unauthorized = %d, want 3", n)
 	}
-	if n := strings.Count(said.String(), "its certificate names no device"); n != 2 || !strings.Contains(said.String(), "a common name, a DNS name or a URI") {
+	if n := strings.Count(said.String(), "its certificate names no device"); n != 2 || !strings.Contains(said.String(), "it has no common name, no DNS name and no URI") {
 		t.Errorf("said %d times that a certificate has no name, want 2, and which names are looked for:\n%s", n, said.String())
 	}
 }

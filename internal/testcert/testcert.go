@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -29,6 +30,7 @@ type Authority struct {
 // Ask says what certificate is wanted.
 type Ask struct {
 	Name     string   // the common name
+	Names    []string // further common names
 	DNS, URI []string // what else it is called
 	RSA      bool     // an RSA key of 2048 bits, not ECDSA P-256
 	Expired  bool
@@ -53,6 +55,12 @@ func (a *Authority) Issue(tb testing.TB, ask Ask) tls.Certificate {
 		SerialNumber: serial(tb), Subject: pkix.Name{CommonName: ask.Name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames: ask.DNS, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	for _, name := range ask.Names {
+		if len(template.Subject.ExtraNames) == 0 { // these take the place of CommonName
+			template.Subject.ExtraNames = []pkix.AttributeTypeAndValue{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: ask.Name}}
+		}
+		template.Subject.ExtraNames = append(template.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: name})
 	}
 	if ask.Expired {
 		template.NotAfter = time.Now().Add(-time.Minute)
