@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 )
 
 // Files are the names of PEM files.
@@ -21,6 +22,11 @@ type Files struct {
 	// Clients holds the certificates of the authorities that sign the clients'. "": clients are not
 	// asked for certificates.
 	Clients string
+	// Revoked holds lists of revoked certificates (CRL, RFC 5280), each signed by an authority of
+	// Clients. A list counts also when it is out of date. "": none is revoked.
+	Revoked string
+	// MinVersion is the least version of TLS: 1.2 or 1.3. Default: "", which is 1.2.
+	MinVersion string
 	// Optional admits clients that show no certificate. One that is shown must be good.
 	Optional bool
 }
@@ -32,18 +38,59 @@ func Load(f Files) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	least, err := f.version()
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: least, CipherSuites: suites()}
 	if f.Clients == "" {
+		if f.Revoked != "" {
+			return nil, errors.New("certificates: a list of revoked ones is of no use without the authorities of clients")
+		}
 		return c, nil
 	}
 	c.ClientAuth = tls.RequireAndVerifyClientCert
 	if f.Optional {
 		c.ClientAuth = tls.VerifyClientCertIfGiven
 	}
-	if c.ClientCAs, err = loadAuthorities(f.Clients); err != nil {
+	authorities, err := loadAuthorities(f.Clients)
+	if err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
+	c.ClientCAs = x509.NewCertPool()
+	for _, a := range authorities {
+		c.ClientCAs.AddCert(a)
+	}
+	if f.Revoked != "" {
+		list, err := loadRevoked(f.Revoked, authorities)
+		if err != nil {
+			return nil, fmt.Errorf("certificates: %w", err)
+		}
+		c.VerifyConnection = list.verify
+	}
 	return c, nil
+}
+
+// version returns the least version of TLS.
+func (f Files) version() (uint16, error) {
+	switch f.MinVersion {
+	case "", "1.2":
+		return tls.VersionTLS12, nil
+	case "1.3":
+		return tls.VersionTLS13, nil
+	}
+	return 0, fmt.Errorf("certificates: the least version of TLS is %q, want 1.2 or 1.3", f.MinVersion)
+}
+
+// suites returns the cipher suites of TLS 1.2: those with authenticated encryption (RFC 5116). Those of
+// TLS 1.3 all are.
+func suites() (ids []uint16) {
+	for _, s := range tls.CipherSuites() {
+		if !strings.Contains(s.Name, "_CBC_") {
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }
 
 func loadPair(certFile, keyFile string) (tls.Certificate, error) {
@@ -65,25 +112,24 @@ func loadPair(certFile, keyFile string) (tls.Certificate, error) {
 	return pair, nil
 }
 
-func loadAuthorities(file string) (*x509.CertPool, error) {
+func loadAuthorities(file string) (all []*x509.Certificate, err error) {
 	data, err := read(file)
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
 	for n := 1; ; n++ {
 		var block *pem.Block
 		if block, data = pem.Decode(data); block == nil {
 			if n == 1 {
 				return nil, fmt.Errorf("%s: there is no certificate of an authority in it; it must be PEM, with a block BEGIN CERTIFICATE", file)
 			}
-			return pool, nil
+			return all, nil
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			return nil, fmt.Errorf("%s: block %d, %s, is no certificate: %w; write it anew, or take it out", file, n, block.Type, err)
 		}
-		pool.AddCert(c)
+		all = append(all, c)
 	}
 }
 

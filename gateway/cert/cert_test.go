@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"net"
@@ -107,6 +108,10 @@ func TestBroken(t *testing.T) {
 		{"no key in the file", "cert.key", func(f *cert.Files) { f.Key = write("cert.key", certPEM) }, "belong together"},
 		{"no authorities", "none.pem", func(f *cert.Files) { f.Clients = write("none.pem", []byte("none\n")) }, "no certificate of an authority"},
 		{"a key among them", "mixed.pem", func(f *cert.Files) { f.Clients = write("mixed.pem", append(ca.PEM(), otherKey...)) }, "block 2, PRIVATE KEY, is no certificate"},
+		{"no list of revoked ones", "none.crl", func(f *cert.Files) { f.Revoked = write("none.crl", certPEM) }, "no list of revoked certificates"},
+		{"a stranger's list", "stranger.crl", func(f *cert.Files) { f.Revoked = write("stranger.crl", testcert.New(t).Revoke(t)) }, "signed by none of the authorities"},
+		{"a list without authorities", "", func(f *cert.Files) { f.Revoked, f.Clients = good.Clients, "" }, "of no use without the authorities"},
+		{"a version", "", func(f *cert.Files) { f.MinVersion = "1.1" }, `"1.1", want 1.2 or 1.3`},
 		{"a folder", filepath.Base(dir), func(f *cert.Files) { f.Clients = dir }, "is a directory"},
 	}
 	for _, tt := range tests {
@@ -337,6 +342,86 @@ func TestReloadLater(t *testing.T) {
 	}
 	if err := r.Look(); err != nil || r.Leaf().Subject.CommonName != "second" {
 		t.Errorf("Look() with descriptors = %v, serving %q", err, r.Leaf().Subject.CommonName)
+	}
+}
+
+// A certificate that was revoked is refused from the next look on, also for a session that is resumed. A broken list
+// changes nothing.
+func TestRevoked(t *testing.T) {
+	ca := testcert.New(t)
+	f := files(t)
+	f.Revoked = filepath.Join(filepath.Dir(f.Cert), "revoked.crl")
+	server(t, ca, f, "gateway")
+	replace(t, f.Clients, append(testcert.New(t).PEM(), ca.PEM()...))
+	replace(t, f.Revoked, ca.Revoke(t))
+	r, err := cert.New(f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, good, stolen := r.Config(), ca.Issue(t, testcert.Ask{Name: "good"}), ca.Issue(t, testcert.Ask{Name: "stolen"})
+	session := &tls.Config{
+		RootCAs: ca.Pool(), ServerName: "127.0.0.1", Certificates: []tls.Certificate{stolen}, ClientSessionCache: tls.NewLRUClientSessionCache(1),
+		MaxVersion: tls.VersionTLS12,
+	}
+	expect := func(when string, refused bool) {
+		t.Helper()
+		if _, err := served(t, config, ca, good); err != nil {
+			t.Errorf("%s: the good one: %v", when, err)
+		}
+		near, far := pair(t)
+		go func() { _ = tls.Client(near, session).HandshakeContext(t.Context()) }()
+		if err := tls.Server(far, config).HandshakeContext(t.Context()); errors.Is(err, cert.ErrRevoked) != refused {
+			t.Errorf("%s: the stolen one: %v", when, err)
+		}
+		_, _ = near.Close(), far.Close()
+	}
+	expect("before", false)
+	expect("resumed", false)
+	replace(t, f.Revoked, []byte("broken"))
+	if err := r.Look(); err == nil || !strings.Contains(err.Error(), f.Revoked) {
+		t.Errorf("Look = %v", err)
+	}
+	expect("with a broken list", false)
+	pemOf := func(der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}) }
+	for form, list := range map[string][]byte{"DER": ca.Revoke(t, stolen), "PEM": append(pemOf(ca.Revoke(t)), pemOf(ca.Revoke(t, stolen))...)} {
+		replace(t, f.Revoked, list)
+		if err := r.Look(); err != nil {
+			t.Fatal(err)
+		}
+		expect(form, true)
+		expect(form+", again", true)
+	}
+}
+
+// Of TLS 1.2 only cipher suites with authenticated encryption are offered, and it can be left out.
+func TestVersions(t *testing.T) {
+	ca := testcert.New(t)
+	f := files(t)
+	server(t, ca, f, "gateway")
+	f.Clients = ""
+	for _, tt := range []struct {
+		least  string
+		client *tls.Config
+		ok     bool
+	}{
+		{"", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{"1.2", &tls.Config{MaxVersion: tls.VersionTLS12}, true},
+		{"", &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, false},
+		{"1.3", &tls.Config{}, true},
+		{"1.3", &tls.Config{MaxVersion: tls.VersionTLS12}, false},
+	} {
+		f.MinVersion = tt.least
+		r, err := cert.New(f, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		near, far := pair(t)
+		go func() { _ = tls.Server(far, r.Config()).HandshakeContext(t.Context()); _ = far.Close() }()
+		tt.client.RootCAs, tt.client.ServerName = ca.Pool(), "127.0.0.1"
+		if err := tls.Client(near, tt.client).HandshakeContext(t.Context()); (err == nil) != tt.ok {
+			t.Errorf("least version %q, client up to %d with %d suites: %v", tt.least, tt.client.MaxVersion, len(tt.client.CipherSuites), err)
+		}
+		_ = near.Close()
 	}
 }
 

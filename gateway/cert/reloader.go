@@ -25,13 +25,13 @@ type Reloader struct {
 	current atomic.Pointer[tls.Config]
 
 	mu     sync.Mutex     // guards the fields below, and lets one look at a time
-	seen   [3]os.FileInfo // of what was loaded last
+	seen   [4]os.FileInfo // of what was loaded last
 	broken error          // what is wrong with the files; nil if nothing is
 }
 
 // states returns what tells the files from those of another time; nil for those that do not exist.
-func (f Files) states() (all [3]os.FileInfo) {
-	for i, file := range []string{f.Cert, f.Key, f.Clients} {
+func (f Files) states() (all [4]os.FileInfo) {
+	for i, file := range []string{f.Cert, f.Key, f.Clients, f.Revoked} {
 		if info, err := os.Stat(file); err == nil {
 			all[i] = info
 		}

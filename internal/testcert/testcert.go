@@ -42,7 +42,7 @@ func New(tb testing.TB) *Authority {
 	a := &Authority{key: newKey(tb)}
 	template := &x509.Certificate{
 		SerialNumber: serial(tb), Subject: pkix.Name{CommonName: "Test CA"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	a.Cert = sign(tb, template, template, &a.key.PublicKey, a.key)
 	return a
@@ -81,6 +81,20 @@ func (a *Authority) Issue(tb testing.TB, ask Ask) tls.Certificate {
 	}
 	leaf := sign(tb, template, a.Cert, key.Public(), a.key)
 	return tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+}
+
+// Revoke returns a list of revoked certificates, in DER.
+func (a *Authority) Revoke(tb testing.TB, certificates ...tls.Certificate) []byte {
+	tb.Helper()
+	list := &x509.RevocationList{Number: serial(tb), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour)}
+	for _, c := range certificates {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: c.Leaf.SerialNumber, RevocationTime: list.ThisUpdate})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, a.Cert, a.key)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return der
 }
 
 // Pool returns the authority alone.
