@@ -95,6 +95,9 @@ func (c *conn) unlock() {}
 // remote implements link.
 func (c *conn) remote() netip.Addr { return c.other }
 
+// verify implements link.
+func (c *conn) verify() error { return nil }
+
 // silent implements link.
 func (c *conn) silent() bool { return c.Unread() == 0 }
 

@@ -30,6 +30,8 @@ type link interface {
 	unlock()
 	// address returns the other end's: the device, or the proxy which it comes through.
 	remote() netip.Addr
+	// verify returns why the certificate that the device has shown is no longer good.
+	verify() error
 	// silent reports whether the other end has sent nothing that was not read.
 	silent() bool
 	// isOver reports whether the connection has ended.
@@ -111,6 +113,9 @@ func (c *connection) heard(first bool) {
 	switch {
 	case first:
 		g.newcomers.leave(c)
+		if c.revision != g.config.Guard.Revision(c.session.ID()) { // it was revoked meanwhile
+			g.close(c, whyRevoked)
+		}
 		g.timers.Cancel(c.deadline)
 		c.deadline = 0
 		if idle := g.config.IdleTimeout; idle > 0 {

@@ -34,6 +34,7 @@ type conversation struct {
 	noise       uint8
 	spoken      uint8 // which of the listener's protocols it is, once there is a codec
 	pace        pace
+	revision    uint32 // of what the device has shown
 }
 
 // details are what few conversations need, kept apart to keep idle connections small.

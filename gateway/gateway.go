@@ -142,6 +142,7 @@ func (g *Gateway) Run(ctx context.Context) (err error) {
 	group.Go(func() error { return g.probes.run(ctx) })
 	group.Go(func() error { return g.holds.run(ctx) })
 	group.Go(func() error { return g.keepPace(ctx) })
+	group.Go(func() error { return g.keepReviewing(ctx) })
 	group.Go(func() error { return g.udp.run(ctx) })
 	var accepting sync.WaitGroup
 	for _, l := range g.listeners {

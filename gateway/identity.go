@@ -29,6 +29,11 @@ type Guard interface {
 	// be found by trying. Then wrong tokens from an address keep the device out from there for a
 	// while, even with the right one. It is false for a device that needs no secret.
 	Guessable(id string) bool
+	// Revision returns a number that changes when what the device has to show does, or when the
+	// device is no longer admitted. Then its connection is closed.
+	Revision(id string) uint32
+	// Generation returns a number that changes when any Revision may have.
+	Generation() uint64
 }
 
 // Password is a guard that admits every device with one shared secret; the empty Password admits
@@ -45,6 +50,12 @@ func (Password) Knows(string) bool { return true }
 
 // Guessable implements [Guard].
 func (p Password) Guessable(string) bool { return p != "" && codec.Guessable([]byte(p)) }
+
+// Revision implements [Guard]: the password never changes.
+func (Password) Revision(string) uint32 { return 0 }
+
+// Generation implements [Guard].
+func (Password) Generation() uint64 { return 0 }
 
 // Prove implements [Guard].
 func (p Password) Prove(_ string, nonce, proof []byte) bool {
@@ -69,6 +80,7 @@ func (t *conversation) admit(x *exchange, id string, token []byte) *codec.Error 
 // is admitted however many wrong ones came from its address, unless the secret can be guessed.
 func (t *conversation) vet(x *exchange, id string, right func() bool, secret bool, wrong string) *codec.Error {
 	g := x.gateway
+	t.revision = g.config.Guard.Revision(id) // first: what is revoked from now on is noticed
 	if err := t.named(x, id); err != nil {
 		return err
 	}

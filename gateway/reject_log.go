@@ -14,6 +14,7 @@ const (
 	wrongProof = "wrong proof"
 	registers  = "it asks for a token by registering, and must know its own"
 	otherName  = "its certificate is that of another device"
+	isRevoked  = "its token or certificate was revoked"
 	noName     = "its certificate names no device"
 )
 

@@ -8,7 +8,7 @@ import (
 // counters are what Stats reports.
 type counters struct {
 	accepted, acceptErrors, enrollErrors                 atomic.Uint64
-	refusedFull, refusedAddress, evicted, unauthorized   atomic.Uint64
+	refusedFull, refusedAddress, evicted, unauthorized, revoked   atomic.Uint64
 	handshakeTimeouts, idleTimeouts, slowReaders, slowed atomic.Uint64
 	mistakes, broken, closedByGateway, panics, warned    atomic.Uint64
 	throttled, duplicates, sent                          atomic.Uint64
@@ -43,6 +43,7 @@ type Stats struct {
 	Newcomers         int    // connections that have not said hello,
 	Evicted           uint64 // and those that were closed because there were too many
 	Unauthorized      uint64
+	Revoked           uint64 // connections closed because the device's token or certificate was revoked
 	Throttled         uint64 // hellos that were not looked at, because of wrong tokens from the same address; only of devices whose token may be guessed
 	Duplicates        uint64 // connections refused because two of them say, again and again, that they are the same device
 	DuplicateIDs      int    // devices of which there are two at the moment, so that one of them is refused
@@ -80,6 +81,7 @@ func (g *Gateway) Stats() Stats {
 		Newcomers:         g.newcomers.count(),
 		Evicted:           c.evicted.Load(),
 		Unauthorized:      c.unauthorized.Load(),
+		Revoked:           c.revoked.Load(),
 		Throttled:         c.throttled.Load(),
 		Duplicates:        c.duplicates.Load(),
 		DuplicateIDs:      g.duplicateIDs.above(time.Now(), maxTakeovers),

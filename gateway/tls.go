@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -81,16 +82,17 @@ func (s *tlsServer) start() {
 
 // stop says goodbye on all connections, closes them and waits. No connection is accepted any more.
 func (s *tlsServer) stop() {
-	s.mu.Lock()
-	open := make([]*tlsConn, 0, len(s.conns))
-	for c := range s.conns {
-		open = append(open, c)
-	}
-	s.mu.Unlock()
-	for _, c := range open {
+	for _, c := range s.open() {
 		c.finish(ending{why: whyShutdown})
 	}
 	s.serving.Wait()
+}
+
+// open returns the connections that are open.
+func (s *tlsServer) open() []*tlsConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
 }
 
 // admit begins to serve a connection. proxied is whether a PROXY header comes first.

@@ -59,6 +59,14 @@ func (c *tlsConn) unlock() { c.mu.Unlock() }
 // remote implements link.
 func (c *tlsConn) remote() netip.Addr { return c.other }
 
+// verify implements link.
+func (c *tlsConn) verify() error {
+	if v := c.listener.tlsConfig().VerifyConnection; v != nil {
+		return v(c.tls.ConnectionState())
+	}
+	return nil
+}
+
 // silent implements link.
 func (c *tlsConn) silent() bool { return c.socket.theirTurn.Load() && c.socket.unread() == 0 }
 

@@ -50,6 +50,7 @@ const (
 	// whySilence is said to a device that was judged. It stays connected if it speaks up before its
 	// turn to be closed comes.
 	whySilence  = "silence"
+	whyRevoked  = "revoked: the device's token or certificate is no longer good"
 	whyIdle     = "idle"
 	whyShutdown = "shutdown"
 )

@@ -290,6 +290,10 @@ func (g guardOf) Admit(id string, token []byte) bool {
 
 func (g guardOf) Knows(id string) bool { _, known := g[id]; return known }
 
+func (g guardOf) Revision(string) uint32 { return 0 }
+
+func (g guardOf) Generation() uint64 { return 0 }
+
 func (g guardOf) Prove(string, []byte, []byte) bool { return false }
 
 func (g guardOf) Issue(string) ([]byte, bool) { return nil, false }

@@ -15,6 +15,14 @@
 // with hex:. Prefer sha256 where the device does not need the challenge: then the file gives no
 // token away, if the tokens cannot be guessed; "holter devices token" makes such.
 //
+// The file is read again when it has changed and was not written to for a second, or when another has
+// taken its place. A device whose line has gone, or has another secret, loses its connection within 5
+// s, and is kept. A file that lists none any more, or less than half as many as before, is taken for a
+// mistake, and logged: the list from before stays in effect until the process starts anew, or until
+// the file has a line
+//
+//	# accept
+//
 // A device without a secret is admitted whatever token it shows: list it so if its protocol has
 // none (GT06, Teltonika, DTU), on networks that you trust. A device that has proved its id by a
 // certificate must be listed, too, with or without a secret.

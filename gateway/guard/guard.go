@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -19,8 +20,10 @@ import (
 )
 
 const (
-	// lookEvery is how often the file is looked at.
-	lookEvery = 5 * time.Second
+	// lookEvery is how often the file is looked at, and settled how long it must not have been written
+	// to before it is read, unless another has taken its place.
+	lookEvery = 2 * time.Second
+	settled   = time.Second
 	// maxFile is the largest file that is read, in bytes.
 	maxFile = 256 << 20
 	// issued is how many hexadecimal digits a token has that a device is given.
@@ -43,6 +46,8 @@ type File struct {
 	log   *slog.Logger
 	key   []byte
 	table atomic.Pointer[table]
+	seed  maphash.Seed  // of revisions
+	loads atomic.Uint64 // how often the table was replaced
 
 	// The fields below are for Run alone.
 	seen  os.FileInfo // of the file that was read last, right or wrong; nil if it could not be read
@@ -55,7 +60,7 @@ func New(path string, cfg Config) (*File, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	f := &File{path: path, log: cfg.Logger}
+	f := &File{path: path, log: cfg.Logger, seed: maphash.MakeSeed()}
 	t, seen, err := load(path)
 	if err != nil {
 		return nil, err
@@ -71,15 +76,16 @@ func New(path string, cfg Config) (*File, error) {
 // Devices returns how many devices the file lists.
 func (f *File) Devices() int { return f.table.Load().count }
 
-// Run reads the file again when it has changed, within some 5 s, until ctx is done. Mistakes in it
-// are logged, and the devices that were listed before stay in effect.
+// Run reads the file again when it has changed, within some 3 s, until ctx is done. Mistakes in it
+// are logged, and the devices that were listed before stay in effect. That it lists none any more, or
+// less than half as many, is taken for a mistake, too, unless it has a line "# accept".
 func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			f.look()
+			f.look(time.Now())
 		case <-ctx.Done():
 			return nil
 		}
@@ -87,12 +93,16 @@ func (f *File) Run(ctx context.Context) error {
 }
 
 // look reads the file if it has changed.
-func (f *File) look() {
+func (f *File) look(now time.Time) {
 	info, err := os.Stat(f.path)
-	if err == nil && filestate.Same(info, f.seen) {
+	if err == nil && (filestate.Same(info, f.seen) || os.SameFile(info, f.seen) && now.Sub(info.ModTime()).Abs() < settled) {
 		return
 	}
 	t, seen, err := load(f.path)
+	if err == nil && !t.accepts && t.count < (f.Devices()+1)/2 {
+		err = fmt.Errorf("guard: %s lists %d devices, and listed %d before, which looks like a mistake; if it is right, add a line \"# accept\"",
+			f.path, t.count, f.Devices())
+	}
 	f.seen = seen
 	switch {
 	case errors.Is(err, errChanging): // the next time
@@ -101,6 +111,7 @@ func (f *File) look() {
 		f.log.Error("cannot use the changed devices file; the previous list stays in effect", "error", err)
 	case err == nil:
 		f.table.Store(t)
+		f.loads.Add(1)
 		f.wrong = ""
 		f.log.Info("devices file reloaded", "file", f.path, "devices", t.count)
 	}
@@ -172,6 +183,22 @@ func (f *File) Knows(id string) bool {
 	_, _, known := f.table.Load().find(bytesOf(id))
 	return known
 }
+
+// Revision implements gateway.Guard.
+func (f *File) Revision(id string) uint32 {
+	what, secret, known := f.table.Load().find(bytesOf(id))
+	if !known {
+		return 0
+	}
+	var h maphash.Hash
+	h.SetSeed(f.seed)
+	_ = h.WriteByte(byte(what)) // never fails
+	_, _ = h.Write(secret)
+	return uint32(h.Sum64()) | 1 // 0 is for those that are not known
+}
+
+// Generation implements gateway.Guard.
+func (f *File) Generation() uint64 { return f.loads.Load() }
 
 // Guessable implements gateway.Guard. A token of which only the SHA-256 is known is assumed not to
 // be guessable.

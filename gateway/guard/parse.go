@@ -36,6 +36,7 @@ func read(name string, in io.Reader) (*table, error) {
 		if number == 1 {
 			text = bytes.TrimPrefix(text, []byte("\ufeff"))
 		}
+		t.accepts = t.accepts || string(bytes.TrimSpace(text)) == "# accept"
 		wrong := t.readLine(text)
 		if errors.Is(err, errLong) {
 			wrong = err

@@ -27,8 +27,9 @@ type table struct {
 	// slots are where entries begin, plus 1; 0 is none. Their number is a power of two, at least
 	// half again as many as devices. A device's slot is the first, from the one of its hash on,
 	// that holds it.
-	slots []uint32
-	count int
+	slots   []uint32
+	count   int
+	accepts bool // it has a line that says that fewer devices than before are no mistake
 }
 
 const head = 4

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,6 +213,18 @@ func (l *Loop) reach() {
 		l.partial[c] = c.Unread()
 		if l.partial[c] > 0 {
 			l.waits++
+		}
+	}
+}
+
+// Each calls f with each connection. It belongs to the loop's goroutine.
+func (l *Loop) Each(f func(Handler)) {
+	l.mu.Lock()
+	slots := slices.Clone(l.slots) // they are added by others
+	l.mu.Unlock()
+	for _, h := range slots {
+		if h != nil && h.conn().fd >= 0 { // f may close one
+			f(h)
 		}
 	}
 }

@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"slices"
+	"time"
+
+	"github.com/holter-iot/holter/internal/eventloop"
+)
+
+// reviewEvery is how often it is asked whether tokens or certificates were revoked.
+const reviewEvery = time.Second
+
+// keepReviewing ends the connections of devices whose token or certificate was revoked, until ctx is
+// done.
+func (g *Gateway) keepReviewing(ctx context.Context) error {
+	tick := time.NewTicker(reviewEvery)
+	defer tick.Stop()
+	generation, configs := g.config.Guard.Generation(), g.tlsConfigs()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		nextGeneration, nextConfigs := g.config.Guard.Generation(), g.tlsConfigs()
+		if nextGeneration != generation || !slices.Equal(nextConfigs, configs) {
+			g.review()
+		}
+		generation, configs = nextGeneration, nextConfigs
+	}
+}
+
+// tlsConfigs returns what the listeners serve new connections with now; nil for those without TLS.
+func (g *Gateway) tlsConfigs() (all []*tls.Config) {
+	for _, l := range g.listeners {
+		all = append(all, l.tlsConfig())
+	}
+	return all
+}
+
+// tlsConfig returns what the listener serves new connections with now; nil without TLS.
+func (l *listener) tlsConfig() *tls.Config {
+	if l.TLS == nil || l.TLS.GetConfigForClient == nil {
+		return l.TLS
+	}
+	c, err := l.TLS.GetConfigForClient(&tls.ClientHelloInfo{})
+	if err != nil || c == nil {
+		return l.TLS
+	}
+	return c
+}
+
+// review looks at all connections. Datagrams need none of it: each is admitted by itself.
+func (g *Gateway) review() {
+	for _, l := range g.loops {
+		l.soon(func() {
+			l.events.Each(func(h eventloop.Handler) { h.(*conn).review() })
+		})
+	}
+	if g.tlsServer != nil {
+		for _, c := range g.tlsServer.open() {
+			c.review()
+		}
+	}
+}
+
+// review ends a connection whose device may not come in again as it has.
+func (c *connection) review() {
+	c.link.lock()
+	revoked := c.established && !c.link.isOver() &&
+		(c.gateway.config.Guard.Revision(c.session.ID()) != c.revision || c.link.verify() != nil)
+	c.link.unlock()
+	if revoked {
+		c.gateway.counts.revoked.Add(1)
+		c.gateway.tell(refusal{id: c.session.ID(), address: c.address(), protocol: c.protocol(c.listener), reason: isRevoked})
+		c.finish(ending{transport: c, why: whyRevoked})
+	}
+}
