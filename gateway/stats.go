@@ -7,12 +7,12 @@ import (
 
 // counters are what Stats reports.
 type counters struct {
-	accepted, acceptErrors, enrollErrors                 atomic.Uint64
-	refusedFull, refusedAddress, evicted, unauthorized, revoked   atomic.Uint64
-	handshakeTimeouts, idleTimeouts, slowReaders, slowed atomic.Uint64
-	mistakes, broken, closedByGateway, panics, warned    atomic.Uint64
-	throttled, duplicates, sent                          atomic.Uint64
-	probes, probesLeftOut                                atomic.Uint64
+	accepted, acceptErrors, enrollErrors                        atomic.Uint64
+	refusedFull, refusedAddress, evicted, unauthorized, revoked atomic.Uint64
+	handshakeTimeouts, idleTimeouts, slowReaders, slowed        atomic.Uint64
+	mistakes, broken, closedByGateway, panics, warned           atomic.Uint64
+	throttled, duplicates, sent                                 atomic.Uint64
+	probes, probesLeftOut                                       atomic.Uint64
 
 	badProxyHeaders, tlsMessages         atomic.Uint64
 	handshakes, resumed, handshakeErrors atomic.Uint64
