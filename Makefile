@@ -102,7 +102,7 @@ bench-store: ## Measure store and jobs on all their databases (5 minutes)
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count $(COUNT) ./store ./jobs
 
 .PHONY: bench-delivery
-bench-delivery: ## Measure delivery: a mass of verdicts, webhooks, claims, a backlog, into docs/numbers/benchmarks.md (10 minutes)
+bench-delivery: ## Measure delivery: a mass of verdicts, webhooks and claims, into docs/numbers/benchmarks.md (10 minutes)
 	cd bench && $(GO) run . delivery -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-mqtt
