@@ -118,7 +118,7 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 			return e
 		})
 	}
-	at := s.moment(v.when())
+	at := v.when().UnixMilli()
 	if inTurn && at < t.at {
 		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
 	}
@@ -163,20 +163,11 @@ func (s *Score) reckonLocked(t *track, v *Verdict) string {
 		return fmt.Sprintf("after %v of silence, by a timeout of %v", v.HeardSilence, v.Timeout)
 	case v.Deadline.Before(own.Add(-rounding)):
 		return fmt.Sprintf("deadline %s, before it was silent for %v, seen last %s", clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
-	case t.since != 0 && s.places[t.place].hears() && v.Deadline.Sub(own) > s.options.Slack:
+	case t.since != 0 && t.place.hears() && v.Deadline.Sub(own) > s.options.Slack:
 		return fmt.Sprintf("deadline %s, long after it was silent for %v, seen last %s, and its source was not deaf",
 			clock(nanos(v.Deadline)), v.Timeout, far(v.LastSeen))
 	}
 	return ""
-}
-
-// moment returns an instant as tracks have it.
-func (s *Score) moment(t time.Time) uint32 {
-	at := nanos(t)
-	if s.base == 0 {
-		s.base = at - int64(time.Hour)
-	}
-	return uint32(min(max(at-s.base, 0)/int64(time.Millisecond), 1<<32-1))
 }
 
 // onlineLocked checks that a device that is called online was back, and not for long. It reports
@@ -185,16 +176,16 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 	if c.time >= s.knownLocked(n) {
 		return true
 	}
-	if !final && c.came()+connectTakes > until {
+	if !final && c.came+connectTakes > until {
 		return false
 	}
-	p := &s.places[c.place]
+	p := c.place
 	var returned *absence
-	for a := range s.absences.all(s.devices[n].absences) {
+	for _, a := range s.devices[n].absences {
 		if !a.gone() || a.mark.has(unheard|inferred) {
 			continue
 		}
-		if a.back != 0 && a.back <= c.came() {
+		if a.back != 0 && a.back <= c.came {
 			if a.mark.has(judged) {
 				returned = a
 			}
@@ -202,7 +193,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		}
 		began := max(a.at, a.last)
 		allowed := s.terms.late
-		if a.mark.has(judged) && c.deadline()+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
+		if a.mark.has(judged) && c.deadline+int64(time.Millisecond) >= p.extend(a.expected(&s.terms), a.last, never, &s.terms) {
 			allowed = s.errorLocked(c) // it was judged in this absence, so nothing from before is told late
 		}
 		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
@@ -211,7 +202,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 			return true
 		}
 	}
-	if returned != nil && p.awake(returned.heard(), c.came()) > s.terms.late && !s.elsewhereLocked(n, returned, p.url) {
+	if returned != nil && p.awake(returned.heard, c.came) > s.terms.late && !s.elsewhereLocked(n, returned, p.gateway) {
 		s.lateLocked(c, s.caseLocked(n, returned, c))
 	}
 	return true
@@ -222,12 +213,12 @@ const connectTakes = int64(15 * time.Second)
 
 // errorLocked is how far the times of a claim may be off.
 func (s *Score) errorLocked(c *claim) int64 {
-	return s.terms.clock + s.gateways[s.places[c.place].url].err
+	return s.terms.clock + c.place.gateway.err
 }
 
 // lateLocked counts what arrived late from a gateway that must be in time.
 func (s *Score) lateLocked(c *claim, example func() Example) {
-	if s.gateways[s.places[c.place].url].full {
+	if c.place.gateway.full {
 		s.report.Late.add(1, example)
 	}
 }
@@ -235,6 +226,5 @@ func (s *Score) lateLocked(c *claim, example func() Example) {
 // overtakenLocked reports whether a claim arrived long after the gateway had heard that the device
 // was back.
 func (s *Score) overtakenLocked(n int, c *claim, a *absence) bool {
-	p := &s.places[c.place]
-	return a.back != 0 && p.awake(a.heard(), c.came()) > s.terms.slack && !s.elsewhereLocked(n, a, p.url)
+	return a.back != 0 && c.place.awake(a.heard, c.came) > s.terms.slack && !s.elsewhereLocked(n, a, c.place.gateway)
 }

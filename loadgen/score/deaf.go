@@ -7,10 +7,10 @@ import (
 
 // place is a source of heartbeats of a gateway.
 type place struct {
-	url  uint16 // the index of the gateway
-	used bool   // devices of the plan are heard there
-	deaf []interval
-	name string
+	gateway *gateway
+	used    bool // devices of the plan are heard there
+	deaf    []interval
+	name    string
 	// dropped are deaf times that are remembered no more: how many, and how long.
 	dropped    int
 	droppedFor time.Duration
@@ -123,8 +123,7 @@ const edge = int64(2 * time.Second)
 func (s *Score) deafAnsweredLocked(until int64) {
 	var only *place
 	var deaf []interval // all of them
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		switch {
 		case !p.used:
 		case only == nil:
@@ -139,7 +138,7 @@ func (s *Score) deafAnsweredLocked(until int64) {
 			if a.from >= from && a.to <= to {
 				s.report.DeafAnswered.add(1, func() Example {
 					return Example{
-						Device: "source " + only.name, Number: -1, URL: s.gateways[only.url].url, Done: "the gateway answered heartbeats at " + clock(a.to),
+						Device: "source " + only.name, Number: -1, URL: only.gateway.url, Done: "the gateway answered heartbeats at " + clock(a.to),
 						Said: "deaf from " + clock(d.from) + " to " + clock(min(d.to, until)), At: instant(a.to),
 					}
 				})
@@ -159,8 +158,7 @@ func (s *Score) Stopped(from, to time.Time) {
 
 // deafUnaskedLocked counts the deaf times in which the gateway was not stopped.
 func (s *Score) deafUnaskedLocked(until int64) {
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		if !p.used || len(s.stops) == 0 {
 			continue
 		}
@@ -172,7 +170,7 @@ func (s *Score) deafUnaskedLocked(until int64) {
 			}
 			s.report.DeafUnasked.add(1, func() Example {
 				return Example{
-					Device: "source " + p.name, Number: -1, URL: s.gateways[p.url].url, Done: "the gateway was not stopped then",
+					Device: "source " + p.name, Number: -1, URL: p.gateway.url, Done: "the gateway was not stopped then",
 					Said: "deaf from " + clock(d.from) + " to " + clock(d.to), At: instant(d.to),
 				}
 			})
@@ -198,8 +196,7 @@ func overlap(a, b []interval) (both []interval) {
 // sumDeafLocked adds up the deaf times since the streams were there, of sources at which devices of
 // the plan are heard.
 func (s *Score) sumDeafLocked(r *Report) {
-	for i := range s.places {
-		p := &s.places[i]
+	for _, p := range s.places {
 		if !p.used {
 			continue
 		}

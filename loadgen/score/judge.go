@@ -2,6 +2,7 @@ package score
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
@@ -11,10 +12,9 @@ import (
 func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 	t := s.terms
 	t.clock = s.errorLocked(c)
-	for a := range s.absences.all(s.devices[n].absences) {
-		p := &s.places[c.place]
-		t.deafened = p.awake(a.at, c.deadline()) < c.deadline()-a.at
-		away := a.back != 0 && s.elsewhereLocked(n, a, p.url)
+	for _, a := range s.devices[n].absences {
+		t.deafened = c.place.awake(a.at, c.deadline) < c.deadline-a.at
+		away := a.back != 0 && s.elsewhereLocked(n, a, c.place.gateway)
 		if f := a.fit(c, away, &t); f > how {
 			best, how = a, f
 		}
@@ -25,43 +25,36 @@ func (s *Score) matchLocked(n int, c *claim) (best *absence, how fit) {
 // certainLocked reports whether a claim that fits an absence can no longer turn out to be false: no
 // return from before its deadline, or long before it came, can still be added.
 func (s *Score) certainLocked(c *claim, a *absence) bool {
-	return a.back != 0 || max(c.deadline(), c.came()-s.terms.slack) <= s.complete
+	return a.back != 0 || max(c.deadline, c.came-s.terms.slack) <= s.complete
 }
 
 // elsewhereLocked reports whether a device came back from an absence at another gateway.
-func (s *Score) elsewhereLocked(n int, a *absence, url uint16) bool {
-	if len(s.gateways) < 2 {
-		return false
-	}
-	back := (a.back - s.terms.slack - s.base) / int64(time.Millisecond)
-	for t := range s.tracks.all(s.devices[n].tracks) {
+func (s *Score) elsewhereLocked(n int, a *absence, g *gateway) bool {
+	return slices.ContainsFunc(s.devices[n].tracks, func(t *track) bool {
 		// One that holds it for present still need not say so again.
-		if s.places[t.place].url != url && (int64(t.since) >= back || t.state.here()) {
-			return true
-		}
-	}
-	return false
+		return t.place.gateway != g && (t.since >= a.back-s.terms.slack || t.state.here())
+	})
 }
 
 // placeOfLocked returns the source that a device was heard at last.
 func (s *Score) placeOfLocked(n int) *place {
-	p, since := uint16(0), uint32(0)
-	for t := range s.tracks.all(s.devices[n].tracks) {
+	p, since := &place{}, int64(0)
+	for _, t := range s.devices[n].tracks {
 		if t.since >= since {
 			p, since = t.place, t.since
 		}
 	}
-	return &s.places[p]
+	return p
 }
 
 // commitLocked counts a claim that is right.
 func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
-	due := s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
+	due := c.place.extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
 	record := func(d int64) int64 { return min(max(d, 0)/int64(Unit), s.report.detection.HighestTrackableValue()) }
 	_ = s.report.detection.RecordValue(record(c.time - due)) // in its range
-	told := c.came() - s.places[c.place].extend(a.from(c.reason, &s.terms), a.last, c.came(), &s.terms)
+	told := c.came - c.place.extend(a.from(c.reason, &s.terms), a.last, c.came, &s.terms)
 	_ = s.report.told.RecordValue(record(told))
 	if told > s.terms.late {
 		s.lateLocked(c, s.caseLocked(n, a, c))
@@ -80,7 +73,7 @@ func (s *Score) takeLocked(n int, a *absence) {
 // passLocked counts a claim that cannot be judged, and reports whether it is one. If it fits an
 // absence, that may have its verdict.
 func (s *Score) passLocked(n int, c *claim) bool {
-	if c.deadline() < s.knownLocked(n) {
+	if c.deadline < s.knownLocked(n) {
 		return false
 	}
 	s.report.Unjudged++
@@ -141,9 +134,9 @@ func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 // returnedLocked returns an absence that had just ended when a claim was due.
 func (s *Score) returnedLocked(n int, c *claim) *absence {
 	var latest *absence
-	for a := range s.absences.all(s.devices[n].absences) {
+	for _, a := range s.devices[n].absences {
 		ends := a.back != 0 && (a.closes() || a.mark.has(lost) || a.kind == plan.Duplicate)
-		if d := c.deadline(); ends && d >= a.at && d <= a.back+s.terms.grace+s.terms.slack {
+		if d := c.deadline; ends && d >= a.at && d <= a.back+s.terms.grace+s.terms.slack {
 			latest = a
 		}
 	}
@@ -155,25 +148,21 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 	s.complete = max(s.complete, until)
 	for n := range s.devices {
 		d := &s.devices[n]
-		if d.claims != 0 {
-			s.claims.sieve(&d.claims, func(c *claim) bool {
-				if c.reason == returned {
-					return !s.onlineLocked(n, c, until, final)
-				}
-				ripe := c.time+s.terms.slack <= until || final && c.time <= until
-				if s.resolveLocked(n, c, ripe, final) {
-					return false
-				}
-				if final && c.came() > until { // it is not this run's
-					s.report.Waiting--
-					return false
-				}
+		d.claims = slices.DeleteFunc(d.claims, func(c *claim) bool {
+			if c.reason == returned {
+				return s.onlineLocked(n, c, until, final)
+			}
+			ripe := c.time+s.terms.slack <= until || final && c.time <= until
+			if s.resolveLocked(n, c, ripe, final) {
 				return true
-			})
-		}
-		if d.absences != 0 {
-			s.overdueLocked(n, until, final)
-		}
+			}
+			if final && c.came > until { // it is not this run's
+				s.report.Waiting--
+				return true
+			}
+			return false
+		})
+		s.overdueLocked(n, until, final)
 		if final {
 			s.finalLocked(n, until)
 		}
@@ -183,7 +172,7 @@ func (s *Score) judgeUntilLocked(until int64, final bool) {
 // overdueLocked looks for absences of a device that are missed, and forgets those that are over.
 func (s *Score) overdueLocked(n int, until int64, final bool) {
 	d := &s.devices[n]
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if a.mark.has(judged) {
 			continue
 		}
@@ -198,11 +187,11 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 			s.report.MissedOffline.retract(n, a.at)
 		}
 	}
-	if final || d.claims != 0 {
+	if final || len(d.claims) > 0 {
 		return
 	}
-	s.absences.sieve(&d.absences, func(a *absence) bool {
-		return a.back == 0 || a.mark.has(missed|inferred) || a.back+int64(s.options.Keep)+s.terms.timeout > until
+	d.absences = slices.DeleteFunc(d.absences, func(a *absence) bool {
+		return a.back != 0 && !a.mark.has(missed|inferred) && a.back+int64(s.options.Keep)+s.terms.timeout <= until
 	})
 }
 
@@ -212,7 +201,7 @@ func (s *Score) finalLocked(n int, now int64) {
 	if d.flags&abandoned != 0 {
 		return
 	}
-	if d.flags&vouched != 0 && d.tracks == 0 {
+	if d.flags&vouched != 0 && len(d.tracks) == 0 {
 		return
 	}
 	if d.flags&online == 0 {
@@ -224,13 +213,11 @@ func (s *Score) finalLocked(n int, now int64) {
 		return
 	}
 	s.falseOnlineLocked(n, now)
-	for t := range s.tracks.all(d.tracks) {
-		if !t.state.away() {
-			return
-		}
+	if slices.ContainsFunc(d.tracks, func(t *track) bool { return !t.state.away() }) {
+		return
 	}
 	var latest *absence
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if a.back == 0 || a.back+s.terms.slack > now {
 			return
 		}
@@ -247,12 +234,10 @@ func (s *Score) finalLocked(n int, now int64) {
 // after that.
 func (s *Score) falseOnlineLocked(n int, now int64) {
 	d := &s.devices[n]
-	for t := range s.tracks.all(d.tracks) {
-		if !t.state.here() || t.gone == 0 {
-			return
-		}
+	if slices.ContainsFunc(d.tracks, func(t *track) bool { return !t.state.here() || t.gone == 0 }) {
+		return
 	}
-	for a := range s.absences.all(d.absences) {
+	for _, a := range d.absences {
 		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) {
 			continue
 		}
@@ -270,16 +255,16 @@ func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
 	told := *c
 	return func() Example {
 		e := s.exampleLocked(n, a, nil)
-		e.URL, e.At = s.gateways[s.places[told.place].url].url, instant(told.time)
+		e.URL, e.At = told.place.gateway.url, instant(told.time)
 		e.Said = fmt.Sprintf("offline%s at %s", told.reason.because(), clock(told.time))
 		if told.reason == returned {
 			e.Said = "online at " + clock(told.time)
 		}
 		if told.exact {
-			e.Said += ", deadline " + clock(told.deadline())
+			e.Said += ", deadline " + clock(told.deadline)
 		}
-		if came := told.came(); came > told.time+int64(time.Second) {
-			e.Said += ", came at " + clock(came)
+		if told.came > told.time+int64(time.Second) {
+			e.Said += ", came at " + clock(told.came)
 		}
 		return e
 	}
@@ -300,10 +285,8 @@ func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
 	if v != nil {
 		e.URL, e.Said, e.At = v.URL, said(v), v.when().UTC()
 	}
-	if a == nil {
-		for latest := range s.absences.all(s.devices[n].absences) {
-			a = latest
-		}
+	if all := s.devices[n].absences; a == nil && len(all) > 0 {
+		a = all[len(all)-1]
 	}
 	if a != nil {
 		e.Done = a.String()
