@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // tooFar is how far an event's time may be from its arrival. A time beyond is wrong, and is cut so
@@ -27,9 +28,9 @@ func (s *Score) boundLocked(v *Verdict) {
 	}
 	if v.Time.After(v.Seen.Add(v.Error + ahead)) {
 		told := *v
-		s.report.Future.add(1, func() Example {
-			return Example{
-				Device: told.subject(), Number: -1, URL: told.URL, Done: "it came at " + clock(told.Seen.UnixNano()),
+		s.report.add(Future, func() report.Example {
+			return report.Example{
+				Device: told.subject(), Done: "it came at " + clock(told.Seen.UnixNano()),
 				Said: told.word() + " at " + far(told.Time), At: told.Seen.UTC(),
 			}
 		})
@@ -99,8 +100,8 @@ func (s *Score) wholeLocked(g *gateway, v *Verdict) {
 	}
 	if what := v.lacks(s.plan.Protocol != plan.MQTT); what != "" {
 		told := *v
-		s.report.Lacking.add(1, func() Example {
-			return Example{Device: told.Device, Number: -1, URL: told.URL, Done: "its event has " + what, Said: said(&told), At: told.when()}
+		s.report.add(Lacking, func() report.Example {
+			return report.Example{Device: told.Device, Done: "its event has " + what, Said: said(&told), At: told.when()}
 		})
 	}
 }
@@ -111,8 +112,8 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 	if v.Seq == 0 {
 		return
 	}
-	count := func(f *Figure, why string) {
-		f.add(1, func() Example {
+	count := func(m Mistake, why string) {
+		s.report.add(m, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
 			e.Said += ", " + why
 			return e
@@ -120,30 +121,30 @@ func (s *Score) followsLocked(n int, t *track, v *Verdict, inTurn bool) {
 	}
 	at := v.when().UnixMilli()
 	if inTurn && at < t.at {
-		count(&s.report.Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
+		count(Backwards, fmt.Sprintf("%v earlier than the event before it", time.Duration(t.at-at)*time.Millisecond))
 	}
 	t.at = max(t.at, at)
 	// Other verdicts follow at once from a message or an end; their deadline is that of a silence
 	// that was not waited for.
 	awaited := v.Kind == Offline && (v.Reason == ReasonSilence || v.Reason == ReasonClosed)
 	if awaited && !v.Deadline.IsZero() && v.Time.Before(v.Deadline) {
-		count(&s.report.Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
+		count(Contradictions, "before its own deadline, "+clock(nanos(v.Deadline)))
 	}
 	if why := s.reckonLocked(t, v); why != "" {
-		count(&s.report.Contradictions, why)
+		count(Contradictions, why)
 	}
 	if !inTurn || t.state == unknown || t.state == removed {
 		return
 	}
 	switch {
 	case v.Kind == Online && t.state == present:
-		count(&s.report.Contradictions, "and it was online already")
+		count(Contradictions, "and it was online already")
 	case v.Kind == Offline && t.state.away():
-		count(&s.report.Contradictions, "and it was offline already")
+		count(Contradictions, "and it was offline already")
 	case v.Kind == Late && t.state != present:
-		count(&s.report.Contradictions, "and it was not online")
+		count(Contradictions, "and it was not online")
 	case v.Kind == Replaced && t.state != present && t.state != late:
-		count(&s.report.Contradictions, "and it had no session")
+		count(Contradictions, "and it had no session")
 	}
 }
 
@@ -198,7 +199,7 @@ func (s *Score) onlineLocked(n int, c *claim, until int64, final bool) bool {
 		}
 		if !a.mark.has(lost) && p.awake(began, c.time) > allowed && (a.back == 0 || c.time < a.back-s.errorLocked(c)) {
 			a.mark |= ghostly
-			s.report.FalseOnline.add(1, s.caseLocked(n, a, c))
+			s.report.add(FalseOnline, s.caseLocked(n, a, c))
 			return true
 		}
 	}
@@ -217,9 +218,9 @@ func (s *Score) errorLocked(c *claim) int64 {
 }
 
 // lateLocked counts what arrived late from a gateway that must be in time.
-func (s *Score) lateLocked(c *claim, example func() Example) {
+func (s *Score) lateLocked(c *claim, example func() report.Example) {
 	if c.place.gateway.full {
-		s.report.Late.add(1, example)
+		s.report.add(TooLate, example)
 	}
 }
 

@@ -3,6 +3,8 @@ package score
 import (
 	"slices"
 	"time"
+
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // place is a source of heartbeats of a gateway.
@@ -136,9 +138,9 @@ func (s *Score) deafAnsweredLocked(until int64) {
 		from, to := d.from+edge, min(d.to, until)-edge
 		for _, a := range s.answers {
 			if a.from >= from && a.to <= to {
-				s.report.DeafAnswered.add(1, func() Example {
-					return Example{
-						Device: "source " + only.name, Number: -1, URL: only.gateway.url, Done: "the gateway answered heartbeats at " + clock(a.to),
+				s.report.add(DeafAnswered, func() report.Example {
+					return report.Example{
+						Device: "source " + only.name, Done: "the gateway answered heartbeats at " + clock(a.to),
 						Said: "deaf from " + clock(d.from) + " to " + clock(min(d.to, until)), At: instant(a.to),
 					}
 				})
@@ -168,9 +170,9 @@ func (s *Score) deafUnaskedLocked(until int64) {
 			if d.to <= s.began || slices.ContainsFunc(s.stops, within) {
 				continue
 			}
-			s.report.DeafUnasked.add(1, func() Example {
-				return Example{
-					Device: "source " + p.name, Number: -1, URL: p.gateway.url, Done: "the gateway was not stopped then",
+			s.report.add(DeafUnasked, func() report.Example {
+				return report.Example{
+					Device: "source " + p.name, Done: "the gateway was not stopped then",
 					Said: "deaf from " + clock(d.from) + " to " + clock(d.to), At: instant(d.to),
 				}
 			})
@@ -200,20 +202,20 @@ func (s *Score) sumDeafLocked(r *Report) {
 		if !p.used {
 			continue
 		}
-		r.Deaf += p.dropped
-		r.DeafFor += p.droppedFor
+		r.Deaf.Count += p.dropped
+		r.Deaf.Total += report.Millis(p.droppedFor)
 		for _, d := range p.deaf {
 			if d.to == never {
 				d.to = max(s.complete, d.from)
-				r.StillDeaf = append(r.StillDeaf, p.name)
+				r.Deaf.Still = append(r.Deaf.Still, p.name)
 			}
-			length := time.Duration(d.to - max(d.from, s.began))
+			length := report.Millis(d.to - max(d.from, s.began))
 			if length < 0 {
 				continue // it was over when the stream began
 			}
-			r.Deaf++
-			r.DeafFor += length
-			r.DeafLongest = max(r.DeafLongest, length)
+			r.Deaf.Count++
+			r.Deaf.Total += length
+			r.Deaf.Longest = max(r.Deaf.Longest, length)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // Verdict adds an event, in the order in which it was read from its gateway.
@@ -17,14 +18,11 @@ func (s *Score) Verdict(v Verdict) {
 		s.streamLocked(&v)
 		return
 	}
-	s.report.Verdicts++
-	if v.Kind == Offline {
-		s.report.Offlines++
-	}
+	s.report.Events++
 	n, ok := s.plan.Number(v.Device)
 	if !ok {
-		s.report.Strangers.add(1, func() Example {
-			return Example{Device: v.Device, Number: -1, URL: v.URL, Done: "it is no device of the plan", Said: said(&v), At: v.when()}
+		s.report.add(Strangers, func() report.Example {
+			return report.Example{Device: v.Device, Done: "it is no device of the plan", Said: said(&v), At: v.when()}
 		})
 		return
 	}
@@ -68,27 +66,25 @@ func (s *Score) streamLocked(v *Verdict) {
 			s.began = nanos(v.Seen)
 		}
 	case Skipped:
-		s.report.LogGaps.add(v.Seq, v.inLog("the log goes on %d events later", v.Seq))
+		s.report.Figures[LogGaps].add(v.Seq, 0, v.inLog("the log goes on %d events later", v.Seq))
 	case Rewound:
-		s.report.LogOrder.add(1, v.inLog("the log goes back"))
+		s.report.add(LogOrder, v.inLog("the log goes back"))
 	case Clock:
-		g.clock.take(v)
+		g.take(v)
 	case Missed:
 		if len(s.report.Incomplete) < maxExamples {
 			s.report.Incomplete = append(s.report.Incomplete, v.missed())
 		}
-	case Broken:
-		s.report.Breaks++
-	case Other, Online, Offline, Late, Sleeping, Replaced, Forgotten:
+	case Broken, Other, Online, Offline, Late, Sleeping, Replaced, Forgotten:
 	}
 }
 
 // inLog describes what is wrong with a log.
-func (v *Verdict) inLog(format string, args ...any) func() Example {
+func (v *Verdict) inLog(format string, args ...any) func() report.Example {
 	told := *v
-	return func() Example {
-		return Example{
-			Device: "the log", Number: -1, URL: told.URL, Done: "it was read without a filter", At: told.Seen.UTC(),
+	return func() report.Example {
+		return report.Example{
+			Device: "the log", Done: "it was read without a filter", At: told.Seen.UTC(),
 			Said: fmt.Sprintf("offset %d: ", told.Offset) + fmt.Sprintf(format, args...),
 		}
 	}
@@ -144,36 +140,36 @@ func (s *Score) countedLocked(n int, t *track, v *Verdict) (fresh, inTurn bool) 
 		known := v.Kind == Offline && !t.state.here() || v.Kind == Online && t.state.here()
 		return !v.Retained || !known, false
 	}
-	example := func(key int64, format string, args ...any) func() Example {
-		return func() Example {
+	example := func(format string, args ...any) func() report.Example {
+		return func() report.Example {
 			e := s.exampleLocked(n, nil, v)
-			e.Said, e.key = fmt.Sprintf(format, args...)+": "+e.Said, key
+			e.Said = fmt.Sprintf(format, args...) + ": " + e.Said
 			return e
 		}
 	}
 	if v.Kind == Forgotten {
-		s.report.Forgotten.add(1, example(0, "it was not requested"))
+		s.report.add(Removed, example("it was not requested"))
 	}
 	seq, top := v.Seq, t.top
 	switch what, gap := t.number(seq); what {
 	case duplicate:
-		s.report.Duplicates.add(1, example(0, "number %d again, after %d", seq, top))
+		s.report.add(Duplicates, example("number %d again, after %d", seq, top))
 		return false, false
 	case disorder:
-		s.report.Order.add(1, example(0, "number %d after %d", seq, top))
-		s.report.Gaps.retract(n, int64(seq))
+		s.report.add(Order, example("number %d after %d", seq, top))
+		s.report.Figures[Gaps].retract(s.plan.DeviceID(n), int64(seq))
 		return true, false
 	case skips:
-		s.report.Gaps.add(gap, example(int64(top)+1, "number %d after %d", seq, top))
+		s.report.Figures[Gaps].add(gap, int64(top)+1, example("number %d after %d", seq, top))
 	case inOrder:
 		inTurn = true
 	}
 	switch again := v.Epoch != 0 && v.Epoch == t.epoch; {
 	case v.Kind != Online && v.Kind != Offline:
 	case t.session(v.Epoch):
-		s.report.Order.add(1, example(0, "session %d after a later one", v.Epoch))
+		s.report.add(Order, example("session %d after a later one", v.Epoch))
 	case inTurn && again && v.Kind == Online && t.state == parted && s.plan.Protocol != plan.MQTT:
-		s.report.Order.add(1, example(0, "session %d again, which was over", v.Epoch))
+		s.report.add(Order, example("session %d again, which was over", v.Epoch))
 	}
 	return true, inTurn
 }
@@ -228,7 +224,7 @@ func (s *Score) offlineLocked(n int, p *place, v *Verdict) {
 	c := v.claim(p, r, nanos(deadline))
 	c.exact = exact
 	if v.Timeout != 0 && c.reason == silence && (v.Timeout-s.options.Timeout).Abs() >= time.Millisecond {
-		s.report.OtherTimeout.add(1, func() Example {
+		s.report.add(AnotherTimeout, func() report.Example {
 			e := s.exampleLocked(n, nil, v)
 			e.Said += fmt.Sprintf(", by a timeout of %v instead of %v", v.Timeout, s.options.Timeout)
 			return e

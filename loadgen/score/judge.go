@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // matchLocked finds the absence that a claim fits best, and how well.
@@ -51,9 +52,10 @@ func (s *Score) placeOfLocked(n int) *place {
 func (s *Score) commitLocked(n int, c *claim, a *absence) {
 	s.takeLocked(n, a)
 	s.report.Right++
+	longest := s.report.told.HighestTrackableValue()
 	due := c.place.extend(a.from(c.reason, &s.terms), a.last, c.time, &s.terms)
-	record := func(d int64) int64 { return min(max(d, 0)/int64(Unit), s.report.detection.HighestTrackableValue()) }
-	_ = s.report.detection.RecordValue(record(c.time - due)) // in its range
+	record := func(d int64) int64 { return min(max(d, 0)/int64(unit), longest) }
+	_ = s.report.decided.RecordValue(record(c.time - due)) // in its range
 	told := c.came - c.place.extend(a.from(c.reason, &s.terms), a.last, c.came, &s.terms)
 	_ = s.report.told.RecordValue(record(told))
 	if told > s.terms.late {
@@ -64,7 +66,7 @@ func (s *Score) commitLocked(n int, c *claim, a *absence) {
 // takeLocked notes that an absence has its verdict, right or not.
 func (s *Score) takeLocked(n int, a *absence) {
 	if a.mark.has(missed) {
-		s.report.MissedOffline.retract(n, a.at)
+		s.report.Figures[MissedOffline].retract(s.plan.DeviceID(n), a.at)
 		a.mark &^= missed
 	}
 	a.mark |= judged
@@ -103,28 +105,28 @@ func (s *Score) resolveLocked(n int, c *claim, ripe, final bool) bool {
 	case right:
 		if s.overtakenLocked(n, c, a) {
 			s.takeLocked(n, a)
-			s.report.FalseOffline.add(1, example)
-			s.report.Overtaken.add(1, example)
+			s.report.add(FalseOffline, example)
+			s.report.add(Overtaken, example)
 			break
 		}
 		s.commitLocked(n, c, a)
 	case wrong:
 		s.takeLocked(n, a)
-		s.report.WrongReason.add(1, example)
+		s.report.add(WrongReason, example)
 	case repeated:
-		s.report.Duplicates.add(1, example)
+		s.report.add(Duplicates, example)
 	case excused, open:
 		s.report.Excused++
 	case early:
 		a.mark |= judged // there will be no other
-		s.report.FalseOffline.add(1, example)
-		s.report.Early.add(1, example)
+		s.report.add(FalseOffline, example)
+		s.report.add(EarlyOffline, example)
 	case none:
 		a = s.returnedLocked(n, c)
 		example = s.caseLocked(n, a, c)
-		s.report.FalseOffline.add(1, example)
+		s.report.add(FalseOffline, example)
 		if a != nil && (c.reason == closed || c.reason == will || c.reason == unsaid) {
-			s.report.Replaced.add(1, example)
+			s.report.add(OldConnection, example)
 		}
 	}
 	s.report.Waiting--
@@ -181,10 +183,10 @@ func (s *Score) overdueLocked(n int, until int64, final bool) {
 		switch {
 		case must && !a.mark.has(missed):
 			a.mark |= missed
-			s.report.MissedOffline.add(1, s.missedLocked(n, a, due))
+			s.report.Figures[MissedOffline].add(1, a.at, s.missedLocked(n, a, due))
 		case !must && a.mark.has(missed): // more is known now
 			a.mark &^= missed
-			s.report.MissedOffline.retract(n, a.at)
+			s.report.Figures[MissedOffline].retract(s.plan.DeviceID(n), a.at)
 		}
 	}
 	if final || len(d.claims) > 0 {
@@ -206,8 +208,8 @@ func (s *Score) finalLocked(n int, now int64) {
 	}
 	if d.flags&online == 0 {
 		if d.flags&(unwelcomed|vouched) == 0 {
-			s.report.NeverOnline.add(1, func() Example {
-				return Example{Device: s.plan.DeviceID(n), Number: n, Done: "it had a connection", Said: "never said to be online", At: instant(now)}
+			s.report.add(NeverOnline, func() report.Example {
+				return report.Example{Device: s.plan.DeviceID(n), Done: "it had a connection", Said: "never said to be online", At: instant(now)}
 			})
 		}
 		return
@@ -223,7 +225,7 @@ func (s *Score) finalLocked(n int, now int64) {
 		}
 		latest = a
 	}
-	s.report.Stuck.add(1, func() Example {
+	s.report.add(Stuck, func() report.Example {
 		e := s.exampleLocked(n, latest, nil)
 		e.Said, e.At = "still offline at "+clock(now), instant(now)
 		return e
@@ -241,7 +243,7 @@ func (s *Score) falseOnlineLocked(n int, now int64) {
 		if !a.gone() || a.back != 0 || !a.mark.has(judged) || a.mark.has(unheard|inferred|lost|ghostly) {
 			continue
 		}
-		s.report.FalseOnline.add(1, func() Example {
+		s.report.add(FalseOnline, func() report.Example {
 			e := s.exampleLocked(n, a, nil)
 			e.Said, e.At = "still online at "+clock(now), instant(now)
 			return e
@@ -251,11 +253,11 @@ func (s *Score) falseOnlineLocked(n int, now int64) {
 }
 
 // caseLocked describes a claim and the absence that it may be about, or nil.
-func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
+func (s *Score) caseLocked(n int, a *absence, c *claim) func() report.Example {
 	told := *c
-	return func() Example {
+	return func() report.Example {
 		e := s.exampleLocked(n, a, nil)
-		e.URL, e.At = told.place.gateway.url, instant(told.time)
+		e.At = instant(told.time)
 		e.Said = fmt.Sprintf("offline%s at %s", told.reason.because(), clock(told.time))
 		if told.reason == returned {
 			e.Said = "online at " + clock(told.time)
@@ -270,20 +272,20 @@ func (s *Score) caseLocked(n int, a *absence, c *claim) func() Example {
 	}
 }
 
-func (s *Score) missedLocked(n int, a *absence, due int64) func() Example {
-	return func() Example {
+func (s *Score) missedLocked(n int, a *absence, due int64) func() report.Example {
+	return func() report.Example {
 		e := s.exampleLocked(n, a, nil)
-		e.Said, e.At, e.key = "no verdict, due at "+clock(due), instant(due), a.at
+		e.Said, e.At = "no verdict, due at "+clock(due), instant(due)
 		return e
 	}
 }
 
 // exampleLocked describes what was done to a device, in an absence or at all if it is nil, and what
 // was reported.
-func (s *Score) exampleLocked(n int, a *absence, v *Verdict) Example {
-	e := Example{Device: s.plan.DeviceID(n), Number: n, Done: "nothing was done to it"}
+func (s *Score) exampleLocked(n int, a *absence, v *Verdict) report.Example {
+	e := report.Example{Device: s.plan.DeviceID(n), Done: "nothing was done to it"}
 	if v != nil {
-		e.URL, e.Said, e.At = v.URL, said(v), v.when().UTC()
+		e.Said, e.At = said(v), v.when().UTC()
 	}
 	if all := s.devices[n].absences; a == nil && len(all) > 0 {
 		a = all[len(all)-1]

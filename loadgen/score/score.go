@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/report"
 )
 
 // Options describe what to expect of the gateway beyond the plan, and what to tolerate.
@@ -69,8 +69,7 @@ type device struct {
 }
 
 const (
-	touched    uint8 = 1 << iota // something was done to it
-	online                       // somebody said that it was there
+	online     uint8 = 1 << iota // somebody said that it was there
 	unwelcomed                   // it never had a connection
 	abandoned                    // what it does is unknown from some instant on
 	vouched                      // it is known by other means that the gateway holds it for present
@@ -111,7 +110,7 @@ type gateway struct {
 	// whether some event had a number, and a reason.
 	full, numbered, reasoned bool
 	spoke, offline           bool // there was an event of a device, and an offline verdict
-	clock                    Clocked
+	clock                    report.Clock
 	err                      int64 // of the clock, as it was measured last
 }
 
@@ -129,9 +128,9 @@ func New(p *plan.Plan, o Options) (*Score, error) {
 			late: int64(o.Late), wills: p.Protocol == plan.MQTT,
 		},
 	}
-	longest := int64(24 * time.Hour / Unit)
+	longest := int64(24 * time.Hour / unit)
 	s.report = Report{
-		Devices: len(s.devices), detection: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),
+		Devices: len(s.devices), decided: hdrhistogram.New(1, longest, 3), told: hdrhistogram.New(1, longest, 3),
 	}
 	return s, nil
 }
@@ -216,10 +215,6 @@ func (s *Score) note(number int, a absence) {
 		return
 	}
 	d := &s.devices[number]
-	if d.flags&touched == 0 {
-		d.flags |= touched
-		s.report.Touched++
-	}
 	if a.last == 0 {
 		d.flags |= unwelcomed
 		if a.back != 0 {
@@ -294,21 +289,13 @@ func (s *Score) Report() Report {
 }
 
 func (s *Score) reportLocked() Report {
-	r := s.report
-	for _, m := range r.Mistakes(Limits{}) {
-		m.Examples = slices.Clone(m.Examples)
-	}
-	r.Incomplete = slices.Clone(r.Incomplete)
+	r := s.report.snapshot()
 	s.sumDeafLocked(&r)
 	for _, g := range s.gateways {
 		g.describe(&r)
 	}
-	r.detection, r.told = clone(r.detection), clone(r.told)
-	r.Latency, r.Told = latencyOf(r.detection), latencyOf(r.told)
 	return r
 }
-
-func clone(h *hdrhistogram.Histogram) *hdrhistogram.Histogram { return hdrhistogram.Import(h.Export()) }
 
 // nanos returns an instant as the tables have it.
 func nanos(t time.Time) int64 {
