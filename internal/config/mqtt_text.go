@@ -58,10 +58,10 @@ func parseAnonymous(text string) (Anonymous, error) {
 
 // ParsePreset checks the name of a preset.
 func ParsePreset(text string) (string, error) {
-	if known := presets.Names(); text != "" && !slices.Contains(known, text) {
+	if known := presets.Names(); !slices.Contains(known, text) {
 		return "", fmt.Errorf("there is no preset %s%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, known), strings.Join(known, ", "))
 	}
-	return parseName(text)
+	return text, nil
 }
 
 func parseMeaning(text string) (convention.Meaning, error) {
