@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -86,9 +85,9 @@ func (c *monitorCommand) resolve(typed map[string]bool) (config.Config, error) {
 	}
 	g.addMQTT("username", "username", c.Username)
 	g.addMQTT("password_file", "password-file", c.PasswordFile)
-	g.addMQTT("ca", "ca", c.CA)
-	g.addMQTT("cert", "cert", c.Cert)
-	g.addMQTT("key", "key", c.Key)
+	g.addMQTT("tls.ca", "ca", c.CA)
+	g.addMQTT("tls.cert", "cert", c.Cert)
+	g.addMQTT("tls.key", "key", c.Key)
 	g.addMQTT("share", "share", c.Share)
 	g.addMQTT("report", "report", string(c.Report))
 	g.addMQTT("home_assistant", "home-assistant", string(c.HomeAssistant))
@@ -115,9 +114,8 @@ func listPresets(out io.Writer) error {
 
 // showPreset prints the rules of a preset.
 func showPreset(out io.Writer, name string) error {
-	if !slices.Contains(presets.Names(), name) {
-		p := config.NewPreset(name, "--show-preset")
-		return usageError{p.Unknown(presets.Names())}
+	if _, err := config.ParsePreset(name); err != nil {
+		return usageError{fmt.Errorf("--show-preset: %w", err)}
 	}
 	spec, ok := presets.Spec(name)
 	if !ok {
