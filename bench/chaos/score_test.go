@@ -101,7 +101,8 @@ func (w *world) told() {
 		if e.Type == "online" || e.Type == "offline" {
 			s.State, s.Reason = e.Type, e.Reason
 		}
-		s.Seq, s.Timeout, s.LastSeen = e.Seq, cmp.Or(w.timeout, announced[e.Device]), w.time(300)
+		s.Seq, s.LastSeen = e.Seq, w.time(300)
+		s.Timeout = float64(cmp.Or(w.timeout, announced[e.Device]).Milliseconds())
 		w.States[e.Device] = s
 	}
 }
@@ -368,7 +369,7 @@ func broken() []scenario {
 			w.on(d, 1, 300)
 			w.says(d.ID, "online", "", 1)
 			w.timeout = 20 * time.Second
-		}, WrongState, "has a timeout of 20s by the API"},
+		}, WrongState, "has a timeout of 20000ms by the API"},
 	}
 }
 
@@ -470,9 +471,13 @@ func TestPlanted(t *testing.T) {
 		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []ViolationKind{WrongStream}},
 		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []ViolationKind{WrongStream}},
 		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []ViolationKind{WrongStream}},
-		{"the API has another state", func(w *world) { w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{WrongState}},
+		{"the API has another state", func(w *world) {
+			w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{WrongState}},
 		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []ViolationKind{WrongState, SequenceGap}},
-		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{SequenceGap}},
+		{"the API is ahead of the log", func(w *world) {
+			w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{SequenceGap}},
 		{"the API has forgotten a heartbeat", func(w *world) {
 			s := w.States["dev-1"]
 			s.LastSeen = w.time(290)
@@ -480,13 +485,13 @@ func TestPlanted(t *testing.T) {
 		}, []ViolationKind{AnswerLost}},
 		{"a state was shown that is not in the log", func(w *world) { w.Shown = map[string]bool{"dev-1:3": true, "dev-1:4": true} }, []ViolationKind{AnswerLost}},
 		{"an answered write is there", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
 		}, nil},
 		{"an answered write is gone", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 3_600_000}}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 3_600_000}}}
 		}, []ViolationKind{AnswerLost}},
 		{"what was deleted is back", func(w *world) {
-			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &Found{State: "online"}}}
+			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &State{State: "online"}}}
 		}, []ViolationKind{AnswerLost}},
 		{"a device that was written to", func(w *world) { w.says("written-1-7", "online", "", 200); renumber(w) }, nil},
 		{"a stranger", func(w *world) { w.says("dev-9", "online", "", 200); renumber(w) }, []ViolationKind{WrongState}},
