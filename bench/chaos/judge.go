@@ -48,13 +48,20 @@ func (j *judge) after(t time.Duration) int {
 }
 
 // heardBy returns when the server must know of a sign of life: a heartbeat at once, since no
-// verdict overtakes unread input, a HELLO once it had time to accept the connection.
+// verdict overtakes unread input, a HELLO once it had time to accept the connection, which it has
+// not while it stands still.
 func (j *judge) heardBy(i int) time.Duration {
-	s := j.device.Signs[i]
+	s, at := j.device.Signs[i], j.sign(i)
 	if s.Granted == 0 {
-		return j.sign(i)
+		return at
 	}
-	return min(j.history.at(s.Granted), j.sign(i)+j.policy.Epsilon)
+	soon := at + j.policy.Epsilon
+	for k := range j.history.Breaks {
+		if b := &j.history.Breaks[k]; b.Began <= at && at < b.Ending {
+			soon = b.Over + j.policy.Epsilon
+		}
+	}
+	return min(j.history.at(s.Granted), soon)
 }
 
 // verdict checks that an offline event was due for its reason.

@@ -329,6 +329,13 @@ func broken() []scenario {
 			w.says(d.ID, "offline", "silence", 114.8)
 		}), FalseOffline, "silent for 9.8s"},
 		{"stopped, and all is well", until(Stopped, func(w *world, d *Device) { w.on(d, 100.5, 300) }), "", ""},
+		{"said goodbye and came back during the stop", until(Stopped, func(w *world, d *Device) {
+			w.step(d, plan.Bye, 100.5)
+			w.says(d.ID, "offline", "bye", 104.2)
+			w.on(d, 101, 300)
+			d.Signs[slices.IndexFunc(d.Signs, func(s drive.Sign) bool { return s.At == w.time(101).UnixNano() })].Granted = w.time(104.21).UnixNano()
+			w.says(d.ID, "online", "", 104.21)
+		}), "", ""},
 		{"stopped, and judged at once", dies(Stopped, 94.5, 104.2), FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(Stopped, 89.5, 104.1), "", ""},
 		{"stopped, and judged by its silence", dies(Stopped, 92, 106.5), "", ""},
