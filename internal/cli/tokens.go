@@ -186,7 +186,7 @@ func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out
 
 // database returns the configuration, which names the database.
 func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
-	cfg, err := f.resolve(command)
+	cfg, err := resolveFlags(command, f.Config, config.Resolve)
 	if err != nil {
 		return cfg, usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
 	}
