@@ -199,7 +199,7 @@ func resolveFlags(command *kong.Context, file string, resolve func(string, []con
 		if !typed[flag.Name] && len(flag.Envs) > 0 {
 			origin = flag.Envs[0]
 		}
-		values, isList := flag.Target.Interface().([]string)
+		values, isList := reflect.TypeAssert[[]string](flag.Target)
 		if !isList {
 			values = []string{flag.Target.String()}
 		}

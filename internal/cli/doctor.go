@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/loadgen/scenario"
@@ -39,7 +40,7 @@ Examples:
 }
 
 // Run checks, and prints what was found.
-func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	if c.Connections < 0 {
 		return usageError{fmt.Errorf("--connections: %d is negative", c.Connections)}
 	}
@@ -50,11 +51,6 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out outp
 	if err != nil {
 		return usageError{err}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
 	cfg, mistakes := resolveFlags(command, c.Config, config.Resolve)
 	if mistakes != nil {
 		if cfg, err = config.Resolve("", nil); err != nil {
