@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -20,9 +19,9 @@ type monitorCommand struct {
 	Preset        []string `setting:"mqtt.preset" env:"HOLTER_MQTT_PRESET" placeholder:"NAME" help:"What its messages mean; may be repeated. --list-presets shows the names."`
 	Username      string   `setting:"mqtt.username" env:"HOLTER_MQTT_USERNAME" placeholder:"NAME" help:"Name to log in to the broker with."`
 	PasswordFile  string   `setting:"mqtt.password_file" env:"HOLTER_MQTT_PASSWORD_FILE" placeholder:"FILE" help:"File with the password in its first line. Default: the password in HOLTER_MQTT_PASSWORD."`
-	CA            string   `setting:"mqtt.ca" name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
-	Cert          string   `setting:"mqtt.cert" env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
-	Key           string   `setting:"mqtt.key" env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
+	CA            string   `setting:"mqtt.tls.ca" name:"ca" env:"HOLTER_MQTT_CA" placeholder:"FILE" help:"Whom to trust to know the broker, PEM. Default: the system's roots."`
+	Cert          string   `setting:"mqtt.tls.cert" env:"HOLTER_MQTT_CERT" placeholder:"FILE" help:"Certificate to show to the broker, PEM."`
+	Key           string   `setting:"mqtt.tls.key" env:"HOLTER_MQTT_KEY" placeholder:"FILE" help:"Its key."`
 	Share         string   `setting:"mqtt.share" env:"HOLTER_MQTT_SHARE" placeholder:"GROUP" help:"Subscribe as a member of a group, for brokers that allow nothing else."`
 	Report        toggle   `setting:"mqtt.report" env:"HOLTER_MQTT_REPORT" help:"Publish the state of each device to the broker, retained, as holter/DEVICE/state."`
 	HomeAssistant toggle   `setting:"mqtt.home_assistant" env:"HOLTER_MQTT_HOME_ASSISTANT" help:"The same, and as a sensor for each device in Home Assistant."`
@@ -94,9 +93,8 @@ func listPresets(out io.Writer) error {
 
 // showPreset prints the rules of a preset.
 func showPreset(out io.Writer, name string) error {
-	if !slices.Contains(presets.Names(), name) {
-		p := config.NewPreset(name, "--show-preset")
-		return usageError{p.Unknown(presets.Names())}
+	if _, err := config.ParsePreset(name); err != nil {
+		return usageError{fmt.Errorf("--show-preset: %w", err)}
 	}
 	spec, ok := presets.Spec(name)
 	if !ok {

@@ -149,8 +149,8 @@ func FuzzParse(f *testing.F) {
 		s.Verdict(v)
 		s.Verdict(v)
 		r := s.Finish(at(100))
-		if r.Verdicts != 0 && r.Verdicts != 2 {
-			t.Errorf("%d verdicts", r.Verdicts)
+		if r.Events != 0 && r.Events != 2 {
+			t.Errorf("%d verdicts", r.Events)
 		}
 	})
 }
