@@ -110,9 +110,8 @@ bench-mqtt: ## Measure the bridge and the broker beside mosquitto and mochi, int
 	cd bench && $(GO) run . mqtt -md ../docs/numbers/benchmarks.md
 
 .PHONY: bench-e2e
-bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, and brokers with 15,000, into docs/numbers/benchmarks.md (60 minutes)
+bench-e2e: ## Measure servers and load generator end to end with 500,000 connections, into docs/numbers/benchmarks.md (45 minutes)
 	cd bench && $(GO) run . e2e -md ../docs/numbers/benchmarks.md
-	cd bench && $(GO) run . brokers -md ../docs/numbers/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what the targets above leave behind, but not the tools
