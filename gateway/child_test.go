@@ -34,7 +34,7 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(childEnv) {
 	case "gateway":
-		os.Exit(status(gatewayChild(gateway.At("127.0.0.1:0")[0])))
+		os.Exit(status(gatewayChild([]gateway.Listener{{Address: "127.0.0.1:0"}}[0])))
 	case "tls":
 		os.Exit(status(tlsChild()))
 	case "gnet":

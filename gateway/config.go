@@ -96,15 +96,6 @@ type Listener struct {
 	Proxies []netip.Prefix
 }
 
-// At returns listeners at addresses, HOST:PORT, that speak the line protocol.
-func At(addresses ...string) []Listener {
-	var all []Listener
-	for _, a := range addresses {
-		all = append(all, Listener{Address: a})
-	}
-	return all
-}
-
 func (c Config) withDefaults() (Config, error) {
 	c.Name = cmp.Or(c.Name, "gateway")
 	c.Logger = cmp.Or(c.Logger, slog.Default())

@@ -66,7 +66,7 @@ func startOn(t *testing.T, sink liveness.Sink, fleet liveness.Config, cfg gatewa
 		t.Fatal(err)
 	}
 	if cfg.Listen == nil {
-		cfg.Listen = gateway.At("127.0.0.1:0")
+		cfg.Listen = []gateway.Listener{{Address: "127.0.0.1:0"}}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)

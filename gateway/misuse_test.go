@@ -296,9 +296,9 @@ func TestBadConfig(t *testing.T) {
 		want string
 	}{
 		{"no address", gateway.Config{}, "Listen is empty"},
-		{"port in use", gateway.Config{Listen: gateway.At(taken.Addr().String())}, "address already in use"},
-		{"bad numbers", gateway.Config{Listen: gateway.At("127.0.0.1:0"), Loops: -1}, "Loops is -1"},
-		{"bad times", gateway.Config{Listen: gateway.At("127.0.0.1:0"), ProbeInterval: time.Hour}, "ProbeInterval is 1h0m0s"},
+		{"port in use", gateway.Config{Listen: []gateway.Listener{{Address: taken.Addr().String()}}}, "address already in use"},
+		{"bad numbers", gateway.Config{Listen: []gateway.Listener{{Address: "127.0.0.1:0"}}, Loops: -1}, "Loops is -1"},
+		{"bad times", gateway.Config{Listen: []gateway.Listener{{Address: "127.0.0.1:0"}}, ProbeInterval: time.Hour}, "ProbeInterval is 1h0m0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestBadConfig(t *testing.T) {
 // Several processes, or several gateways of one, may share a port.
 func TestReusePort(t *testing.T) {
 	first := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true})
-	second := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true, Listen: gateway.At(first.addr)})
+	second := startRig(t, liveness.Config{}, gateway.Config{ReusePort: true, Listen: []gateway.Listener{{Address: first.addr}}})
 	for i := range 40 {
 		d := first.dial()
 		d.say(fmt.Sprintf("HELLO d-%d\n", i))

@@ -243,7 +243,7 @@ func startBenchWith(b *testing.B, secure, rsa bool, cfg gateway.Config) *bench {
 		b.Fatal(err)
 	}
 	ca := testcert.New(b)
-	l, file := gateway.At("127.0.0.1:0")[0], ""
+	l, file := []gateway.Listener{{Address: "127.0.0.1:0"}}[0], ""
 	if secure {
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue(b, testcert.Ask{Name: "gateway", RSA: rsa})}}
 		file = testcert.Write(b, b.TempDir(), "ca.pem", ca.PEM())

@@ -24,7 +24,7 @@ func (k keys) slowed() (keys, func()) {
 
 // witness is a plain listener beside one that speaks TLS.
 func (k keys) witness(cfg gateway.Config) gateway.Config {
-	cfg.Listen = []gateway.Listener{k.listener(), gateway.At("127.0.0.1:0")[0]}
+	cfg.Listen = []gateway.Listener{k.listener(), []gateway.Listener{{Address: "127.0.0.1:0"}}[0]}
 	return cfg
 }
 

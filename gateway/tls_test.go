@@ -368,7 +368,7 @@ func (h *halves) Write(p []byte) (int, error) {
 func TestTLSReplaced(t *testing.T) {
 	k := newKeys(t)
 	cfg := k.config()
-	cfg.Listen = append(cfg.Listen, k.listener(), gateway.At("127.0.0.1:0")[0])
+	cfg.Listen = append(cfg.Listen, k.listener(), []gateway.Listener{{Address: "127.0.0.1:0"}}[0])
 	r := startRig(t, liveness.Config{}, cfg)
 	dials := []func() *device{
 		func() *device { return r.dialTLS(k) },
@@ -449,7 +449,7 @@ func (h *holding) Write(p []byte) (int, error) {
 func TestTLSCaps(t *testing.T) {
 	k := newKeys(t)
 	both := func(cfg gateway.Config) gateway.Config {
-		cfg.Listen = []gateway.Listener{k.listener(), gateway.At("127.0.0.1:0")[0]}
+		cfg.Listen = []gateway.Listener{k.listener(), []gateway.Listener{{Address: "127.0.0.1:0"}}[0]}
 		return cfg
 	}
 	for name, cfg := range map[string]gateway.Config{"connections": both(gateway.Config{MaxConnections: 2}), "address": both(gateway.Config{MaxPerAddress: 2})} {

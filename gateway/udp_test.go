@@ -463,7 +463,7 @@ func TestPacketsWhileSinkBlocks(t *testing.T) {
 // mixedRig listens for connections, and for datagrams.
 func mixedRig(t *testing.T, fleet liveness.Config, guard gateway.Guard) (*rig, *sender) {
 	t.Helper()
-	r := startRig(t, fleet, gateway.Config{Listen: append(gateway.At("127.0.0.1:0"), packets("127.0.0.1:0")...), Guard: guard})
+	r := startRig(t, fleet, gateway.Config{Listen: append([]gateway.Listener{{Address: "127.0.0.1:0"}}, packets("127.0.0.1:0")...), Guard: guard})
 	return r, senderTo(t, r.gateway.Addrs()[1].String(), "")
 }
 

@@ -349,7 +349,7 @@ func TestRunScores(t *testing.T) {
 				URL: "test", Device: p.DeviceID(7), Kind: score.Offline, Reason: score.ReasonSilence, Seq: 2, Time: time.Now(), Seen: time.Now(),
 			})
 			return nil
-		}, score.Limits{FalseOffline: 1, Stuck: -1}, 0, nil},
+		}, score.Limits{Allowed: score.Allowed{score.FalseOffline: 1, score.Stuck: -1}}, 0, nil},
 		{"a gap", func(p *plan.Plan, tell func(score.Verdict)) error {
 			tell(score.Verdict{URL: "test", Device: p.DeviceID(7), Kind: score.Other, Seq: 3, Time: time.Now(), Seen: time.Now()})
 			return nil

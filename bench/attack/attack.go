@@ -27,6 +27,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/loadgen/drive"
 	"github.com/holter-iot/holter/loadgen/plan"
+	"github.com/holter-iot/holter/loadgen/score"
 )
 
 // errHurt is returned when an established device was judged or cut off, or the server died.
@@ -183,7 +184,7 @@ func (b *bench) measure(ctx context.Context, s *server, d *devices, r *result) e
 	}
 	during := d.Stats()
 	r.before, r.during, r.cut = before.Histograms[drive.RTT], during.Histograms[drive.RTT], int(during.Lost-before.Lost)
-	r.offline = int(d.judge().FalseOffline.Count - judged.FalseOffline.Count)
+	r.offline = int(d.judge().Figures[score.FalseOffline].Count - judged.Figures[score.FalseOffline].Count)
 	r.Usage, err = meter.Read()
 	after, silent := s.counters(ctx)
 	r.alive = errors.Join(err, silent, s.Err()) == nil

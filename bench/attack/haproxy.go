@@ -129,7 +129,8 @@ func (c *proxied) judge(ctx context.Context, d *devices, second *serve.Server) e
 	if err := run.Wait(ctx, closeGrace+patience); err != nil {
 		return err
 	}
-	c.judgedKilled = int(d.scored.Report().Offlines - r.Offlines)
+	killed := d.judge() // a device may have sent a heartbeat to a process that was gone, which makes its verdict look false
+	c.judgedKilled = int(killed.Right + killed.Figures[score.FalseOffline].Count - r.Right)
 	return nil
 }
 

@@ -212,12 +212,13 @@ const workerCommand = "loadgen-worker"
 
 func (c *loadgenCommand) limits(p *plan.Plan) score.Limits {
 	l := loadgen.DefaultLimits(p)
-	l.FalseOffline, l.MissedOffline, l.WrongReason, l.Gaps = c.MaxFalseOffline, c.MaxMissedOffline, c.MaxWrongReason, c.MaxGaps
+	l.Allowed[score.FalseOffline], l.Allowed[score.MissedOffline] = c.MaxFalseOffline, c.MaxMissedOffline
+	l.Allowed[score.WrongReason], l.Allowed[score.Gaps] = c.MaxWrongReason, c.MaxGaps
 	if l.LatencyP99 = c.MaxLatencyP99; l.LatencyP99 > 0 {
-		l.Late = -1 // the percentile replaces the limit for each verdict
+		l.Allowed[score.TooLate] = -1 // the percentile replaces the limit for each verdict
 	}
 	if c.MaxDeaf != nil {
-		l.Deaf, l.DeafAnswered, l.DeafUnasked = *c.MaxDeaf, -1, -1 // it may be deaf while it answers, too
+		l.Deaf, l.Allowed[score.DeafAnswered], l.Allowed[score.DeafUnasked] = *c.MaxDeaf, -1, -1 // it may be deaf while it answers, too
 	}
 	return l
 }

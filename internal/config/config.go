@@ -6,7 +6,9 @@ import (
 
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/cert"
+	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/liveness"
+	"github.com/holter-iot/holter/playbook"
 	"github.com/holter-iot/holter/store"
 )
 
@@ -48,10 +50,12 @@ type Config struct {
 	Bridges   []Bridge       // at least one for holter monitor
 	Report    Report
 	Store     store.Config // Memory and Outbox are never given
-	Playbooks []Playbook
+	Playbooks []playbook.Playbook
 
 	DevicesFile string // file of the devices that may connect, with their secrets; empty: all devices, or those with Token
 	AcceptLoss  bool   // start a new fleet although the database of the old one is gone
+
+	file *strictyaml.Reader // nil: there is none
 }
 
 // Log says what is logged, and how.
@@ -76,3 +80,6 @@ type Source struct {
 	ReconnectGrace    time.Duration // extra time of a device, beyond its interval, to reconnect
 	ReconnectGraceMax time.Duration // largest sum of the interval and ReconnectGrace
 }
+
+// spot is where something was written. Its zero value is nowhere.
+type spot = strictyaml.Place

@@ -10,7 +10,6 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/gateway/guard"
 	"github.com/holter-iot/holter/internal/config"
-	"github.com/holter-iot/holter/internal/server"
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
@@ -24,13 +23,11 @@ const (
 
 // checkDevices checks the device ports, their certificates, and the file of devices.
 func (d *doctor) checkDevices(c config.Config) {
-	if protocols, err := server.DeviceProtocols(&c); err != nil {
-		d.fail("device ports", err.Error(), "Fix it: the server does not start.")
-	} else if len(protocols) > 0 {
-		var lines []string
-		for _, l := range c.Listen {
-			lines = append(lines, l.String())
-		}
+	var lines []string
+	for _, l := range c.Listen {
+		lines = append(lines, l.String())
+	}
+	if len(lines) > 0 {
 		d.ok("device ports", strings.Join(lines, "\n"))
 	}
 	d.checkDevicesFile(c.DevicesFile)

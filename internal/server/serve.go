@@ -77,13 +77,10 @@ func Serve(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) err
 	return nil
 }
 
-// Check reports the mistakes that package config cannot find: those in rules, presets, protocols and
-// playbooks.
+// Check reports the mistakes that Resolve does not look for: those in other files, and in playbooks.
 func Check(c *config.Config) error {
-	_, bridges := bridgeConfigs(c, nil)
-	_, protocols := DeviceProtocols(c)
-	_, playbooks := playbooksOf(c)
-	return errors.Join(bridges, protocols, playbooks)
+	_, err := bridgeConfigs(c, nil)
+	return errors.Join(err, c.CheckPlaybooks())
 }
 
 // build creates the parts and binds the addresses; nothing runs yet.
@@ -93,12 +90,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if err != nil {
 		return BadConfig(err)
 	}
-	protocols, err := DeviceProtocols(&s.config)
-	if err != nil {
-		return BadConfig(err)
-	}
-	playbooks, err := playbooksOf(&s.config)
-	if err != nil {
+	if err := s.config.CheckPlaybooks(); err != nil {
 		return BadConfig(err)
 	}
 	if err := s.buildStore(); err != nil {
@@ -107,7 +99,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.registry, err = liveness.New(s.store, s.config.Fleet); err != nil {
 		return err
 	}
-	if err := s.buildDelivery(playbooks); err != nil {
+	if err := s.buildDelivery(); err != nil {
 		return err
 	}
 	if err := s.buildSchedules(); err != nil {
@@ -121,7 +113,7 @@ func (s *server) build(ctx context.Context) (err error) {
 	if s.http, err = lc.Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return explainBind(err, "--http")
 	}
-	if err := errors.Join(s.buildGateway(ctx, protocols), s.buildMQTT(ctx, bridges)); err != nil {
+	if err := errors.Join(s.buildGateway(ctx), s.buildMQTT(ctx, bridges)); err != nil {
 		return errors.Join(err, s.http.Close())
 	}
 	s.auth = newTokenAuth(s.database, s.config)

@@ -90,7 +90,7 @@ func (f Format) Parse(name, text string) (*Reader, ast.Node, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := &Reader{format: f, src: src, anchors: map[string]ast.Node{}}
+	r := &Reader{format: f, src: src, anchors: map[string]ast.Node{}, places: map[string]Place{}}
 	if f.Anchors {
 		ast.Walk(collector{r}, root)
 	}

@@ -30,7 +30,7 @@ func fields(r *strictyaml.Reader, s *settings) []strictyaml.Field {
 	return []strictyaml.Field{
 		{Key: "name", Set: strictyaml.Value(r, &s.name, func(text string) (string, error) { return text, nil })},
 		{Key: "on", Set: strictyaml.Plain(r, &s.on, strictyaml.Bool)},
-		{Key: "limits", Set: strictyaml.Section(r, []strictyaml.Field{{Key: "timeout", Set: strictyaml.Value(r, &s.timeout, duration)}})},
+		{Key: "limits", Fields: []strictyaml.Field{{Key: "timeout", Set: strictyaml.Value(r, &s.timeout, duration)}}},
 		{Key: "ports", Set: func(path string, n ast.Node) {
 			for i, item := range r.SomeItems(path, n, "write a port") {
 				var port int
@@ -131,6 +131,19 @@ func TestPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var s settings
+	r.Mapping("", root, fields(r, &s))
+	at := func(path string) strictyaml.Place {
+		place, found := r.At(path)
+		if found != (path == "name" || path == "") {
+			t.Errorf("At(%s): found is %v", path, found)
+		}
+		return place
+	}
+	given, value := strictyaml.Given("HOLTER_ON", "1")
+	if strictyaml.Flag(given, &s.on)("on", value); !s.on {
+		t.Errorf("1 in a variable is not true: %v", given.Errs())
+	}
 	tests := []struct {
 		name  string
 		place strictyaml.Place
@@ -138,8 +151,11 @@ func TestPlace(t *testing.T) {
 	}{
 		{"nowhere", strictyaml.Place{}, "wrong"},
 		{"option", strictyaml.Outside("--name"), "--name: wrong"},
-		{"in a file", r.Place("top", root).Below("size"), "a.yaml:2:1: top.size: wrong\n   2 | name: x\n     | ^"},
-		{"file", r.Place("", nil).Below(""), "a.yaml:1:1: wrong\n   1 | # settings\n     | ^"},
+		{"variable", given.Place("on", value), "HOLTER_ON: wrong"},
+		{"in a file", at("name"), "a.yaml:2:7: name: wrong\n   2 | name: x\n     |       ^"},
+		{"missing", at("limits.timeout"), "a.yaml:2:1: limits.timeout: wrong\n   2 | name: x\n     | ^"},
+		{"whole", at(""), "a.yaml:2:1: wrong\n   2 | name: x\n     | ^"},
+		{"file", r.Place("", nil), "a.yaml:1:1: wrong\n   1 | # settings\n     | ^"},
 	}
 	for _, tt := range tests {
 		if got := tt.place.Mistake("wrong").Error(); got != tt.want {

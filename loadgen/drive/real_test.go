@@ -30,7 +30,7 @@ func startGateway(t *testing.T) (string, *eventlog.Log) {
 		t.Fatal(err)
 	}
 	g, err := gateway.New(t.Context(), registry, gateway.Config{
-		Listen: gateway.At("127.0.0.1:0"), Logger: slog.New(slog.DiscardHandler),
+		Listen: []gateway.Listener{{Address: "127.0.0.1:0"}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

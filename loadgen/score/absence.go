@@ -2,7 +2,6 @@ package score
 
 import (
 	"math"
-	"time"
 
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -16,14 +15,11 @@ type absence struct {
 	at   int64 // when it was done
 	last int64 // the last sign of life before
 	back int64 // the first one afterwards
-	next uint32
-	wait uint16    // from back until the gateway had answered it, in hundredths of a second
-	kind plan.Kind // 0: the connection was lost
-	mark marks
+	// heard is when the gateway certainly knew that the device was back.
+	heard int64
+	kind  plan.Kind // 0: the connection was lost
+	mark  marks
 }
-
-// heard returns when the gateway certainly knew that the device was back.
-func (a *absence) heard() int64 { return a.back + int64(a.wait)*int64(10*time.Millisecond) }
 
 // marks are what is known of an absence besides.
 type marks uint8
@@ -168,27 +164,20 @@ const (
 	right
 )
 
-// claim is an offline verdict.
+// claim is an offline verdict, or that a device is online again.
 type claim struct {
-	time int64 // when it was decided
-	// ahead is how long the deadline was before that, or the device offline if it returned; lag how
-	// long after that it came; microseconds.
-	ahead, lag uint32
-	next       uint32
-	place      uint16
-	reason     reason
-	exact      bool // the deadline was told
+	time     int64 // when it was decided
+	came     int64 // when it arrived, by this machine's clock
+	deadline int64 // when it was due; of a device that is back, when it went offline
+	place    *place
+	reason   reason
+	exact    bool // the deadline was told
 }
-
-func (c *claim) deadline() int64 { return c.time - int64(c.ahead)*int64(time.Microsecond) }
-
-// came returns when it arrived, by this machine's clock.
-func (c *claim) came() int64 { return c.time + int64(c.lag)*int64(time.Microsecond) }
 
 // fit compares a claim with an absence; away reports whether the device is gone for the gateway
 // because it came back elsewhere.
 func (a *absence) fit(c *claim, away bool, t *terms) fit {
-	d, end := c.deadline(), a.back
+	d, end := c.deadline, a.back
 	if end == 0 || away {
 		end = never
 	} else if c.exact {
