@@ -153,7 +153,7 @@ func deviceRow(_ *list, raw json.RawMessage) ([]any, error) {
 	}
 	return []any{
 		d.ID,
-		terminal.Cell{Text: d.State, Paint: statePaint(d.State)},
+		painted(d.State),
 		d.Reason, terminal.AgoText(d.AsOf, d.LastSeen), nextChange(&d),
 		d.Source, d.Group,
 		terminal.Cell{Text: notes(&d), Paint: terminal.Faint},
@@ -189,22 +189,6 @@ func notes(d *httpapi.Device) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func statePaint(state string) terminal.Paint {
-	switch state {
-	case "online":
-		return terminal.Green
-	case "late", "suspect":
-		return terminal.Yellow
-	case "offline":
-		return terminal.Red
-	case "sleeping":
-		return terminal.Blue
-	case "unknown", "pending":
-		return terminal.Magenta
-	}
-	return terminal.Faint
 }
 
 type maintenanceCommand struct {

@@ -33,10 +33,14 @@ func (l *eventList) add(e *event) error {
 		return terminal.WriteJSON(l.out, e.raw)
 	}
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
+	cell := painted(kind)
+	if cell.Paint == terminal.Faint {
+		cell.Paint = "" // most types are neither good nor bad
+	}
 	l.rows.Add(
 		e.Data.Offset,
 		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
-		terminal.Cell{Text: kind, Paint: eventPaint(kind)},
+		cell,
 		e.Subject, eventText(kind, &e.Data),
 	)
 	if l.rows.Buffered() >= rowBuffer {
@@ -47,20 +51,6 @@ func (l *eventList) add(e *event) error {
 
 // flush writes what was added since the last time.
 func (l *eventList) flush() error { return l.rows.Flush(l.out) }
-
-func eventPaint(kind string) terminal.Paint {
-	switch kind {
-	case "device.online", "source.heard", "group.outage.ended", "device.flapping.stopped":
-		return terminal.Green
-	case "device.late", "device.failed", "device.flapping.started":
-		return terminal.Yellow
-	case "device.offline", "source.deaf", "group.outage.started":
-		return terminal.Red
-	case "device.sleeping":
-		return terminal.Blue
-	}
-	return ""
-}
 
 // eventText says in a few words what an event tells beyond its type.
 func eventText(kind string, d *httpapi.EventData) string {
