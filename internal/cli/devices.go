@@ -103,7 +103,7 @@ func (c *devicesGetCommand) Run(ctx context.Context, api *apiclient.Client, out 
 		return usageError{errors.New("the device id is empty")}
 	}
 	unknown := 0
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout), devices().columns...)
+	rows := newPrinter(out.stdout, c.JSON, devices().columns...)
 	for _, id := range c.IDs {
 		var raw json.RawMessage
 		err := api.Get(ctx, pathOf("devices", id), nil, &raw)
@@ -116,18 +116,14 @@ func (c *devicesGetCommand) Run(ctx context.Context, api *apiclient.Client, out 
 		if err == nil {
 			row, err = deviceRow(nil, raw)
 		}
-		switch {
-		case err != nil:
-		case c.JSON:
-			err = terminal.WriteJSON(out.stdout, raw)
-		default:
-			table.Add(row...)
+		if err == nil {
+			err = rows.add(raw, row...)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := table.Flush(out.stdout); err != nil {
+	if err := rows.flush(); err != nil {
 		return err
 	}
 	if unknown > 0 {

@@ -15,7 +15,6 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 const (
@@ -62,7 +61,7 @@ func (c *eventsCommand) Run(ctx context.Context, command *kong.Context, api *api
 	if err != nil {
 		return usageError{err}
 	}
-	list := newEventList(out.stdout, terminal.ScreenOf(out.stdout), c.JSON)
+	list := newEventList(out.stdout, c.JSON)
 	last, err := c.list(ctx, reader, list, since)
 	if err == nil {
 		err = list.flush()

@@ -9,48 +9,29 @@ import (
 	"github.com/holter-iot/holter/internal/terminal"
 )
 
-const (
-	eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
-	rowBuffer = 1000                  // rows that are aligned together
-)
+const eventTime = "2006-01-02 15:04:05" // in a table; JSON has all of it
 
-// eventList writes events, as a table or as JSON.
-type eventList struct {
-	out  io.Writer
-	json bool
-	rows *terminal.Table
-	n    int // events so far
+// eventList prints events.
+type eventList struct{ *printer }
+
+func newEventList(out io.Writer, asJSON bool) *eventList {
+	return &eventList{newPrinter(out, asJSON, eventColumns()...)}
 }
 
-func newEventList(out io.Writer, s terminal.Screen, json bool) *eventList {
-	return &eventList{out: out, json: json, rows: terminal.NewTable(s, "OFFSET", "TIME (UTC)", "EVENT", "SUBJECT,least=16,inner", "DETAILS,least=20")}
+func eventColumns() []string {
+	return []string{"OFFSET", "TIME (UTC)", "EVENT", "SUBJECT,least=16,inner", "DETAILS,least=20"}
 }
 
-// add takes an event.
+// add prints an event.
 func (l *eventList) add(e *event) error {
-	l.n++
-	if l.json {
-		return terminal.WriteJSON(l.out, e.raw)
-	}
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
 	cell := painted(kind)
 	if cell.Paint == terminal.Faint {
 		cell.Paint = "" // most types are neither good nor bad
 	}
-	l.rows.Add(
-		e.Data.Offset,
-		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
-		cell,
-		e.Subject, eventText(kind, &e.Data),
-	)
-	if l.rows.Buffered() >= rowBuffer {
-		return l.flush()
-	}
-	return nil
+	at := terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint}
+	return l.printer.add(e.raw, e.Data.Offset, at, cell, e.Subject, eventText(kind, &e.Data))
 }
-
-// flush writes what was added since the last time.
-func (l *eventList) flush() error { return l.rows.Flush(l.out) }
 
 // eventText says in a few words what an event tells beyond its type.
 func eventText(kind string, d *httpapi.EventData) string {
