@@ -31,7 +31,8 @@ func endpoints() list {
 
 // endpointState shows what the state of an endpoint means for its deliveries.
 func endpointState(state string) terminal.Cell {
-	cell := painted(cmp.Or(map[string]string{"closed": "active", "open": "failing", "half-open": "recovering"}[state], state))
+	means := map[string]string{"closed": "active", "open": "failing", "half-open": "recovering"}
+	cell := painted(cmp.Or(means[state], state))
 	if cell.Paint == terminal.Faint {
 		cell.Paint = terminal.Red
 	}

@@ -76,7 +76,8 @@ func state(d *httpapi.Device) string {
 
 // because explains the reason of the state.
 func because(d *httpapi.Device, around surroundings) string {
-	state, timeout, late := d.State, terminal.Span(float64(d.Timeout)), "nothing was heard of it for "+terminal.Span(d.Policy.LateAfter)
+	state, timeout := d.State, terminal.Span(float64(d.Timeout))
+	late := "nothing was heard of it for " + terminal.Span(d.Policy.LateAfter)
 	if state == "pending" && d.Decided != "" {
 		state = d.Decided
 	}
@@ -199,9 +200,10 @@ func outlook(d *httpapi.Device, around surroundings) []row {
 	if l == nil || l.NotBefore == 0 {
 		return lines
 	}
-	label, over, left := "grace", "passed: the source listened long enough after it was deaf", "because the source was deaf"
+	label, left, over := "grace", "because the source was deaf", "passed: the source listened long enough after it was deaf"
 	if l.Excused {
-		label, over, left = "window", "passed: its timeout after a maintenance window that excused its silence", "because a maintenance window excuses its silence"
+		label, left = "window", "because a maintenance window excuses its silence"
+		over = "passed: its timeout after a maintenance window that excused its silence"
 	}
 	if l.NotBefore > l.Now {
 		over = "not judged for another " + terminal.Span(l.NotBefore-l.Now) + " of listening, " + left

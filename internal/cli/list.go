@@ -145,7 +145,7 @@ func (c *listCommand) Run(ctx context.Context, command *kong.Context, api *apicl
 }
 
 // each hands on the elements of the list, page by page. It reports whether the limit left some out.
-func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw json.RawMessage) error) (more bool, err error) {
+func (l *list) each(ctx context.Context, api *apiclient.Client, take func(json.RawMessage) error) (more bool, err error) {
 	query, page := l.query, cmp.Or(l.page, "after")
 	if query == nil {
 		query = url.Values{}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -121,14 +120,7 @@ func (c *sendCommand) body(ctx context.Context, in io.Reader) (*messageBody, err
 	return body, nil
 }
 
-func withoutBlanks(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsSpace(c) {
-			return -1
-		}
-		return c
-	}, text)
-}
+func withoutBlanks(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // maxTyped is longer than the longest message in any notation, in bytes.
 const maxTyped = 256 << 10

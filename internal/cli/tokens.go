@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,20 +117,20 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 			return explained("the tokens cannot be read", err)
 		}
 		slices.SortStableFunc(all, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
-		table := terminal.NewTable(terminal.ScreenOf(out.stdout), "ID", "ROLE", "CREATED (UTC)", "NAME,least=16")
+		rows := newPrinter(out.stdout, c.JSON, "ID", "ROLE", "CREATED (UTC)", "NAME,least=16")
 		for _, t := range all {
-			table.Add(t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name)
-			if c.JSON {
-				err = errors.Join(err, terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()}))
+			raw, err := json.Marshal(tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()})
+			if err == nil {
+				err = rows.add(raw, t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name)
+			}
+			if err != nil {
+				return err
 			}
 		}
-		switch {
-		case c.JSON:
-			return err
-		case len(all) == 0:
+		if len(all) == 0 && !c.JSON {
 			return say(out.stdout, "no tokens; \"holter tokens create --role read --name NAME\" creates one")
 		}
-		return table.Flush(out.stdout)
+		return rows.flush()
 	})
 }
 
@@ -159,7 +160,8 @@ func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out
 // withTokens lets do work on the tokens of a database. absent is the file of the database if it does
 // not exist; only tokens create creates it.
 func (f *storeFlags) withTokens(
-	ctx context.Context, command *kong.Context, open tokenOpener, do func(cfg config.Config, absent string, tokens *auth.Tokens) error,
+	ctx context.Context, command *kong.Context, open tokenOpener,
+	do func(cfg config.Config, absent string, tokens *auth.Tokens) error,
 ) error {
 	cfg, err := resolveFlags(command, f.Config, config.Resolve)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -153,13 +152,4 @@ func (f Finding) write(out io.Writer, s terminal.Screen) error {
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
-}
-
-// readText returns the text of a small file of the kernel; "" if it cannot be read.
-func readText(name string) string {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(text))
 }
