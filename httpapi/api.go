@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -183,9 +184,8 @@ func (a *API) register(mux routes, metrics http.Handler) error {
 func (a *API) Handler() http.Handler { return a.handler }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Version == "" {
-		c.Version = "unknown"
-	}
+	c.Version, c.BeatSource = cmp.Or(c.Version, "unknown"), cmp.Or(c.BeatSource, "http")
+	c.MaxConnections = cmp.Or(c.MaxConnections, 1024)
 	if c.Node == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -195,12 +195,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 1024
-	}
-	if c.BeatSource == "" {
-		c.BeatSource = "http"
 	}
 	never := func() error { return nil }
 	if c.Starting == nil {

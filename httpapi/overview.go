@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -97,17 +96,12 @@ type policyList struct {
 }
 
 func (a *API) registerOverview(api huma.API) {
-	operation := func(id, path, summary, description string) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Description: description, Tags: []string{"overview"},
-		}
-	}
-	serve(a, api, operation("list-groups", "/v1/groups", "Groups of devices",
+	serve(a, api, operation("overview", "list-groups", "GET /v1/groups", "Groups of devices",
 		"Devices are counted at most once a second, and less often in large fleets, so that counting takes at most a twentieth of a processor."),
 		a.listGroups)
-	serve(a, api, operation("list-policies", "/v1/policies", "Policies of groups, and the default",
+	serve(a, api, operation("overview", "list-policies", "GET /v1/policies", "Policies of groups, and the default",
 		"A device's own policy overrides them; /v1/devices/{id} shows the policy of a device and where it is from."), a.listPolicies)
-	serve(a, api, operation("get-stats", "/v1/stats", "Counts of devices and events", ""), a.stats)
+	serve(a, api, operation("overview", "get-stats", "GET /v1/stats", "Counts of devices and events", ""), a.stats)
 }
 
 func timersOf(st *timer.Stats) Timers {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"strings"
 	"time"
 
@@ -149,25 +148,15 @@ type sentMessage struct {
 }
 
 func (a *API) registerSend(api huma.API) {
-	serve(a, api, huma.Operation{
-		OperationID: "send-to-device", Method: http.MethodPost, Path: "/v1/devices/{id}/send", Tags: []string{"administration"},
-		Summary: "Send a message to a connected device",
-		Description: "Give one of text, base64 and hex. The answer comes when the bytes have been handed to the network, and says how many. " +
-			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. " +
-			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send " +
-			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if " +
+	op := operation("administration", "send-to-device", "POST /v1/devices/{id}/send", "Send a message to a connected device",
+		"Give one of text, base64 and hex. The answer comes when the bytes have been handed to the network, and says how many. "+
+			"Nothing is kept for a device that is not connected: the answer is 409, and says where the device was last heard. "+
+			"A message may have 64 KiB, or what the device's protocol allows (413, 422). A token, or an address without one, may send "+
+			"100 messages per second, and 16 may wait for a device (429). A message that was not written in time (504) may be written later if "+
 			"the problem says so. Who sent how much to which device is logged; what was sent is not.",
-		Errors: []int{
-			http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable,
-			http.StatusGatewayTimeout,
-		},
-		Responses: map[string]*huma.Response{"409": {
-			Description: "The device is not connected where a message could be sent to it",
-			Content: map[string]*huma.MediaType{
-				"application/problem+json": {Schema: huma.SchemaFromType(api.OpenAPI().Components.Schemas, reflect.TypeFor[absentError]())},
-			},
-		}},
-	}, a.send)
+		http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusGatewayTimeout)
+	op.Responses = map[string]*huma.Response{"409": responseOf[absentError](api.OpenAPI(), "The device is not connected where a message could be sent to it")}
+	serve(a, api, op, a.send)
 }
 
 // send sends a message, and logs the result.
