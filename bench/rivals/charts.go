@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/holter-iot/holter/bench/internal/chart"
@@ -15,33 +14,22 @@ import (
 
 // picture is a chart of one or two metrics.
 type picture struct {
-	file, title, axis string
+	file, title, unit string
 	metrics           []metric
 	legends           []string
-	rows              []string // rows that are no contender
-	early             metric   // a rival that has any of it is marked
 }
 
-func pictures(s sizes) []picture {
-	timers := figures.Grouped(s.n) + " timers"
+func (b *bench) pictures() []picture {
+	timers := figures.Grouped(b.n) + " timers"
 	return []picture{
+		{"heartbeat.svg", "A heartbeat, one of " + timers, "ns", []metric{"touch_ns"}, nil},
+		{"arm-cancel.svg", "To arm and to cancel, " + timers, "ns", []metric{"arm_ns", "cancel_ns"}, []string{"arm", "cancel"}},
 		{
-			file: "heartbeat.svg", title: "A heartbeat, one of " + timers, axis: "ns, less is better (logarithmic)",
-			metrics: []metric{touchNanos}, rows: []string{baselineName},
+			"memory.svg", "Memory of a timer", "live bytes",
+			[]metric{"grown_before", "grown_after"},
+			[]string{figures.Grouped(b.growth) + " timers, armed", fmt.Sprintf("after %d heartbeats each", heartbeats)},
 		},
-		{
-			file: "arm-cancel.svg", title: "To arm and to cancel, " + timers, axis: "ns, less is better (logarithmic)",
-			metrics: []metric{armNanos, cancelNanos}, legends: []string{"arm", "cancel"},
-		},
-		{
-			file: "memory.svg", title: "Memory of a timer", axis: "live bytes, less is better (logarithmic)",
-			metrics: []metric{grownBefore, grownAfter},
-			legends: []string{figures.Grouped(s.growth) + " timers, armed", fmt.Sprintf("after %d heartbeats each", heartbeats)},
-		},
-		{
-			file: "due.svg", title: timers + " due at one instant", axis: "ms until the last callback has run, less is better (logarithmic)",
-			metrics: []metric{instantLast}, early: instantEarly,
-		},
+		{"due.svg", timers + " due at one instant", "ms until the last callback has run", []metric{"instant_last"}, nil},
 	}
 }
 
@@ -51,7 +39,7 @@ func (b *bench) draw(dir string) error {
 		return fmt.Errorf("make directory of charts: %w", err)
 	}
 	var errs []error
-	for _, p := range pictures(b.sizes) {
+	for _, p := range b.pictures() {
 		if c := b.chart(p); len(c.Rows) > 0 {
 			errs = append(errs, os.WriteFile(filepath.Join(dir, p.file), c.SVG(), 0o644))
 		}
@@ -61,32 +49,25 @@ func (b *bench) draw(dir string) error {
 
 // chart returns a chart with the rows that were measured.
 func (b *bench) chart(p picture) chart.Chart {
-	c := chart.Chart{Title: p.title, Axis: p.axis, Legends: p.legends}
-	var names []string
-	for _, contender := range contenders() {
-		names = append(names, contender.name)
-	}
-	for _, name := range slices.Concat(names, p.rows) {
-		row := chart.Row{Name: name, Color: "#8a939b"}
-		if short, ok := strings.CutSuffix(name, " (stand-in)"); ok {
-			row.Name = short + "*"
-			c.Axis = p.axis + "; * a stand-in of ours"
+	c := chart.Chart{Title: p.title, Axis: p.unit + ", less is better (logarithmic); * a stand-in of ours", Legends: p.legends}
+	for _, rival := range contenders() {
+		if math.IsNaN(b.median(p.metrics[0], rival.name)) {
+			continue
 		}
+		row := chart.Row{Name: strings.Replace(rival.name, " (stand-in)", "*", 1), Color: "#8a939b"}
 		switch {
-		case strings.HasPrefix(name, holterName):
+		case rival.module == holterModule:
 			row.Color = "#0b6e8f"
-		case name == baselineName:
+		case rival.name == baselineName:
 			row.Color = "#c9a227"
 		}
-		for _, m := range p.metrics {
-			row.Series = append(row.Series, b.get(m, name))
-		}
-		if b.isEarly(p.early, name) {
+		if b.isEarly(p.metrics[0], rival.name) {
 			row.Remark = ", fires early"
 		}
-		if !math.IsNaN(b.median(p.metrics[0], name)) {
-			c.Rows = append(c.Rows, row)
+		for _, m := range p.metrics {
+			row.Series = append(row.Series, figures.Each(b.results[rival.name], m.of))
 		}
+		c.Rows = append(c.Rows, row)
 	}
 	return c
 }

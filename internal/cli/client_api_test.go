@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,7 +178,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 
 // What happened before reaches those who follow, and what happens then, through a filter.
 func TestFollowAsksTheAPI(t *testing.T) {
-	api, err := (&apiFlags{API: realAPI(t, "pump", "valve")}).client()
+	api, err := (&apiFlags{API: realAPI(t, "pump", "valve")}).ProvideClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +198,7 @@ func TestFollowAsksTheAPI(t *testing.T) {
 			}
 		}
 	})
-	f := newFollower(api, eventFilter{devices: []string{"pump"}}, newEventList(out, terminal.ScreenOf(out), true), &said)
+	f := newFollower(api, url.Values{"device": {"pump"}}, newEventList(out, terminal.ScreenOf(out), true), &said)
 	if err := f.run(ctx, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want the interrupt", err)
 	}

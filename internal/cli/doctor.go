@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
 	"github.com/holter-iot/holter/loadgen/scenario"
@@ -39,7 +40,7 @@ Examples:
 }
 
 // Run checks, and prints what was found.
-func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out output) error {
+func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, api *apiclient.Client, out output) error {
 	if c.Connections < 0 {
 		return usageError{fmt.Errorf("--connections: %d is negative", c.Connections)}
 	}
@@ -50,12 +51,7 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, out outp
 	if err != nil {
 		return usageError{err}
 	}
-	api, err := c.client()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	cfg, mistakes := c.resolve(command)
+	cfg, mistakes := resolveFlags(command, c.Config, config.Resolve)
 	if mistakes != nil {
 		if cfg, err = config.Resolve("", nil); err != nil {
 			return err
@@ -81,28 +77,7 @@ func (c *doctorCommand) sources() (all []netip.Addr, err error) {
 
 // storeFlags say where what is kept is, as for holter serve.
 type storeFlags struct {
-	Data     string     `env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of what is stored. Default: ./holter-data."`
-	Database secretFlag `env:"HOLTER_DATABASE" placeholder:"URL" help:"Database, as for holter serve. Default: SQLite in the directory."`
+	Data     string     `setting:"data" env:"HOLTER_DATA" placeholder:"DIR" help:"Directory of what is stored. Default: ./holter-data."`
+	Database secretFlag `setting:"database" env:"HOLTER_DATABASE" placeholder:"URL" help:"Database, as for holter serve. Default: SQLite in the directory."`
 	Config   string     `env:"HOLTER_CONFIG" placeholder:"FILE" help:"YAML file of the server, which may say both."`
-}
-
-// resolve joins command line, environment, file and defaults, as holter serve does.
-func (f *storeFlags) resolve(command *kong.Context) (config.Config, error) {
-	typed := typedFlags(command)
-	if f.Config == "" && typed["config"] {
-		return config.Config{}, errors.New("--config: the name of the file is empty")
-	}
-	var settings []config.Setting
-	for _, s := range []config.Setting{
-		{Key: "data", Value: f.Data, Origin: "HOLTER_DATA"},
-		{Key: "database", Value: string(f.Database), Origin: "HOLTER_DATABASE"},
-	} {
-		if typed[s.Key] {
-			s.Origin = "--" + s.Key
-		} else if s.Value == "" {
-			continue
-		}
-		settings = append(settings, s)
-	}
-	return config.Resolve(f.Config, settings)
 }

@@ -14,14 +14,6 @@ const (
 	rowBuffer = 1000                  // rows that are aligned together
 )
 
-type eventRow struct {
-	Offset  uint64        `table:"OFFSET"`
-	Time    terminal.Cell `table:"TIME (UTC)"`
-	Event   terminal.Cell `table:"EVENT"`
-	Subject string        `table:"SUBJECT,least=16,inner"`
-	Details string        `table:"DETAILS,least=20"`
-}
-
 // eventList writes events, as a table or as JSON.
 type eventList struct {
 	out  io.Writer
@@ -31,26 +23,26 @@ type eventList struct {
 }
 
 func newEventList(out io.Writer, s terminal.Screen, json bool) *eventList {
-	return &eventList{out: out, json: json, rows: terminal.NewTable(s)}
+	return &eventList{out: out, json: json, rows: terminal.NewTable(s, "OFFSET", "TIME (UTC)", "EVENT", "SUBJECT,least=16,inner", "DETAILS,least=20")}
 }
 
 // add takes an event.
-func (l *eventList) add(e *event) (bool, error) {
+func (l *eventList) add(e *event) error {
 	l.n++
 	if l.json {
-		return true, terminal.WriteJSON(l.out, e.raw)
+		return terminal.WriteJSON(l.out, e.raw)
 	}
 	kind := strings.TrimPrefix(e.Type, eventPrefix)
-	l.rows.Add(eventRow{
+	l.rows.Add(
 		e.Data.Offset,
 		terminal.Cell{Text: e.Time.UTC().Format(eventTime), Paint: terminal.Faint},
 		terminal.Cell{Text: kind, Paint: eventPaint(kind)},
 		e.Subject, eventText(kind, &e.Data),
-	})
+	)
 	if l.rows.Buffered() >= rowBuffer {
-		return true, l.flush()
+		return l.flush()
 	}
-	return true, nil
+	return nil
 }
 
 // flush writes what was added since the last time.

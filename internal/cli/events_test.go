@@ -211,7 +211,7 @@ OFFSET  TIME (UTC)           EVENT                       SUBJECT                
 			list := newEventList(&out, terminal.Screen{Width: tt.width}, false)
 			for i, e := range all {
 				e.Type, e.Time, e.Data.Offset = eventPrefix+e.Type, at, uint64(8+i)
-				if _, err := list.add(&event{Event: e}); err != nil {
+				if err := list.add(&event{Event: e}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -60,9 +60,11 @@ func (c *sendCommand) Validate(*kong.Context) error {
 }
 
 // Run sends the message.
-func (c *sendCommand) Run(ctx context.Context, out output) error { return c.run(ctx, os.Stdin, out) }
+func (c *sendCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
+	return c.run(ctx, api, os.Stdin, out)
+}
 
-func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
+func (c *sendCommand) run(ctx context.Context, api *apiclient.Client, in io.Reader, out output) error {
 	if c.Device == "" {
 		return usageError{errors.New("the device id is empty")}
 	}
@@ -70,21 +72,19 @@ func (c *sendCommand) run(ctx context.Context, in io.Reader, out output) error {
 	if err != nil {
 		return err
 	}
-	return c.with(func(api *apiclient.Client) error {
-		api.Timeout += c.Timeout
-		var sent struct {
-			Written  bool
-			Bytes    int
-			Protocol string
+	api.Timeout += c.Timeout
+	var sent struct {
+		Written  bool
+		Bytes    int
+		Protocol string
+	}
+	err = create(ctx, api, out, c.JSON, pathOf("devices", c.Device)+"/send", body, &sent, func() string {
+		if !sent.Written {
+			return ""
 		}
-		err := create(ctx, api, out, c.JSON, pathOf("devices", c.Device)+"/send", body, &sent, func() string {
-			if !sent.Written {
-				return ""
-			}
-			return fmt.Sprintf("%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
-		})
-		return unknownDevice(err, c.Device)
+		return fmt.Sprintf("%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
 	})
+	return unknownDevice(err, c.Device)
 }
 
 // body returns the request. Its errors are mistakes of the user, except for an input that cannot be read.

@@ -121,13 +121,6 @@ type tokenLine struct {
 	Secret  string    `json:"secret,omitempty"`
 }
 
-type tokenRow struct {
-	ID      string `table:"ID"`
-	Role    string `table:"ROLE"`
-	Created string `table:"CREATED (UTC)"`
-	Name    string `table:"NAME,least=16"`
-}
-
 // Run lists the tokens.
 func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out output, open tokenOpener) error {
 	keeper, err := c.openExisting(ctx, command, open)
@@ -140,7 +133,7 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 		return explained("the tokens cannot be read", err)
 	}
 	slices.SortStableFunc(tokens, func(a, b auth.Token) int { return a.Created.Compare(b.Created) })
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout))
+	table := terminal.NewTable(terminal.ScreenOf(out.stdout), "ID", "ROLE", "CREATED (UTC)", "NAME,least=16")
 	for _, t := range tokens {
 		if c.JSON {
 			if err := terminal.EncodeJSON(out.stdout, tokenLine{ID: t.ID, Name: t.Name, Role: string(t.Role), Created: t.Created.UTC()}); err != nil {
@@ -148,7 +141,7 @@ func (c *tokenListCommand) Run(ctx context.Context, command *kong.Context, out o
 			}
 			continue
 		}
-		table.Add(tokenRow{t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name})
+		table.Add(t.ID, string(t.Role), t.Created.UTC().Format(time.DateTime), t.Name)
 	}
 	if len(tokens) == 0 && !c.JSON {
 		_, err := fmt.Fprintln(out.stdout, "no tokens; \"holter tokens create --role read --name NAME\" creates one")
@@ -186,7 +179,7 @@ func (c *tokenDeleteCommand) Run(ctx context.Context, command *kong.Context, out
 
 // database returns the configuration, which names the database.
 func (f *storeFlags) database(command *kong.Context) (config.Config, error) {
-	cfg, err := f.resolve(command)
+	cfg, err := resolveFlags(command, f.Config, config.Resolve)
 	if err != nil {
 		return cfg, usageError{fmt.Errorf("the configuration has mistakes:\n%w", err)}
 	}

@@ -27,21 +27,21 @@ var (
 )
 
 // shownSamples is how many points a chart of the page has at most.
-const shownSamples = 2000
+const shownSamples = 1000
 
 // page is what page.html shows.
 type page struct {
 	*Final
 
-	Result  string
-	Class   string
-	Trouble *Trouble
-	Tiles   []tile
-	Spans   []Span
-	Times   [][]cellText
-	Bars    []bars
-	Causes  []cause
-	Thinned int // how many seconds are one point of the charts
+	Result    string
+	Class     string
+	Trouble   *Trouble
+	Tiles     []tile
+	Spans     []Span
+	Latencies []named
+	Bars      []bars
+	Causes    []cause
+	Thinned   int // how many seconds are one point of the charts
 
 	Data     chartData
 	CSS      template.CSS
@@ -53,9 +53,10 @@ type page struct {
 
 type tile struct{ Name, Value, Note, Class string }
 
-type cellText struct {
-	Text string
-	Head bool
+type named struct {
+	Latency
+
+	Name string
 }
 
 type cause struct {
@@ -77,16 +78,15 @@ type histogramBar struct {
 
 // chartData is what the page's program draws.
 type chartData struct {
-	Times  values  `json:"times"`
-	Spans  []Span  `json:"spans"`
-	Charts []chart `json:"charts"`
+	Samples List[Sample] `json:"samples"`
+	Spans   []Span       `json:"spans"`
 }
 
 // WriteHTML writes a page that needs nothing beside it, and no network.
 func WriteHTML(out io.Writer, f *Final) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"count": count[uint64], "number": count[int], "clock": clock[Seconds], "took": clock[time.Duration], "size": size, "clean": clean,
-		"plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
+		"short": short[Millis], "plural": plural[int], "join": strings.Join, "stopwatch": stopwatch,
 	}).Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: page: %w", err)
@@ -95,8 +95,8 @@ func WriteHTML(out io.Writer, f *Final) error {
 	last := f.last()
 	p := page{
 		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Tiles: tiles(f), Spans: Spans(f.Samples),
-		Times: latencyTable(f), Thinned: 1,
-		Data: chartData{Times: times(samples), Spans: Spans(f.Samples), Charts: charts(samples)},
+		Latencies: latencies(f), Thinned: 1,
+		Data: chartData{samples, Spans(f.Samples)},
 		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),
 		License: uplotLicense,
 	}
@@ -181,34 +181,12 @@ func tiles(f *Final) []tile {
 	return list
 }
 
-// latencyTable has a row for each distribution.
-func latencyTable(f *Final) [][]cellText {
-	head := func(texts ...string) []cellText {
-		var row []cellText
-		for _, text := range texts {
-			row = append(row, cellText{text, true})
-		}
-		return row
+// latencies are the rows of the page's table.
+func latencies(f *Final) []named {
+	var all []named
+	if v := f.Verdicts; v != nil {
+		all = []named{{v.Detection.Latency, "verdict after its deadline"}, {v.Decided.Latency, "the same, until it says that it was decided"}}
 	}
-	table := [][]cellText{head("", "count", "p50", "p90", "p99", "p99.9", "p99.99", "max")}
-	add := func(name string, d Distribution) {
-		if d.Count == 0 {
-			return
-		}
-		row := head(name)
-		row = append(row, cellText{Text: count(d.Count)})
-		for _, value := range []Millis{d.P50, d.P90, d.P99, d.P999, d.P9999, d.Max} {
-			row = append(row, cellText{Text: short(value)})
-		}
-		table = append(table, row)
-	}
-	if f.Verdicts != nil {
-		add("verdict after its deadline", f.Verdicts.Detection)
-		add("the same, until it says that it was decided", f.Verdicts.Decided)
-	}
-	add("heartbeat to answer", f.RTT)
-	add("the same, from when it was planned", f.RTTPlanned)
-	add("the generator's own lateness", f.Lateness)
-	add("connect to welcome", f.Connect)
-	return table
+	return append(all, named{f.RTT.Latency, "heartbeat to answer"}, named{f.RTTPlanned.Latency, "the same, from when it was planned"},
+		named{f.Lateness.Latency, "the generator's own lateness"}, named{f.Connect.Latency, "connect to welcome"})
 }

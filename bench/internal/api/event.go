@@ -1,3 +1,4 @@
+// Package api reads the log of events of Holter's API, for benchmarks that check what it says.
 package api
 
 import (
@@ -5,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 // The types of events, without "io.holter." and "device.".
@@ -81,12 +83,12 @@ const PageSize = 1000
 
 // EventsAfter reads the page of the log that begins after an offset, and returns the offset that the next one begins after. An empty page
 // is the end.
-func EventsAfter(ctx context.Context, client *http.Client, api string, after uint64) (events []Event, next uint64, err error) {
+func EventsAfter(ctx context.Context, client *apiclient.Client, after uint64) (events []Event, next uint64, err error) {
 	var page struct {
 		Events []Event
 		Next   uint64
 	}
-	err = GetJSON(ctx, client, fmt.Sprintf("%s/v1/events?after=%d&limit=%d", api, after, PageSize), &page)
+	err = client.Get(ctx, fmt.Sprintf("/v1/events?after=%d&limit=%d", after, PageSize), nil, &page)
 	if err == nil && len(page.Events) > 0 && page.Next <= after {
 		err = fmt.Errorf("after %d, the next page of the log begins after %d", after, page.Next)
 	}
@@ -97,9 +99,9 @@ func EventsAfter(ctx context.Context, client *http.Client, api string, after uin
 }
 
 // Events reads the whole log.
-func Events(ctx context.Context, client *http.Client, api string) (events []Event, err error) {
+func Events(ctx context.Context, client *apiclient.Client) (events []Event, err error) {
 	for after := uint64(0); ; {
-		page, next, err := EventsAfter(ctx, client, api, after)
+		page, next, err := EventsAfter(ctx, client, after)
 		if err != nil || len(page) == 0 {
 			return events, err
 		}
