@@ -116,7 +116,7 @@ type API struct {
 	refused atomic.Uint64 // streams refused because there were too many
 	limited atomic.Uint64 // requests refused because their address made too many
 	denied  atomic.Uint64 // requests refused because they had no token, or one without the role
-	sends   [sendResults]atomic.Uint64
+	sends   *prometheus.CounterVec
 }
 
 // New returns an API for a registry and its events, for instance an [eventlog.Log] in a
@@ -132,7 +132,7 @@ func New(registry *liveness.Registry, events Events, cfg Config) (*API, error) {
 		return nil, err
 	}
 	a := &API{registry: registry, events: events, config: cfg, now: time.Now, seed: maphash.MakeSeed(), began: time.Now(), sockets: sockets.NewSet(), turns: newTurns()}
-	a.callers = newLimits[caller](sendRate, sendRate)
+	a.callers, a.sends = newLimits[caller](sendRate, sendRate), newSends()
 	if cfg.Auth != nil {
 		a.tokens = newTokens(cfg.Auth)
 	}
