@@ -14,18 +14,8 @@ import (
 
 // Timers is a snapshot of a source's timer engine.
 type Timers struct {
-	Armed    int      `json:"armed"`
-	Hints    int      `json:"hints"`
-	Dead     int      `json:"dead"`
-	Slots    int      `json:"slots"`
-	Retired  int      `json:"retired"`
-	Sweeps   uint64   `json:"sweeps"`
-	Fired    uint64   `json:"fired"`
-	Rejected uint64   `json:"rejected"`
-	Panics   uint64   `json:"panics"`
-	Queued   int      `json:"queued"`
-	Spilled  uint64   `json:"spilled"`
-	Refused  uint64   `json:"refused"`
+	timer.Stats
+
 	Lateness Lateness `json:"lateness_ms" doc:"Quantiles of how late timers expired."`
 }
 
@@ -106,11 +96,7 @@ func (a *API) registerOverview(api huma.API) {
 
 func timersOf(st *timer.Stats) Timers {
 	quantile := func(q float64) float64 { return milliseconds(st.Lateness.Quantile(q)) }
-	return Timers{
-		Armed: st.Armed, Hints: st.Hints, Dead: st.Dead, Slots: st.Slots, Retired: st.Retired, Sweeps: st.Sweeps, Fired: st.Fired,
-		Rejected: st.Rejected, Panics: st.Panics, Queued: st.Queued, Spilled: st.Spilled, Refused: st.Refused,
-		Lateness: Lateness{P50: quantile(0.5), P99: quantile(0.99), P999: quantile(0.999)},
-	}
+	return Timers{*st, Lateness{P50: quantile(0.5), P99: quantile(0.99), P999: quantile(0.999)}}
 }
 
 func (a *API) listGroups(context.Context, *struct{}) (groupList, error) {
