@@ -239,7 +239,7 @@ func (t *trial) play(ctx context.Context, r *result) error {
 // judge finds out what became of the established devices, and what was refused.
 func (t *trial) judge(ctx context.Context, r *result, before map[string]float64) {
 	for {
-		page, next, err := api.EventsAfter(ctx, t.server.client, t.server.api(), t.events)
+		page, next, err := api.EventsAfter(ctx, t.server.client, t.events)
 		if err != nil {
 			return // it does not answer
 		}

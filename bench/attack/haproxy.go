@@ -202,7 +202,7 @@ func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxi
 	if err := run.Wait(ctx, closeGrace+patience); err != nil {
 		return err
 	}
-	events, err := api.Events(ctx, s.client, s.api())
+	events, err := api.Events(ctx, s.client)
 	if err != nil {
 		return err
 	}

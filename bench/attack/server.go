@@ -17,6 +17,7 @@ import (
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/selfsigned"
 	"github.com/holter-iot/holter/bench/internal/serve"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 const (
@@ -37,7 +38,7 @@ type server struct {
 	*serve.Server
 	target
 
-	client *http.Client
+	client *apiclient.Client
 }
 
 // start starts holter serve with room for so many connections.
@@ -56,8 +57,8 @@ func (b *bench) start(ctx context.Context, connections int) (*server, error) {
 	}
 	s := &server{
 		target: target{Line: ports[0], TLS: ports[1], Certified: ports[2], UDP: ports[3], Proxied: ports[4], HTTP: ports[5]},
-		client: &http.Client{Timeout: 10 * time.Second},
 	}
+	s.client = apiclient.New(s.api(), "", nil)
 	cert, key, err := selfsigned.Write(dir)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,9 @@ log: {format: json}
 
 // counters reads what the gateway counts, and adds up what has different labels.
 func (s *server) counters(ctx context.Context) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.api()+"/metrics", nil)
+	ctx, cancel := context.WithTimeout(ctx, s.client.Timeout)
+	defer cancel()
+	req, err := s.client.Request(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,6 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	flags.StringVar(&r.program, "program", "", "holter, ready built (default: it is built when it is needed)")
 	flags.BoolVar(&r.Keep, "keep", false, "keep logs and data")
 	flags.StringVar(&r.markdown, "md", "", "write the tables into their sections of this Markdown `file`")
-	profiles := flags.String("profile", "", "write a CPU profile of each process that is measured into this `directory`; it costs some speed")
 	if c.Flags != nil {
 		c.Flags(flags)
 	}
@@ -148,11 +147,6 @@ func (c Command) parse(args []string, stderr io.Writer) (*Run, error) {
 	}
 	if r.Rounds < min(c.Rounds, 1) || c.Seconds > 0 && seconds < 0.1 {
 		return nil, errors.New("want 1 or more rounds and 0.1 or more seconds")
-	}
-	if *profiles != "" {
-		if err := os.Setenv(measured.ProfileEnv, *profiles); err != nil {
-			return nil, err
-		}
 	}
 	r.Length = time.Duration(seconds * float64(time.Second))
 	var err error

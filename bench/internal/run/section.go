@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -15,8 +14,8 @@ type section struct {
 	name  string // in the markers
 }
 
-// write puts text between the section's markers in a file, in one step; the rest of the file stays as it is. If there are no markers, they
-// are added at the end, below the title.
+// write puts text between the section's markers in a file; the rest of the file stays as it is. If
+// there are no markers, they are added at the end, below the title.
 func (s section) write(path, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -26,18 +25,7 @@ func (s section) write(path, text string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(document)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return os.WriteFile(path, []byte(document), 0o644)
 }
 
 // replace returns a document with text in the section.
