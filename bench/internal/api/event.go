@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // The types of events, without "io.holter." and "device.".
@@ -45,20 +46,7 @@ type Event struct {
 
 // UnmarshalJSON reads an event in the JSON format of CloudEvents.
 func (e *Event) UnmarshalJSON(text []byte) error {
-	var c struct {
-		ID, Type, Subject string
-		Time              time.Time
-		Data              struct {
-			Offset, Seq, Epoch uint64
-			Reason             string
-			LastSeen           time.Time `json:"last_seen"`
-			Deadline           time.Time
-			DecidedAt          time.Time `json:"decided_at"`
-			HeardSilence       float64   `json:"heard_silence_ms"`
-			Timeout            float64   `json:"timeout_ms"`
-			Deaf               float64   `json:"deaf_ms"`
-		}
-	}
+	var c cloudevent.Event
 	if err := json.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("event %.200q: %w", text, err)
 	}
@@ -66,7 +54,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	*e = Event{
 		Offset: d.Offset, ID: c.ID, Type: strings.TrimPrefix(c.Type, "io.holter."), Seq: d.Seq, Epoch: d.Epoch, Reason: d.Reason, Time: c.Time,
 		LastSeen: d.LastSeen, Deadline: d.Deadline, DecidedAt: d.DecidedAt,
-		HeardSilence: millis(d.HeardSilence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
+		HeardSilence: millis(d.Silence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
 	}
 	if kind, ok := strings.CutPrefix(e.Type, "device."); ok {
 		e.Type, e.Device = kind, c.Subject
@@ -74,8 +62,11 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func millis(ms float64) time.Duration {
-	return time.Duration(math.Round(ms * float64(time.Millisecond)))
+func millis(ms *float64) time.Duration {
+	if ms == nil {
+		return 0
+	}
+	return time.Duration(math.Round(*ms * float64(time.Millisecond)))
 }
 
 // PageSize is how many events a page of the log has at most.
