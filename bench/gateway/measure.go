@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,9 +61,9 @@ func play(ctx context.Context, of row, p *measured.Process, n int) (d *drive.Dri
 		return nil, nil, err
 	}
 	playing, end := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error { return d.Run(playing) })
-	stop = func() error { end(); return group.Wait() }
+	ended := make(chan error, 1) // room for its end
+	go func() { ended <- d.Run(playing) }()
+	stop = func() error { end(); return <-ended }
 	for d.Stats().Welcomed < n && err == nil {
 		err = run.Wait(ctx, 5*time.Millisecond)
 	}
@@ -114,7 +115,7 @@ func (b *bench) idleMemory(ctx context.Context, of row, p *measured.Process) (r 
 		return r, err
 	}
 	var stop func() error
-	if of.tls {
+	if strings.HasSuffix(of.protocol, overTLS) {
 		r.n = b.idleTLS
 		stop, err = connectTLS(ctx, p, r.n)
 	} else {
