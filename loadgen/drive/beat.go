@@ -214,6 +214,9 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	d.drop(v.fd, closing)
 	v.fd = -1
 	if v.state == away { // the absence has begun already
+		if d.journals != nil {
+			d.journals[i].Ended = d.instant(at).UnixNano()
+		}
 		return
 	}
 	d.wheel.remove(d.devs, i)
