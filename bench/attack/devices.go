@@ -37,7 +37,7 @@ func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var followed errgroup.Group
 	followed.Go(func() error { return follower.Follow(ctx, 0, scored.Verdict) })
-	d, stop, err := fleet.Play(ctx, p)
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p, Journal: true})
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, followed.Wait())

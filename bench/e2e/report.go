@@ -59,7 +59,7 @@ func (b *bench) report(rs []*result) string {
 		return figures.Table("scenario", rows, results, columns...)
 	}
 	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. Processes of `holter serve`: %d, with SQLite, "+
-		"each with a database, a device port and at most %s devices of its own, for which it may open files here. These always "+
+		"each with a database, a device port and at most %s devices of its own, since each needs an open file. They always "+
 		"come back to it: behind one shared port one could come back to another, and would rightly be offline for the "+
 		"first while it is online for the second. All of it, servers, generator and both ends of each connection, is on one machine, "+
 		"and every scenario has new servers.\n\n%s\n"+
