@@ -245,7 +245,7 @@ func (t *trial) judge(ctx context.Context, r *result, before map[string]float64)
 		}
 		t.events = next
 		for i := range page {
-			if page[i].Type == api.TypeOffline && strings.HasPrefix(page[i].Device, "dev-") {
+			if page[i].Type == api.TypeOffline && strings.HasPrefix(page[i].Subject, "dev-") {
 				r.offline++
 			}
 		}

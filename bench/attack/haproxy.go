@@ -209,9 +209,9 @@ func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxi
 	c.reasons = make(map[string]int)
 	for i := range events {
 		e := &events[i]
-		if n, ok := devices.Number(e.Device); ok && n >= c.behind && e.Type == api.TypeOffline {
+		if n, ok := devices.Number(e.Subject); ok && n >= c.behind && e.Type == api.TypeOffline {
 			c.judgedKilled++
-			c.reasons[e.Reason]++
+			c.reasons[e.Data.Reason]++
 		}
 	}
 	return nil

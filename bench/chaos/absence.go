@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
@@ -94,7 +95,7 @@ func (j *judge) absence(a *absence) {
 			continue
 		}
 		if e.Type == api.TypeOnline && t < a.end {
-			j.add(WrongState, j.device.ID, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
+			j.add(WrongState, j.device.ID, e.Data.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
 				clock(t), a.action, clock(a.from), clock(a.end), j.context(t))
 			return
 		}
@@ -113,7 +114,7 @@ func (j *judge) absence(a *absence) {
 	if bound < seen && (late == 0 || late > bound) {
 		kind, due = Unjudged, bound
 	}
-	j.add(kind, j.device.ID, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+	j.add(kind, j.device.ID, last.Data.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
 }
 
 // final checks the state in the end.
@@ -121,24 +122,24 @@ func (j *judge) final(away []absence) {
 	if len(j.device.Signs) == 0 {
 		return // the server does not know it
 	}
-	want := api.TypeOnline
+	want := "online"
 	if n := len(away); n > 0 && away[n-1].end == never {
-		want = api.TypeOffline
+		want = "offline"
 		if j.deadline(&away[n-1]) > j.evidence.Until {
 			return
 		}
 	}
-	logged, seq := "", uint64(0)
+	logged, seq := "unknown", uint64(0)
 	for i := range j.events {
 		e := &j.events[i]
 		if e.Type == api.TypeOnline || e.Type == api.TypeOffline {
-			logged = e.Type
+			logged = strings.TrimPrefix(e.Type, api.DevicePrefix)
 		}
-		seq = max(seq, e.Seq)
+		seq = max(seq, e.Data.Seq)
 	}
 	shown := j.evidence.States[j.device.ID]
 	if logged != want {
-		j.add(WrongState, j.device.ID, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
+		j.add(WrongState, j.device.ID, 0, "%s by its events, want %s; %s", logged, want, j.context(j.evidence.Until))
 	}
 	if shown.State != want {
 		j.add(WrongState, j.device.ID, 0, "%s (%s) by the API, want %s; %s", cmp.Or(shown.State, "unknown"), shown.Reason, want, j.context(j.evidence.Until))

@@ -28,7 +28,7 @@ type judge struct {
 func (j *judge) run() {
 	for i := range j.events {
 		if e := &j.events[i]; e.Type == api.TypeOffline {
-			j.Verdicts[e.Reason]++
+			j.Verdicts[e.Data.Reason]++
 			j.verdict(e)
 		}
 	}
@@ -56,8 +56,8 @@ func (j *judge) heardBy(i int) time.Duration {
 		return at
 	}
 	soon := at + j.policy.Epsilon
-	for k := range j.history.Breaks {
-		if b := &j.history.Breaks[k]; b.Began <= at && at < b.Ending {
+	for _, b := range j.history.Breaks {
+		if b.Began <= at && at < b.Ending {
 			soon = b.Over + j.policy.Epsilon
 		}
 	}
@@ -69,11 +69,11 @@ func (j *judge) verdict(e *api.Event) {
 	t := j.history.when(e.Time)
 	process, alive := j.history.process(t)
 	if !alive {
-		j.add(FalseOffline, j.device.ID, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
+		j.add(FalseOffline, j.device.ID, e.Data.Offset, "offline (%s) at %s, when no server was alive; %s", e.Data.Reason, clock(t), j.context(t))
 		return
 	}
 	var why string
-	switch e.Reason {
+	switch e.Data.Reason {
 	case api.ReasonSilence:
 		why = j.silence(t, process)
 	case api.ReasonClosed:
@@ -87,8 +87,8 @@ func (j *judge) verdict(e *api.Event) {
 	}
 	j.forgotten(e, t)
 	if why != "" {
-		j.add(FalseOffline, j.device.ID, e.Offset, "offline (%s) at %s, decided at %s, last seen %s, heard silence %v: %s; %s",
-			e.Reason, clock(t), clock(j.history.when(e.DecidedAt)), clock(j.history.when(e.LastSeen)), e.HeardSilence, why, j.context(t))
+		j.add(FalseOffline, j.device.ID, e.Data.Offset, "offline (%s) at %s, last seen %s: %s; %s; %s",
+			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), why, text(e), j.context(t))
 	}
 }
 
@@ -137,15 +137,11 @@ func (j *judge) gap(i int, end, t time.Duration, process int) string {
 			from, why = at, j.due(at, end)
 		}
 	}
-	for k := range j.history.Breaks {
-		b := &j.history.Breaks[k]
+	for _, b := range j.history.Breaks {
 		if why != "" && b.Kind == Stopped && from < b.Began && b.Began < end &&
 			j.history.listenedAtMost(b.Began, t) <= j.policy.lag()+maxGap && j.due(from, b.Began) == "" {
 			return ""
 		}
-	}
-	if why == "" && quiet(j.outages, from, t) {
-		j.Lags = append(j.Lags, t-from-j.policy.Timeout)
 	}
 	return why
 }
@@ -164,12 +160,11 @@ func (j *judge) due(from, to time.Duration) string {
 func (j *judge) grace(from, to time.Duration) string {
 	var last *Break
 	used, grace := time.Duration(0), j.policy.Grace
-	for i := range j.history.Breaks {
-		b := &j.history.Breaks[i]
+	for _, b := range j.history.Breaks {
 		switch {
 		case b.Ending <= from || b.Ending > to:
 		case b.Restart():
-			last, used = b, used+grace
+			last, used = &b, used+grace
 		case b.Ending-b.Began > maxGap:
 			used += min(grace, b.Ending-b.Began)
 		}
@@ -214,9 +209,9 @@ func (j *judge) answered(t time.Duration) int {
 // by whichever process.
 func (j *judge) forgotten(e *api.Event, t time.Duration) {
 	i := j.answered(t)
-	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.add(AnswerLost, j.device.ID, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
-			e.Reason, clock(t), clock(j.history.when(e.LastSeen)), clock(j.sign(i)), j.context(t))
+	if i >= 0 && !e.Data.LastSeen.IsZero() && e.Data.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.add(AnswerLost, j.device.ID, e.Data.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
+			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), clock(j.sign(i)), j.context(t))
 	}
 }
 
@@ -247,9 +242,6 @@ func (j *judge) step(t time.Duration, process int, grace time.Duration, actions 
 			why = fmt.Sprintf("%v at %s, but it was heard again at %s", s.Kind, clock(at), clock(end))
 		default:
 			j.used[i] = true
-			if quiet(j.outages, at, t) {
-				j.Lags = append(j.Lags, t-at-grace)
-			}
 			return ""
 		}
 		break
@@ -271,8 +263,8 @@ func (j *judge) context(t time.Duration) string {
 		fmt.Fprintf(&b, " [%s%s]", name, clock(j.sign(k)))
 	}
 	b.WriteString("; breaks")
-	for k := range j.history.Breaks {
-		if br := &j.history.Breaks[k]; br.Over > t-around && br.Asked < t+around/4 {
+	for _, br := range j.history.Breaks {
+		if br.Over > t-around && br.Asked < t+around/4 {
 			fmt.Fprintf(&b, " [%s %s to %s]", br.Kind, clock(br.Asked), clock(br.Over))
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/testdb"
@@ -43,7 +42,7 @@ type trial struct {
 
 // Run starts the server, injects faults, and checks every verdict. It takes a minute or so longer
 // than Config.For. An error means that nothing was proved, neither way: the configuration is bad,
-// ctx is done, or the server did not start at first.
+// ctx is done, or the server did not start, or ended by itself, which is never right.
 func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	began := time.Now()
 	evidence, err := r.proof(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\n%s", err, r.logTail(2000))
 	}
 	return r.report(evidence, time.Since(began)), nil
 }
@@ -158,8 +157,8 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	if err := r.server.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.server.settle(ctx); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, r.logTail(2000))
+	if err := r.server.awaitReady(ctx); err != nil {
+		return nil, err
 	}
 	play, end := context.WithCancel(ctx)
 	defer end()
@@ -178,8 +177,8 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 		f.Begin(begin)
 		group.Go(func() error { return f.play(play) })
 	}
-	for _, run := range []func(context.Context){r.readers.follow, r.readers.read, r.server.starve} {
-		group.Go(func() error { run(play); return nil })
+	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.server.starve} {
+		group.Go(func() error { watch(play); return nil })
 	}
 	evidence, err := r.play(play)
 	end()
@@ -198,9 +197,9 @@ func (r *trial) connected(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("%d devices have no connection after %v\n%s", missing, readyPatience, r.logTail(2000))
+			return fmt.Errorf("%d devices have no connection after %v", missing, readyPatience)
 		}
-		if err := run.Wait(ctx, pollEvery); err != nil {
+		if err := r.server.wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -232,7 +231,7 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	if err := r.server.wait(ctx, time.Until(r.until)); err != nil {
 		return nil, err
 	}
-	if err := r.server.awaitReadyProcess(ctx); err != nil {
+	if err := r.server.awaitReady(ctx); err != nil {
 		return nil, err
 	}
 	r.say("the faults are over; waiting for the verdicts that are still due")
@@ -245,8 +244,7 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 		r.say("%v", Files)
 		return evidence, r.files(ctx, evidence)
 	}
-	r.server.end(syscall.SIGTERM, Ended)
-	return evidence, nil
+	return evidence, r.server.end(syscall.SIGTERM, Ended)
 }
 
 // enough reports whether the run may end early: a restart and, if one is planned, a write have been

@@ -68,9 +68,6 @@ type Findings struct {
 	Verdicts map[string]int
 	Due      int
 	Bound    int
-	// Lags are the delays of verdicts after their due times, of those without a break in between,
-	// in ascending order.
-	Lags []time.Duration
 }
 
 func (f *Findings) add(kind ViolationKind, subject string, offset uint64, format string, args ...any) {
@@ -88,7 +85,7 @@ func Score(e *Evidence) Findings {
 	checkWrites(e, &f)
 	byDevice := make(map[string][]api.Event, len(e.Devices))
 	for _, event := range e.Events {
-		byDevice[event.Device] = append(byDevice[event.Device], event)
+		byDevice[api.Device(&event)] = append(byDevice[api.Device(&event)], event)
 	}
 	outages := e.History.outages()
 	for i := range e.Devices {
@@ -99,7 +96,6 @@ func Score(e *Evidence) Findings {
 		}
 		j.run()
 	}
-	slices.Sort(f.Lags)
 	slices.SortStableFunc(f.Violations, func(a, b Violation) int {
 		kinds := ViolationKinds()
 		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)
