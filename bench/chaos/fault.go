@@ -25,7 +25,7 @@ const (
 	FreezeKill FaultKind = "db stop+kill" // Freeze, with Write in the middle
 	Crash      FaultKind = "db kill"      // SIGKILL for the database's processes, which start again after Length
 	CrashKill  FaultKind = "db+kill"      // Crash, with Write in the middle
-	Files      FaultKind = "files"        // the database's files are deleted or truncated: once, at the end, as nothing is left of the log
+	Files      FaultKind = "files"        // the database is deleted or truncated; once, at the end: the log is gone
 )
 
 // AllFaults are all kinds of faults.

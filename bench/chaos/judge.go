@@ -39,6 +39,11 @@ func (j *judge) run() {
 	j.final(away)
 }
 
+// violation records a broken promise, with the evidence around an instant.
+func (j *judge) violation(kind ViolationKind, offset uint64, t time.Duration, format string, args ...any) {
+	j.add(kind, j.device.ID, offset, "%s; %s", fmt.Sprintf(format, args...), j.context(t))
+}
+
 // sign returns an instant of the device's journal.
 func (j *judge) sign(i int) time.Duration { return j.history.at(j.device.Signs[i].At) }
 
@@ -69,7 +74,7 @@ func (j *judge) verdict(e *api.Event) {
 	t := j.history.when(e.Time)
 	process, alive := j.history.process(t)
 	if !alive {
-		j.add(FalseOffline, j.device.ID, e.Data.Offset, "offline (%s) at %s, when no server was alive; %s", e.Data.Reason, clock(t), j.context(t))
+		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, when no server was alive", e.Data.Reason, clock(t))
 		return
 	}
 	var why string
@@ -85,10 +90,12 @@ func (j *judge) verdict(e *api.Event) {
 	default:
 		why = "no device did anything to deserve that reason"
 	}
-	j.forgotten(e, t)
+	if !e.Data.LastSeen.IsZero() {
+		j.forgotten(e.Data.Offset, t, e.Data.LastSeen)
+	}
 	if why != "" {
-		j.add(FalseOffline, j.device.ID, e.Data.Offset, "offline (%s) at %s, last seen %s: %s; %s; %s",
-			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), why, text(e), j.context(t))
+		j.violation(FalseOffline, e.Data.Offset, t, "offline (%s) at %s, last seen %s: %s; %s",
+			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), why, text(e))
 	}
 }
 
@@ -205,13 +212,13 @@ func (j *judge) answered(t time.Duration) int {
 	return i
 }
 
-// forgotten checks that a verdict's last_seen is not before the latest heartbeat that was answered,
-// by whichever process.
-func (j *judge) forgotten(e *api.Event, t time.Duration) {
+// forgotten checks that a device's last_seen, of an event or in the end, is not before the latest
+// heartbeat that was answered before an instant, by whichever process.
+func (j *judge) forgotten(offset uint64, t time.Duration, lastSeen time.Time) {
 	i := j.answered(t)
-	if i >= 0 && !e.Data.LastSeen.IsZero() && e.Data.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.add(AnswerLost, j.device.ID, e.Data.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
-			e.Data.Reason, clock(t), clock(j.history.when(e.Data.LastSeen)), clock(j.sign(i)), j.context(t))
+	if i >= 0 && lastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
+		j.violation(AnswerLost, offset, t, "at %s, it was heard last at %s, but the heartbeat at %s was answered",
+			clock(t), clock(j.history.when(lastSeen)), clock(j.sign(i)))
 	}
 }
 

@@ -98,18 +98,19 @@ func checkSeen(e *Evidence, f *Findings) {
 	}
 	told := map[uint64]bool{}
 	for _, event := range slices.Concat(e.Seen, e.Followed) {
-		now := log[event.Data.Offset]
+		at := event.Data.Offset
+		now := log[at]
 		switch {
-		case told[event.Data.Offset], event.Data.Offset > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon:
+		case told[at], at > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon:
 			continue
 		case now == nil:
-			f.add(LostEvent, subject(&event), event.Data.Offset, "a reader had %s %s; it is not in the log", event.ID, event.Type)
+			f.add(LostEvent, subject(&event), at, "a reader had %s %s; it is not in the log", event.ID, event.Type)
 		case !reflect.DeepEqual(&event, now):
-			f.add(LostEvent, subject(&event), event.Data.Offset, "a reader had %s; now it is %s", text(&event), text(now))
+			f.add(LostEvent, subject(&event), at, "a reader had %s; now it is %s", text(&event), text(now))
 		default:
 			continue
 		}
-		told[event.Data.Offset] = true
+		told[at] = true
 	}
 }
 

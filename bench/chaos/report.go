@@ -121,9 +121,11 @@ func (r *Report) Markdown() string {
 	row("process starts", "%d", r.Starts)
 	row("deaf time", "%s", r.deaf())
 	row("what the devices did", "%d heartbeats, %d injected faults", r.Heartbeats, r.Orders)
-	row("events", "%d; the follower saw %d and came back %d times, the reader saw %d", len(e.Events), len(e.Followed), r.Streams-1, len(e.Seen))
+	row("events", "%d; the follower saw %d and came back %d times, the reader saw %d",
+		len(e.Events), len(e.Followed), r.Streams-1, len(e.Seen))
 	row("answered and looked for", "%d writes, states after %d events", len(e.Writes), len(e.Shown))
-	row("verdicts", "%s; %d had to be there, %d of them whatever had happened", counts(r.Verdicts, slices.Sorted(maps.Keys(r.Verdicts))), r.Due, r.Bound)
+	row("verdicts", "%s; %d had to be there, %d of them whatever had happened",
+		counts(r.Verdicts, slices.Sorted(maps.Keys(r.Verdicts))), r.Due, r.Bound)
 	for _, note := range r.Notes {
 		row("note", "%s", note)
 	}

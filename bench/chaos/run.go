@@ -71,21 +71,19 @@ func (r *trial) prepare(ctx context.Context) error {
 		return err
 	}
 	// Nothing else is at this address, so no client is given a port of it while the server is away.
-	line, web := strings.Replace(ports[0], "127.0.0.1", ownAddress, 1), strings.Replace(ports[1], "127.0.0.1", ownAddress, 1)
+	own := strings.NewReplacer("127.0.0.1", "127.0.100.1")
+	line, web := own.Replace(ports[0]), own.Replace(ports[1])
 	args := []string{"serve", "--listen", line, "--http", web, "--mqtt", "off", "--log-format", "json", "--data", data}
-	url, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
+	more, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
 	if err != nil {
 		return err
-	}
-	if url != "" {
-		args = append(args, "--database", url)
 	}
 	log, err := os.Create(filepath.Join(r.config.Dir, serverLog))
 	if err != nil {
 		return err
 	}
 	r.server = &server{
-		program: r.config.Program, args: args, api: apiclient.New("http://"+web, "", nil), log: log,
+		program: r.config.Program, args: append(args, more...), api: apiclient.New("http://"+web, "", nil), log: log,
 		history: History{
 			Origin: time.Now().Round(0),
 			Breaks: []Break{{Kind: Start, Asked: ever, Began: ever, Ending: never, Over: never}},
@@ -103,31 +101,31 @@ func (r *trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// storage prepares the disk, or starts the database server and returns the URL of an empty database.
-func (r *trial) storage(data string) (url string, err error) {
+// storage prepares the disk, or starts the database server and returns the arguments that name an
+// empty database.
+func (r *trial) storage(data string) (args []string, err error) {
 	if r.config.Database == SQLite {
 		if r.disk, err = mountDisk(data); err != nil {
 			r.note("the disk is never full: a small one cannot be made (%v)", err)
 		}
-		return "", nil
+		return nil, nil
 	}
 	if r.database, err = testdb.New(r.config.Database); err != nil {
-		return "", err
+		return nil, err
 	}
-	return r.database.NewDatabase()
+	url, err := r.database.NewDatabase()
+	return []string{"--database", url}, err
 }
-
-// ownAddress is where the server listens.
-const ownAddress = "127.0.100.1"
 
 // newFleet returns the devices with one of the timeouts.
 func (r *trial) newFleet(i int, line string) (*fleet, error) {
 	ttls := r.config.Rules.TTLs
 	ttl, n := ttls[i], len(ttls)
 	p := &plan.Plan{
-		Seed: r.config.Seed, Devices: (r.config.Devices + n - 1 - i) / n, ID: fmt.Sprintf("dev-%v-%%06d", ttl), Targets: []string{line},
-		Timeout: ttl, Interval: ttl / 3, Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})}, Ramp: 20_000,
-		Backoff: 50 * time.Millisecond, BackoffMax: reconnectGrace / 4, Phases: []plan.Phase{{Length: r.config.For + time.Hour}},
+		Seed: r.config.Seed, Devices: (r.config.Devices + n - 1 - i) / n, ID: fmt.Sprintf("dev-%v-%%06d", ttl),
+		Targets: []string{line}, Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})},
+		Timeout: ttl, Interval: ttl / 3, Ramp: 20_000, Backoff: 50 * time.Millisecond, BackoffMax: reconnectGrace / 4,
+		Phases: []plan.Phase{{Length: r.config.For + time.Hour}},
 	}
 	if n > 1 && i == n-1 {
 		p.Interval = ttl * 3 / 4

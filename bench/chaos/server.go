@@ -87,7 +87,7 @@ func (s *server) start(ctx context.Context) error {
 // poll asks a process until it is ready or ends.
 func (s *server) poll(ctx context.Context, p *process, at int) {
 	for run.Wait(ctx, pollEvery) == nil && !p.over() {
-		if s.isReady(ctx) {
+		if s.isReady(ctx) && !p.over() { // and it was not the next process that answered
 			s.listens(at)
 			close(p.ready)
 			return
