@@ -165,13 +165,13 @@ func (c *proxied) play(ctx context.Context, s *server, devices *plan.Plan, proxi
 	if err != nil {
 		return err
 	}
-	follower, err := score.NewHTTP(score.HTTPConfig{URLs: []string{s.api()}})
+	follower, err := score.NewHTTP(score.HTTPConfig{URL: s.api(), Oldest: true})
 	if err != nil {
 		return err
 	}
 	following, unfollow := context.WithCancel(ctx)
 	var followed errgroup.Group
-	followed.Go(func() error { return follower.Follow(following, 0, scored.Verdict) })
+	followed.Go(func() error { return follower.Follow(following, scored.Verdict) })
 	defer func() { unfollow(); err = errors.Join(err, followed.Wait()) }()
 	d, stop, err := play(ctx, devices)
 	if err != nil {

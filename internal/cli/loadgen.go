@@ -190,8 +190,11 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
-		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
-		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, err
+		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
+		if err != nil {
+			return loadgen.Follower{}, err
+		}
+		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, nil
 	}
 	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
 	if c.ClockSkew != nil {

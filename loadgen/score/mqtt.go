@@ -101,9 +101,9 @@ func filterOf(topic string) string {
 // queued bounds the messages that were read and not passed on yet. When full, the broker waits.
 const queued = 1 << 16
 
-// Follow implements [Follower]; there is no log to begin at, so from is not looked at. It fails if
-// there is no connection at first, or the broker refuses a subscription.
-func (m *MQTT) Follow(ctx context.Context, _ uint64, tell func(Verdict)) error {
+// Follow implements [Follower]. It fails if there is no connection at first, or the broker refuses a
+// subscription.
+func (m *MQTT) Follow(ctx context.Context, tell func(Verdict)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &mqttFollow{MQTT: m, ctx: ctx, queue: make(chan Verdict, queued), failed: make(chan error, 1)}

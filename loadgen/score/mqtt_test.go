@@ -94,7 +94,7 @@ func TestFollowMosquitto(t *testing.T) {
 	defer cancel()
 	said := make(chan score.Verdict, 100)
 	done := make(chan error, 1)
-	go func() { done <- m.Follow(ctx, score.FromNow, func(v score.Verdict) { said <- v }) }()
+	go func() { done <- m.Follow(ctx, func(v score.Verdict) { said <- v }) }()
 	next := func(kind score.Kind, device string) score.Verdict {
 		t.Helper()
 		select {
@@ -135,7 +135,7 @@ func TestFollowNoBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Follow(t.Context(), 0, func(score.Verdict) {}); err == nil || !strings.Contains(err.Error(), "refused") {
+	if err := m.Follow(t.Context(), func(score.Verdict) {}); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Follow of nobody = %v", err)
 	}
 }
