@@ -230,8 +230,8 @@ func TestFollow(t *testing.T) {
 		},
 		{
 			"places come again", false,
-			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), event(5, "device.online", "a"), "id: 3\n\n", event(4, "device.offline", "a"))},
-			[]string{"following 4", "online a5", "rewound 5", "online a5", "rewound 3", "offline a4"},
+			[]func(http.ResponseWriter, *http.Request){stays(hello, event(5, "device.online", "a"), event(5, "device.online", "a"), "id: 3\n\n", event(4, "device.offline", "b"))},
+			[]string{"following 4", "online a5", "rewound 5", "online a5", "rewound 3", "offline b4"},
 			[]string{"|/v1/events/stream|Bearer secret"},
 		},
 		{
