@@ -233,7 +233,7 @@ func (d *Drive) Truths() []plan.Truth {
 // Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
 	fresh := NewHistograms()
-	memory, cpu := usage()
+	memory, cpu := Usage()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Stats{

@@ -33,7 +33,7 @@ func (p *Plan) occasions() []occasion {
 			if a.forGood() {
 				o.until = forever
 			}
-			o.key = mix(mix(p.Seed) + uint64(i)<<32 + uint64(j))
+			o.key = Mix(Mix(p.Seed) + uint64(i)<<32 + uint64(j))
 			all = append(all, o)
 		}
 		began += ph.Length
@@ -187,7 +187,7 @@ func (f *Fates) planDraws(rest []occasion) {
 				passed += there[c]
 			}
 			lots.taken = share(d.taken, passed, sum) - lots.before
-			lots.order = permute(o.key^mix(uint64(c)), there[c])
+			lots.order = permute(o.key^Mix(uint64(c)), there[c])
 			there[c] -= lots.taken
 		}
 		f.draws = append(f.draws, d)

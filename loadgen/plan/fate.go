@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// Fate returns what happens to device n, in the order of time; nil if nothing does. It is the same
-// in every process. For many devices, call [Plan.Fates] once. The plan must be valid; where there
-// are not enough devices, an act takes those that there are.
-func (p *Plan) Fate(n int) []Step { return p.Fates().Of(n) }
-
 // Fates knows what happens to each device, without a table of them: its size, and the time to ask
 // for a device, grow with the number of acts alone. It is safe for concurrent use, and does not
 // look at the plan again.
@@ -30,13 +25,14 @@ type Fates struct {
 	errs                   []error
 }
 
-// Fates computes which device is taken by which act.
+// Fates computes which device is taken by which act. The plan must be valid; where there are not
+// enough devices, an act takes those that there are.
 func (p *Plan) Fates() *Fates {
 	f := &Fates{devices: max(p.Devices, 0), group: max(p.Group, 0)}
 	if f.group > 0 {
 		f.groups = f.devices / f.group
 	}
-	f.ranks = permute(mix(p.Seed^keyGroups), f.groups)
+	f.ranks = permute(Mix(p.Seed^keyGroups), f.groups)
 	f.planDraws(f.planSites(p.occasions()))
 	return f
 }

@@ -47,7 +47,7 @@ func (p permutation) network(x uint64) uint64 {
 
 // add returns left plus a number that follows from the rest, modulo size.
 func add(left, key, round, right, size uint64) uint64 {
-	shift, _ := bits.Mul64(mix(key+round*golden^mix(right+round)), size)
+	shift, _ := bits.Mul64(Mix(key+round*golden^Mix(right+round)), size)
 	sum := left + shift
 	if sum >= size {
 		sum -= size
@@ -57,9 +57,9 @@ func add(left, key, round, right, size uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15
 
-// mix is the output function of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom
+// Mix is the output function of SplitMix64 (Steele, Lea and Flood, Fast Splittable Pseudorandom
 // Number Generators, OOPSLA 2014).
-func mix(x uint64) uint64 {
+func Mix(x uint64) uint64 {
 	x += golden
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
