@@ -34,7 +34,7 @@ func (p *Plan) Validate() error {
 	c.mqtt()
 	c.phases()
 	if len(c.errs) == 0 { // otherwise the draws would only repeat it
-		c.errs = p.Fates().errs
+		c.errs = p.Fates(Range{}).errs
 	}
 	return errors.Join(c.errs...)
 }
