@@ -259,7 +259,7 @@ func (c *loadgenCommand) plan() (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	over.Apply(p)
+	scenario.Override(p, over, c.Duration)
 	if c.WillTopic != "" {
 		p.WillTopic, p.BirthPayload, p.WillPayload = c.WillTopic, cmp.Or(p.BirthPayload, "online"), cmp.Or(p.WillPayload, "offline")
 	}
@@ -270,7 +270,7 @@ func (c *loadgenCommand) plan() (*plan.Plan, error) {
 	return p, nil
 }
 
-func (c *loadgenCommand) overrides() (scenario.Overrides, error) {
+func (c *loadgenCommand) overrides() (plan.Plan, error) {
 	var errs []error
 	bad := func(flag string, err error) {
 		if err != nil {
@@ -288,9 +288,9 @@ func (c *loadgenCommand) overrides() (scenario.Overrides, error) {
 	negative("timeout", c.Timeout < 0)
 	negative("grace", c.Grace < 0)
 	negative("group-size", c.GroupSize < 0)
-	o := scenario.Overrides{
-		Connections: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
-		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace, Duration: c.Duration,
+	o := plan.Plan{
+		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
+		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
 	}
 	for _, text := range c.Target {
 		target, err := scenario.ParseTarget(strings.TrimSpace(text))

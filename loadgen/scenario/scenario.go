@@ -10,7 +10,7 @@
 // acts that want more devices than there are, each is a mistake that is reported with file, line,
 // column, the line itself and what is allowed; all of them together. No message shows the value of
 // token, nor that of a key that looks like a misspelt one. How many devices there are, where they
-// connect to and from where may be left for [Overrides]; what depends on it is checked by
+// connect to and from where may be left for [Override]; what depends on it is checked by
 // [plan.Plan.Validate] afterwards, as must be done after any change.
 package scenario
 
