@@ -196,7 +196,7 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 		}
 		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, nil
 	}
-	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
+	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token}
 	if c.ClockSkew != nil {
 		cfg.ClockSkew = *c.ClockSkew
 	}
@@ -204,7 +204,7 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 		if p.WillTopic == "" {
 			return loadgen.Follower{}, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
 		}
-		cfg.States = []score.State{{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}}
+		cfg.State = score.State{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}
 	}
 	m, err := score.NewMQTT(cfg)
 	return loadgen.Follower{Follower: m, URL: text}, err
