@@ -94,7 +94,7 @@ func (j *judge) absence(a *absence) {
 			continue
 		}
 		if e.Type == api.TypeOnline && t < a.end {
-			j.violation(WrongState, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
+			j.add(WrongState, j.device.ID, e.Offset, "online at %s, but it fell silent (%v) at %s until %s; %s",
 				clock(t), a.action, clock(a.from), clock(a.end), j.context(t))
 			return
 		}
@@ -113,7 +113,7 @@ func (j *judge) absence(a *absence) {
 	if bound < seen && (late == 0 || late > bound) {
 		kind, due = Unjudged, bound
 	}
-	j.violation(kind, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
+	j.add(kind, j.device.ID, last.Offset, "%v at %s, to be offline by %s, and %s; %s", a.action, clock(a.from), clock(due), told, j.context(due))
 }
 
 // final checks the state in the end.
@@ -138,19 +138,19 @@ func (j *judge) final(away []absence) {
 	}
 	shown := j.evidence.States[j.device.ID]
 	if logged != want {
-		j.violation(WrongState, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
+		j.add(WrongState, j.device.ID, 0, "%s by its events, want %s; %s", cmp.Or(logged, "unknown"), want, j.context(j.evidence.Until))
 	}
 	if shown.State != want {
-		j.violation(WrongState, 0, "%s (%s) by the API, want %s; %s", cmp.Or(shown.State, "unknown"), shown.Reason, want, j.context(j.evidence.Until))
+		j.add(WrongState, j.device.ID, 0, "%s (%s) by the API, want %s; %s", cmp.Or(shown.State, "unknown"), shown.Reason, want, j.context(j.evidence.Until))
 	}
-	if shown.State != "" && shown.Timeout != j.device.TTL {
-		j.violation(WrongState, 0, "has a timeout of %v by the API, and announced one of %v", shown.Timeout, j.device.TTL)
+	if shown.State != "" && shown.Timeout != float64(j.device.TTL.Milliseconds()) {
+		j.add(WrongState, j.device.ID, 0, "has a timeout of %vms by the API, and announced one of %v", shown.Timeout, j.device.TTL)
 	}
 	if i := j.answered(j.evidence.Until); i >= 0 && shown.State != "" && shown.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.violation(AnswerLost, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
+		j.add(AnswerLost, j.device.ID, 0, "heard last at %s by the API, but the heartbeat at %s was answered; %s",
 			clock(j.history.when(shown.LastSeen)), clock(j.sign(i)), j.context(j.evidence.Until))
 	}
 	if shown.Seq != seq {
-		j.violation(SequenceGap, 0, "its latest event has number %d, the API says %d", seq, shown.Seq)
+		j.add(SequenceGap, j.device.ID, 0, "its latest event has number %d, the API says %d", seq, shown.Seq)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -12,41 +11,44 @@ import (
 type FaultKind string
 
 const (
-	// Kill kills the server with SIGKILL, and starts it again after Down.
-	Kill FaultKind = "kill"
-	// Stop stops the server with SIGSTOP, and continues it after Length.
-	Stop FaultKind = "stop"
-	// Term ends the server with SIGTERM, and starts it again after Down.
-	Term FaultKind = "term"
-	// Loop kills the server after each of its Uptimes of 3 to 30 s, and starts it again at once.
-	Loop FaultKind = "loop"
-	// Stalls stops the server after each of its Uptimes, for Length, which is 0.9 to 3 s.
-	Stalls FaultKind = "stalls"
-	// Quota leaves the server Share percent of a core, for Length.
-	Quota FaultKind = "quota"
-	// Beat is Kill within 0.3 s of heartbeats of devices that then fall silent.
-	Beat FaultKind = "beat+kill"
-	// Write is Kill as soon as the server has answered writes of operators and devices. The faults
-	// below that kill the server check writes, too.
-	Write FaultKind = "write+kill"
-	// Disk fills the disk for Length.
-	Disk FaultKind = "disk"
-	// DiskKill fills the disk for Length, and kills the server in the middle, which starts again
-	// after Down, often on a full disk.
-	DiskKill FaultKind = "disk+kill"
-	// Freeze stops the database's processes with SIGSTOP for Length.
-	Freeze FaultKind = "db stop"
-	// FreezeKill does that, and kills the server in the middle.
-	FreezeKill FaultKind = "db stop+kill"
-	// Crash kills the database's processes with SIGKILL, and starts the database again after
-	// Length.
-	Crash FaultKind = "db kill"
-	// CrashKill does that, and kills the server in the middle.
-	CrashKill FaultKind = "db+kill"
-	// Files deletes or truncates the files of the database. It is injected once, at the end:
-	// nothing is left of the log.
-	Files FaultKind = "files"
+	Kill       FaultKind = "kill"         // SIGKILL, and a start after Down
+	Stop       FaultKind = "stop"         // SIGSTOP, and SIGCONT after Length
+	Term       FaultKind = "term"         // SIGTERM, and a start after Down
+	Loop       FaultKind = "loop"         // SIGKILL after each of its Uptimes of 3 to 30 s, and a start at once
+	Stalls     FaultKind = "stalls"       // SIGSTOP after each of its Uptimes, for Length, which is 0.9 to 3 s
+	Quota      FaultKind = "quota"        // Share percent of a core, for Length
+	Beat       FaultKind = "beat+kill"    // Kill within 0.3 s of heartbeats of devices that then fall silent
+	Write      FaultKind = "write+kill"   // Kill as soon as the server has answered writes of operators and devices
+	Disk       FaultKind = "disk"         // the disk is full for Length
+	DiskKill   FaultKind = "disk+kill"    // Disk, with Write in the middle; the disk is often full at the start, too
+	Freeze     FaultKind = "db stop"      // SIGSTOP for the database's processes, for Length
+	FreezeKill FaultKind = "db stop+kill" // Freeze, with Write in the middle
+	Crash      FaultKind = "db kill"      // SIGKILL for the database's processes, which start again after Length
+	CrashKill  FaultKind = "db+kill"      // Crash, with Write in the middle
+	Files      FaultKind = "files"        // the database's files are deleted or truncated: once, at the end, as nothing is left of the log
 )
+
+// AllFaults are all kinds of faults.
+func AllFaults() []FaultKind {
+	return []FaultKind{
+		Kill, Stop, Term, Loop, Stalls, Quota, Beat, Write,
+		Disk, DiskKill, Freeze, FreezeKill, Crash, CrashKill, Files,
+	}
+}
+
+// possible returns the kinds of faults that can be injected at any time: Files comes at the end.
+func (c *Config) possible(disk bool) []FaultKind {
+	return slices.DeleteFunc(slices.Clone(c.Faults), func(kind FaultKind) bool {
+		switch kind {
+		case Disk, DiskKill:
+			return !disk
+		case Freeze, FreezeKill, Crash, CrashKill:
+			return c.Database == SQLite
+		default:
+			return kind == Files
+		}
+	})
+}
 
 // Fault is a fault that is to be injected.
 type Fault struct {
@@ -58,27 +60,19 @@ type Fault struct {
 	Share   int
 }
 
-// restarts reports whether the server is away for Down.
-func (f *Fault) restarts() bool {
-	return f.Kind == Kill || f.Kind == Term || f.Kind == Beat || f.Kind == Write || f.kills()
-}
-
 // String describes the fault in one line.
 func (f Fault) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s after %v", f.Kind, f.Wait)
-	if f.Length > 0 {
-		fmt.Fprintf(&b, ", for %v", f.Length)
+	text := fmt.Sprintf("%s after %v", f.Kind, f.Wait)
+	add := func(there bool, format string, what any) {
+		if there {
+			text += fmt.Sprintf(format, what)
+		}
 	}
-	if f.Share > 0 {
-		fmt.Fprintf(&b, ", %d %% of a core", f.Share)
-	}
-	if f.Uptimes != nil {
-		fmt.Fprintf(&b, ", up for %v", f.Uptimes)
-	} else if f.restarts() {
-		fmt.Fprintf(&b, ", down %v", f.Down)
-	}
-	return b.String()
+	add(f.Length > 0, ", for %v", f.Length)
+	add(f.Share > 0, ", %d %% of a core", f.Share)
+	add(f.Uptimes != nil, ", up for %v", f.Uptimes)
+	add(f.Down > 0, ", down %v", f.Down)
+	return text
 }
 
 // kills reports whether the server is killed in the middle of the fault.

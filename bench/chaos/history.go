@@ -13,19 +13,11 @@ import (
 type BreakKind string
 
 const (
-	// Start is the time before the first process.
-	Start BreakKind = "start"
-	// Stopped is a SIGSTOP, ended by SIGCONT.
-	Stopped BreakKind = "stop"
-	// Killed is a SIGKILL, ended by a restart.
-	Killed BreakKind = "kill"
-	// Ended is a SIGTERM, ended by a restart.
-	Ended BreakKind = "term"
-	// Died is an unexpected end, ended by a restart.
-	Died BreakKind = "died"
-	// Claimed is a break that the server reports and that was not caused here. It excuses no
-	// verdict.
-	Claimed BreakKind = "claimed"
+	Start   BreakKind = "start" // the time before the first process
+	Stopped BreakKind = "stop"  // SIGSTOP, ended by SIGCONT
+	Killed  BreakKind = "kill"  // SIGKILL, ended by a restart
+	Ended   BreakKind = "term"  // SIGTERM, ended by a restart
+	Died    BreakKind = "died"  // an unexpected end, ended by a restart
 )
 
 const (
@@ -48,7 +40,7 @@ type Break struct {
 }
 
 // Restart reports whether a new process followed.
-func (b *Break) Restart() bool { return b.Kind != Stopped && b.Kind != Claimed }
+func (b *Break) Restart() bool { return b.Kind != Stopped }
 
 // Starved is a Trouble in which this program could not run, so the server perhaps could not,
 // either.

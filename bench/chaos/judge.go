@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -25,7 +26,6 @@ type judge struct {
 }
 
 func (j *judge) run() {
-	j.used = map[int]bool{}
 	for i := range j.events {
 		if e := &j.events[i]; e.Type == api.TypeOffline {
 			j.Verdicts[e.Reason]++
@@ -39,10 +39,6 @@ func (j *judge) run() {
 	j.final(away)
 }
 
-func (j *judge) violation(kind ViolationKind, offset uint64, format string, args ...any) {
-	j.add(kind, j.device.ID, offset, fmt.Sprintf(format, args...))
-}
-
 // sign returns an instant of the device's journal.
 func (j *judge) sign(i int) time.Duration { return j.history.at(j.device.Signs[i].At) }
 
@@ -52,13 +48,20 @@ func (j *judge) after(t time.Duration) int {
 }
 
 // heardBy returns when the server must know of a sign of life: a heartbeat at once, since no
-// verdict overtakes unread input, a HELLO once it had time to accept the connection.
+// verdict overtakes unread input, a HELLO once it had time to accept the connection, which it has
+// not while it stands still.
 func (j *judge) heardBy(i int) time.Duration {
-	s := j.device.Signs[i]
+	s, at := j.device.Signs[i], j.sign(i)
 	if s.Granted == 0 {
-		return j.sign(i)
+		return at
 	}
-	return min(j.history.at(s.Granted), j.sign(i)+j.policy.Epsilon)
+	soon := at + j.policy.Epsilon
+	for k := range j.history.Breaks {
+		if b := &j.history.Breaks[k]; b.Began <= at && at < b.Ending {
+			soon = b.Over + j.policy.Epsilon
+		}
+	}
+	return min(j.history.at(s.Granted), soon)
 }
 
 // verdict checks that an offline event was due for its reason.
@@ -66,7 +69,7 @@ func (j *judge) verdict(e *api.Event) {
 	t := j.history.when(e.Time)
 	process, alive := j.history.process(t)
 	if !alive {
-		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
+		j.add(FalseOffline, j.device.ID, e.Offset, "offline (%s) at %s, when no server was alive; %s", e.Reason, clock(t), j.context(t))
 		return
 	}
 	var why string
@@ -84,7 +87,7 @@ func (j *judge) verdict(e *api.Event) {
 	}
 	j.forgotten(e, t)
 	if why != "" {
-		j.violation(FalseOffline, e.Offset, "offline (%s) at %s, decided at %s, last seen %s, heard silence %v: %s; %s",
+		j.add(FalseOffline, j.device.ID, e.Offset, "offline (%s) at %s, decided at %s, last seen %s, heard silence %v: %s; %s",
 			e.Reason, clock(t), clock(j.history.when(e.DecidedAt)), clock(j.history.when(e.LastSeen)), e.HeardSilence, why, j.context(t))
 	}
 }
@@ -117,24 +120,11 @@ func (j *judge) silence(t time.Duration, process int) string {
 		}
 		reason := j.gap(i, end, t, process)
 		if reason == "" {
-			j.race(i, t)
 			return ""
 		}
-		if why == "" {
-			why = reason
-		}
+		why = cmp.Or(why, reason)
 	}
-	if why == "" {
-		why = "it never gave a sign of life before"
-	}
-	return why
-}
-
-// race counts a verdict that came while a HELLO waited to be accepted.
-func (j *judge) race(i int, t time.Duration) {
-	if i+1 < len(j.device.Signs) && j.sign(i+1) < t {
-		j.Raced++
-	}
+	return cmp.Or(why, "it never gave a sign of life before")
 }
 
 // gap returns why no verdict was due between sign i and an instant; "" if one was. A verdict that
@@ -225,7 +215,7 @@ func (j *judge) answered(t time.Duration) int {
 func (j *judge) forgotten(e *api.Event, t time.Duration) {
 	i := j.answered(t)
 	if i >= 0 && !e.LastSeen.IsZero() && e.LastSeen.Before(time.Unix(0, j.device.Signs[i].At).Add(-gapLoss)) {
-		j.violation(AnswerLost, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
+		j.add(AnswerLost, j.device.ID, e.Offset, "offline (%s) at %s, heard last at %s, but the heartbeat at %s was answered; %s",
 			e.Reason, clock(t), clock(j.history.when(e.LastSeen)), clock(j.sign(i)), j.context(t))
 	}
 }

@@ -45,8 +45,9 @@ func TestPlan(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	r := Report{
-		Database: "sqlite", Plan: []Fault{{Kind: Kill}, {Kind: Disk}, {Kind: Kill}}, Verdicts: map[string]int{"silence": 3, "bye": 1},
+		Config: Config{Database: SQLite}, Done: []Fault{{Kind: Kill}, {Kind: Disk}, {Kind: Kill}}, Evidence: &newWorld().Evidence,
 	}
+	r.Verdicts = map[string]int{"silence": 3, "bye": 1}
 	for range 12 {
 		r.Violations = append(r.Violations, Violation{Kind: LostEvent, Subject: "dev-1", Offset: 7, Detail: "gone"})
 	}
@@ -55,7 +56,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	text.has(t, "2 × kill, 1 × disk", "1 × bye, 3 × silence", "| database | sqlite |", "| lost event | 12 |", "| false offline | 0 |", "dev-1 offset 7: gone")
-	if r.Clean() || r.Count(LostEvent) != 12 {
+	if r.Clean() || len(r.of(LostEvent)) != 12 {
 		t.Errorf("Clean() = %v with 12 violations", r.Clean())
 	}
 }

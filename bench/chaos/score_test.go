@@ -101,7 +101,8 @@ func (w *world) told() {
 		if e.Type == "online" || e.Type == "offline" {
 			s.State, s.Reason = e.Type, e.Reason
 		}
-		s.Seq, s.Timeout, s.LastSeen = e.Seq, cmp.Or(w.timeout, announced[e.Device]), w.time(300)
+		s.Seq, s.LastSeen = e.Seq, w.time(300)
+		s.Timeout = float64(cmp.Or(w.timeout, announced[e.Device]).Milliseconds())
 		w.States[e.Device] = s
 	}
 }
@@ -328,6 +329,13 @@ func broken() []scenario {
 			w.says(d.ID, "offline", "silence", 114.8)
 		}), FalseOffline, "silent for 9.8s"},
 		{"stopped, and all is well", until(Stopped, func(w *world, d *Device) { w.on(d, 100.5, 300) }), "", ""},
+		{"said goodbye and came back during the stop", until(Stopped, func(w *world, d *Device) {
+			w.step(d, plan.Bye, 100.5)
+			w.says(d.ID, "offline", "bye", 104.2)
+			w.on(d, 101, 300)
+			d.Signs[slices.IndexFunc(d.Signs, func(s drive.Sign) bool { return s.At == w.time(101).UnixNano() })].Granted = w.time(104.21).UnixNano()
+			w.says(d.ID, "online", "", 104.21)
+		}), "", ""},
 		{"stopped, and judged at once", dies(Stopped, 94.5, 104.2), FalseOffline, "silent for"},
 		{"was due before the stop, told after it", dies(Stopped, 89.5, 104.1), "", ""},
 		{"stopped, and judged by its silence", dies(Stopped, 92, 106.5), "", ""},
@@ -368,7 +376,7 @@ func broken() []scenario {
 			w.on(d, 1, 300)
 			w.says(d.ID, "online", "", 1)
 			w.timeout = 20 * time.Second
-		}, WrongState, "has a timeout of 20s by the API"},
+		}, WrongState, "has a timeout of 20000ms by the API"},
 	}
 }
 
@@ -470,9 +478,13 @@ func TestPlanted(t *testing.T) {
 		{"the follower is not told", func(w *world) { w.Followed = slices.Delete(w.Followed, 5, 6) }, []ViolationKind{WrongStream}},
 		{"the follower is not told of the last", func(w *world) { w.Followed = w.Followed[:10] }, []ViolationKind{WrongStream}},
 		{"the follower is told that it missed some", func(w *world) { w.Missed = 1 }, []ViolationKind{WrongStream}},
-		{"the API has another state", func(w *world) { w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{WrongState}},
+		{"the API has another state", func(w *world) {
+			w.States["dev-1"] = State{State: "unknown", Seq: 3, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{WrongState}},
 		{"the API has forgotten a device", func(w *world) { delete(w.States, "dev-1") }, []ViolationKind{WrongState, SequenceGap}},
-		{"the API is ahead of the log", func(w *world) { w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10 * time.Second, LastSeen: w.time(300)} }, []ViolationKind{SequenceGap}},
+		{"the API is ahead of the log", func(w *world) {
+			w.States["dev-1"] = State{State: "online", Seq: 4, Timeout: 10_000, LastSeen: w.time(300)}
+		}, []ViolationKind{SequenceGap}},
 		{"the API has forgotten a heartbeat", func(w *world) {
 			s := w.States["dev-1"]
 			s.LastSeen = w.time(290)
@@ -480,13 +492,13 @@ func TestPlanted(t *testing.T) {
 		}, []ViolationKind{AnswerLost}},
 		{"a state was shown that is not in the log", func(w *world) { w.Shown = map[string]bool{"dev-1:3": true, "dev-1:4": true} }, []ViolationKind{AnswerLost}},
 		{"an answered write is there", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 7_200_000}}, {Kind: "DELETE", Device: "written-1-0"}}
 		}, nil},
 		{"an answered write is gone", func(w *world) {
-			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &Found{Timeout: 3_600_000}}}
+			w.Writes = []Written{{Kind: "TTL", Device: "written-1-7", Found: &State{Timeout: 3_600_000}}}
 		}, []ViolationKind{AnswerLost}},
 		{"what was deleted is back", func(w *world) {
-			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &Found{State: "online"}}}
+			w.Writes = []Written{{Kind: "DELETE", Device: "written-1-0", Found: &State{State: "online"}}}
 		}, []ViolationKind{AnswerLost}},
 		{"a device that was written to", func(w *world) { w.says("written-1-7", "online", "", 200); renumber(w) }, nil},
 		{"a stranger", func(w *world) { w.says("dev-9", "online", "", 200); renumber(w) }, []ViolationKind{WrongState}},

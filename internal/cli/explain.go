@@ -27,11 +27,11 @@ Example:
 }
 
 // Run asks the API and prints the answer.
-func (c *explainDeviceCommand) Run(ctx context.Context, out output) error {
+func (c *explainDeviceCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
 	if c.Device == "" {
 		return usageError{errors.New("the device id is empty")}
 	}
-	return c.with(func(api *apiclient.Client) error { return explainWith(ctx, api, c.Device, out.stdout, c.JSON) })
+	return explainWith(ctx, api, c.Device, out.stdout, c.JSON)
 }
 
 // explainWith asks the API for a device and its source, and prints why the device is in its state.

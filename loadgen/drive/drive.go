@@ -86,6 +86,9 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Closed && !c.answered() {
+		return nil, errors.New("drive: Closed needs heartbeats that are answered")
+	}
 	d := &Drive{
 		cfg: cfg, protocol: c, schedule: newSchedule(cfg.Plan, int64(cfg.Tick)), epoll: -1,
 		devs: make([]device, cfg.To-cfg.From), wheel: newWheel(),

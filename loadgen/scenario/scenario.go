@@ -22,8 +22,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/holter-iot/holter/internal/strictyaml"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
@@ -123,9 +121,9 @@ func Parse(name, text string) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{Reader: yaml, places: map[string]ast.Node{}}
+	r := &reader{yaml}
 	p := &plan.Plan{}
-	r.mapping("", root, r.planFields(p))
+	r.Mapping("", root, r.planFields(p))
 	if p.Name == "" {
 		base := filepath.Base(name)
 		p.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -178,7 +176,7 @@ func (r *reader) validate(p *plan.Plan) {
 	}
 	for _, e := range joined.Unwrap() {
 		if f, ok := errors.AsType[*plan.FieldError](e); ok {
-			r.Fail(f.Field, r.place(f.Field), "%s", f.Text)
+			r.FailAt(f.Field, f.Text)
 		}
 	}
 }

@@ -1,3 +1,4 @@
+// Package api reads the log of events of Holter's API, for benchmarks that check what it says.
 package api
 
 import (
@@ -5,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holter-iot/holter/internal/apiclient"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // The types of events, without "io.holter." and "device.".
@@ -43,20 +46,7 @@ type Event struct {
 
 // UnmarshalJSON reads an event in the JSON format of CloudEvents.
 func (e *Event) UnmarshalJSON(text []byte) error {
-	var c struct {
-		ID, Type, Subject string
-		Time              time.Time
-		Data              struct {
-			Offset, Seq, Epoch uint64
-			Reason             string
-			LastSeen           time.Time `json:"last_seen"`
-			Deadline           time.Time
-			DecidedAt          time.Time `json:"decided_at"`
-			HeardSilence       float64   `json:"heard_silence_ms"`
-			Timeout            float64   `json:"timeout_ms"`
-			Deaf               float64   `json:"deaf_ms"`
-		}
-	}
+	var c cloudevent.Event
 	if err := json.Unmarshal(text, &c); err != nil {
 		return fmt.Errorf("event %.200q: %w", text, err)
 	}
@@ -64,7 +54,7 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	*e = Event{
 		Offset: d.Offset, ID: c.ID, Type: strings.TrimPrefix(c.Type, "io.holter."), Seq: d.Seq, Epoch: d.Epoch, Reason: d.Reason, Time: c.Time,
 		LastSeen: d.LastSeen, Deadline: d.Deadline, DecidedAt: d.DecidedAt,
-		HeardSilence: millis(d.HeardSilence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
+		HeardSilence: millis(d.Silence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
 	}
 	if kind, ok := strings.CutPrefix(e.Type, "device."); ok {
 		e.Type, e.Device = kind, c.Subject
@@ -72,8 +62,11 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func millis(ms float64) time.Duration {
-	return time.Duration(math.Round(ms * float64(time.Millisecond)))
+func millis(ms *float64) time.Duration {
+	if ms == nil {
+		return 0
+	}
+	return time.Duration(math.Round(*ms * float64(time.Millisecond)))
 }
 
 // PageSize is how many events a page of the log has at most.
@@ -81,12 +74,12 @@ const PageSize = 1000
 
 // EventsAfter reads the page of the log that begins after an offset, and returns the offset that the next one begins after. An empty page
 // is the end.
-func EventsAfter(ctx context.Context, client *http.Client, api string, after uint64) (events []Event, next uint64, err error) {
+func EventsAfter(ctx context.Context, client *apiclient.Client, after uint64) (events []Event, next uint64, err error) {
 	var page struct {
 		Events []Event
 		Next   uint64
 	}
-	err = GetJSON(ctx, client, fmt.Sprintf("%s/v1/events?after=%d&limit=%d", api, after, PageSize), &page)
+	err = client.Get(ctx, fmt.Sprintf("/v1/events?after=%d&limit=%d", after, PageSize), nil, &page)
 	if err == nil && len(page.Events) > 0 && page.Next <= after {
 		err = fmt.Errorf("after %d, the next page of the log begins after %d", after, page.Next)
 	}
@@ -97,9 +90,9 @@ func EventsAfter(ctx context.Context, client *http.Client, api string, after uin
 }
 
 // Events reads the whole log.
-func Events(ctx context.Context, client *http.Client, api string) (events []Event, err error) {
+func Events(ctx context.Context, client *apiclient.Client) (events []Event, err error) {
 	for after := uint64(0); ; {
-		page, next, err := EventsAfter(ctx, client, api, after)
+		page, next, err := EventsAfter(ctx, client, after)
 		if err != nil || len(page) == 0 {
 			return events, err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 const offline = `{"id":"a/b:7","type":"io.holter.device.offline","subject":"a/b","time":"2026-01-02T03:04:05.5Z","data":{"offset":9,"seq":7,` +
@@ -46,7 +47,7 @@ func TestEvents(t *testing.T) {
 		_, _ = fmt.Fprint(w, pages[r.FormValue("after")])
 	}))
 	defer web.Close()
-	events, err := api.Events(t.Context(), web.Client(), web.URL)
+	events, err := api.Events(t.Context(), apiclient.New(web.URL, "", nil))
 	if err != nil || len(events) != 3 {
 		t.Errorf("%d events, %v; want 3", len(events), err)
 	}
@@ -54,13 +55,13 @@ func TestEvents(t *testing.T) {
 		"no JSON": "x", "the next is not further": `{"events":[` + offline + `],"next":0}`, "an event is none": `{"events":[7],"next":5}`,
 	} {
 		pages["0"] = page
-		if _, err := api.Events(t.Context(), web.Client(), web.URL); err == nil {
+		if _, err := api.Events(t.Context(), apiclient.New(web.URL, "", nil)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for status := range map[int]bool{http.StatusNotFound: true, http.StatusInternalServerError: true} {
 		broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		if _, _, err := api.EventsAfter(t.Context(), broken.Client(), broken.URL, 0); err == nil {
+		if _, _, err := api.EventsAfter(t.Context(), apiclient.New(broken.URL, "", nil), 0); err == nil {
 			t.Errorf("status %d: no error", status)
 		}
 		broken.Close()

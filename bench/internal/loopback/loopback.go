@@ -6,7 +6,6 @@ package loopback
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -76,7 +75,8 @@ func (c *Conns) Dial() error {
 		return fmt.Errorf("connection %d: %w", i, err)
 	}
 	c.fds = append(c.fds, fd)
-	return c.watch(fd, i, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET)
+	event := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLET, Fd: int32(i)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
 func (c *Conns) dial(i int) (fd int, err error) {
@@ -103,11 +103,6 @@ func (c *Conns) dial(i int) (fd int, err error) {
 	}
 	_ = unix.Close(fd)
 	return -1, err
-}
-
-func (c *Conns) watch(fd, name int, events uint32) error {
-	return os.NewSyscallError("epoll_ctl",
-		unix.EpollCtl(c.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(name)}))
 }
 
 // Wait waits for at most a while and calls f for each connection that has been opened, can be read, or was closed by the server. It
@@ -160,26 +155,4 @@ func (c *Conns) Write(i int, p []byte) error {
 		return fmt.Errorf("connection %d: write: %w", i, err)
 	}
 	return nil
-}
-
-// Tick is what Wait calls a ticker instead of a connection.
-const Tick = -1
-
-// Ticker makes Wait return regularly. The function that it returns tells how many ticks there were since its last call.
-func (c *Conns) Ticker(every time.Duration) (ticks func() int, err error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-	if err != nil {
-		return nil, os.NewSyscallError("timerfd_create", err)
-	}
-	spec := unix.NsecToTimespec(every.Nanoseconds())
-	if err := unix.TimerfdSettime(fd, 0, &unix.ItimerSpec{Interval: spec, Value: spec}, nil); err != nil {
-		return nil, os.NewSyscallError("timerfd_settime", err)
-	}
-	return func() int {
-		var b [8]byte
-		if n, err := unix.Read(fd, b[:]); err != nil || n != len(b) {
-			return 0
-		}
-		return int(binary.NativeEndian.Uint64(b[:]))
-	}, c.watch(fd, Tick, unix.EPOLLIN)
 }
