@@ -15,6 +15,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holter-iot/holter/httpapi/auth"
 	"github.com/holter-iot/holter/liveness"
 )
 
@@ -41,7 +42,7 @@ func (a *API) hearing(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t := &turn{ResponseWriter: w, ear: a.ear, place: a.ear.Enter()}
 		defer t.leave()
-		if _, ok := a.authorize(w, r, RoleBeat, r.Method == http.MethodGet); ok {
+		if _, ok := a.authorize(w, r, auth.RoleBeat, r.Method == http.MethodGet); ok {
 			next(t, r)
 		}
 	}

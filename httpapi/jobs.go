@@ -27,9 +27,7 @@ type NewJob struct {
 	Unique   string          `json:"idempotency_key,omitempty" doc:"A second job with the same key within a day is not created; the answer is the number of the first."`
 }
 
-type newJobInput struct {
-	Body NewJob
-}
+type bodyInput[B any] struct{ Body B }
 
 type jobNumber struct {
 	Job uint64 `json:"job" doc:"Its number."`
@@ -73,34 +71,26 @@ type count struct {
 	Number int `json:"number" doc:"Number of them."`
 }
 
-// describe returns an operation on jobs, or on what they are delivered by.
-func describe(id, method, path, summary, description string, problems ...int) huma.Operation {
-	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Tags: []string{"delivery"}, Summary: summary, Description: description,
-		Errors: append(problems, http.StatusServiceUnavailable),
-	}
-}
-
 const (
 	jobsPath   = "/v1/jobs"
 	maxJobBody = delivery.MaxBody + 64<<10 // of a request: the body to deliver, and the other fields
 )
 
 func (a *API) registerJobs(api huma.API) {
-	add := describe("enqueue-job", http.MethodPost, jobsPath, "Enqueue a job",
+	add := operation("delivery", "enqueue-job", "POST "+jobsPath, "Enqueue a job",
 		"Its body is POSTed until the receiver answers with a status from 200 to 299, by the rules of the queue. The job is stored when this is answered. "+
 			"The body may have 1 MiB, and the request 64 KiB more.", http.StatusNotFound)
 	add.MaxBodyBytes = maxJobBody
 	serve(a, api, add, a.enqueue)
-	serve(a, api, describe("list-jobs", http.MethodGet, jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
-	serveEmpty(a, api, describe("delete-job", http.MethodDelete, "/v1/jobs/{job}", "Delete a job",
+	serve(a, api, operation("delivery", "list-jobs", "GET "+jobsPath, "List the jobs that are not done", "By number.", http.StatusNotFound), a.listJobs)
+	serveEmpty(a, api, operation("delivery", "delete-job", "DELETE /v1/jobs/{job}", "Delete a job",
 		"It may still arrive if a delivery is in progress.", http.StatusNotFound), a.deleteJob)
-	serve(a, api, describe("delete-jobs", http.MethodDelete, jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
-	serve(a, api, describe("retry-now", http.MethodPost, "/v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
+	serve(a, api, operation("delivery", "delete-jobs", "DELETE "+jobsPath, "Delete all jobs of a queue or an endpoint", "", http.StatusNotFound), a.deleteJobs)
+	serve(a, api, operation("delivery", "retry-now", "POST /v1/endpoints/{name}/retry-now", "Retry the jobs of an endpoint at once",
 		"Jobs that wait for another attempt are rescheduled.", http.StatusNotFound), a.retryNow)
 }
 
-func (a *API) enqueue(ctx context.Context, in *newJobInput) (jobNumber, error) {
+func (a *API) enqueue(ctx context.Context, in *bodyInput[NewJob]) (jobNumber, error) {
 	b := &in.Body
 	id, err := a.config.Delivery.Enqueue(ctx, delivery.Request{
 		Queue: b.Queue, Endpoint: b.Endpoint, URL: b.URL, Body: b.Body, RunAt: b.RunAt, Deadline: b.Deadline, Key: b.Key, Unique: b.Unique,

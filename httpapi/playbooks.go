@@ -111,18 +111,14 @@ func (a *API) registerPlaybooks(api huma.API) {
 	if a.config.Playbooks == nil {
 		return
 	}
-	of := func(op huma.Operation) huma.Operation {
-		op.Tags = []string{"playbooks"}
-		return op
-	}
-	serve(a, api, of(describe("list-playbooks", http.MethodGet, "/v1/playbooks", "List the playbooks", "They are in the server's configuration.")), a.listPlaybooks)
-	serve(a, api, of(describe("get-playbook", http.MethodGet, "/v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound)), a.getPlaybook)
-	serve(a, api, of(describe("start-run", http.MethodPost, "/v1/playbooks/{name}/run", "Run a playbook for a device",
-		"It needs no event. The run is stored when this is answered.", http.StatusNotFound)), a.startRun)
-	serve(a, api, of(describe("list-runs", http.MethodGet, "/v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound)), a.listRuns)
-	serve(a, api, of(describe("get-run", http.MethodGet, "/v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound)), a.getRun)
-	serveEmpty(a, api, of(describe("cancel-run", http.MethodDelete, "/v1/runs/{run}", "Cancel a run",
-		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict)), a.cancelRun)
+	serve(a, api, operation("playbooks", "list-playbooks", "GET /v1/playbooks", "List the playbooks", "They are in the server's configuration."), a.listPlaybooks)
+	serve(a, api, operation("playbooks", "get-playbook", "GET /v1/playbooks/{name}", "Show a playbook", "", http.StatusNotFound), a.getPlaybook)
+	serve(a, api, operation("playbooks", "start-run", "POST /v1/playbooks/{name}/run", "Run a playbook for a device",
+		"It needs no event. The run is stored when this is answered.", http.StatusNotFound), a.startRun)
+	serve(a, api, operation("playbooks", "list-runs", "GET /v1/runs", "List the runs of playbooks", "The latest first.", http.StatusNotFound), a.listRuns)
+	serve(a, api, operation("playbooks", "get-run", "GET /v1/runs/{run}", "Show a run and its steps", "", http.StatusNotFound), a.getRun)
+	serveEmpty(a, api, operation("playbooks", "cancel-run", "DELETE /v1/runs/{run}", "Cancel a run",
+		"A step in progress may still complete.", http.StatusNotFound, http.StatusConflict), a.cancelRun)
 }
 
 func (a *API) listPlaybooks(context.Context, *struct{}) (playbookList, error) {

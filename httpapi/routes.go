@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/holter-iot/holter/httpapi/auth"
 )
 
 // routes is a mux for huma and for other routes. Each route requires its role.
@@ -14,16 +16,16 @@ type routes struct {
 }
 
 // roleFor returns the role that a route requires, and none for health checks.
-func roleFor(method, path string) Role {
+func roleFor(method, path string) auth.Role {
 	switch {
 	case path == "/healthz" || path == "/readyz":
 		return ""
 	case strings.HasPrefix(path, beatPath) || path == beatsPath:
-		return RoleBeat
+		return auth.RoleBeat
 	case method == http.MethodGet && !strings.HasPrefix(path, "/debug/"):
-		return RoleRead
+		return auth.RoleRead
 	default:
-		return RoleAdmin
+		return auth.RoleAdmin
 	}
 }
 
@@ -32,7 +34,7 @@ func roleFor(method, path string) Role {
 func (m routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	role := roleFor(method, path)
-	if role == RoleRead && path != streamPath {
+	if role == auth.RoleRead && path != streamPath {
 		handler = m.api.turns.handler(handler)
 	}
 	guarded := m.api.guard(role, handler)

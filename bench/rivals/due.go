@@ -12,39 +12,31 @@ import (
 	"github.com/holter-iot/holter/bench/internal/figures"
 )
 
-// countdown counts the callbacks of n timers.
-type countdown struct {
-	n     int
+// watched are n timers that are due evenly over some time, in random order.
+type watched struct {
+	begin time.Time
+	due   []time.Duration // after begin
+	late  []float64       // in milliseconds; each written once, by the callback of that timer
 	fired atomic.Int64
 	done  chan time.Time // room for one: when the last callback ran; never closed
 }
 
-func newCountdown(n int) *countdown { return &countdown{n: n, done: make(chan time.Time, 1)} }
-
-func (c *countdown) fire() {
-	if c.fired.Add(1) == int64(c.n) {
-		c.done <- time.Now()
+// watch returns n timers of which the first is due a while after begin. They can be armed before begin.
+func (j *job) watch(n int, first, over time.Duration) *watched {
+	lead := 500*time.Millisecond + time.Duration(n)*4*time.Microsecond
+	w := &watched{begin: time.Now().Add(lead), due: make([]time.Duration, n), late: make([]float64, n), done: make(chan time.Time, 1)}
+	for k, i := range j.random.Perm(n) {
+		w.due[i] = first + over/time.Duration(n)*time.Duration(k)
 	}
+	return w
 }
 
-// wait returns when the last callback ran, or how many have not run within a minute.
-func (c *countdown) wait() (last time.Time, missing int) {
-	select {
-	case last = <-c.done:
-		return last, 0
-	case <-time.After(time.Minute):
-		return last, c.n - int(c.fired.Load())
+// arm arms the timers and waits for begin. The error says that it took too long.
+func (w *watched) arm(r *rival) error {
+	for i, due := range w.due {
+		r.armAt(i, w.begin.Add(due))
 	}
-}
-
-// start returns an instant before which n timers can be armed.
-func start(n int) time.Time {
-	return time.Now().Add(150*time.Millisecond + time.Duration(n)*4*time.Microsecond)
-}
-
-// sleepUntil waits for an instant. The error says that it has passed already.
-func sleepUntil(at time.Time) error {
-	wait := time.Until(at)
+	wait := time.Until(w.begin)
 	if wait < 0 {
 		return fmt.Errorf("arming took %v too long", -wait)
 	}
@@ -52,73 +44,33 @@ func sleepUntil(at time.Time) error {
 	return nil
 }
 
-// instant measures n timers that are due at one instant. Callbacks read the clock only until then.
-func (j *job) instant() (values, error) {
-	at := start(j.n)
-	var reached atomic.Bool
-	var early, earliest atomic.Int64
-	all := newCountdown(j.n)
-	r := j.open(newSetup(j.n, false, func(int) {
-		if !reached.Load() {
-			by := time.Until(at)
-			if by <= 0 {
-				reached.Store(true)
-			} else if early.Add(1) == 1 {
-				earliest.Store(int64(by))
-			}
-		}
-		all.fire()
-	}))
-	for i := range j.n {
-		r.armAt(i, at)
-	}
-	if err := sleepUntil(at); err != nil {
-		return nil, err
-	}
-	last, missing := all.wait()
-	v := values{
-		"instant_missing":  float64(missing),
-		"instant_early":    float64(early.Load()),
-		"instant_early_by": figures.Millis(time.Duration(earliest.Load())),
-	}
-	if missing == 0 {
-		v["instant_last"] = figures.Millis(last.Sub(at))
-	}
-	return v, nil
-}
-
-// watched are timers that note how late they fire.
-type watched struct {
-	*countdown
-
-	due  []time.Time
-	late []float64 // in milliseconds; each written once, by the callback of that timer
-}
-
-// watch returns n timers that are due evenly over some time, in random order.
-func (j *job) watch(n int, begin time.Time, over time.Duration) *watched {
-	w := &watched{countdown: newCountdown(n), due: make([]time.Time, n), late: make([]float64, n)}
-	for k, i := range j.random.Perm(n) {
-		w.due[i] = begin.Add(over / time.Duration(n) * time.Duration(k))
-	}
-	return w
-}
-
+// fire notes how late a timer is.
 func (w *watched) fire(i int) {
-	w.late[i] = figures.Millis(time.Since(w.due[i]))
-	w.countdown.fire()
+	w.late[i] = figures.Millis(time.Since(w.begin) - w.due[i])
+	w.count()
 }
 
-func (w *watched) arm(r *rival) {
-	for i, at := range w.due {
-		r.armAt(i, at)
+// count counts a callback.
+func (w *watched) count() {
+	if w.fired.Add(1) == int64(len(w.due)) {
+		w.done <- time.Now()
+	}
+}
+
+// wait returns when the last callback ran, or how many have not run within a minute.
+func (w *watched) wait() (last time.Time, missing int) {
+	select {
+	case last = <-w.done:
+		return last, 0
+	case <-time.After(time.Minute):
+		return last, len(w.due) - int(w.fired.Load())
 	}
 }
 
 // lateness returns how late the timers fired, in ascending order, once all have fired.
 func (w *watched) lateness() ([]float64, error) {
 	if _, missing := w.wait(); missing > 0 {
-		return nil, fmt.Errorf("%d of %d timers have not fired", missing, w.n)
+		return nil, fmt.Errorf("%d of %d timers have not fired", missing, len(w.due))
 	}
 	slices.Sort(w.late)
 	return w.late, nil
@@ -129,16 +81,45 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
 }
 
+// instant measures n timers that are due at one instant. Callbacks read the clock only until then.
+func (j *job) instant() (values, error) {
+	w := j.watch(j.n, 0, 0)
+	var reached atomic.Bool
+	var early, earliest atomic.Int64
+	r := j.open(newSetup(j.n, false, func(int) {
+		if !reached.Load() {
+			by := time.Until(w.begin)
+			if by <= 0 {
+				reached.Store(true)
+			} else if early.Add(1) == 1 {
+				earliest.Store(int64(by))
+			}
+		}
+		w.count()
+	}))
+	if err := w.arm(r); err != nil {
+		return nil, err
+	}
+	last, missing := w.wait()
+	v := values{
+		"instant_missing":  float64(missing),
+		"instant_early":    float64(early.Load()),
+		"instant_early_by": figures.Millis(time.Duration(earliest.Load())),
+	}
+	if missing == 0 {
+		v["instant_last"] = figures.Millis(last.Sub(w.begin))
+	}
+	return v, nil
+}
+
 // overWindow measures timers that are due evenly over some seconds.
 func (j *job) overWindow() (values, error) {
-	begin := start(j.spread)
-	w := j.watch(j.spread, begin, j.window)
-	w.arm(j.open(newSetup(j.spread, true, w.fire)))
-	if err := sleepUntil(begin); err != nil {
+	w := j.watch(j.spread, 0, j.window)
+	if err := w.arm(j.open(newSetup(j.spread, true, w.fire))); err != nil {
 		return nil, err
 	}
 	cpu := must(cores.CPUTime(os.Getpid()))
-	time.Sleep(time.Until(begin.Add(j.window)))
+	time.Sleep(time.Until(w.begin.Add(j.window)))
 	cpu = must(cores.CPUTime(os.Getpid())) - cpu
 	late, err := w.lateness()
 	if err != nil {
@@ -154,8 +135,8 @@ func (j *job) overWindow() (values, error) {
 // slowCallback measures what else comes late while one callback blocks, with one worker: other timers
 // that fall due meanwhile, and operations that have nothing to do with it.
 func (j *job) slowCallback() (values, error) {
-	n, begin := j.others, start(j.others)
-	w := j.watch(n, begin.Add(j.block/8), j.block/2)
+	n := j.others
+	w := j.watch(n, j.block/8, j.block/2)
 	s := newSetup(n+2, true, func(i int) {
 		if i == n {
 			time.Sleep(j.block)
@@ -165,12 +146,11 @@ func (j *job) slowCallback() (values, error) {
 	})
 	s.workers = 1
 	r := j.open(s)
-	w.arm(r)
-	r.armAt(n, begin)
-	if err := sleepUntil(begin); err != nil {
+	r.armAt(n, w.begin)
+	if err := w.arm(r); err != nil {
 		return nil, err
 	}
-	v := r.probe(n+1, begin.Add(j.block))
+	v := r.probe(n+1, w.begin.Add(j.block))
 	if r.lateness != nil {
 		v["slow_engine_p99"] = figures.Millis(r.lateness().Quantile(0.99))
 	}

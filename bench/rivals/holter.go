@@ -61,11 +61,12 @@ func (e *engine) clock() time.Duration {
 }
 
 func (e *engine) hold(s setup, arm func(int, time.Duration, func()) timer.ID) *rival {
-	return hold(s, library[timer.ID]{
-		arm:      arm,
-		touch:    func(id timer.ID, _ time.Duration) { e.Touch(id, e.clock()) },
-		cancel:   func(id timer.ID) { e.Cancel(id) },
-		batch:    func() { e.calls = 0 },
-		lateness: func() timer.Lateness { return e.Stats().Lateness },
+	r := hold(s, library[timer.ID]{
+		arm:    arm,
+		touch:  func(id timer.ID, _ time.Duration) { e.Touch(id, e.clock()) },
+		cancel: func(id timer.ID) { e.Cancel(id) },
 	})
+	r.batch = func() { e.calls = 0 }
+	r.lateness = func() timer.Lateness { return e.Stats().Lateness }
+	return r
 }

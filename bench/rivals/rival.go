@@ -65,11 +65,9 @@ func newSetup(n int, each bool, fire func(i int)) setup {
 
 // library is how the timers of a library are used. It knows them by an ID.
 type library[ID any] struct {
-	arm      func(i int, d time.Duration, f func()) ID // calls f, or fires place i, after d, which is positive
-	touch    func(id ID, d time.Duration)              // renews a timer that was armed with d; nil: cancel and arm
-	cancel   func(id ID)
-	batch    func()                // precedes operations that may share a reading of the clock; may be nil
-	lateness func() timer.Lateness // how late the library itself found timers due; nil if it does not know
+	arm    func(i int, d time.Duration, f func()) ID // calls f, or fires place i, after d, which is positive
+	touch  func(id ID, d time.Duration)              // renews a timer that was armed with d; nil: cancel and arm
+	cancel func(id ID)
 }
 
 // rival is an open library with a table of ids. Its funcs are called by one goroutine at a time, with
@@ -81,30 +79,26 @@ type rival struct {
 	swap    func(i, j int) // exchanges two ids; what the callbacks are told does not change
 	idBytes int            // the size of one id
 
-	batch    func()
-	lateness func() timer.Lateness
+	batch    func()                // precedes operations that may share a reading of the clock
+	lateness func() timer.Lateness // how late the library itself found timers due; nil if it does not say
 }
 
 // hold returns a library with a table for its ids.
 func hold[ID any](s setup, l library[ID]) *rival {
 	ids := make([]ID, s.n)
 	r := &rival{
-		arm:      func(i int, d time.Duration) { ids[i] = l.arm(i, d, s.callback(i)) },
-		touch:    func(i int, d time.Duration) { l.touch(ids[i], d) },
-		cancel:   func(i int) { l.cancel(ids[i]) },
-		swap:     func(i, j int) { ids[i], ids[j] = ids[j], ids[i] },
-		idBytes:  int(unsafe.Sizeof(ids[0])),
-		batch:    l.batch,
-		lateness: l.lateness,
+		arm:     func(i int, d time.Duration) { ids[i] = l.arm(i, d, s.callback(i)) },
+		touch:   func(i int, d time.Duration) { l.touch(ids[i], d) },
+		cancel:  func(i int) { l.cancel(ids[i]) },
+		swap:    func(i, j int) { ids[i], ids[j] = ids[j], ids[i] },
+		idBytes: int(unsafe.Sizeof(ids[0])),
+		batch:   func() {},
 	}
 	if l.touch == nil {
 		r.touch = func(i int, d time.Duration) {
 			l.cancel(ids[i])
 			ids[i] = l.arm(i, d, s.callback(i))
 		}
-	}
-	if l.batch == nil {
-		r.batch = func() {}
 	}
 	return r
 }

@@ -18,8 +18,14 @@ type column = figures.Column[values]
 // table is a table of the report, with a row for each contender that has any of its figures.
 type table struct {
 	title   string
+	chart   string // the file with a chart of the columns that have a best; "" for none
 	text    string
 	columns []column
+}
+
+// compared returns the columns that have a best.
+func (t *table) compared() []column {
+	return slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.Best == nil })
 }
 
 // figure returns a column of a metric.
@@ -58,29 +64,28 @@ func (b *bench) liveTables() []table {
 	n, growth := figures.Grouped(b.n), figures.Grouped(b.growth)
 	return []table{
 		{
-			"Arm", n + " timers are started one after the other, with timeouts of 30 to 90 s.",
-			[]column{b.best("ns", "arm_ns"), ratio("arm_ns"), figure("allocations", "arm_allocs")},
-		},
-		{
-			"Heartbeat", n + " live timers are renewed once each, in random order. The last row is no timer: it is what one " +
-				"compare-and-swap on a random eight-byte word costs in the same loop.",
+			"Heartbeat", "heartbeat.svg", n + " live timers are renewed once each, in random order. The last row is no timer: it is " +
+				"what one compare-and-swap on a random eight-byte word costs in the same loop.",
 			[]column{b.best("ns", "touch_ns"), ratio("touch_ns"), figure("allocations", "touch_allocs")},
 		},
 		{
-			"Cancel", n + " live timers, each renewed once, are cancelled in random order.",
-			[]column{b.best("ns", "cancel_ns"), ratio("cancel_ns")},
-		},
-		{
-			"Memory", fmt.Sprintf("Live bytes per timer with %s timers: after arming, without the caller's table of ids, and without "+
-				"closures, since all share one func. Growth: with %s timers, before and after %d heartbeats of each but one, the "+
-				"earliest, which is silent.", n, growth, heartbeats),
+			"Arm and cancel", "arm-cancel.svg", n + " timers are started one after the other, with timeouts of 30 to 90 s, renewed once " +
+				"each, and cancelled in random order.",
 			[]column{
-				b.best("bytes", "live_bytes"), ratio("live_bytes"), figure("bytes, "+growth+" timers", "grown_before"),
-				b.best(fmt.Sprintf("bytes, after %d heartbeats", heartbeats), "grown_after"), ratio("grown_after"),
+				b.best("arm, ns", "arm_ns"), ratio("arm_ns"), figure("allocations", "arm_allocs"), b.best("cancel, ns", "cancel_ns"),
+				ratio("cancel_ns"),
 			},
 		},
 		{
-			"Garbage collection", "`runtime.GC()` with " + n + " live timers, the median of five. The ids are live too, and where they " +
+			"Memory", "memory.svg", fmt.Sprintf("Live bytes per timer after arming, without the caller's table of ids, and without "+
+				"closures, since all share one func; and after %d heartbeats of each but one, the earliest, which is silent.", heartbeats),
+			[]column{
+				b.best("bytes, "+n+" timers", "live_bytes"), ratio("live_bytes"), figure("bytes, "+growth+" timers", "grown_before"),
+				b.best("bytes, "+growth+" timers after heartbeats", "grown_after"), ratio("grown_after"),
+			},
+		},
+		{
+			"Garbage collection", "", "`runtime.GC()` with " + n + " live timers, the median of five. The ids are live too, and where they " +
 				"are pointers they are scanned as well.",
 			[]column{b.best("ms", "gc_ms"), ratio("gc_ms")},
 		},
@@ -90,7 +95,7 @@ func (b *bench) liveTables() []table {
 func (b *bench) dueTables() []table {
 	return []table{
 		{
-			"All due at one instant", figures.Grouped(b.n) + " timers are due at the same instant; each callback adds one to a counter. " +
+			"All due at one instant", "due.svg", figures.Grouped(b.n) + " timers are due at the same instant; each callback adds one to a counter. " +
 				"The time from that instant to the end of the last callback, and how many callbacks started before it.",
 			[]column{
 				b.best("last after, ms", "instant_last"), ratio("instant_last"), count("early", "instant_early"),
@@ -98,7 +103,7 @@ func (b *bench) dueTables() []table {
 			},
 		},
 		{
-			fmt.Sprintf("Due over %v", b.window),
+			fmt.Sprintf("Due over %v", b.window), "",
 			fmt.Sprintf("%s timers, armed in random order, are due evenly over %v. The time from each deadline to the start of its "+
 				"callback; CPU time of the process over those %v, the callbacks' own clock reading (some 50 ns each) among it.",
 				figures.Grouped(b.spread), b.window, b.window),
@@ -108,7 +113,7 @@ func (b *bench) dueTables() []table {
 			},
 		},
 		{
-			"One slow callback", fmt.Sprintf("One callback blocks for %v, with one worker where a rival has workers. Meanwhile %s other "+
+			"One slow callback", "", fmt.Sprintf("One callback blocks for %v, with one worker where a rival has workers. Meanwhile %s other "+
 				"timers fall due, and a timer is armed, renewed and cancelled each millisecond. Behind one blocked worker callbacks must "+
 				"wait; the clock and the operations need not. Holter says itself when it found a timer due (an upper bound, a power of two "+
 				"of µs); of the others only the callbacks can be seen.", b.block, figures.Grouped(b.others)),
@@ -159,7 +164,7 @@ func versions(ctx context.Context) string {
 func (b *bench) losses() string {
 	var w strings.Builder
 	for _, t := range b.tables() {
-		for _, c := range slices.DeleteFunc(t.columns, func(c column) bool { return c.Best == nil }) {
+		for _, c := range t.compared() {
 			ours := figures.Median(c.Figures(b.results, holterName))
 			var better []string
 			for _, rival := range timers() {

@@ -3,8 +3,6 @@ package config
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -43,7 +41,7 @@ func rule(d *strictyaml.Reader, path string, n ast.Node) (r convention.Rule) {
 		{Key: "order_json", Set: strictyaml.Value(d, &r.OrderJSON, pointer)},
 		{Key: "epoch_json", Set: strictyaml.Value(d, &r.EpochJSON, pointer)},
 		{Key: "cases", Set: caseList(d, &r.Cases)},
-		{Key: "else", Set: strictyaml.Value(d, &r.Else, parseMeaning)},
+		{Key: "else", Set: strictyaml.Value(d, &r.Else, convention.ParseMeaning)},
 	})
 	if d.Mistakes() > before {
 		return r
@@ -82,7 +80,7 @@ func ruleCase(d *strictyaml.Reader, path string, n ast.Node) (c convention.Case)
 		{Key: "equals", Set: equals(d, &c.Equals)},
 		{Key: "regex", Set: strictyaml.Value(d, &c.Regex, parseRegex)},
 		{Key: "empty", Set: strictyaml.Flag(d, &c.Empty)},
-		{Key: "means", Need: "a case says what the message means, as in means: offline", Set: strictyaml.Value(d, &c.Means, parseMeaning)},
+		{Key: "means", Need: "a case says what the message means, as in means: offline", Set: strictyaml.Value(d, &c.Means, convention.ParseMeaning)},
 	})
 	if seen["empty"] != nil && !c.Empty && d.Mistakes() == before {
 		d.Fail(strictyaml.Join(path, "empty"), seen["empty"], "only true has a meaning; remove it")
@@ -93,50 +91,20 @@ func ruleCase(d *strictyaml.Reader, path string, n ast.Node) (c convention.Case)
 // equals stores a value, or a list of them, of which one is to be found.
 func equals(d *strictyaml.Reader, all *[]any) strictyaml.Setter {
 	return func(path string, n ast.Node) {
-		v := d.Resolve(path, n)
-		list, ok := v.(*ast.SequenceNode)
-		if !ok {
-			if v != nil {
-				equal(d, all, path, n)
-			}
+		var text json.RawMessage
+		var value any
+		if strictyaml.JSON(d, &text)(path, n); text == nil {
 			return
 		}
-		if len(list.Values) == 0 {
+		if json.Unmarshal(text, &value) != nil {
+			d.Fail(path, n, "a number is too large to be compared; put a text in quotes")
+		}
+		list, ok := value.([]any)
+		if !ok {
+			list = []any{value}
+		} else if len(list) == 0 {
 			d.Fail(path, n, "the list is empty; write a value, or remove it")
 		}
-		for i, item := range list.Values {
-			equal(d, all, strictyaml.Element(path, i), item)
-		}
-	}
-}
-
-func equal(d *strictyaml.Reader, all *[]any, path string, n ast.Node) {
-	v := d.Resolve(path, n)
-	if v == nil {
-		return
-	}
-	if null, ok := v.(*ast.NullNode); ok && null.GetToken() != nil && null.GetToken().Value == "null" {
-		*all = append(*all, nil)
-		return
-	}
-	text, ok := d.Text(path, n)
-	if !ok {
-		return
-	}
-	switch v.(type) {
-	case *ast.BoolNode:
-		*all = append(*all, strings.EqualFold(text, "true"))
-	case *ast.IntegerNode, *ast.FloatNode:
-		digits := strings.ReplaceAll(text, "_", "")
-		number, err := strconv.ParseFloat(digits, 64)
-		if err != nil || !json.Valid([]byte(digits)) { // as 0123, which is another number in YAML
-			d.Fail(path, n, "%s is not a number of JSON; put a text in quotes", strictyaml.Quote(text))
-			return
-		}
-		*all = append(*all, number)
-	case *ast.InfinityNode, *ast.NanNode:
-		d.Fail(path, n, "%s is not a number of JSON; put a text in quotes", strictyaml.Quote(text))
-	default:
-		*all = append(*all, text)
+		*all = list
 	}
 }

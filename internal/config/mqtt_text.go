@@ -64,19 +64,6 @@ func ParsePreset(text string) (string, error) {
 	return text, nil
 }
 
-func parseMeaning(text string) (convention.Meaning, error) {
-	m, err := convention.ParseMeaning(text)
-	if err == nil {
-		return m, nil
-	}
-	var all []string
-	for m := convention.Beat; m <= convention.Heard; m++ {
-		all = append(all, m.String())
-	}
-	all = append(all, convention.Ignore.String())
-	return m, fmt.Errorf("%s is not a meaning%s (there are: %s)", strictyaml.Quote(text), strictyaml.DidYouMean(text, all), strings.Join(all, ", "))
-}
-
 // brokerPorts returns the schemes of a broker's URL and their usual ports.
 func brokerPorts() map[string]string {
 	return map[string]string{

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/holter-iot/holter/delivery"
@@ -24,6 +25,7 @@ import (
 	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/config"
+	"github.com/holter-iot/holter/internal/metrics"
 	"github.com/holter-iot/holter/jobs"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/mqttbridge"
@@ -131,7 +133,7 @@ func (s *server) build(ctx context.Context) (err error) {
 		Delivery:   s.delivery,
 		Playbooks:  s.books,
 		Schedules:  s.cron,
-		Collectors: s.collectors(),
+		Collectors: []prometheus.Collector{metrics.Collector(s.collect)},
 	})
 	if err != nil {
 		return errors.Join(err, s.http.Close())

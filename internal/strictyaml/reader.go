@@ -100,8 +100,11 @@ func (r *Reader) Place(path string, n ast.Node) Place {
 	return Place{src: r.src, line: at.Line, column: at.Column, path: path}
 }
 
-// At returns where the value of a key was written that Mapping has read, and whether there is one;
-// otherwise the place is that of the mapping around it.
+// Note makes At find a node. Mapping notes itself and its values.
+func (r *Reader) Note(path string, n ast.Node) { r.places[path] = r.Place(path, n) }
+
+// At returns where a node was written, and whether it was noted; otherwise the place is that of what
+// is around it.
 func (r *Reader) At(path string) (at Place, found bool) {
 	at, found = r.places[path]
 	for above := path; at.src == nil && above != ""; {
@@ -158,7 +161,7 @@ func (r *Reader) Errs() []error {
 func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast.Node {
 	before := r.Mistakes()
 	seen := map[string]ast.Node{}
-	r.places[path] = r.Place(path, n)
+	r.Note(path, n)
 	for _, p := range r.Pairs(path, n) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Key == p.Key })
 		if i < 0 {
@@ -167,7 +170,7 @@ func (r *Reader) Mapping(path string, n ast.Node, fields []Field) map[string]ast
 		}
 		seen[p.Key] = p.Value
 		below := Join(path, p.Key)
-		r.places[below] = r.Place(below, p.Value)
+		r.Note(below, p.Value)
 		if set := fields[i].Set; set != nil {
 			set(below, p.Value)
 		} else {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -79,19 +78,6 @@ func TestProcess(t *testing.T) {
 	p.Stop() // and again when the test ends
 	if err := p.Ask("bounds", nil); err == nil {
 		t.Error("a process that has ended answers")
-	}
-}
-
-func TestProfile(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv(measured.ProfileEnv, dir)
-	start(t).Stop()
-	files, err := filepath.Glob(filepath.Join(dir, "*subject.*.pprof"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("the profiles are %q, %v", files, err)
-	}
-	if info, err := os.Stat(files[0]); err != nil || info.Size() == 0 {
-		t.Errorf("the profile: %v", err)
 	}
 }
 

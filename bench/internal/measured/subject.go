@@ -10,9 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime/pprof"
-	"strings"
 
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
@@ -41,15 +38,10 @@ type Subject struct {
 }
 
 // Obey writes the hello to out and carries out the commands that come in, until there are no more.
-func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) error {
 	if s.Stop != nil {
 		defer s.Stop()
 	}
-	end, err := profile(os.Getenv(ProfileEnv), os.Args)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	if s.PID == 0 {
 		s.PID = os.Getpid()
 	}
@@ -68,25 +60,6 @@ func (s Subject) Obey(ctx context.Context, in io.Reader, out io.Writer) (err err
 		}
 	}
 	return commands.Err()
-}
-
-// ProfileEnv is the environment variable that names the directory for a CPU profile of each process. Without it there are none.
-const ProfileEnv = "HOLTER_BENCH_PROFILE"
-
-// profile begins a CPU profile, which end writes. The file is named for the arguments of the process.
-func profile(dir string, args []string) (end func() error, err error) {
-	if dir == "" {
-		return func() error { return nil }, nil
-	}
-	name := strings.NewReplacer("/", "-", ":", "-").Replace(strings.Join(args[1:], "-"))
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%.100s.%d.pprof", name, os.Getpid())))
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, pprof.StartCPUProfile(f)
 }
 
 func (s Subject) obey(ctx context.Context, text string) (any, error) {
