@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/httpapi"
-	"github.com/holter-iot/holter/internal/terminal"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -198,7 +197,7 @@ func TestFollowAsksTheAPI(t *testing.T) {
 			}
 		}
 	})
-	f := newFollower(api, url.Values{"device": {"pump"}}, newEventList(out, terminal.ScreenOf(out), true), &said)
+	f := newFollower(api, url.Values{"device": {"pump"}}, newEventList(out, true), &said)
 	if err := f.run(ctx, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("run: %v, want the interrupt", err)
 	}

@@ -103,7 +103,7 @@ func (c *devicesGetCommand) Run(ctx context.Context, api *apiclient.Client, out 
 		return usageError{errors.New("the device id is empty")}
 	}
 	unknown := 0
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout), devices().columns...)
+	rows := newPrinter(out.stdout, c.JSON, devices().columns...)
 	for _, id := range c.IDs {
 		var raw json.RawMessage
 		err := api.Get(ctx, pathOf("devices", id), nil, &raw)
@@ -116,18 +116,14 @@ func (c *devicesGetCommand) Run(ctx context.Context, api *apiclient.Client, out 
 		if err == nil {
 			row, err = deviceRow(nil, raw)
 		}
-		switch {
-		case err != nil:
-		case c.JSON:
-			err = terminal.WriteJSON(out.stdout, raw)
-		default:
-			table.Add(row...)
+		if err == nil {
+			err = rows.add(raw, row...)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := table.Flush(out.stdout); err != nil {
+	if err := rows.flush(); err != nil {
 		return err
 	}
 	if unknown > 0 {
@@ -153,7 +149,7 @@ func deviceRow(_ *list, raw json.RawMessage) ([]any, error) {
 	}
 	return []any{
 		d.ID,
-		terminal.Cell{Text: d.State, Paint: statePaint(d.State)},
+		painted(d.State),
 		d.Reason, terminal.AgoText(d.AsOf, d.LastSeen), nextChange(&d),
 		d.Source, d.Group,
 		terminal.Cell{Text: notes(&d), Paint: terminal.Faint},
@@ -189,22 +185,6 @@ func notes(d *httpapi.Device) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func statePaint(state string) terminal.Paint {
-	switch state {
-	case "online":
-		return terminal.Green
-	case "late", "suspect":
-		return terminal.Yellow
-	case "offline":
-		return terminal.Red
-	case "sleeping":
-		return terminal.Blue
-	case "unknown", "pending":
-		return terminal.Magenta
-	}
-	return terminal.Faint
 }
 
 type maintenanceCommand struct {

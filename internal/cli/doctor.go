@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/internal/doctor"
-	"github.com/holter-iot/holter/loadgen/scenario"
 )
 
 type doctorCommand struct {
@@ -47,7 +44,7 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, api *api
 	if c.Connections == 0 && len(c.Source)+len(c.Target) > 0 {
 		return usageError{errors.New("--source and --target are about a load generator; say with --connections how many devices it is to play")}
 	}
-	sources, err := c.sources()
+	sources, err := parseSources(c.Source)
 	if err != nil {
 		return usageError{err}
 	}
@@ -61,18 +58,6 @@ func (c *doctorCommand) Run(ctx context.Context, command *kong.Context, api *api
 		Config: cfg, ConfigFile: c.Config, Mistakes: mistakes, API: api, Wanted: c.API != "",
 		Connections: c.Connections, Sources: sources, Targets: c.Target,
 	}), c.JSON)
-}
-
-// sources are the addresses that a load generator is to connect from.
-func (c *doctorCommand) sources() (all []netip.Addr, err error) {
-	for _, text := range c.Source {
-		some, err := scenario.ParseSources(strings.TrimSpace(text))
-		if err != nil {
-			return nil, fmt.Errorf("--source: %w", err)
-		}
-		all = append(all, some...)
-	}
-	return all, nil
 }
 
 // storeFlags say where what is kept is, as for holter serve.

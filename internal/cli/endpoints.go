@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/holter-iot/holter/httpapi"
@@ -30,17 +31,12 @@ func endpoints() list {
 
 // endpointState shows what the state of an endpoint means for its deliveries.
 func endpointState(state string) terminal.Cell {
-	switch state {
-	case "closed":
-		return activity(false)
-	case "open":
-		return terminal.Cell{Text: "failing", Paint: terminal.Red}
-	case "half-open":
-		return terminal.Cell{Text: "recovering", Paint: terminal.Yellow}
-	case "disabled":
-		return terminal.Cell{Text: state, Paint: terminal.Yellow}
+	means := map[string]string{"closed": "active", "open": "failing", "half-open": "recovering"}
+	cell := painted(cmp.Or(means[state], state))
+	if cell.Paint == terminal.Faint {
+		cell.Paint = terminal.Red
 	}
-	return terminal.Cell{Text: state, Paint: terminal.Red}
+	return cell
 }
 
 type endpointSetCommand struct {

@@ -15,7 +15,6 @@ import (
 	"github.com/holter-iot/holter/httpapi"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/duration"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 const (
@@ -62,7 +61,7 @@ func (c *eventsCommand) Run(ctx context.Context, command *kong.Context, api *api
 	if err != nil {
 		return usageError{err}
 	}
-	list := newEventList(out.stdout, terminal.ScreenOf(out.stdout), c.JSON)
+	list := newEventList(out.stdout, c.JSON)
 	last, err := c.list(ctx, reader, list, since)
 	if err == nil {
 		err = list.flush()
@@ -120,7 +119,7 @@ func (c *eventsCommand) list(ctx context.Context, r *eventReader, list *eventLis
 	case c.After != nil:
 		return st.Latest, r.forward(ctx, *c.After, st.Latest, limit, from, list.add)
 	case c.Since != "":
-		from = since.at(st.AsOf)
+		from = since(st.AsOf)
 		after, err := r.search(ctx, &st, from)
 		if err != nil {
 			return 0, err
@@ -132,30 +131,20 @@ func (c *eventsCommand) list(ctx context.Context, r *eventReader, list *eventLis
 	return st.Latest, r.last(ctx, &st, limit, list.add)
 }
 
-// moment is a time, or how long ago something is.
-type moment struct {
-	time time.Time
-	ago  time.Duration
-}
+// moment is a time, which may depend on the server's clock.
+type moment func(now time.Time) time.Time
 
-// at returns the moment as a time.
-func (m moment) at(now time.Time) time.Time {
-	if m.time.IsZero() {
-		return now.Add(-m.ago)
-	}
-	return m.time
-}
-
+// parseMoment reads a time, or how long ago it was.
 func parseMoment(text string) (moment, error) {
 	if d, err := duration.Parse(text); err == nil && d >= 0 {
-		return moment{ago: d}, nil
+		return func(now time.Time) time.Time { return now.Add(-d) }, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
-			return moment{time: t}, nil
+			return func(time.Time) time.Time { return t }, nil
 		}
 	}
-	return moment{}, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
+	return nil, fmt.Errorf("--since: %q is neither a duration such as 10m or 1d, nor a time such as 2026-01-02T15:04:05Z", text)
 }
 
 // event is an event, with its JSON as the API gave it.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
-	"github.com/holter-iot/holter/internal/terminal"
 )
 
 // streams serves one stream after the other, and notes with what each was asked for.
@@ -71,7 +70,7 @@ func follow(t *testing.T, last uint64, parts func(s *streams) []http.HandlerFunc
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, said strings.Builder
-	f := newFollower(api, url.Values{"device": {"d 1"}}, newEventList(&out, terminal.ScreenOf(&out), true), &said)
+	f := newFollower(api, url.Values{"device": {"d 1"}}, newEventList(&out, true), &said)
 	f.silence = 100 * time.Millisecond
 	f.pause = func(ctx context.Context, d time.Duration) error {
 		if d <= 0 || d > longestPause {

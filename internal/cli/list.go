@@ -144,9 +144,8 @@ func (c *listCommand) Run(ctx context.Context, command *kong.Context, api *apicl
 	return err
 }
 
-// each hands on the elements of the list, page by page; done is called after each page. It reports
-// whether the limit left some out.
-func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw json.RawMessage) error, done func() error) (more bool, err error) {
+// each hands on the elements of the list, page by page. It reports whether the limit left some out.
+func (l *list) each(ctx context.Context, api *apiclient.Client, take func(json.RawMessage) error) (more bool, err error) {
 	query, page := l.query, cmp.Or(l.page, "after")
 	if query == nil {
 		query = url.Values{}
@@ -176,9 +175,6 @@ func (l *list) each(ctx context.Context, api *apiclient.Client, take func(raw js
 			}
 		}
 		n += len(elements)
-		if err := done(); err != nil {
-			return false, err
-		}
 		next := strings.Trim(string(body["next"]), `"`)
 		switch {
 		case next == "" || next == "0":
@@ -204,20 +200,16 @@ const onePage = -1
 
 // print prints the list, and returns how many elements it printed, and whether there are more.
 func (l *list) print(ctx context.Context, api *apiclient.Client, out output, asJSON bool) (n int, more bool, err error) {
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout), l.columns...)
+	rows := newPrinter(out.stdout, asJSON, l.columns...)
 	more, err = l.each(ctx, api, func(raw json.RawMessage) error {
-		n++
 		row, err := l.row(l, raw)
 		switch {
 		case errors.Is(err, apiclient.ErrStranger):
 			return fmt.Errorf("%s: %w", api.Base, err)
 		case err != nil:
 			return l.answer.Strange
-		case asJSON:
-			return terminal.WriteJSON(out.stdout, raw)
 		}
-		table.Add(row...)
-		return nil
-	}, func() error { return table.Flush(out.stdout) })
-	return n, more, err
+		return rows.add(raw, row...)
+	})
+	return rows.n, more, errors.Join(err, rows.flush())
 }

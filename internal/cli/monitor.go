@@ -75,16 +75,26 @@ func (c *monitorCommand) Run(ctx context.Context, command *kong.Context, out out
 
 // listPresets prints names, and what they are for.
 func listPresets(out io.Writer) error {
-	width := 0
-	for _, name := range presets.Names() {
+	return printNames(out, presets.Names(), 0, func(name string) (string, error) {
+		if spec, ok := presets.Spec(name); ok {
+			return strings.ReplaceAll(spec.About, "\n", " "), nil
+		}
+		return "built in; it has no rules that could be shown", nil
+	})
+}
+
+// printNames prints names in a column of a least width, and the first sentence of what they are for.
+func printNames(out io.Writer, names []string, width int, about func(name string) (string, error)) error {
+	for _, name := range names {
 		width = max(width, len(name))
 	}
-	for _, name := range presets.Names() {
-		about := "built in; it has no rules that could be shown"
-		if spec, ok := presets.Spec(name); ok {
-			about, _, _ = strings.Cut(strings.ReplaceAll(spec.About, "\n", " "), ". ")
+	for _, name := range names {
+		text, err := about(name)
+		if err != nil {
+			return err
 		}
-		if _, err := fmt.Fprintf(out, "%-*s  %s\n", width, name, about); err != nil {
+		text, _, _ = strings.Cut(text, ". ")
+		if err := say(out, "%-*s  %s", width, name, text); err != nil {
 			return err
 		}
 	}

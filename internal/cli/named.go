@@ -40,17 +40,13 @@ func (c *getCommand) Run(ctx context.Context, command *kong.Context, api *apicli
 	if found == nil {
 		return fmt.Errorf("unknown %s %q; \"holter %s list\" shows those there are", singular(name), c.Name, name)
 	}
-	if c.JSON {
-		return terminal.WriteJSON(out.stdout, found.JSON)
-	}
 	l := lists()[name]
 	row, err := l.row(&l, found.JSON)
 	if err != nil {
 		return found.Strange
 	}
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout), l.columns...)
-	table.Add(row...)
-	return table.Flush(out.stdout)
+	rows := newPrinter(out.stdout, c.JSON, l.columns...)
+	return errors.Join(rows.add(found.JSON, row...), rows.flush())
 }
 
 // find returns the element of a list with a name; nil if there is none.
@@ -65,7 +61,7 @@ func find(ctx context.Context, api *apiclient.Client, path, name string) (found 
 			found = &apiclient.Answer{JSON: raw, Strange: l.answer.Strange}
 		}
 		return nil
-	}, func() error { return nil })
+	})
 	return found, err
 }
 

@@ -41,14 +41,6 @@ func queues() list {
 	}
 }
 
-// activity shows whether something that can be paused is.
-func activity(paused bool) terminal.Cell {
-	if paused {
-		return terminal.Cell{Text: "paused", Paint: terminal.Yellow}
-	}
-	return terminal.Cell{Text: "active", Paint: terminal.Green}
-}
-
 type queueSetCommand struct {
 	apiFlags `json:"-"`
 

@@ -33,7 +33,7 @@ func runs() list {
 	return list{
 		page: "before", columns: []string{"RUN", "PLAYBOOK", "SUBJECT,least=12,inner", "STATE", "STARTED", "ENDED/DUE,spare", "ERROR,least=16,spare"},
 		row: rowOf(func(r *httpapi.Run) []any {
-			return []any{r.Run, r.Playbook, r.Subject, outcome(r.State), r.Started, cmp.Or(r.Ended, r.Wake), r.Error}
+			return []any{r.Run, r.Playbook, r.Subject, painted(r.State), r.Started, cmp.Or(r.Ended, r.Wake), r.Error}
 		}),
 	}
 }
@@ -58,14 +58,14 @@ func (c *runGetCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 	}
 	table := terminal.NewTable(screen, "STEP", "STATE", "STARTED,spare", "ENDED/DUE,spare", "RESULT,least=20")
 	for _, s := range r.Steps {
-		table.Add(s.Name, outcome(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s))
+		table.Add(s.Name, painted(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s))
 	}
 	return table.Flush(out.stdout)
 }
 
 // runText describes a run in a line, with its error below.
 func runText(r *httpapi.RunDetails, s terminal.Screen) string {
-	state := outcome(r.State)
+	state := painted(r.State)
 	text := fmt.Sprintf("run %d of playbook %s about %s: %s", r.Run.Run, terminal.Printable(r.Playbook), terminal.Printable(r.Subject), s.In(state.Paint, state.Text))
 	switch {
 	case !r.Ended.IsZero():

@@ -142,20 +142,7 @@ func scheduleRuns() list {
 			if r.State == "skipped" {
 				text = fmt.Sprintf("%d in a row, because a run had not ended", r.Attempt)
 			}
-			return []any{r.Run, r.Schedule, outcome(r.State), r.Scheduled, r.Started, took, r.Error, strings.ReplaceAll(text, "\n", " ↵ ")}
+			return []any{r.Run, r.Schedule, painted(r.State), r.Scheduled, r.Started, took, r.Error, strings.ReplaceAll(text, "\n", " ↵ ")}
 		}),
 	}
-}
-
-// outcome paints the state of a run or a step.
-func outcome(state string) terminal.Cell {
-	switch state {
-	case "done", "recovered":
-		return terminal.Cell{Text: state, Paint: terminal.Green}
-	case "failed", "lost":
-		return terminal.Cell{Text: state, Paint: terminal.Red}
-	case "running", "waiting", "skipped":
-		return terminal.Cell{Text: state, Paint: terminal.Yellow}
-	}
-	return terminal.Cell{Text: state, Paint: terminal.Faint}
 }

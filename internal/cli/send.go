@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -121,40 +120,21 @@ func (c *sendCommand) body(ctx context.Context, in io.Reader) (*messageBody, err
 	return body, nil
 }
 
-func withoutBlanks(text string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsSpace(c) {
-			return -1
-		}
-		return c
-	}, text)
-}
+func withoutBlanks(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // maxTyped is longer than the longest message in any notation, in bytes.
 const maxTyped = 256 << 10
 
-// readMessage reads a message without its last line end, until ctx is done. Then it leaves the reading
-// goroutine behind, because the program ends.
+// readMessage reads a message without its last line end, until ctx is done.
 func readMessage(ctx context.Context, in io.Reader) (string, error) {
-	type answer struct {
-		text []byte
-		err  error
-	}
-	read := make(chan answer, 1) // nobody may be waiting
-	go func() {
+	return orDone(ctx, func() (string, error) {
 		text, err := io.ReadAll(io.LimitReader(in, maxTyped+1))
-		read <- answer{text, err}
-	}()
-	select {
-	case a := <-read:
 		switch {
-		case a.err != nil:
-			return "", fmt.Errorf("read the message: %w", a.err)
-		case len(a.text) > maxTyped:
+		case err != nil:
+			return "", fmt.Errorf("read the message: %w", err)
+		case len(text) > maxTyped:
 			return "", usageError{fmt.Errorf("the message is longer than %d KiB", maxTyped>>10)}
 		}
-		return strings.TrimSuffix(strings.TrimSuffix(string(a.text), "\n"), "\r"), nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
+		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+	})
 }

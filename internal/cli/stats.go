@@ -130,7 +130,7 @@ func writeStats(out io.Writer, s terminal.Screen, r *apiclient.Overview) error {
 func writeStates(text *strings.Builder, s terminal.Screen, r *apiclient.Overview) {
 	most := len(terminal.Grouped(r.Stats.Devices))
 	for _, state := range terminal.StatesOf(r.Stats.States) {
-		fmt.Fprintf(text, "  %-12s  %*s  %s\n", "", most, terminal.Grouped(r.Stats.States[state]), s.In(statePaint(state), terminal.Printable(state)))
+		fmt.Fprintf(text, "  %-12s  %*s  %s\n", "", most, terminal.Grouped(r.Stats.States[state]), s.In(painted(state).Paint, terminal.Printable(state)))
 	}
 }
 
