@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -32,7 +31,7 @@ type Options struct {
 	StartOn func(func() error) error // starts the process on a core; nil: anywhere
 }
 
-// Server is a server in a process of its own. All methods but Start may be called concurrently.
+// Server is a server in a process of its own. Its methods may be called concurrently.
 type Server struct {
 	Options
 
@@ -41,31 +40,28 @@ type Server struct {
 	MQTT    string // HOST:PORT of the broker
 
 	ready  func(context.Context) error
-	logged int64 // bytes in the log before the latest process
-
-	mu     sync.Mutex // guards what a restart changes:
 	cmd    *exec.Cmd
 	cancel context.CancelFunc // asks the process to end, and kills it after patience
 	ended  chan struct{}      // closed when the process has ended
-	err    error              // how it ended
+	err    error              // how it ended; written before
 }
 
 // Holter starts holter serve and waits until it is at work. Its arguments must make it log as JSON.
 func Holter(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o}
 	s.ready = s.watching
-	return s, s.Start(ctx)
+	return s, s.start(ctx)
 }
 
 // Program starts a program and waits until something listens at an address.
 func Program(ctx context.Context, o Options, address string) (*Server, error) {
 	s := &Server{Options: o, ready: func(ctx context.Context) error { return listens(ctx, address) }}
-	return s, s.Start(ctx)
+	return s, s.start(ctx)
 }
 
-// Start starts the process and waits until it is ready. It may be called again after Stop. The process ends with Stop and not with ctx,
-// so that clients can end first; the kernel kills it when this program is gone.
-func (s *Server) Start(ctx context.Context) error {
+// start starts the process and waits until it is ready. The process ends with Stop and not with ctx, so that clients can end first; the
+// kernel kills it when this program is gone.
+func (s *Server) start(ctx context.Context) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	cmd := exec.CommandContext(living, s.Program, s.Args...)
 	// A group of its own keeps an interrupt at the terminal from the server, which is to end after its clients.
@@ -80,9 +76,6 @@ func (s *Server) Start(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	if info, err := log.Stat(); err == nil {
-		s.logged = info.Size()
-	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	cmd.Stdout, cmd.Stderr = log, log
 	start := s.StartOn
@@ -93,16 +86,10 @@ func (s *Server) Start(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	ended := make(chan struct{})
-	s.mu.Lock()
-	s.cmd, s.cancel, s.ended = cmd, cancel, ended
-	s.mu.Unlock()
+	s.cmd, s.cancel, s.ended = cmd, cancel, make(chan struct{})
 	go func() {
-		err := cmd.Wait()
-		s.mu.Lock()
-		s.err = err
-		s.mu.Unlock()
-		close(ended)
+		s.err = cmd.Wait()
+		close(s.ended)
 	}()
 	return s.await(ctx)
 }
@@ -135,7 +122,7 @@ func (s *Server) watching(context.Context) error {
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(string(text[min(int(s.logged), len(text)):])) {
+	for line := range strings.Lines(string(text)) {
 		var w struct{ Msg, HTTP, Devices, MQTT string }
 		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == "holter is watching" {
 			first, _, _ := strings.Cut(w.Devices, ", ")
@@ -148,24 +135,15 @@ func (s *Server) watching(context.Context) error {
 
 // Stop asks the server to end, kills it after 30 s, and waits. It may be called more than once.
 func (s *Server) Stop() {
-	s.mu.Lock()
-	cancel, ended := s.cancel, s.ended
-	s.mu.Unlock()
-	cancel()
-	<-ended
+	s.cancel()
+	<-s.ended
 }
 
-// PID returns the id of the latest process.
-func (s *Server) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd.Process.Pid
-}
+// PID returns the id of the process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Err returns why the process ended, nil while it runs.
 func (s *Server) Err() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.ended:
 		return fmt.Errorf("process %d ended: %w\n%s", s.cmd.Process.Pid, s.err, s.tail())
