@@ -36,6 +36,5 @@
 //
 // One goroutine, inside Run, serves all sockets through one edge-triggered epoll instance; all
 // other methods may be called from any goroutine. A device costs 56 bytes and a place in a table of
-// descriptors, 4 bytes; buffers exist only for what is incomplete. Linux only: elsewhere New
-// returns an error.
+// descriptors, 4 bytes; buffers exist only for what is incomplete. Linux only.
 package drive
