@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestGood(t *testing.T) {
-	r := result{alive: true, answered: true}
+	r := result{alive: true}
 	if !r.good() {
 		t.Error("nothing happened, and it is not good")
 	}

@@ -17,28 +17,18 @@ import (
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/selfsigned"
 	"github.com/holter-iot/holter/bench/internal/serve"
-	"github.com/holter-iot/holter/internal/apiclient"
 )
 
 const (
 	token      = "the-right-token"
 	closeGrace = 2 * time.Second
-	handshake  = 5 * time.Second // for a hello
 )
-
-// target is where a server listens.
-type target struct {
-	Line, TLS, Certified, UDP, Proxied, HTTP string
-}
-
-func (t *target) api() string { return "http://" + t.HTTP }
 
 // server is a running holter serve.
 type server struct {
 	*serve.Server
-	target
 
-	client *apiclient.Client
+	listeners map[string]string // addresses by name
 }
 
 // start starts holter serve with room for so many connections.
@@ -51,54 +41,48 @@ func (b *bench) start(ctx context.Context, connections int) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := serve.FreePorts(ctx, 6)
+	at, err := serve.FreePorts(ctx, 5)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{
-		target: target{Line: ports[0], TLS: ports[1], Certified: ports[2], UDP: ports[3], Proxied: ports[4], HTTP: ports[5]},
-	}
-	s.client = apiclient.New(s.api(), "", nil)
 	cert, key, err := selfsigned.Write(dir)
 	if err != nil {
 		return nil, err
 	}
 	config := filepath.Join(dir, "holter.yaml")
-	if err := os.WriteFile(config, []byte(s.yaml(cert, key, connections)), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, settings, at[0], at[1], at[2], at[3], at[4], cert, key, token, closeGrace, connections), 0o600); err != nil {
 		return nil, err
 	}
-	s.Server, err = serve.Holter(ctx, serve.Options{
+	s, err := serve.Holter(ctx, serve.Options{
 		Program: program, Log: filepath.Join(dir, "holter.log"),
 		Args:    []string{"serve", "--config", config, "--data", filepath.Join(dir, "data"), "--mqtt", "off"},
 		StartOn: func(start func() error) error { return cores.StartOn(cores.Measured, start) },
 	})
-	return s, err
+	return &server{s, map[string]string{"line": at[0], "tls": at[1], "certified": at[2], "udp": at[3], "proxied": at[4]}}, err
 }
 
-func (s *server) yaml(cert, key string, connections int) string {
-	return fmt.Sprintf(`listen:
-  - line://%s
-  - {address: "tls+line://%s", tls: {cert: %[7]s, key: %[8]s}}
-  - {address: "tls+line://%[3]s", tls: {cert: %[7]s, key: %[8]s, client_ca: %[7]s}}
+const settings = `listen:
+  - line://%[1]s
+  - {address: "tls+line://%[2]s", tls: {cert: %[6]s, key: %[7]s}}
+  - {address: "tls+line://%[3]s", tls: {cert: %[6]s, key: %[7]s, client_ca: %[6]s}}
   - udp+line://%[4]s
   - {address: "line://%[5]s", proxies: [127.0.0.0/8]}
-http: %[6]s
-token: %[9]s
-policy: {close_grace: %[10]v}
-gateway: {max_connections: %[11]d, handshake_timeout: %[12]v}
+http: 127.0.0.1:0
+token: %[8]s
+policy: {close_grace: %[9]v}
+gateway: {max_connections: %[10]d, handshake_timeout: 5s}
 log: {format: json}
-`, s.Line, s.TLS, s.Certified, s.UDP, s.Proxied, s.HTTP, cert, key, token, closeGrace, connections, handshake)
-}
+`
 
 // counters reads what the gateway counts, and adds up what has different labels.
 func (s *server) counters(ctx context.Context) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.client.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := s.client.Request(ctx, http.MethodGet, "/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.API+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := s.client.Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,10 @@
 // connections are made, what memory they take, and how many heartbeats are answered.
 //
 // Each server is a child process on a core of its own with GOMAXPROCS=1: holter is the gateway with
-// its registry, as holter serve makes them, without HTTP; echo is an event loop of gnet that sends
-// back what it reads. The client is this process, on the other core. The servers take turns, round by
-// round, and ratios are taken within a round. Linux only.
+// its registry, as holter serve makes them, without HTTP; bare is an event loop of gnet with the same
+// codec, which answers every message and keeps nothing. The load generator plays the devices in this
+// process, on the other core. The servers take turns, round by round, and ratios are taken within a
+// round. Linux only.
 package gateway
 
 import (
@@ -14,119 +15,119 @@ import (
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
-	"github.com/holter-iot/holter/bench/internal/loopback"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
+	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
-const (
-	stepLife = 3 * time.Minute // bounds how long a server may live
-	beating  = 10_000          // connections that beat, at most
-	secure   = 5000            // connections of TLS, at most, since each costs a handshake
-)
+// bench runs the measurements and keeps their results.
+type bench struct {
+	*run.Run
 
-// batches are how many messages a device sends in one write.
-func batches() []int { return []int{1, 16} }
-
-// row is a server, and the dialect that its devices speak.
-type row struct {
-	dialect
-
-	server string
+	connections int // that beat
+	idle        int // that say nothing: near to the usual limit of 20,000 files
+	idleTLS     int // fewer, since each costs a handshake
+	results     map[string]map[string][]result
 }
+
+// row is a server and its fleet, and what is measured of them.
+type row struct {
+	server, protocol string
+	tls              bool
+	batch            int // heartbeats that a device sends in one write; 0: none
+}
+
+// batches are those that are measured.
+func batches() []int { return []int{1, 16} }
 
 // rows returns all that is measured.
 func rows() (all []row) {
-	for _, d := range dialects() {
-		if all = append(all, row{d, serverHolter}); d.transport != overTLS {
-			all = append(all, row{d, serverEcho})
+	for _, p := range protocols() {
+		for _, server := range []string{serverHolter, serverBare} {
+			all = append(all, row{server: server, protocol: p.Name()})
+			for _, batch := range batches() {
+				all = append(all, row{server: server, protocol: p.Name(), batch: batch})
+			}
 		}
 	}
-	return all
+	return append(all, row{server: serverHolter, protocol: line.Protocol{}.Name(), tls: true})
+}
+
+// measurement returns what is measured of a row.
+func (r row) measurement() string {
+	if r.batch == 0 {
+		return "idle"
+	}
+	return fmt.Sprintf("beats-%d", r.batch)
 }
 
 // name returns the name of a row in tables.
 func (r row) name() string {
-	if r.server == serverEcho {
-		return r.String() + besideIt
+	switch {
+	case r.tls:
+		return r.protocol + overTLS
+	case r.server == serverBare:
+		return r.protocol + besideIt
 	}
-	return r.String()
+	return r.protocol
 }
 
 // Command returns the benchmark.
 func Command() run.Command {
-	connections := 18_000 // near to the usual limit of 20,000 files
+	b := &bench{connections: 10_000, idle: 18_000, idleTLS: 5000, results: make(map[string]map[string][]result)}
 	return run.Command{
 		Name: "gateway", Help: "the gateway and its protocols beside bare gnet", Rounds: 5, Seconds: 5,
-		Names: "PROTOCOL, such as line, and line/echo for the server beside it",
+		Names: "MEASUREMENT/PROTOCOL, such as beats-16/line, and\nbeats-16/line/bare for the server beside it\n" +
+			"(beats-1, beats-16, idle)",
 		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&connections, "connections", connections, "connections of each server")
+			f.IntVar(&b.connections, "connections", b.connections, "connections that beat")
 		},
-		Quick: func() { connections = 200 },
+		Quick: func() { b.connections, b.idle, b.idleTLS = 200, 200, 50 },
 		Run: func(ctx context.Context, r *run.Run) error {
-			if connections < 1 || connections > 18_000 {
-				return fmt.Errorf("-connections is %d, want 1 to 18000", connections)
+			b.Run = r
+			if b.connections < 1 || b.connections > 18_000 {
+				return fmt.Errorf("-connections is %d, want 1 to 18000", b.connections)
 			}
 			if err := cores.Pin(cores.Driver); err != nil {
 				return err
 			}
-			results := make(map[string][]result)
-			for round := range r.Rounds {
-				err := run.Turns(round, rows(), func(of row) error {
-					if !r.Wanted(of.name(), "") {
-						return nil
-					}
-					one, err := play(ctx, r, of, connections)
-					if err != nil {
-						return fmt.Errorf("%s: %w", of.name(), err)
-					}
-					results[of.name()] = append(results[of.name()], one)
-					return nil
-				})
-				if err != nil {
+			for round := range b.Rounds {
+				if err := run.Turns(round, rows(), func(of row) error { return b.measure(ctx, of) }); err != nil {
 					return err
 				}
 			}
-			return r.Publish(ctx, "Gateway", "gateway", report(results, r.Rounds, connections))
+			return b.Publish(ctx, "Gateway", "gateway", b.report())
 		},
 		Child: serveOne,
 	}
 }
 
-// play starts the server of a row and measures it.
-func play(ctx context.Context, r *run.Run, of row, connections int) (one result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepLife)
+// measure starts the server of a row and measures it, if that is wanted.
+func (b *bench) measure(ctx context.Context, of row) error {
+	measurement, name := of.measurement(), of.name()
+	if !b.Wanted(measurement, name) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	p, err := measured.Start(ctx, measured.Alone, r.Name(), of.server, of.String())
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), name, of.server, of.protocol)
 	if err != nil {
-		return one, err
+		return err
 	}
 	defer p.Stop()
-	client, err := loopback.New(p.Addr)
+	one := b.beats
+	if of.batch == 0 {
+		one = b.idleMemory
+	}
+	r, err := one(ctx, of, p)
 	if err != nil {
-		return one, err
+		return fmt.Errorf("%s, %s: %w", measurement, name, err)
 	}
-	client.Packets = of.transport == overUDP
-	if of.transport == overTLS {
-		connections = min(connections, secure)
+	if b.results[measurement] == nil {
+		b.results[measurement] = make(map[string][]result)
 	}
-	f := newFleet(of, p, client, connections)
-	defer f.close()
-	if one.memory, err = f.idle(ctx, &one.connecting, r.Quick); err != nil {
-		return one, err
-	}
-	r.Progress("%-13s %8.0f connections/s, %6.0f bytes each", of.name(), one.connecting.rate(), one.each(one.memory.Resident))
-	if of.transport == overTLS {
-		return one, nil
-	}
-	for _, batch := range batches() {
-		l, err := f.beat(ctx, batch, r.Length)
-		if err != nil {
-			return one, err
-		}
-		one.beats = append(one.beats, l)
-		r.Progress("%-13s %8.0f messages/s, %d per write, %.2f µs of CPU each; others had %.0f %% of a core",
-			of.name(), l.rate(), batch, l.cost(), 100*l.Others)
-	}
-	return one, nil
+	b.results[measurement][name] = append(b.results[measurement][name], r)
+	b.Progress("%-8s %-15s %8.0f/s, %.2f µs of CPU each; server busy %.0f %%, generator %.0f %%, others %.0f %%",
+		measurement, name, r.rate(), r.cost(), 100*r.Share, 100*r.Driver, 100*r.Others)
+	return nil
 }

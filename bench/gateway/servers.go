@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/panjf2000/gnet/v2"
 
@@ -17,6 +18,11 @@ import (
 	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/gateway"
 	"github.com/holter-iot/holter/gateway/codec"
+	"github.com/holter-iot/holter/gateway/codec/frame"
+	"github.com/holter-iot/holter/gateway/codec/gt06"
+	"github.com/holter-iot/holter/gateway/codec/jt808"
+	"github.com/holter-iot/holter/gateway/codec/line"
+	"github.com/holter-iot/holter/gateway/codec/teltonika"
 	"github.com/holter-iot/holter/liveness"
 	"github.com/holter-iot/holter/liveness/eventlog"
 )
@@ -24,88 +30,113 @@ import (
 // The servers.
 const (
 	serverHolter = "holter"
-	serverEcho   = "echo"
+	serverBare   = "bare"
 )
 
-// serveOne starts a server that speaks a dialect.
+// protocols returns those that the load generator speaks as well.
+func protocols() []codec.Protocol {
+	return []codec.Protocol{line.Protocol{}, frame.Protocol{}, jt808.Protocol{}, teltonika.Protocol{}, gt06.Protocol{}}
+}
+
+// serveOne starts the server of a row: its name, server and protocol.
 func serveOne(ctx context.Context, args []string) (s measured.Subject, err error) {
-	if len(args) != 2 {
-		return s, errors.New("want a server and a dialect")
+	if len(args) != 3 {
+		return s, errors.New("want a row, a server and a protocol")
 	}
-	all := dialects()
-	i := slices.IndexFunc(all, func(d dialect) bool { return d.String() == args[1] })
+	all := protocols()
+	i := slices.IndexFunc(all, func(p codec.Protocol) bool { return p.Name() == args[2] })
 	if i < 0 {
-		return s, fmt.Errorf("no protocol %q", args[1])
+		return s, fmt.Errorf("no protocol %q", args[2])
 	}
 	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
 		return s, err
 	}
 	s.Addr = netip.MustParseAddrPort(ports[0])
-	if args[0] == serverEcho {
-		startEcho(ctx, ports[0], all[i].transport)
+	if args[1] == serverBare {
+		startBare(ctx, ports[0], all[i])
 		return s, nil
 	}
-	return s, startHolter(ctx, &s, all[i])
+	s.Events, err = startHolter(ctx, ports[0], all[i], strings.HasSuffix(args[0], overTLS))
+	return s, err
 }
 
 // startHolter starts the registry and the gateway with the settings of holter serve and one protocol.
-func startHolter(ctx context.Context, s *measured.Subject, d dialect) (err error) {
-	if s.Events, err = eventlog.New(0); err != nil {
-		return err
-	}
-	registry, err := liveness.New(s.Events, liveness.Config{})
+func startHolter(ctx context.Context, address string, p codec.Protocol, secure bool) (*eventlog.Log, error) {
+	events, err := eventlog.New(0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l := gateway.Listener{
-		Address: s.Addr.String(), Protocols: []codec.Protocol{d.Protocol}, Packets: d.transport == overUDP,
+	registry, err := liveness.New(events, liveness.Config{})
+	if err != nil {
+		return nil, err
 	}
-	if d.transport == overTLS {
+	l := gateway.Listener{Address: address, Protocols: []codec.Protocol{p}}
+	if secure {
 		certificate, err := selfsigned.New()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	g, err := gateway.New(ctx, registry, gateway.Config{Listen: []gateway.Listener{l}, Logger: log})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
 	go measured.Keep(ctx, func() error { return g.Run(ctx) })
-	return nil
+	return events, nil
 }
 
-// echo sends back what it reads, on one of gnet's event loops.
-type echo struct {
+// bare answers all messages and keeps nothing, on one of gnet's event loops.
+type bare struct {
 	gnet.BuiltinEventEngine
 
-	booted chan struct{} // closed when it listens
+	protocol codec.Protocol
+	booted   chan struct{} // closed when it listens
+	message  codec.Message
+	outcome  codec.Outcome
+	out      []byte
 }
 
 // OnBoot implements gnet.EventHandler.
-func (h *echo) OnBoot(gnet.Engine) gnet.Action {
+func (h *bare) OnBoot(gnet.Engine) gnet.Action {
 	close(h.booted)
 	return gnet.None
 }
 
+// OnOpen implements gnet.EventHandler.
+func (h *bare) OnOpen(c gnet.Conn) ([]byte, gnet.Action) {
+	c.SetContext(h.protocol.Codec())
+	return nil, gnet.None
+}
+
 // OnTraffic implements gnet.EventHandler.
-func (h *echo) OnTraffic(c gnet.Conn) gnet.Action {
+func (h *bare) OnTraffic(c gnet.Conn) gnet.Action {
+	talk := c.Context().(codec.Codec)
 	input, _ := c.Peek(-1)
-	_, _ = c.Write(input)
-	_, _ = c.Discard(len(input))
+	taken := 0
+	for h.out = h.out[:0]; taken < len(input); {
+		h.message = codec.Message{}
+		n, err := talk.Next(input[taken:], &h.message)
+		if err != nil {
+			return gnet.Close
+		}
+		if n == 0 {
+			break
+		}
+		taken += n
+		h.out = talk.Reply(h.out, &h.message, &h.outcome)
+	}
+	_, _ = c.Write(h.out)
+	_, _ = c.Discard(taken)
 	return gnet.None
 }
 
-// startEcho starts an echo, and returns when it listens.
-func startEcho(ctx context.Context, address, transport string) {
-	h := &echo{booted: make(chan struct{})}
-	network := "tcp://"
-	if transport == overUDP {
-		network = "udp://"
-	}
-	go measured.Keep(ctx, func() error { return gnet.Run(h, network+address, gnet.WithNumEventLoop(1)) })
+// startBare starts a bare server, and returns when it listens.
+func startBare(ctx context.Context, address string, p codec.Protocol) {
+	h := &bare{protocol: p, booted: make(chan struct{}), outcome: codec.Outcome{Epoch: 1, Timeout: interval}}
+	go measured.Keep(ctx, func() error { return gnet.Run(h, "tcp://"+address, gnet.WithNumEventLoop(1)) })
 	<-h.booted
 }

@@ -41,7 +41,9 @@ func (d *Drive) beatDue(i int32) {
 	}
 	if planned := d.schedule.planned(d.number(i), v.beat); planned <= now {
 		v.beat++
-		d.beat(i, planned)
+		if !d.cfg.Closed {
+			d.beat(i, planned)
+		}
 	}
 	if v.state == open {
 		d.arm(i)
@@ -195,6 +197,9 @@ func (d *Drive) answered(i int32, a answer) {
 	v.acked++
 	if v.sent == v.acked {
 		v.flags &^= unanswered
+		if d.cfg.Closed && v.state == open {
+			d.beat(i, d.heard)
+		}
 	}
 }
 
@@ -209,6 +214,9 @@ func (d *Drive) lose(i int32, cause string, closing func(int)) {
 	d.drop(v.fd, closing)
 	v.fd = -1
 	if v.state == away { // the absence has begun already
+		if d.journals != nil {
+			d.journals[i].Ended = d.instant(at).UnixNano()
+		}
 		return
 	}
 	d.wheel.remove(d.devs, i)

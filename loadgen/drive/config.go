@@ -25,6 +25,9 @@ type Config struct {
 	Start time.Time
 	// Pipeline is how many heartbeats are sent together, each time; default 1.
 	Pipeline int
+	// Closed makes a device send its next heartbeats as soon as the last ones are answered, instead
+	// of as planned. It shows how many a gateway can answer.
+	Closed bool
 	// Tick is the grid on which things are planned; default: a thousandth of the plan's interval,
 	// from 5 ms to 50 ms. What is due at once is sent at once, so that neither side wakes up for
 	// each heartbeat.

@@ -119,6 +119,11 @@ func (d *Drive) begun(i int32, now int64) {
 			return
 		}
 	}
+	if d.cfg.Closed {
+		if d.beat(i, now); v.state != open {
+			return
+		}
+	}
 	d.arm(i)
 }
 

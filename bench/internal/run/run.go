@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -184,14 +185,38 @@ func (r *Run) Note(program string) {
 	}
 }
 
-// Publish prints a section and writes it into the Markdown file, if there is one. The section begins with how it was measured. What
-// the file has between the markers of the same name is replaced; a file without them gets the section at its end.
+// Publish prints a section and writes it into the Markdown file, if there is one. The section begins
+// with how it was measured. What the file has between the markers of the same name is replaced; a
+// file without them gets the section at its end.
 func (r *Run) Publish(ctx context.Context, title, name, text string) error {
 	text = r.host(ctx) + "\n\n" + text
 	if _, err := fmt.Fprintf(r.Stdout, "## %s\n\n%s\n", title, text); err != nil || r.markdown == "" {
 		return err
 	}
-	return section{title: "## " + title, name: name}.write(r.markdown, text)
+	document, err := os.ReadFile(r.markdown)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	replaced, err := replaceSection(string(document), title, name, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.markdown, err)
+	}
+	return os.WriteFile(r.markdown, []byte(replaced), 0o644)
+}
+
+// replaceSection returns a Markdown document with text between the markers with a name. Without
+// them, they are added at the end, below the title.
+func replaceSection(document, title, name, text string) (string, error) {
+	begin, end := "<!-- "+name+":begin -->", "<!-- "+name+":end -->"
+	if !strings.Contains(document, begin) && !strings.Contains(document, end) {
+		document += "\n## " + title + "\n\n" + begin + end + "\n"
+	}
+	before, rest, begins := strings.Cut(document, begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
+		return "", fmt.Errorf("want both or none of %s and %s", begin, end)
+	}
+	return before + begin + "\n" + text + end + after, nil
 }
 
 // Holter returns the path of the program holter, and builds it at the first call unless -program names it.

@@ -51,7 +51,10 @@ func Mosquitto(ctx context.Context, dir, log string) (*Server, error) {
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		return nil, err
 	}
-	s := &Server{Options: Options{Program: program, Args: []string{"-c", file}, Log: log}, MQTT: at.String()}
-	s.ready = func(ctx context.Context) error { return listens(ctx, s.MQTT) }
-	return s, s.Start(ctx)
+	s, err := Program(ctx, Options{Program: program, Args: []string{"-c", file}, Log: log}, at.String())
+	if err != nil {
+		return nil, err
+	}
+	s.MQTT = at.String()
+	return s, nil
 }

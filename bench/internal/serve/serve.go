@@ -57,6 +57,12 @@ func Holter(ctx context.Context, o Options) (*Server, error) {
 	return s, s.Start(ctx)
 }
 
+// Program starts a program and waits until something listens at an address.
+func Program(ctx context.Context, o Options, address string) (*Server, error) {
+	s := &Server{Options: o, ready: func(ctx context.Context) error { return listens(ctx, address) }}
+	return s, s.Start(ctx)
+}
+
 // Start starts the process and waits until it is ready. It may be called again after Stop. The process ends with Stop and not with ctx,
 // so that clients can end first; the kernel kills it when this program is gone.
 func (s *Server) Start(ctx context.Context) error {
