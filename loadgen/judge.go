@@ -113,7 +113,7 @@ func follow(ctx context.Context, cfg *Config) (*judge, error) {
 
 // run follows one follower.
 func (j *judge) run(ctx context.Context, i int, f Follower, changed chan<- struct{}) {
-	err := f.Follow(ctx, score.FromNow, func(v score.Verdict) {
+	err := f.Follow(ctx, func(v score.Verdict) {
 		switch v.Kind { //nolint:exhaustive // the others are for the score alone
 		case score.Following, score.Broken:
 			j.mu.Lock()

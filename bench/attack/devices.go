@@ -15,6 +15,9 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
+// patience is how late a verdict may come.
+const patience = 3 * time.Second
+
 // devices are honest ones, whose verdicts are judged.
 type devices struct {
 	*drive.Drive
@@ -30,14 +33,14 @@ func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	if err != nil {
 		return nil, err
 	}
-	follower, err := score.NewHTTP(score.HTTPConfig{URLs: []string{s.API}})
+	follower, err := score.NewHTTP(score.HTTPConfig{URL: s.API, Oldest: true})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var followed errgroup.Group
-	followed.Go(func() error { return follower.Follow(ctx, 0, scored.Verdict) })
-	d, stop, err := fleet.Play(ctx, p)
+	followed.Go(func() error { return follower.Follow(ctx, scored.Verdict) })
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p, Journal: true})
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, followed.Wait())

@@ -36,26 +36,27 @@ func protocols() []codec.Protocol {
 	return []codec.Protocol{line.Protocol{}, frame.Protocol{}, jt808.Protocol{}, teltonika.Protocol{}, gt06.Protocol{}}
 }
 
-// serveOne starts the server of a row: its name, server and protocol.
+// serveOne starts a server of a protocol.
 func serveOne(ctx context.Context, args []string) (s measured.Subject, err error) {
-	if len(args) != 3 {
-		return s, errors.New("want a row, a server and a protocol")
+	if len(args) != 2 {
+		return s, errors.New("want a server and a protocol")
 	}
+	name, secure := strings.CutSuffix(args[1], overTLS)
 	all := protocols()
-	i := slices.IndexFunc(all, func(p codec.Protocol) bool { return p.Name() == args[2] })
+	i := slices.IndexFunc(all, func(p codec.Protocol) bool { return p.Name() == name })
 	if i < 0 {
-		return s, fmt.Errorf("no protocol %q", args[2])
+		return s, fmt.Errorf("no protocol %q", name)
 	}
 	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
 		return s, err
 	}
 	s.Addr = netip.MustParseAddrPort(ports[0])
-	if args[1] == serverBare {
+	if args[0] == serverBare {
 		startBare(ctx, ports[0], all[i])
 		return s, nil
 	}
-	return s, startHolter(ctx, ports[0], all[i], strings.HasSuffix(args[0], overTLS))
+	return s, startHolter(ctx, ports[0], all[i], secure)
 }
 
 // startHolter starts the registry and the gateway with the settings of holter serve and one protocol.

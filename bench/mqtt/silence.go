@@ -68,7 +68,7 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 		Backoff: time.Hour, BackoffMax: time.Hour, // none comes back
 	}
 	fleet.Fill(clients)
-	d, stop, err := fleet.Play(ctx, clients)
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: clients, Journal: true})
 	if err != nil {
 		return err
 	}

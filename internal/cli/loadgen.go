@@ -190,10 +190,13 @@ func (c *loadgenCommand) followers(p *plan.Plan) ([]loadgen.Follower, error) {
 func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	if scheme != "mqtt" && scheme != "emqx" {
-		h, err := score.NewHTTP(score.HTTPConfig{URLs: []string{text}, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
-		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, err
+		h, err := score.NewHTTP(score.HTTPConfig{URL: text, Token: string(c.VerifyToken), ClockSkew: c.ClockSkew})
+		if err != nil {
+			return loadgen.Follower{}, err
+		}
+		return loadgen.Follower{Follower: h, URL: text, Knows: h.Knows}, nil
 	}
-	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token, EMQX: scheme == "emqx"}
+	cfg := score.MQTTConfig{URL: "tcp://" + strings.TrimSuffix(rest, "/"), User: p.User, Password: p.Token}
 	if c.ClockSkew != nil {
 		cfg.ClockSkew = *c.ClockSkew
 	}
@@ -201,7 +204,7 @@ func (c *loadgenCommand) follower(text string, p *plan.Plan) (loadgen.Follower, 
 		if p.WillTopic == "" {
 			return loadgen.Follower{}, fmt.Errorf("%q: which topic tells the states of the devices? say it with --will-topic", text)
 		}
-		cfg.States = []score.State{{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}}
+		cfg.State = score.State{Topic: p.WillTopic, Online: p.BirthPayload, Offline: p.WillPayload}
 	}
 	m, err := score.NewMQTT(cfg)
 	return loadgen.Follower{Follower: m, URL: text}, err
@@ -256,7 +259,7 @@ func (c *loadgenCommand) plan(command *kong.Context) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	over.Apply(p)
+	scenario.Override(p, over, c.Duration)
 	if c.WillTopic != "" {
 		p.WillTopic, p.BirthPayload, p.WillPayload = c.WillTopic, cmp.Or(p.BirthPayload, "online"), cmp.Or(p.WillPayload, "offline")
 	}
@@ -267,7 +270,7 @@ func (c *loadgenCommand) plan(command *kong.Context) (*plan.Plan, error) {
 	return p, nil
 }
 
-func (c *loadgenCommand) overrides(command *kong.Context) (scenario.Overrides, error) {
+func (c *loadgenCommand) overrides(command *kong.Context) (plan.Plan, error) {
 	var errs []error
 	bad := func(flag string, err error) {
 		if err != nil {
@@ -279,9 +282,9 @@ func (c *loadgenCommand) overrides(command *kong.Context) (scenario.Overrides, e
 			bad(flag.Name, errors.New("a negative value means nothing"))
 		}
 	}
-	o := scenario.Overrides{
-		Connections: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
-		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace, Duration: c.Duration,
+	o := plan.Plan{
+		Devices: c.Connections, Seed: c.Seed, ID: c.IDFormat, Group: c.GroupSize, Protocol: c.Protocol, Token: string(c.Token), User: c.User,
+		Publish: c.Publish, Interval: c.Interval, Timeout: c.Timeout, Grace: c.Grace,
 	}
 	for _, text := range c.Target {
 		target, err := scenario.ParseTarget(strings.TrimSpace(text))

@@ -111,11 +111,9 @@ func New(cfg Config) (*Drive, error) {
 // fates returns the steps of all these devices, in order of time.
 func fates(cfg Config) []step {
 	var all []step
-	var one []plan.Step
-	fates := cfg.Plan.Fates()
+	fates := cfg.Plan.Fates(plan.Range{From: cfg.From, To: cfg.To})
 	for n := cfg.From; n < cfg.To; n++ {
-		one = fates.Append(one[:0], n)
-		for _, s := range one {
+		for _, s := range fates.Of(n) {
 			all = append(all, step{at: int64(s.At), back: int64(s.Back), device: int32(n - cfg.From), kind: s.Kind})
 		}
 	}
@@ -236,7 +234,7 @@ func (d *Drive) Truths() []plan.Truth {
 // Stats returns the current figures, and begins new histograms.
 func (d *Drive) Stats() Stats {
 	fresh := NewHistograms()
-	memory, cpu := usage()
+	memory, cpu := Usage()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := Stats{

@@ -1,6 +1,8 @@
 package drive
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -115,6 +117,38 @@ func NewHistograms() Histograms {
 		all[i] = hdrhistogram.New(1, (2 * time.Minute).Microseconds(), 2)
 	}
 	return all
+}
+
+// GobEncode implements [gob.GobEncoder].
+func (all Histograms) GobEncode() ([]byte, error) {
+	var texts [len(all)][]byte
+	for i, h := range all {
+		if h == nil || h.TotalCount() == 0 {
+			continue
+		}
+		var err error
+		if texts[i], err = h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err != nil {
+			return nil, fmt.Errorf("drive: encode a histogram: %w", err)
+		}
+	}
+	return json.Marshal(texts)
+}
+
+// GobDecode implements [gob.GobDecoder]. Histograms that were empty are nil.
+func (all *Histograms) GobDecode(b []byte) error {
+	var texts [len(all)][]byte
+	if err := json.Unmarshal(b, &texts); err != nil {
+		return fmt.Errorf("drive: decode histograms: %w", err)
+	}
+	for i, text := range texts {
+		if len(text) > 0 {
+			var err error
+			if all[i], err = hdrhistogram.Decode(text); err != nil {
+				return fmt.Errorf("drive: decode a histogram: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 // Merge adds the values of other histograms. The receiver's must not be nil.
