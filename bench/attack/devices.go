@@ -15,6 +15,9 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
+// patience is how late a verdict may come.
+const patience = 3 * time.Second
+
 // devices are honest ones, whose verdicts are judged.
 type devices struct {
 	*drive.Drive
