@@ -13,22 +13,13 @@ import (
 
 // Playbook defines the actions that follow an event.
 type Playbook struct {
-	Name      string           `json:"name"`
-	When      *PlaybookTrigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
-	Paused    bool             `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
-	OnRecover string           `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
-	Steps     []PlaybookStep   `json:"steps"`
-	Recovered []PlaybookStep   `json:"recovered,omitempty"`
-	Mermaid   string           `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
-}
-
-// PlaybookTrigger chooses events, which must match all its fields.
-type PlaybookTrigger struct {
-	Types   []string `json:"types,omitempty"`
-	Reasons []string `json:"reasons,omitempty"`
-	Group   string   `json:"group,omitempty"`
-	Device  string   `json:"device,omitempty"`
-	All     bool     `json:"all,omitempty"`
+	Name      string            `json:"name"`
+	When      *playbook.Trigger `json:"when,omitempty" doc:"Events that start a run. Left out: none; it is started by hand."`
+	Paused    bool              `json:"paused" doc:"Its route is paused or its endpoint is disabled, so events start no runs."`
+	OnRecover string            `json:"on_recover" enum:"cancel,ignore,divert" doc:"What happens to a run when its subject recovers: it is canceled, continues, or is diverted to the steps of recovered."`
+	Steps     []PlaybookStep    `json:"steps"`
+	Recovered []PlaybookStep    `json:"recovered,omitempty"`
+	Mermaid   string            `json:"mermaid,omitempty" doc:"The steps as a flowchart, in the language of Mermaid. In lists it is left out."`
 }
 
 // PlaybookStep is one action of a playbook.
@@ -138,9 +129,7 @@ func (a *API) getPlaybook(_ context.Context, in *nameInput) (Playbook, error) {
 func (a *API) viewPlaybook(p *playbook.Playbook) Playbook {
 	out := Playbook{Name: p.Name, OnRecover: p.Recovery.String(), Steps: viewSteps(p.Steps), Recovered: viewSteps(p.Recovered)}
 	if p.On != nil {
-		t := PlaybookTrigger(*p.On)
-		out.When = &t
-		out.Paused = a.config.Playbooks.Paused(p.Name)
+		out.When, out.Paused = p.On, a.config.Playbooks.Paused(p.Name)
 	}
 	return out
 }

@@ -85,7 +85,7 @@ func runChaos(t *testing.T, holter string, cfg Config) *Report {
 func testTampered(t *testing.T, e *Evidence) {
 	t.Helper()
 	verdict := func(reason string) int {
-		return slices.IndexFunc(e.Events, func(e api.Event) bool { return e.Type == api.TypeOffline && e.Reason == reason })
+		return slices.IndexFunc(e.Events, func(e api.Event) bool { return e.Type == api.TypeOffline && e.Data.Reason == reason })
 	}
 	if verdict(api.ReasonSilence) < 0 || len(e.Events) < 10 || len(e.Writes) == 0 {
 		t.Error("there is no verdict for silence, or no write, to tamper with")
@@ -102,7 +102,7 @@ func testTampered(t *testing.T, e *Evidence) {
 		}, LostEvent},
 		{"verdicts come earlier", func(e *Evidence) {
 			for i := range e.Events {
-				if e.Events[i].Reason == api.ReasonSilence {
+				if e.Events[i].Data.Reason == api.ReasonSilence {
 					e.Events[i].Time = e.Events[i].Time.Add(-e.Rules.TTLs[0] / 2)
 				}
 			}
@@ -114,16 +114,16 @@ func testTampered(t *testing.T, e *Evidence) {
 			}
 		}, FalseOffline},
 		{"the dead are never judged", func(e *Evidence) {
-			e.Events = slices.DeleteFunc(e.Events, func(e api.Event) bool { return e.Reason == api.ReasonSilence })
+			e.Events = slices.DeleteFunc(e.Events, func(e api.Event) bool { return e.Data.Reason == api.ReasonSilence })
 		}, Unjudged},
 		{"a verdict knows of no recent heartbeat", func(e *Evidence) {
 			i := verdict(api.ReasonSilence)
-			e.Events[i].LastSeen = e.Events[i].LastSeen.Add(-5 * time.Second)
+			e.Events[i].Data.LastSeen = e.Events[i].Data.LastSeen.Add(-5 * time.Second)
 		}, AnswerLost},
 		{"a device was never written to", func(e *Evidence) {
 			e.Writes[0].Found = &State{} // deleted is not deleted, all else was never written
 		}, AnswerLost},
-		{"a state was shown that never was", func(e *Evidence) { e.Shown = map[string]bool{e.Events[0].Device + ":1000": true} }, AnswerLost},
+		{"a state was shown that never was", func(e *Evidence) { e.Shown = map[string]bool{e.Events[0].Subject + ":1000": true} }, AnswerLost},
 		{"devices are judged that fell silent long after", func(e *Evidence) {
 			for i := range e.Devices {
 				e.Devices[i].Steps = nil

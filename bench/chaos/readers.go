@@ -83,16 +83,14 @@ func (r *readers) stream(ctx context.Context) error {
 
 // messages reads messages until the input ends. One that is cut off does not count.
 func (r *readers) messages(body io.Reader) error {
-	in := score.NewStreamDecoder(body, 64<<10)
-	for {
+	for in := score.NewStreamDecoder(body, 64<<10); ; {
 		m, err := in.Next()
-		if errors.Is(err, score.ErrLong) {
-			return err
+		if err == nil {
+			err = r.take(&m)
+		} else if !errors.Is(err, score.ErrLong) {
+			return nil // so ends every stream, in order or not
 		}
 		if err != nil {
-			return nil //nolint:nilerr // so ends every stream, in order or not
-		}
-		if err := r.take(&m); err != nil {
 			return err
 		}
 	}
@@ -105,19 +103,20 @@ func (r *readers) take(m *score.StreamMessage) error {
 	if len(m.ID) > 0 {
 		r.last = string(m.ID)
 	}
-	switch {
-	case len(m.Data) == 0:
-		return nil
-	case string(m.Event) == "missed":
+	if string(m.Event) == "missed" {
 		r.missed++
 		return nil
 	}
-	var e api.Event
-	if err := json.Unmarshal(m.Data, &e); err != nil {
-		return fmt.Errorf("the stream: %w", err)
+	if len(m.Data) == 0 {
+		return nil
 	}
-	if strconv.FormatUint(e.Offset, 10) != string(m.ID) {
-		return fmt.Errorf("the stream has offset %d in a message with id %q", e.Offset, m.ID)
+	var e api.Event
+	err := json.Unmarshal(m.Data, &e)
+	if err == nil && strconv.FormatUint(e.Data.Offset, 10) != string(m.ID) {
+		err = fmt.Errorf("offset %d in a message with id %q", e.Data.Offset, m.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("the stream: %w", err)
 	}
 	r.followed = append(r.followed, e)
 	return nil
@@ -229,7 +228,7 @@ func (r *readers) reached() uint64 {
 // clipped leaves out events after the log was read.
 func clipped(list []api.Event, e *Evidence) []api.Event {
 	n := len(list)
-	for n > 0 && list[n-1].Offset > latest(e.Events) && e.History.when(list[n-1].Time) > e.Until {
+	for n > 0 && list[n-1].Data.Offset > latest(e.Events) && e.History.when(list[n-1].Time) > e.Until {
 		n--
 	}
 	return list[:n:n]

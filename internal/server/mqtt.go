@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/holter-iot/holter/gateway/cert"
 	"github.com/holter-iot/holter/internal/config"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -74,11 +75,8 @@ func bridgeTLS(files config.TLSFiles) (*tls.Config, error) {
 	}
 	if files.Cert != "" {
 		load := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
-			if err != nil {
-				return nil, fmt.Errorf("certificate %s with key %s: %w", files.Cert, files.Key, err)
-			}
-			return &pair, nil
+			pair, err := cert.Pair(files.Cert, files.Key)
+			return &pair, err
 		}
 		if _, err := load(); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ type Reader struct {
 	places  map[string]Place // of mappings and their values, by path
 	found   []mistake
 	dropped int // mistakes beyond maxMistakes
+	items   int // of all lists so far
 }
 
 type mistake struct {
@@ -31,6 +32,9 @@ type mistake struct {
 
 // maxMistakes is how many mistakes of a file are shown.
 const maxMistakes = 20
+
+// maxItems is how many entries of lists are read. A short file can mean more, by its aliases.
+const maxItems = 1_000_000
 
 // Setter stores one value of a file, or reports why it cannot.
 type Setter func(path string, n ast.Node)
@@ -194,9 +198,7 @@ func (r *Reader) unknown(path string, p Pair, fields []Field) {
 		allowed[i] = f.Key
 	}
 	near := DidYouMean(p.Key, allowed)
-	if r.format.SortKeys {
-		slices.Sort(allowed)
-	}
+	slices.Sort(allowed)
 	r.Fail(path, p.At, "unknown key %s%s (allowed here: %s)", quoteKey(p.Key), near, strings.Join(allowed, ", "))
 }
 
@@ -242,7 +244,10 @@ func (r *Reader) Items(path string, n ast.Node) []ast.Node {
 	case *ast.NullNode:
 		r.null(path, n)
 	case *ast.SequenceNode:
-		return v.Values
+		if r.items += len(v.Values); r.items <= maxItems {
+			return v.Values
+		}
+		r.Fail(path, n, "the lists have more than %d entries, counted again for each alias", maxItems)
 	default:
 		r.Fail(path, n, "must be a list ([a, b], or one entry a line after -)")
 	}

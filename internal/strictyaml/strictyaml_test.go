@@ -47,7 +47,7 @@ func plain() strictyaml.Format {
 
 func rich() strictyaml.Format {
 	f := plain()
-	f.Anchors, f.NullIsEmpty, f.SortKeys = true, true, true
+	f.NullIsEmpty = true
 	return f
 }
 
@@ -69,23 +69,22 @@ func TestRead(t *testing.T) {
 
 // What is the same text in both formats is a mistake in one of them, or another one.
 func TestFormats(t *testing.T) {
-	noAnchors := "anchors (&), aliases (*) and merge keys (<<) are not supported; repeat the value, and put a text that begins so in quotes"
 	tests := []struct{ name, text, plain, rich string }{ // the first line of the error, without the name of the file
 		{"empty", "", " is empty; write a name", " is empty; write a name"},
 		{"null for a mapping", "limits:\n", "1:9: limits: has no value; write one, or remove it", ""},
 		{"null for a list", "ports: ~\n", "1:8: ports: has no value; write one, or remove it", "1:8: ports: the list is empty; write a port, or remove it"},
 		{"empty list", "ports: []\n", "1:8: ports: the list is empty; write a port, or remove it", "1:8: ports: the list is empty; write a port, or remove it"},
-		{"anchor", "name: &n x\n", "1:7: name: " + noAnchors, ""},
-		{"alias of nothing", "name: *n\n", "1:7: name: " + noAnchors, "1:7: name: there is no anchor &n; a text that begins with * goes in quotes"},
-		{"anchor that holds itself", "limits: &a\n  *a\n", "1:9: limits: " + noAnchors, "2:3: limits: anchors refer to each other"},
+		{"anchor", "name: &n x\n", "", ""},
+		{"alias of nothing", "name: *n\n", "1:7: name: there is no anchor &n; a text that begins with * goes in quotes", "1:7: name: there is no anchor &n; a text that begins with * goes in quotes"},
+		{"anchor that holds itself", "limits: &a\n  *a\n", "2:3: limits: anchors refer to each other", "2:3: limits: anchors refer to each other"},
 		{
-			"merge key", "<<: {name: x}\n", "1:1: " + noAnchors,
+			"merge key", "<<: {name: x}\n", "1:1: merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name",
 			"1:1: merge keys (<<) are not supported; repeat the keys, or refer to the whole mapping with *name",
 		},
 		{"tag", "on: !!bool true\n", "1:5: on: tags (!) are not supported; write the plain value", "1:5: on: tags (!) are not supported; write the plain value"},
 		{"tag of a key", "!!str on: true\n", "1:1: tags (!) are not supported; write the plain value", "1:1: tags (!) are not supported; write the plain value"},
 		{
-			"unknown key", "port: [1]\n", `1:1: unknown key "port"; did you mean "ports"? (allowed here: name, on, limits, ports)`,
+			"unknown key", "port: [1]\n", `1:1: unknown key "port"; did you mean "ports"? (allowed here: limits, name, on, ports)`,
 			`1:1: unknown key "port"; did you mean "ports"? (allowed here: limits, name, on, ports)`,
 		},
 		{"number in quotes", "on: 'true'\n", "1:5: on: is a text; write the value without quotes", "1:5: on: is a text; write the value without quotes"},
@@ -116,6 +115,19 @@ func TestSecretKeys(t *testing.T) {
 		if _, err := read(rich(), text); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("read(%q): %v", text, err)
 		}
+	}
+}
+
+func TestItemsAreBounded(t *testing.T) {
+	r, root, err := plain().Parse("a.yaml", "[&a ["+strings.Repeat("1,", 2000)+"], "+strings.Repeat("*a,", 2000)+"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, item := range r.Items("", root) {
+		r.Items(strictyaml.Element("", i), item)
+	}
+	if err := errors.Join(r.Errs()...); err == nil || !strings.HasPrefix(err.Error(), "a.yaml:1:") || !strings.Contains(err.Error(), "more than 1000000 entries") {
+		t.Errorf("4,000,000 entries: %.300v", err)
 	}
 }
 

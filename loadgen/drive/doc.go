@@ -21,7 +21,8 @@
 // it. Histograms: Lateness is sent - planned, the generator's own fault; RTT counts from the
 // sending and RTTPlanned from the planned instant, so that a stall of generator or gateway shows in
 // all heartbeats that it held up. A heartbeat that was sent while an earlier one was unanswered
-// counts from the planned instant in both.
+// counts from the planned instant in both. With [Config].Closed there is no plan: a device sends when
+// it is answered, and RTTPlanned is RTT.
 //
 // # What the acts do
 //

@@ -3,22 +3,19 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
-	"time"
 
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
-// The types of events, without "io.holter." and "device.".
+// The types of events about devices begin with DevicePrefix.
 const (
-	TypeOnline  = "online"
-	TypeOffline = "offline"
-	TypeFailed  = "failed"
-	TypeHeard   = "source.heard"
+	DevicePrefix = "io.holter.device."
+	TypeOnline   = DevicePrefix + "online"
+	TypeOffline  = DevicePrefix + "offline"
+	TypeFailed   = DevicePrefix + "failed"
 )
 
 // The reasons of an offline event that devices bring about.
@@ -28,45 +25,15 @@ const (
 	ReasonBye     = "bye"
 )
 
-// Event is an event of the server. What it did not tell is zero.
-type Event struct {
-	Offset uint64 // its place in the log
-	ID     string // "DEVICE:SEQ"
-	Type   string
-	Device string // empty if it is not about a device
-	Seq    uint64 // counts the events of the device from 1
-	Epoch  uint64
-	Reason string
-	Time   time.Time
+// Event is an event of the server.
+type Event = cloudevent.Event
 
-	LastSeen, Deadline, DecidedAt time.Time
-	HeardSilence, Timeout         time.Duration
-	Deaf                          time.Duration // of a source
-}
-
-// UnmarshalJSON reads an event in the JSON format of CloudEvents.
-func (e *Event) UnmarshalJSON(text []byte) error {
-	var c cloudevent.Event
-	if err := json.Unmarshal(text, &c); err != nil {
-		return fmt.Errorf("event %.200q: %w", text, err)
+// Device returns the device that an event is about, "" if it is about a source or a group.
+func Device(e *Event) string {
+	if strings.HasPrefix(e.Type, DevicePrefix) {
+		return e.Subject
 	}
-	d := &c.Data
-	*e = Event{
-		Offset: d.Offset, ID: c.ID, Type: strings.TrimPrefix(c.Type, "io.holter."), Seq: d.Seq, Epoch: d.Epoch, Reason: d.Reason, Time: c.Time,
-		LastSeen: d.LastSeen, Deadline: d.Deadline, DecidedAt: d.DecidedAt,
-		HeardSilence: millis(d.Silence), Timeout: millis(d.Timeout), Deaf: millis(d.Deaf),
-	}
-	if kind, ok := strings.CutPrefix(e.Type, "device."); ok {
-		e.Type, e.Device = kind, c.Subject
-	}
-	return nil
-}
-
-func millis(ms *float64) time.Duration {
-	if ms == nil {
-		return 0
-	}
-	return time.Duration(math.Round(*ms * float64(time.Millisecond)))
+	return ""
 }
 
 // PageSize is how many events a page of the log has at most.
