@@ -59,9 +59,6 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 		return err
 	}
 	defer p.Stop()
-	if err := p.FillEvents(); err != nil {
-		return err
-	}
 	empty, err := p.Collect()
 	if err != nil {
 		return err
@@ -71,7 +68,7 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 		Backoff: time.Hour, BackoffMax: time.Hour, // none comes back
 	}
 	fleet.Fill(clients)
-	d, stop, err := fleet.Play(ctx, clients)
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: clients, Journal: true})
 	if err != nil {
 		return err
 	}
