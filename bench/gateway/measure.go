@@ -84,9 +84,6 @@ func (b *bench) beats(ctx context.Context, of row, p *measured.Process) (r resul
 // idleMemory makes connections that say nothing after their greeting, and measures the memory that
 // they take.
 func (b *bench) idleMemory(ctx context.Context, of row, p *measured.Process) (r result, err error) {
-	if err := p.FillEvents(); err != nil {
-		return r, err
-	}
 	before, err := p.Collect()
 	if err != nil {
 		return r, err

@@ -23,8 +23,6 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
-	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The servers.
@@ -58,36 +56,30 @@ func serveOne(ctx context.Context, args []string) (s measured.Subject, err error
 		startBare(ctx, ports[0], all[i])
 		return s, nil
 	}
-	s.Events, err = startHolter(ctx, ports[0], all[i], secure)
-	return s, err
+	return s, startHolter(ctx, ports[0], all[i], secure)
 }
 
 // startHolter starts the registry and the gateway with the settings of holter serve and one protocol.
-func startHolter(ctx context.Context, address string, p codec.Protocol, secure bool) (*eventlog.Log, error) {
-	events, err := eventlog.New(0)
+func startHolter(ctx context.Context, address string, p codec.Protocol, secure bool) error {
+	registry, _, err := measured.NewRegistry(ctx)
 	if err != nil {
-		return nil, err
-	}
-	registry, err := liveness.New(events, liveness.Config{})
-	if err != nil {
-		return nil, err
+		return err
 	}
 	l := gateway.Listener{Address: address, Protocols: []codec.Protocol{p}}
 	if secure {
 		certificate, err := selfsigned.New()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	g, err := gateway.New(ctx, registry, gateway.Config{Listen: []gateway.Listener{l}, Logger: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
 	go measured.Keep(ctx, func() error { return g.Run(ctx) })
-	return events, nil
+	return nil
 }
 
 // bare answers all messages and keeps nothing, on one of gnet's event loops.

@@ -69,9 +69,6 @@ func (b *bench) fallSilent(ctx context.Context, broker string, keepAlive time.Du
 		return err
 	}
 	defer p.Stop()
-	if err := p.FillEvents(); err != nil {
-		return err
-	}
 	empty, err := p.Collect()
 	if err != nil {
 		return err

@@ -39,65 +39,68 @@ type Server struct {
 	API     string // URL
 	MQTT    string // HOST:PORT of the broker
 
-	ready  func(context.Context) error
-	cmd    *exec.Cmd
-	cancel context.CancelFunc // asks the process to end, and kills it after patience
-	ended  chan struct{}      // closed when the process has ended
-	err    error              // how it ended; written before
+	cmd   *exec.Cmd
+	end   context.CancelFunc // asks the process to end, and kills it after patience
+	ended chan struct{}      // closed when the process has ended
+	err   error              // how it ended
 }
 
 // Holter starts holter serve and waits until it is at work. Its arguments must make it log as JSON.
 func Holter(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{Options: o}
-	s.ready = s.watching
-	return s, s.start(ctx)
+	return s, s.start(ctx, s.watching)
 }
 
 // Program starts a program and waits until something listens at an address.
 func Program(ctx context.Context, o Options, address string) (*Server, error) {
-	s := &Server{Options: o, ready: func(ctx context.Context) error { return listens(ctx, address) }}
-	return s, s.start(ctx)
+	s := &Server{Options: o}
+	return s, s.start(ctx, func() error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	})
 }
 
-// start starts the process and waits until it is ready. The process ends with Stop and not with ctx, so that clients can end first; the
-// kernel kills it when this program is gone.
-func (s *Server) start(ctx context.Context) error {
-	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	cmd := exec.CommandContext(living, s.Program, s.Args...)
-	// A group of its own keeps an interrupt at the terminal from the server, which is to end after its clients.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = patience
-	if s.Procs > 0 {
-		cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Procs))
-	}
-	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+// start starts the process and waits until ready finds no error. The process ends with Stop and not
+// with ctx, so that clients can end first; the kernel kills it when this program is gone.
+func (s *Server) start(ctx context.Context, ready func() error) error {
+	log, err := os.Create(s.Log)
 	if err != nil {
-		cancel()
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
-	cmd.Stdout, cmd.Stderr = log, log
-	start := s.StartOn
-	if start == nil {
-		start = func(start func() error) error { return start() }
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.cmd, s.end, s.ended = exec.CommandContext(living, s.Program, s.Args...), end, make(chan struct{})
+	// A group of its own keeps an interrupt at the terminal from the server, which is to end after its clients.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
+	s.cmd.WaitDelay = patience
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if s.Procs > 0 {
+		s.cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", s.Procs))
 	}
-	if err := start(cmd.Start); err != nil {
-		cancel()
+	if s.StartOn != nil {
+		err = s.StartOn(s.cmd.Start)
+	} else {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		end()
 		return err
 	}
-	s.cmd, s.cancel, s.ended = cmd, cancel, make(chan struct{})
 	go func() {
-		s.err = cmd.Wait()
+		s.err = s.cmd.Wait()
 		close(s.ended)
 	}()
-	return s.await(ctx)
+	return s.await(ctx, ready)
 }
 
 // await waits until the server is ready.
-func (s *Server) await(ctx context.Context) error {
+func (s *Server) await(ctx context.Context, ready func() error) error {
 	for late := time.After(patience); ; {
-		err := s.ready(ctx)
+		err := ready()
 		if err == nil {
 			return nil
 		}
@@ -116,17 +119,18 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// watching looks for the line of the log that says that holter serve is at work, and notes the addresses in it.
-func (s *Server) watching(context.Context) error {
+// watching looks for the line of the log that says that holter serve is at work, and notes the
+// addresses in it.
+func (s *Server) watching() error {
 	text, err := os.ReadFile(s.Log)
 	if err != nil {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		var w struct{ Msg, HTTP, Devices, MQTT string }
+		var w struct{ Msg, HTTP, Devices string }
 		if json.Unmarshal([]byte(line), &w) == nil && w.Msg == "holter is watching" {
 			first, _, _ := strings.Cut(w.Devices, ", ")
-			s.Devices, s.API, s.MQTT = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP, w.MQTT
+			s.Devices, s.API = strings.TrimPrefix(first, "line://"), "http://"+w.HTTP
 			return nil
 		}
 	}
@@ -135,7 +139,7 @@ func (s *Server) watching(context.Context) error {
 
 // Stop asks the server to end, kills it after 30 s, and waits. It may be called more than once.
 func (s *Server) Stop() {
-	s.cancel()
+	s.end()
 	<-s.ended
 }
 
@@ -146,7 +150,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 func (s *Server) Err() error {
 	select {
 	case <-s.ended:
-		return fmt.Errorf("process %d ended: %w\n%s", s.cmd.Process.Pid, s.err, s.tail())
+		return fmt.Errorf("process %d ended: %w\n%s", s.PID(), s.err, s.tail())
 	default:
 		return nil
 	}
@@ -174,13 +178,4 @@ func FreePorts(ctx context.Context, n int) ([]string, error) {
 		all = append(all, l.Addr().String())
 	}
 	return all, nil
-}
-
-// listens returns an error unless something listens at an address.
-func listens(ctx context.Context, address string) error {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return c.Close()
 }
