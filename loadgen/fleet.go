@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -195,15 +194,4 @@ type total struct {
 	drive.Stats
 
 	workers, dead int // alive, and not
-}
-
-// newErrors returns how much the counts by cause have grown since before.
-func newErrors(now, before map[string]uint64) map[string]uint64 {
-	fresh := maps.Clone(now)
-	for cause, n := range before {
-		if fresh[cause] -= min(n, fresh[cause]); fresh[cause] == 0 {
-			delete(fresh, cause)
-		}
-	}
-	return fresh
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holter-iot/holter/loadgen/plan"
 	"github.com/holter-iot/holter/loadgen/report"
 	"github.com/holter-iot/holter/loadgen/score"
@@ -308,33 +310,27 @@ const (
 func (j *judge) ask(ctx context.Context, unheard []int) []string {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	var next atomic.Int64
 	var mu sync.Mutex // guards the fields below
 	var first error
 	failed := 0
 	clocks := j.scored.Report().Clocks
-	var wg sync.WaitGroup
-	for range askers {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(unheard) {
-					return
-				}
-				known, err := j.known(ctx, j.plan.DeviceID(unheard[i]), clocks)
-				if known {
-					j.scored.Vouch(unheard[i])
-				}
-				if err != nil && !known {
-					mu.Lock()
-					first = cmp.Or(first, err)
-					failed++
-					mu.Unlock()
-				}
+	var all errgroup.Group
+	all.SetLimit(askers)
+	for _, n := range unheard {
+		all.Go(func() error {
+			known, err := j.known(ctx, j.plan.DeviceID(n), clocks)
+			if known {
+				j.scored.Vouch(n)
+			} else if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				first = cmp.Or(first, err)
+				failed++
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = all.Wait() // none fails
 	if failed == 0 {
 		return nil
 	}

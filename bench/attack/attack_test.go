@@ -30,7 +30,7 @@ func TestQuick(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| flood: ", "refused_full ", "unauthorized ", "none cut off, server alive: met"} {
+	for _, want := range []string{"| flood: ", "refused_full ", "unauthorized ", "all heartbeats answered, server alive: met"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -15,6 +15,9 @@ import (
 	"github.com/holter-iot/holter/loadgen/score"
 )
 
+// patience is how late a verdict may come.
+const patience = 3 * time.Second
+
 // devices are honest ones, whose verdicts are judged.
 type devices struct {
 	*drive.Drive
@@ -37,7 +40,7 @@ func play(ctx context.Context, s *server, p *plan.Plan) (*devices, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var followed errgroup.Group
 	followed.Go(func() error { return follower.Follow(ctx, scored.Verdict) })
-	d, stop, err := fleet.Play(ctx, p)
+	d, stop, err := fleet.Play(ctx, drive.Config{Plan: p})
 	if err != nil {
 		cancel()
 		return nil, errors.Join(err, followed.Wait())

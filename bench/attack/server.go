@@ -3,15 +3,15 @@
 package attack
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/cores"
@@ -86,24 +86,14 @@ func (s *server) counters(ctx context.Context) (map[string]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(resp.Status)
+	text, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(errors.New(resp.Status), err)
 	}
 	all := make(map[string]float64)
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, ok := strings.CutPrefix(lines.Text(), "holter_gateway_")
-		if !ok {
-			continue
-		}
-		fields := strings.Fields(name)
-		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return nil, err
-		}
-		name, _, _ = strings.Cut(fields[0], "{")
-		all[strings.TrimSuffix(name, "_total")] += value
+	for _, m := range regexp.MustCompile(`(?m)^holter_gateway_(\w+?)(?:_total)?(?:{.*})? (\S+)$`).FindAllStringSubmatch(string(text), -1) {
+		value, _ := strconv.ParseFloat(m[2], 64) // of Prometheus's format
+		all[m[1]] += value
 	}
-	return all, lines.Err()
+	return all, nil
 }

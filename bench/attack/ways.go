@@ -29,8 +29,11 @@ type way struct {
 	listener   string // of the server
 	workers    int
 	perSecond  int // 0: as fast as they go
-	once       func(ctx context.Context, p *player, c net.Conn, turn int) error
+	once       once
 }
+
+// once does something with a connection.
+type once func(ctx context.Context, p *player, c net.Conn, turn int) error
 
 const (
 	churners = 100    // workers of a way that is bounded by its rate
@@ -154,7 +157,7 @@ func (p *player) count(ctx context.Context, err error) {
 }
 
 // secure makes a handshake without a certificate of its own, and reads so many bytes: TLS 1.3 refuses a client after the handshake.
-func secure(bytes int) func(context.Context, *player, net.Conn, int) error {
+func secure(bytes int) once {
 	return func(ctx context.Context, _ *player, c net.Conn, _ int) error {
 		t := tls.Client(c, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}) // the server is ours
 		err := t.HandshakeContext(ctx)
@@ -166,7 +169,7 @@ func secure(bytes int) func(context.Context, *player, net.Conn, int) error {
 }
 
 // drip sends a byte every 2 s until the server closes the connection.
-func drip(first string) func(context.Context, *player, net.Conn, int) error {
+func drip(first string) once {
 	return func(ctx context.Context, _ *player, c net.Conn, _ int) error {
 		for i := 0; ; i++ {
 			b := []byte{'x'}
@@ -184,7 +187,7 @@ func drip(first string) func(context.Context, *player, net.Conn, int) error {
 }
 
 // say sends one of some texts and waits for the answer.
-func say(texts ...string) func(context.Context, *player, net.Conn, int) error {
+func say(texts ...string) once {
 	return func(_ context.Context, _ *player, c net.Conn, turn int) error {
 		if _, err := io.WriteString(c, texts[turn%len(texts)]); err != nil {
 			return err
@@ -205,7 +208,7 @@ func reset(_ context.Context, _ *player, c net.Conn, _ int) error {
 }
 
 // pour writes random bytes in blocks until ctx or the connection ends.
-func pour(size int) func(context.Context, *player, net.Conn, int) error {
+func pour(size int) once {
 	return func(ctx context.Context, p *player, c net.Conn, _ int) error {
 		block := make([]byte, 64<<10)
 		_, _ = rand.Read(block) // it cannot fail

@@ -16,18 +16,21 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 	if f.writes() {
 		r.writer.prepare(ctx)
 	}
+	if f.Kind == Loop {
+		if err := r.server.awaitReady(ctx); err != nil {
+			return err
+		}
+	}
 	if err := r.server.wait(ctx, f.Wait); err != nil {
 		return err
 	}
 	switch f.Kind {
-	case Kill:
+	case Kill, Loop:
 		return r.restart(ctx, f.Down, syscall.SIGKILL, Killed)
 	case Term:
 		return r.restart(ctx, f.Down, syscall.SIGTERM, Ended)
-	case Stop:
+	case Stop, Stalls:
 		return r.server.stop(ctx, f.Length)
-	case Loop, Stalls:
-		return r.again(ctx, f)
 	case Quota:
 		defer r.server.trouble(f.Kind)()
 		return r.server.share(ctx, f.Share, f.Length)
@@ -48,7 +51,9 @@ func (r *trial) inject(ctx context.Context, f *Fault) error {
 
 // restart ends the server with a signal, and starts it after a downtime.
 func (r *trial) restart(ctx context.Context, down time.Duration, signal syscall.Signal, kind BreakKind) error {
-	r.server.end(signal, kind)
+	if err := r.server.end(signal, kind); err != nil {
+		return err
+	}
 	if err := run.Wait(ctx, down); err != nil {
 		return err
 	}
@@ -58,30 +63,6 @@ func (r *trial) restart(ctx context.Context, down time.Duration, signal syscall.
 // kill kills the server, and starts it after a downtime.
 func (r *trial) kill(ctx context.Context, down time.Duration) error {
 	return r.restart(ctx, down, syscall.SIGKILL, Killed)
-}
-
-// again kills the server after each of some uptimes, or stops it.
-func (r *trial) again(ctx context.Context, f *Fault) error {
-	for _, length := range f.Uptimes {
-		if f.Kind == Loop {
-			if err := r.server.awaitReadyProcess(ctx); err != nil {
-				return err
-			}
-		}
-		if err := r.server.wait(ctx, length); err != nil {
-			return err
-		}
-		var err error
-		if f.Kind == Loop {
-			err = r.kill(ctx, 0)
-		} else {
-			err = r.server.stop(ctx, f.Length)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return r.server.awaitReadyProcess(ctx)
 }
 
 // beat kills the server right after it has answered devices that then fall silent: their silence
@@ -117,7 +98,7 @@ func (r *trial) writeAndKill(ctx context.Context, down time.Duration) error {
 
 // look looks for the answered writes once the server is ready.
 func (r *trial) look(ctx context.Context) error {
-	if err := r.server.awaitReadyProcess(ctx); err != nil {
+	if err := r.server.awaitReady(ctx); err != nil {
 		return err
 	}
 	return r.writer.look(ctx)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/holter-iot/holter/bench/internal/run"
@@ -35,16 +34,15 @@ func (r *trial) files(ctx context.Context, e *Evidence) error {
 	}
 	r.writer.write(ctx)
 	r.writer.made = slices.DeleteFunc(r.writer.made, func(w Written) bool { return w.Kind == httpHeartbeat || w.Kind == ping })
-	r.server.end(syscall.SIGKILL, Killed)
-	if err := r.server.start(ctx); err != nil {
+	if err := r.kill(ctx, 0); err != nil {
 		return err
 	}
-	err := r.server.settle(ctx)
+	err := r.server.awaitReady(ctx)
 	switch {
 	case err == nil:
 		err = r.writer.look(ctx)
 	case errors.Is(err, errEnded):
-		r.note("after its database was destroyed, %v", err)
+		r.note("after its database was destroyed, the server does not start: %v", r.server.err)
 		r.writer.done, err = append(r.writer.done, r.writer.made...), nil // nothing is left of it
 	}
 	e.Writes = r.writer.done

@@ -17,7 +17,6 @@ const (
 	Stopped BreakKind = "stop"  // SIGSTOP, ended by SIGCONT
 	Killed  BreakKind = "kill"  // SIGKILL, ended by a restart
 	Ended   BreakKind = "term"  // SIGTERM, ended by a restart
-	Died    BreakKind = "died"  // an unexpected end, ended by a restart
 )
 
 const (
@@ -70,8 +69,7 @@ func (h *History) when(t time.Time) time.Duration { return h.at(t.UnixNano()) }
 // listenedAtMost is the most that the listening clock can have advanced between two instants.
 func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 	listened := max(to-from, 0)
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for _, b := range h.Breaks {
 		deaf := min(to, b.Ending) - max(from, b.Began)
 		if b.Kind == Stopped {
 			deaf -= maxGap // that much counts as listening
@@ -85,8 +83,7 @@ func (h *History) listenedAtMost(from, to time.Duration) time.Duration {
 // false if there was none at that instant.
 func (h *History) process(t time.Duration) (int, bool) {
 	found := -1
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for i, b := range h.Breaks {
 		if !b.Restart() {
 			continue
 		}
@@ -110,8 +107,7 @@ type outage struct {
 // outages returns breaks and troubles in order of time.
 func (h *History) outages() []outage {
 	var list []outage
-	for i := range h.Breaks {
-		b := &h.Breaks[i]
+	for _, b := range h.Breaks {
 		list = append(list, outage{from: b.Asked, to: b.Over, restart: b.Restart()})
 	}
 	for _, t := range h.Troubles {

@@ -2,14 +2,12 @@ package chaos
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
-
-// subject returns what an event is about: a device, source/NAME or group/NAME.
-func subject(e *api.Event) string { return e.ID[:max(strings.LastIndexByte(e.ID, ':'), 0)] }
 
 // subjectState is how far the events of a subject have come.
 type subjectState struct {
@@ -28,85 +26,70 @@ func checkLog(e *Evidence, f *Findings) {
 	for i := range e.Events {
 		event := &e.Events[i]
 		name := subject(event)
-		if event.Offset != last+1 {
-			f.add(OffsetGap, name, event.Offset, "comes after offset %d", last)
+		if event.Data.Offset != last+1 {
+			f.add(OffsetGap, name, event.Data.Offset, "comes after offset %d", last)
 		}
-		last = event.Offset
+		last = event.Data.Offset
 		if subjects[name] == nil {
 			subjects[name] = &subjectState{}
 		}
 		subjects[name].check(event, f)
-		if event.Device != "" && !known[event.Device] && !strings.HasPrefix(event.Device, writtenPrefix) {
-			f.add(WrongState, event.Device, event.Offset, "an event of a device that is not in the fleet")
+		if device := deviceOf(event); device != "" && !known[device] && !strings.HasPrefix(device, writtenPrefix) {
+			f.add(WrongState, device, event.Data.Offset, "an event of a device that is not in the fleet")
 		}
 	}
 }
 
 // check compares the next event of a subject with those before.
-func (s *subjectState) check(e *api.Event, f *Findings) {
+func (s *subjectState) check(e *cloudevent.Event, f *Findings) {
 	name := subject(e)
 	switch {
-	case e.Seq > s.seq+1:
-		f.add(SequenceGap, name, e.Offset, "%s has number %d, after %d", e.Type, e.Seq, s.seq)
-	case e.Seq <= s.seq:
-		f.add(Disorder, name, e.Offset, "%s has number %d, after %d", e.Type, e.Seq, s.seq)
+	case e.Data.Seq > s.seq+1:
+		f.add(SequenceGap, name, e.Data.Offset, "%s has number %d, after %d", e.Type, e.Data.Seq, s.seq)
+	case e.Data.Seq <= s.seq:
+		f.add(Disorder, name, e.Data.Offset, "%s has number %d, after %d", e.Type, e.Data.Seq, s.seq)
 	}
-	s.seq = max(s.seq, e.Seq)
-	if e.Device == "" {
+	s.seq = max(s.seq, e.Data.Seq)
+	if deviceOf(e) == "" {
 		return
 	}
-	if e.Epoch < s.epoch {
-		f.add(Disorder, name, e.Offset, "%s has epoch %d, after %d", e.Type, e.Epoch, s.epoch)
+	if e.Data.Epoch < s.epoch {
+		f.add(Disorder, name, e.Data.Offset, "%s has epoch %d, after %d", e.Type, e.Data.Epoch, s.epoch)
 	}
-	s.epoch = max(s.epoch, e.Epoch)
+	s.epoch = max(s.epoch, e.Data.Epoch)
 	switch e.Type {
-	case api.TypeOnline:
+	case typeOnline:
 		s.offline = false
-	case api.TypeOffline:
+	case typeOffline:
 		if s.offline {
-			f.add(Disorder, name, e.Offset, "offline again, and never online in between")
+			f.add(Disorder, name, e.Data.Offset, "offline again, and never online in between")
 		}
 		s.offline = true
 	}
 }
 
-// same reports whether two readings of an event agree.
-func same(a, b *api.Event) bool {
-	x, y := *a, *b
-	equal := x.Time.Equal(y.Time) && x.LastSeen.Equal(y.LastSeen) && x.Deadline.Equal(y.Deadline) && x.DecidedAt.Equal(y.DecidedAt)
-	x.Time, x.LastSeen, x.Deadline, x.DecidedAt = y.Time, y.LastSeen, y.Deadline, y.DecidedAt
-	return equal && x == y
-}
-
-// latest returns the offset of the last event; 0 if there is none.
-func latest(events []api.Event) uint64 {
-	if len(events) == 0 {
-		return 0
-	}
-	return events[len(events)-1].Offset
-}
-
 // checkSeen finds events that readers saw and that are gone, or different now. Events after the log
 // was read do not count.
 func checkSeen(e *Evidence, f *Findings) {
-	log := make(map[uint64]*api.Event, len(e.Events))
+	log := make(map[uint64]*cloudevent.Event, len(e.Events))
 	for i := range e.Events {
-		log[e.Events[i].Offset] = &e.Events[i]
+		log[e.Events[i].Data.Offset] = &e.Events[i]
 	}
 	told := map[uint64]bool{}
 	for _, event := range slices.Concat(e.Seen, e.Followed) {
-		now := log[event.Offset]
+		at := event.Data.Offset
+		now := log[at]
 		switch {
-		case told[event.Offset], event.Offset > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon:
+		case told[at], at > latest(e.Events) && e.History.when(event.Time) > e.Until-e.Rules.Epsilon:
 			continue
 		case now == nil:
-			f.add(LostEvent, subject(&event), event.Offset, "a reader had %s %s; it is not in the log", event.ID, event.Type)
-		case !same(&event, now):
-			f.add(LostEvent, subject(&event), event.Offset, "a reader had %+v; now it is %+v", event, *now)
+			f.add(LostEvent, subject(&event), at, "a reader had %s %s; it is not in the log", event.ID, event.Type)
+		case !reflect.DeepEqual(&event, now):
+			f.add(LostEvent, subject(&event), at, "a reader had %s; now it is %s", text(&event), text(now))
 		default:
 			continue
 		}
-		told[event.Offset] = true
+		told[at] = true
 	}
 }
 
@@ -131,12 +114,12 @@ func checkFollowed(e *Evidence, f *Findings) {
 	for i := range e.Followed {
 		event := &e.Followed[i]
 		switch {
-		case event.Offset < next:
-			f.add(WrongStream, subject(event), event.Offset, "told again, after %d", next-1)
-		case event.Offset > next:
-			f.add(WrongStream, subject(event), event.Offset, "told after %d", next-1)
+		case event.Data.Offset < next:
+			f.add(WrongStream, subject(event), event.Data.Offset, "told again, after %d", next-1)
+		case event.Data.Offset > next:
+			f.add(WrongStream, subject(event), event.Data.Offset, "told after %d", next-1)
 		}
-		next = max(next, event.Offset+1)
+		next = max(next, event.Data.Offset+1)
 	}
 	if last := latest(e.Events); next <= last {
 		f.add(WrongStream, "", last, "told up to %d only", next-1)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -74,43 +73,21 @@ func (r *Report) of(kind ViolationKind) []Violation {
 	return slices.DeleteFunc(slices.Clone(r.Violations), func(v Violation) bool { return v.Kind != kind })
 }
 
-// rows returns the table of what happened.
-func (r *Report) rows() [][2]string {
-	e, rules := r.Evidence, &r.Config.Rules
-	rows := [][2]string{
-		{"database", r.Config.Database},
-		{"devices", strconv.Itoa(r.Config.Devices)},
-		{"rules", fmt.Sprintf("the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)},
-		{"seed, length", fmt.Sprintf("%d, %v", r.Config.Seed, round(r.Length))},
-		{"faults injected", r.faults()},
-		{"process starts", strconv.Itoa(r.Starts)},
-		{"deaf time", r.deaf()},
-		{"what the devices did", fmt.Sprintf("%d heartbeats, %d connections granted, %d injected faults", r.Heartbeats, r.granted(), r.Orders)},
-		{"events", fmt.Sprintf("%d; the follower saw %d and came back %d times, the reader saw %d",
-			len(e.Events), len(e.Followed), r.Streams-1, len(e.Seen))},
-		{"answered and looked for", fmt.Sprintf("%d writes, states after %d events", len(e.Writes), len(e.Shown))},
-		{"verdicts", r.verdicts()},
-		{"lag of undisturbed verdicts", fmt.Sprintf("p50 %v, p99 %v, max %v",
-			percentile(r.Lags, 50), percentile(r.Lags, 99), percentile(r.Lags, 100))},
-	}
-	for _, note := range r.Notes {
-		rows = append(rows, [2]string{"note", note})
-	}
-	return rows
-}
-
 // faults counts what was done, in the order of AllFaults.
 func (r *Report) faults() string {
+	done := map[FaultKind]int{}
+	for _, f := range r.Done {
+		done[f.Kind]++
+	}
+	return counts(done, AllFaults())
+}
+
+// counts lists how often there was what, in an order.
+func counts[K ~string](of map[K]int, order []K) string {
 	var parts []string
-	for _, kind := range AllFaults() {
-		n := 0
-		for _, f := range r.Done {
-			if f.Kind == kind {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d × %s", n, kind))
+	for _, k := range order {
+		if of[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d × %s", of[k], k))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -126,47 +103,35 @@ func (r *Report) deaf() string {
 	return fmt.Sprintf("%v, the longest %v", round(sum), round(longest))
 }
 
-// granted counts the connections that were welcomed.
-func (r *Report) granted() (n int) {
-	for i := range r.Evidence.Devices {
-		for _, s := range r.Evidence.Devices[i].Signs {
-			if s.Granted != 0 {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-func (r *Report) verdicts() string {
-	parts := make([]string, 0, len(r.Verdicts))
-	for _, reason := range slices.Sorted(maps.Keys(r.Verdicts)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", r.Verdicts[reason], reason))
-	}
-	return fmt.Sprintf("%s; %d had to be there, %d of them whatever had happened", strings.Join(parts, ", "), r.Due, r.Bound)
-}
-
-// percentile returns the smallest of the sorted durations that at least p percent do not exceed
-// (nearest rank); 0 if there are none.
-func percentile(sorted []time.Duration, p int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[max((len(sorted)*p+99)/100, 1)-1]
-}
-
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
 // Markdown returns the report as two tables.
 func (r *Report) Markdown() string {
 	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(fmt.Sprintf(format, args...), "|", "\\|"))
+	}
+	e, rules := r.Evidence, &r.Config.Rules
 	b.WriteString("| | |\n|---|---|\n")
-	for _, row := range r.rows() {
-		fmt.Fprintf(&b, "| %s | %s |\n", row[0], strings.ReplaceAll(row[1], "|", "\\|"))
+	row("database", "%s", r.Config.Database)
+	row("devices", "%d", r.Config.Devices)
+	row("rules", "the defaults; timeouts of %v are announced; late by %v at most", rules.TTLs, rules.Epsilon)
+	row("seed, length", "%d, %v", r.Config.Seed, round(r.Length))
+	row("faults injected", "%s", r.faults())
+	row("process starts", "%d", r.Starts)
+	row("deaf time", "%s", r.deaf())
+	row("what the devices did", "%d heartbeats, %d injected faults", r.Heartbeats, r.Orders)
+	row("events", "%d; the follower saw %d and came back %d times, the reader saw %d",
+		len(e.Events), len(e.Followed), r.Streams-1, len(e.Seen))
+	row("answered and looked for", "%d writes, states after %d events", len(e.Writes), len(e.Shown))
+	row("verdicts", "%s; %d had to be there, %d of them whatever had happened",
+		counts(r.Verdicts, slices.Sorted(maps.Keys(r.Verdicts))), r.Due, r.Bound)
+	for _, note := range r.Notes {
+		row("note", "%s", note)
 	}
 	b.WriteString("\n| violations | |\n|---|--:|\n")
 	for _, kind := range ViolationKinds() {
-		fmt.Fprintf(&b, "| %s | %d |\n", kind, len(r.of(kind)))
+		row(string(kind), "%d", len(r.of(kind)))
 	}
 	return b.String()
 }

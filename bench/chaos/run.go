@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/internal/apiclient"
 	"github.com/holter-iot/holter/internal/testdb"
@@ -43,7 +42,7 @@ type trial struct {
 
 // Run starts the server, injects faults, and checks every verdict. It takes a minute or so longer
 // than Config.For. An error means that nothing was proved, neither way: the configuration is bad,
-// ctx is done, or the server did not start at first.
+// ctx is done, or the server did not start, or ended by itself, which is never right.
 func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	began := time.Now()
 	evidence, err := r.proof(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w\n%s", err, r.logTail(2000))
 	}
 	return r.report(evidence, time.Since(began)), nil
 }
@@ -72,21 +71,19 @@ func (r *trial) prepare(ctx context.Context) error {
 		return err
 	}
 	// Nothing else is at this address, so no client is given a port of it while the server is away.
-	line, web := strings.Replace(ports[0], "127.0.0.1", ownAddress, 1), strings.Replace(ports[1], "127.0.0.1", ownAddress, 1)
+	own := strings.NewReplacer("127.0.0.1", "127.0.100.1")
+	line, web := own.Replace(ports[0]), own.Replace(ports[1])
 	args := []string{"serve", "--listen", line, "--http", web, "--mqtt", "off", "--log-format", "json", "--data", data}
-	url, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
+	more, err := r.storage(data) //nolint:contextcheck // it has a limit of its own
 	if err != nil {
 		return err
-	}
-	if url != "" {
-		args = append(args, "--database", url)
 	}
 	log, err := os.Create(filepath.Join(r.config.Dir, serverLog))
 	if err != nil {
 		return err
 	}
 	r.server = &server{
-		program: r.config.Program, args: args, api: apiclient.New("http://"+web, "", nil), log: log,
+		program: r.config.Program, args: append(args, more...), api: apiclient.New("http://"+web, "", nil), log: log,
 		history: History{
 			Origin: time.Now().Round(0),
 			Breaks: []Break{{Kind: Start, Asked: ever, Began: ever, Ending: never, Over: never}},
@@ -104,31 +101,31 @@ func (r *trial) prepare(ctx context.Context) error {
 	return nil
 }
 
-// storage prepares the disk, or starts the database server and returns the URL of an empty database.
-func (r *trial) storage(data string) (url string, err error) {
+// storage prepares the disk, or starts the database server and returns the arguments that name an
+// empty database.
+func (r *trial) storage(data string) (args []string, err error) {
 	if r.config.Database == SQLite {
 		if r.disk, err = mountDisk(data); err != nil {
 			r.note("the disk is never full: a small one cannot be made (%v)", err)
 		}
-		return "", nil
+		return nil, nil
 	}
 	if r.database, err = testdb.New(r.config.Database); err != nil {
-		return "", err
+		return nil, err
 	}
-	return r.database.NewDatabase()
+	url, err := r.database.NewDatabase()
+	return []string{"--database", url}, err
 }
-
-// ownAddress is where the server listens.
-const ownAddress = "127.0.100.1"
 
 // newFleet returns the devices with one of the timeouts.
 func (r *trial) newFleet(i int, line string) (*fleet, error) {
 	ttls := r.config.Rules.TTLs
 	ttl, n := ttls[i], len(ttls)
 	p := &plan.Plan{
-		Seed: r.config.Seed, Devices: (r.config.Devices + n - 1 - i) / n, ID: fmt.Sprintf("dev-%v-%%06d", ttl), Targets: []string{line},
-		Timeout: ttl, Interval: ttl / 3, Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})}, Ramp: 20_000,
-		Backoff: 50 * time.Millisecond, BackoffMax: reconnectGrace / 4, Phases: []plan.Phase{{Length: r.config.For + time.Hour}},
+		Seed: r.config.Seed, Devices: (r.config.Devices + n - 1 - i) / n, ID: fmt.Sprintf("dev-%v-%%06d", ttl),
+		Targets: []string{line}, Sources: []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)})},
+		Timeout: ttl, Interval: ttl / 3, Ramp: 20_000, Backoff: 50 * time.Millisecond, BackoffMax: reconnectGrace / 4,
+		Phases: []plan.Phase{{Length: r.config.For + time.Hour}},
 	}
 	if n > 1 && i == n-1 {
 		p.Interval = ttl * 3 / 4
@@ -158,8 +155,8 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 	if err := r.server.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.server.settle(ctx); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, r.logTail(2000))
+	if err := r.server.awaitReady(ctx); err != nil {
+		return nil, err
 	}
 	play, end := context.WithCancel(ctx)
 	defer end()
@@ -178,8 +175,8 @@ func (r *trial) proof(ctx context.Context) (*Evidence, error) {
 		f.Begin(begin)
 		group.Go(func() error { return f.play(play) })
 	}
-	for _, run := range []func(context.Context){r.readers.follow, r.readers.read, r.server.starve} {
-		group.Go(func() error { run(play); return nil })
+	for _, watch := range []func(context.Context){r.readers.follow, r.readers.read, r.server.starve} {
+		group.Go(func() error { watch(play); return nil })
 	}
 	evidence, err := r.play(play)
 	end()
@@ -198,9 +195,9 @@ func (r *trial) connected(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(limit) {
-			return fmt.Errorf("%d devices have no connection after %v\n%s", missing, readyPatience, r.logTail(2000))
+			return fmt.Errorf("%d devices have no connection after %v", missing, readyPatience)
 		}
-		if err := run.Wait(ctx, pollEvery); err != nil {
+		if err := r.server.wait(ctx, pollEvery); err != nil {
 			return err
 		}
 	}
@@ -232,7 +229,7 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 	if err := r.server.wait(ctx, time.Until(r.until)); err != nil {
 		return nil, err
 	}
-	if err := r.server.awaitReadyProcess(ctx); err != nil {
+	if err := r.server.awaitReady(ctx); err != nil {
 		return nil, err
 	}
 	r.say("the faults are over; waiting for the verdicts that are still due")
@@ -245,8 +242,7 @@ func (r *trial) play(ctx context.Context) (*Evidence, error) {
 		r.say("%v", Files)
 		return evidence, r.files(ctx, evidence)
 	}
-	r.server.end(syscall.SIGTERM, Ended)
-	return evidence, nil
+	return evidence, r.server.end(syscall.SIGTERM, Ended)
 }
 
 // enough reports whether the run may end early: a restart and, if one is planned, a write have been

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holter-iot/holter/bench/internal/api"
+	"github.com/holter-iot/holter/liveness/cloudevent"
 )
 
 // ViolationKind is a kind of broken promise.
@@ -14,9 +14,9 @@ type ViolationKind string
 const (
 	FalseOffline  ViolationKind = "false offline"       // a verdict that was not due
 	MissedOffline ViolationKind = "missed offline"      // a verdict that is not there, or came too late
-	Unjudged      ViolationKind = "dead and not judged" // no verdict even after the timeout and three graces of heard silence
-	AnswerLost    ViolationKind = "answered and lost"   // a heartbeat or write that was answered, or a state that was shown, is gone
-	WrongState    ViolationKind = "wrong state"         // a wrong state at the end, or online long after the device fell silent
+	Unjudged      ViolationKind = "dead and not judged" // no verdict, after the timeout and three graces of listening
+	AnswerLost    ViolationKind = "answered and lost"   // an answered heartbeat or write, or a shown state, is gone
+	WrongState    ViolationKind = "wrong state"         // wrong at the end, or online long after it fell silent
 	SequenceGap   ViolationKind = "sequence gap"        // a number is missing from a subject's sequence
 	Disorder      ViolationKind = "order"               // a number or an epoch goes back, or a verdict follows another one
 	LostEvent     ViolationKind = "lost event"          // a reader has seen an event that is gone, or another one now
@@ -47,7 +47,7 @@ type Evidence struct {
 	Devices []Device // with their journals
 	// Events is the log, read in the end; Followed what the stream sent, in its order; Seen what
 	// was read from the log during the run, in any order and perhaps more than once.
-	Events, Followed, Seen []api.Event
+	Events, Followed, Seen []cloudevent.Event
 	// States are those by the API at the end, at Until, when no fault had happened for so long that
 	// they must be right.
 	States map[string]State
@@ -68,9 +68,6 @@ type Findings struct {
 	Verdicts map[string]int
 	Due      int
 	Bound    int
-	// Lags are the delays of verdicts after their due times, of those without a break in between,
-	// in ascending order.
-	Lags []time.Duration
 }
 
 func (f *Findings) add(kind ViolationKind, subject string, offset uint64, format string, args ...any) {
@@ -86,9 +83,9 @@ func Score(e *Evidence) Findings {
 	checkSeen(e, &f)
 	checkShown(e, &f)
 	checkWrites(e, &f)
-	byDevice := make(map[string][]api.Event, len(e.Devices))
+	byDevice := make(map[string][]cloudevent.Event, len(e.Devices))
 	for _, event := range e.Events {
-		byDevice[event.Device] = append(byDevice[event.Device], event)
+		byDevice[deviceOf(&event)] = append(byDevice[deviceOf(&event)], event)
 	}
 	outages := e.History.outages()
 	for i := range e.Devices {
@@ -99,7 +96,6 @@ func Score(e *Evidence) Findings {
 		}
 		j.run()
 	}
-	slices.Sort(f.Lags)
 	slices.SortStableFunc(f.Violations, func(a, b Violation) int {
 		kinds := ViolationKinds()
 		return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind)

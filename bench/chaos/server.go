@@ -22,18 +22,15 @@ const (
 	stopPatience  = 30 * time.Second // with an end in order
 	readyPatience = 60 * time.Second // with a start that nothing hinders
 	pollEvery     = 10 * time.Millisecond
-	// unnoticed is how long after its end a process is noticed to have ended, at most.
-	unnoticed = 200 * time.Millisecond
 	// starvedEvery is a fifth of the pause in this program's running that counts as starved.
 	starvedEvery = 100 * time.Millisecond
-	// restartAfter is how long a server that ended by itself stays away.
-	restartAfter = 300 * time.Millisecond
 	// quotaPeriod is the period of which a process has its share.
 	quotaPeriod = 100 * time.Millisecond
 )
 
-// errEnded is returned by server.settle if the process has ended.
-var errEnded = errors.New("the server does not start")
+// errEnded is returned by all that waits for a process if it ends by itself. Nothing excuses that,
+// not even a full disk.
+var errEnded = errors.New("the server ended by itself")
 
 // server runs the program as a child process, again and again, and records the history. One
 // goroutine calls its methods.
@@ -56,7 +53,7 @@ type server struct {
 type process struct {
 	*os.Process
 
-	number int
+	number int           // counts the processes from 1
 	ended  chan struct{} // closed when the process is gone, and err set
 	ready  chan struct{} // closed when it is ready
 	err    error
@@ -83,14 +80,14 @@ func (s *server) start(ctx context.Context) error {
 	}
 	p.Process, s.process = cmd.Process, p
 	s.watch.Go(func() { p.err = cmd.Wait(); close(p.ended) })
-	s.watch.Go(func() { s.awaitReady(ctx, p, at) })
+	s.watch.Go(func() { s.poll(ctx, p, at) })
 	return nil
 }
 
-// awaitReady polls a process until it is ready or ends.
-func (s *server) awaitReady(ctx context.Context, p *process, at int) {
+// poll asks a process until it is ready or ends.
+func (s *server) poll(ctx context.Context, p *process, at int) {
 	for run.Wait(ctx, pollEvery) == nil && !p.over() {
-		if s.isReady(ctx) {
+		if s.isReady(ctx) && !p.over() { // and it was not the next process that answered
 			s.listens(at)
 			close(p.ready)
 			return
@@ -145,14 +142,10 @@ func (s *server) begin(kind BreakKind, asked time.Duration) {
 }
 
 // end ends the process with a signal, by force if that takes too long, and waits for its end.
-func (s *server) end(signal os.Signal, kind BreakKind) {
+func (s *server) end(signal os.Signal, kind BreakKind) error {
 	asked := s.now()
-	if s.over() {
-		s.noteEnd()
-		return
-	}
-	if s.Signal(signal) != nil {
-		return // the next wait finds that out
+	if s.over() || s.Signal(signal) != nil {
+		return s.died()
 	}
 	select {
 	case <-s.ended:
@@ -166,6 +159,7 @@ func (s *server) end(signal os.Signal, kind BreakKind) {
 	if kind == Ended && s.err != nil && !s.troubled(asked) {
 		s.violation(WrongEnd, "asked to end, process %d ended with %v", s.number, s.err)
 	}
+	return nil
 }
 
 // stop stops the process for a time.
@@ -211,62 +205,36 @@ func (s *server) share(ctx context.Context, percent int, length time.Duration) e
 	return nil
 }
 
-// wait waits while the server runs. If it ends by itself meanwhile, it is started again.
+// wait waits while the server runs.
 func (s *server) wait(ctx context.Context, length time.Duration) error {
-	for done := time.After(length); ; {
-		select {
-		case <-done:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.ended:
-		}
-		s.noteEnd()
-		if err := run.Wait(ctx, restartAfter); err != nil {
-			return err
-		}
-		if err := s.start(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitReadyProcess waits until the server is ready. If it ends by itself before, the next process
-// is waited for.
-func (s *server) awaitReadyProcess(ctx context.Context) error {
-	for limit := time.Now().Add(readyPatience); ; {
-		select {
-		case <-s.ready:
-			return nil
-		default:
-		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("the server is not ready after %v; see its log", readyPatience)
-		}
-		if err := s.wait(ctx, pollEvery); err != nil {
-			return err
-		}
-	}
-}
-
-// settle waits until the process is ready. It returns errEnded if it ends before.
-func (s *server) settle(ctx context.Context) error {
 	select {
-	case <-s.ready:
+	case <-time.After(length):
 		return nil
 	case <-s.ended:
-		return fmt.Errorf("%w: %w", errEnded, s.err)
-	case <-time.After(readyPatience):
-		return fmt.Errorf("the server is not ready after %v, and has not ended", readyPatience)
+		return s.died()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// noteEnd records a process that ended by itself. Nothing excuses that, not even a full disk.
-func (s *server) noteEnd() {
-	s.begin(Died, s.now()-unnoticed)
-	s.violation(WrongEnd, "process %d ended by itself, with %v", s.number, s.err)
+// awaitReady waits until the process is ready.
+func (s *server) awaitReady(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.ended:
+		return s.died()
+	case <-time.After(readyPatience):
+		return fmt.Errorf("the server is not ready after %v", readyPatience)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// died waits for a process that is gone, or is about to be, and says so.
+func (s *server) died() error {
+	<-s.ended
+	return errors.Join(fmt.Errorf("%w: process %d", errEnded, s.number), s.err)
 }
 
 // trouble notes the beginning of a time in which nothing can be saved; the function that it returns

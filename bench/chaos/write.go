@@ -42,9 +42,10 @@ func writes() []write {
 	failed := func(w *Written) bool { return w.Found != nil && w.Found.Failed }
 	heard := func(w *Written) bool { return w.Found != nil && !w.Found.LastSeen.Before(w.Asked.Add(-gapLoss)) }
 	kept := func(w *Written) bool { return w.Found != nil && w.Found.Maintenance }
+	policy := json.RawMessage(`{"timeout":"2h"}`)
 	return []write{
 		{kind: "DELETE", method: "DELETE", path: "/v1/devices/%s", holds: func(w *Written) bool { return w.Found == nil }},
-		{kind: "PUT policy", method: "PUT", path: "/v1/devices/%s/policy", body: json.RawMessage(`{"timeout":"2h"}`), holds: paced},
+		{kind: "PUT policy", method: "PUT", path: "/v1/devices/%s/policy", body: policy, holds: paced},
 		{kind: "PUT maintenance", method: "PUT", path: "/v1/devices/%s/maintenance", holds: kept},
 		{kind: "HTTP sleep", method: "POST", path: "/v1/beat/%s/sleep?for=2h", holds: slept},
 		{kind: "HTTP fail", method: "POST", path: "/v1/beat/%s/fail", holds: failed},

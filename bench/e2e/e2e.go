@@ -18,8 +18,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 )
@@ -51,13 +49,13 @@ func scenarios() []scenario {
 
 // Command returns the benchmark.
 func Command() run.Command {
-	b := &bench{connections: 500_000, perServer: openFiles() * 925 / 1000, interval: time.Minute}
+	b := &bench{connections: 500_000, perServer: 18_500, interval: time.Minute}
 	return run.Command{
 		Name: "e2e", Help: "servers and load generator end to end, with 500,000 connections",
 		Names: "steady, silent-10pct, site-outage, reconnect-storm",
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&b.connections, "connections", b.connections, "devices")
-			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server")
+			f.IntVar(&b.perServer, "per-server", b.perServer, "devices of each server, at most; each needs a file")
 			f.DurationVar(&b.interval, "interval", b.interval, "time between two heartbeats of a device; its timeout is three of them")
 			f.DurationVar(&b.length, "duration", b.length, "length of each scenario after its ramp (default what it says itself)")
 		},
@@ -126,14 +124,4 @@ func (b *bench) play(ctx context.Context, s scenario) (*result, error) {
 		return nil, err
 	}
 	return r, b.generate(ctx, program, out, all, before, r)
-}
-
-// openFiles is how many files a process may open.
-func openFiles() int {
-	const most = 1 << 20
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return most
-	}
-	return int(min(limit.Max, most))
 }

@@ -59,15 +59,15 @@ func (b *bench) report(rs []*result) string {
 		return figures.Table("scenario", rows, results, columns...)
 	}
 	return fmt.Sprintf("%s devices, each with a heartbeat every %v and a timeout of %v. Processes of `holter serve`: %d, with SQLite, "+
-		"each with a database and a device port of its own: none may open more than %s files here. Each has a block of the devices, "+
-		"which always come back to it: behind one shared port one could come back to another, and would rightly be offline for the "+
+		"each with a database, a device port and at most %s devices of its own, since each needs an open file. They always "+
+		"come back to it: behind one shared port one could come back to another, and would rightly be offline for the "+
 		"first while it is online for the second. All of it, servers, generator and both ends of each connection, is on one machine, "+
 		"and every scenario has new servers.\n\n%s\n"+
 		"What the servers said of the devices, beside what was done to them (`--verify` for each server). The latency of a verdict is "+
 		"that from its deadline to its arrival at the generator, through commit and event stream.\n\n%s\n"+
 		"Memory at its most, without the kernel's but in the last column: that is how much less was available on the whole machine. "+
 		"CPU is that of the whole run.\n\n%s%s",
-		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, rs[0].servers, figures.Grouped(openFiles()),
+		figures.Grouped(b.connections), b.interval, rs[0].final.Fleet.Timeout, rs[0].servers, figures.Grouped(b.perServer),
 		table(fleetColumns()...), table(verdictColumns()...), table(b.usageColumns()...), missed(rs))
 }
 

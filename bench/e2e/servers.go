@@ -50,17 +50,6 @@ func (all servers) stop() {
 	wg.Wait()
 }
 
-// err returns why servers ended that should run.
-func (all servers) err() error {
-	var errs []error
-	for i, s := range all {
-		if err := s.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("server %d: %w", i+1, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // sum adds up what is read of all processes. What a process of /proc no longer tells counts as nothing.
 func sum[T int | time.Duration](all servers, read func(pid int) (T, error)) (sum T) {
 	for _, s := range all {
@@ -121,14 +110,21 @@ func (b *bench) generate(ctx context.Context, program, out string, all servers, 
 	after, _ := cores.BusyTime()
 	r.usage.elapsed, r.usage.busy, r.usage.cpu = time.Since(began), after-busy, sum(all, cores.CPUTime)-cpu
 	r.usage.generator = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if err := readFinal(filepath.Join(out, report.JSONFile), &r.final); err != nil {
-		return fmt.Errorf("holter loadgen ended with status %d and left no report: %w", cmd.ProcessState.ExitCode(), err)
+	for _, server := range all {
+		r.failed = errors.Join(r.failed, server.Err())
 	}
-	r.digest()
-	r.failed = all.err()
-	if status := cmd.ProcessState.ExitCode(); r.failed == nil && status != 0 && r.final.Outcome.Passed {
+	return r.read(out, cmd.ProcessState.ExitCode())
+}
+
+// read reads the report of a generator that ended with a status.
+func (r *result) read(out string, status int) error {
+	if err := readFinal(filepath.Join(out, report.JSONFile), &r.final); err != nil {
+		return fmt.Errorf("holter loadgen ended with status %d and left no report: %w", status, err)
+	}
+	if r.failed == nil && status != 0 && r.final.Outcome.Passed {
 		r.failed = fmt.Errorf("holter loadgen ended with status %d", status)
 	}
+	r.digest()
 	return nil
 }
 

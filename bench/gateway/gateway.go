@@ -17,7 +17,6 @@ import (
 	"github.com/holter-iot/holter/bench/internal/cores"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
-	"github.com/holter-iot/holter/gateway/codec/line"
 )
 
 // bench runs the measurements and keeps their results.
@@ -32,9 +31,9 @@ type bench struct {
 
 // row is a server and its fleet, and what is measured of them.
 type row struct {
-	server, protocol string
-	tls              bool
-	batch            int // heartbeats that a device sends in one write; 0: none
+	server   string
+	protocol string // with overTLS behind it
+	batch    int    // heartbeats that a device sends in one write; 0: none
 }
 
 // batches are those that are measured.
@@ -44,13 +43,12 @@ func batches() []int { return []int{1, 16} }
 func rows() (all []row) {
 	for _, p := range protocols() {
 		for _, server := range []string{serverHolter, serverBare} {
-			all = append(all, row{server: server, protocol: p.Name()})
-			for _, batch := range batches() {
-				all = append(all, row{server: server, protocol: p.Name(), batch: batch})
+			for _, batch := range append(batches(), 0) {
+				all = append(all, row{server, p.Name(), batch})
 			}
 		}
 	}
-	return append(all, row{server: serverHolter, protocol: line.Protocol{}.Name(), tls: true})
+	return append(all, row{server: serverHolter, protocol: "line" + overTLS})
 }
 
 // measurement returns what is measured of a row.
@@ -63,10 +61,7 @@ func (r row) measurement() string {
 
 // name returns the name of a row in tables.
 func (r row) name() string {
-	switch {
-	case r.tls:
-		return r.protocol + overTLS
-	case r.server == serverBare:
+	if r.server == serverBare {
 		return r.protocol + besideIt
 	}
 	return r.protocol
@@ -110,7 +105,7 @@ func (b *bench) measure(ctx context.Context, of row) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	p, err := measured.Start(ctx, measured.Alone, b.Name(), name, of.server, of.protocol)
+	p, err := measured.Start(ctx, measured.Alone, b.Name(), of.server, of.protocol)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestServeOne(t *testing.T) {
-	if _, err := serveOne(t.Context(), []string{"line", serverHolter, "morse"}); err == nil {
+	if _, err := serveOne(t.Context(), []string{serverHolter, "morse"}); err == nil {
 		t.Error("there is a protocol morse")
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/holter-iot/holter/bench/internal/fleet"
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/gateway/codec/line"
@@ -25,8 +26,6 @@ const (
 	rest = 21 * time.Second
 	// interval is that between planned heartbeats: none while anything is measured.
 	interval = time.Hour
-	// perSource is how many devices share a source address, far from all of its ports.
-	perSource = 4000
 )
 
 // result is how a server took heartbeats, or connections.
@@ -48,28 +47,11 @@ func (r result) each(bytes int) float64 { return float64(bytes) / float64(r.n) }
 
 // play connects n devices, and returns once all are welcomed. They play until stop is called.
 func play(ctx context.Context, of row, p *measured.Process, n int) (d *drive.Drive, stop func() error, err error) {
-	fleet := &plan.Plan{
-		Protocol: of.protocol, Devices: n, Targets: []string{p.Addr.String()}, Interval: interval,
-		Ramp: 1e6, Phases: []plan.Phase{{Length: interval}},
+	devices := &plan.Plan{
+		Protocol: of.protocol, Devices: n, Targets: []string{p.Addr.String()}, Interval: interval, Ramp: 1e6,
 	}
-	for i := range (n + perSource - 1) / perSource {
-		fleet.Sources = append(fleet.Sources, netip.AddrFrom4([4]byte{127, 0, 0, byte(2 + i)}))
-	}
-	fleet.Fill()
-	if d, err = drive.New(drive.Config{Plan: fleet, Closed: of.batch > 0, Pipeline: max(of.batch, 1)}); err != nil {
-		return nil, nil, err
-	}
-	playing, end := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error { return d.Run(playing) })
-	stop = func() error { end(); return group.Wait() }
-	for d.Stats().Welcomed < n && err == nil {
-		err = run.Wait(ctx, 5*time.Millisecond)
-	}
-	if err != nil {
-		err = errors.Join(fmt.Errorf("not all devices connect: %w; %v", err, d.Stats().Errors), stop())
-	}
-	return d, stop, err
+	fleet.Fill(devices)
+	return fleet.Play(ctx, drive.Config{Plan: devices, Closed: of.batch > 0, Pipeline: max(of.batch, 1)})
 }
 
 // beats keeps a server busy for a while: each answer sends the next heartbeats.
@@ -102,9 +84,6 @@ func (b *bench) beats(ctx context.Context, of row, p *measured.Process) (r resul
 // idleMemory makes connections that say nothing after their greeting, and measures the memory that
 // they take.
 func (b *bench) idleMemory(ctx context.Context, of row, p *measured.Process) (r result, err error) {
-	if err := p.FillEvents(); err != nil {
-		return r, err
-	}
 	before, err := p.Collect()
 	if err != nil {
 		return r, err
@@ -114,7 +93,7 @@ func (b *bench) idleMemory(ctx context.Context, of row, p *measured.Process) (r 
 		return r, err
 	}
 	var stop func() error
-	if of.tls {
+	if strings.HasSuffix(of.protocol, overTLS) {
 		r.n = b.idleTLS
 		stop, err = connectTLS(ctx, p, r.n)
 	} else {

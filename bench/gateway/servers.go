@@ -23,8 +23,6 @@ import (
 	"github.com/holter-iot/holter/gateway/codec/jt808"
 	"github.com/holter-iot/holter/gateway/codec/line"
 	"github.com/holter-iot/holter/gateway/codec/teltonika"
-	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // The servers.
@@ -38,55 +36,50 @@ func protocols() []codec.Protocol {
 	return []codec.Protocol{line.Protocol{}, frame.Protocol{}, jt808.Protocol{}, teltonika.Protocol{}, gt06.Protocol{}}
 }
 
-// serveOne starts the server of a row: its name, server and protocol.
+// serveOne starts a server of a protocol.
 func serveOne(ctx context.Context, args []string) (s measured.Subject, err error) {
-	if len(args) != 3 {
-		return s, errors.New("want a row, a server and a protocol")
+	if len(args) != 2 {
+		return s, errors.New("want a server and a protocol")
 	}
+	name, secure := strings.CutSuffix(args[1], overTLS)
 	all := protocols()
-	i := slices.IndexFunc(all, func(p codec.Protocol) bool { return p.Name() == args[2] })
+	i := slices.IndexFunc(all, func(p codec.Protocol) bool { return p.Name() == name })
 	if i < 0 {
-		return s, fmt.Errorf("no protocol %q", args[2])
+		return s, fmt.Errorf("no protocol %q", name)
 	}
 	ports, err := serve.FreePorts(ctx, 1)
 	if err != nil {
 		return s, err
 	}
 	s.Addr = netip.MustParseAddrPort(ports[0])
-	if args[1] == serverBare {
+	if args[0] == serverBare {
 		startBare(ctx, ports[0], all[i])
 		return s, nil
 	}
-	s.Events, err = startHolter(ctx, ports[0], all[i], strings.HasSuffix(args[0], overTLS))
-	return s, err
+	return s, startHolter(ctx, ports[0], all[i], secure)
 }
 
 // startHolter starts the registry and the gateway with the settings of holter serve and one protocol.
-func startHolter(ctx context.Context, address string, p codec.Protocol, secure bool) (*eventlog.Log, error) {
-	events, err := eventlog.New(0)
+func startHolter(ctx context.Context, address string, p codec.Protocol, secure bool) error {
+	registry, _, err := measured.NewRegistry(ctx)
 	if err != nil {
-		return nil, err
-	}
-	registry, err := liveness.New(events, liveness.Config{})
-	if err != nil {
-		return nil, err
+		return err
 	}
 	l := gateway.Listener{Address: address, Protocols: []codec.Protocol{p}}
 	if secure {
 		certificate, err := selfsigned.New()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	g, err := gateway.New(ctx, registry, gateway.Config{Listen: []gateway.Listener{l}, Logger: log})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	go measured.Keep(ctx, func() error { return registry.Run(ctx) })
 	go measured.Keep(ctx, func() error { return g.Run(ctx) })
-	return events, nil
+	return nil
 }
 
 // bare answers all messages and keeps nothing, on one of gnet's event loops.

@@ -23,7 +23,6 @@ import (
 	"github.com/holter-iot/holter/bench/internal/run"
 	"github.com/holter-iot/holter/bench/internal/serve"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
 	"github.com/holter-iot/holter/mqttbridge"
 	"github.com/holter-iot/holter/mqttbridge/broker"
 	"github.com/holter-iot/holter/mqttbridge/convention"
@@ -72,22 +71,9 @@ func quietLogger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
-// newRegistry starts a registry with the settings of holter serve.
-func newRegistry(ctx context.Context) (*eventlog.Log, *liveness.Registry, error) {
-	events, err := eventlog.New(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	registry, err := liveness.New(events, liveness.Config{})
-	if err == nil {
-		go measured.Keep(ctx, func() error { return registry.Run(ctx) })
-	}
-	return events, registry, err
-}
-
 // serveHolter starts the registry and the embedded broker. Its answer to any command is when it judged which client for silence.
 func serveHolter(ctx context.Context, _ string) (s measured.Subject, err error) {
-	events, registry, err := newRegistry(ctx)
+	registry, events, err := measured.NewRegistry(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -96,7 +82,7 @@ func serveHolter(ctx context.Context, _ string) (s measured.Subject, err error) 
 		return s, err
 	}
 	go measured.Keep(ctx, func() error { return b.Run(ctx) })
-	s.Addr, s.Events = b.Addr().(*net.TCPAddr).AddrPort(), events
+	s.Addr = b.Addr().(*net.TCPAddr).AddrPort()
 	s.Answer = func(string) (any, error) {
 		verdicts := make(map[string]time.Time)
 		return verdicts, measured.EachEvent(events, func(e *liveness.Event) {
@@ -154,7 +140,7 @@ type counts struct {
 
 // subscribeBridge starts a registry and a bridge to a broker.
 func subscribeBridge(ctx context.Context, url string) (s measured.Subject, err error) {
-	_, registry, err := newRegistry(ctx)
+	registry, _, err := measured.NewRegistry(ctx)
 	if err != nil {
 		return s, err
 	}

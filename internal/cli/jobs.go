@@ -85,8 +85,9 @@ func (c *jobAddCommand) Run(ctx context.Context, api *apiclient.Client, out outp
 	if err := c.setTimes(ctx, api, &body); err != nil {
 		return err
 	}
-	var answer struct{ Job uint64 }
-	return create(ctx, api, out, c.JSON, "/v1/jobs", body, &answer, func() string { return fmt.Sprintf("job %d", answer.Job) })
+	return ask(ctx, api, out, c.JSON, http.MethodPost, "/v1/jobs", body, func(made *struct{ Job uint64 }) error {
+		return say(out.stdout, "job %d", made.Job)
+	})
 }
 
 // setTimes counts from now by the server's clock: the server delivers by it, and this machine's may

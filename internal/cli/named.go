@@ -65,32 +65,25 @@ func find(ctx context.Context, api *apiclient.Client, path, name string) (found 
 	return found, err
 }
 
-// getOrPrint asks for a path, and either prints the JSON of the answer, or stores it in into.
-func getOrPrint(ctx context.Context, api *apiclient.Client, path string, out io.Writer, asJSON bool, into any) (printed bool, err error) {
+// ask asks the API, and prints the answer as JSON or as show does. If show returns
+// apiclient.ErrStranger, the answer is not one of the API.
+func ask[T any](ctx context.Context, api *apiclient.Client, out output, asJSON bool, method, path string, body any, show func(*T) error) error {
 	var answer apiclient.Answer
-	if err := api.Get(ctx, path, nil, &answer); err != nil {
-		return false, err
-	}
-	if asJSON {
-		return true, terminal.WriteJSON(out, answer.JSON)
-	}
-	return false, answer.Decode(into)
-}
-
-// create POSTs a body, stores the answer in into, and prints it as JSON or as a text. The empty text
-// says that the answer is not one of the API.
-func create(ctx context.Context, api *apiclient.Client, out output, asJSON bool, path string, body, into any, text func() string) error {
-	var answer apiclient.Answer
-	if err := api.Ask(ctx, http.MethodPost, path, body, &answer); err != nil {
+	if err := api.Ask(ctx, method, path, body, &answer); err != nil {
 		return err
 	}
 	if asJSON {
 		return terminal.WriteJSON(out.stdout, answer.JSON)
 	}
-	if answer.Decode(into) != nil || text() == "" {
+	var into T
+	err := answer.Decode(&into)
+	if err == nil {
+		err = show(&into)
+	}
+	if errors.Is(err, apiclient.ErrStranger) {
 		return answer.Strange
 	}
-	return say(out.stdout, "%s", text())
+	return err
 }
 
 // put writes the settings S of an element of a list: those that it has, overridden by the options

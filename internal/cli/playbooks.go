@@ -3,8 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -45,23 +45,20 @@ type playbookGetCommand struct {
 
 // Run shows the playbook.
 func (c *playbookGetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
-	var p httpapi.Playbook
-	done, err := getOrPrint(ctx, api, pathOf("playbooks", c.Name), out.stdout, c.JSON, &p)
-	if done || err != nil {
-		return err
-	}
-	if c.Mermaid {
-		_, err := io.WriteString(out.stdout, p.Mermaid)
-		return err
-	}
-	table := terminal.NewTable(terminal.ScreenOf(out.stdout), "STEP", "DOES,least=16,spare", "AFTER", "IF")
-	if len(p.Recovered) > 0 && len(p.Recovered[0].After) == 0 {
-		p.Recovered[0].After = []string{"a recovery"}
-	}
-	for _, s := range slices.Concat(p.Steps, p.Recovered) {
-		table.Add(s.Name, s.Does, strings.Join(s.After, " "), s.If)
-	}
-	return table.Flush(out.stdout)
+	return ask(ctx, api, out, c.JSON, http.MethodGet, pathOf("playbooks", c.Name), nil, func(p *httpapi.Playbook) error {
+		if c.Mermaid {
+			_, err := io.WriteString(out.stdout, p.Mermaid)
+			return err
+		}
+		table := terminal.NewTable(terminal.ScreenOf(out.stdout), "STEP", "DOES,least=16,spare", "AFTER", "IF")
+		if len(p.Recovered) > 0 && len(p.Recovered[0].After) == 0 {
+			p.Recovered[0].After = []string{"a recovery"}
+		}
+		for _, s := range slices.Concat(p.Steps, p.Recovered) {
+			table.Add(s.Name, s.Does, strings.Join(s.After, " "), s.If)
+		}
+		return table.Flush(out.stdout)
+	})
 }
 
 type playbookRunCommand struct {
@@ -74,8 +71,8 @@ type playbookRunCommand struct {
 
 // Run starts a run.
 func (c *playbookRunCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
-	var answer struct{ Run uint64 }
-	return create(ctx, api, out, c.JSON, pathOf("playbooks", c.Name)+"/run", map[string]string{"device": c.Device}, &answer, func() string {
-		return fmt.Sprintf("run %d; \"holter runs get %d\" shows its progress", answer.Run, answer.Run)
+	body := map[string]string{"device": c.Device}
+	return ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("playbooks", c.Name)+"/run", body, func(made *struct{ Run uint64 }) error {
+		return say(out.stdout, "run %d; \"holter runs get %d\" shows its progress", made.Run, made.Run)
 	})
 }

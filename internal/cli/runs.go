@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -47,20 +48,18 @@ type runGetCommand struct {
 
 // Run shows the run.
 func (c *runGetCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
-	var r httpapi.RunDetails
-	done, err := getOrPrint(ctx, api, pathOf("runs", strconv.FormatUint(c.ID, 10)), out.stdout, c.JSON, &r)
-	if done || err != nil {
-		return err
-	}
-	screen := terminal.ScreenOf(out.stdout)
-	if err := say(out.stdout, "%s", runText(&r, screen)); err != nil {
-		return err
-	}
-	table := terminal.NewTable(screen, "STEP", "STATE", "STARTED,spare", "ENDED/DUE,spare", "RESULT,least=20")
-	for _, s := range r.Steps {
-		table.Add(s.Name, painted(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s))
-	}
-	return table.Flush(out.stdout)
+	path := pathOf("runs", strconv.FormatUint(c.ID, 10))
+	return ask(ctx, api, out, c.JSON, http.MethodGet, path, nil, func(r *httpapi.RunDetails) error {
+		screen := terminal.ScreenOf(out.stdout)
+		if err := say(out.stdout, "%s", runText(r, screen)); err != nil {
+			return err
+		}
+		table := terminal.NewTable(screen, "STEP", "STATE", "STARTED,spare", "ENDED/DUE,spare", "RESULT,least=20")
+		for _, s := range r.Steps {
+			table.Add(s.Name, painted(s.State), s.Started, cmp.Or(s.Ended, s.Wake), stepResult(&s))
+		}
+		return table.Flush(out.stdout)
+	})
 }
 
 // runText describes a run in a line, with its error below.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -112,9 +113,8 @@ type scheduleRunCommand struct {
 
 // Run asks for a run.
 func (c *scheduleRunCommand) Run(ctx context.Context, api *apiclient.Client, out output) error {
-	var run httpapi.ScheduleRun
-	return create(ctx, api, out, c.JSON, pathOf("schedules", c.Name)+"/run", nil, &run, func() string {
-		return fmt.Sprintf("run %d of %s starts as soon as a worker is free", run.Run, terminal.Printable(c.Name))
+	return ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("schedules", c.Name)+"/run", nil, func(made *httpapi.ScheduleRun) error {
+		return say(out.stdout, "run %d of %s starts as soon as a worker is free", made.Run, terminal.Printable(c.Name))
 	})
 }
 

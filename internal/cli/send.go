@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -72,16 +73,16 @@ func (c *sendCommand) run(ctx context.Context, api *apiclient.Client, in io.Read
 		return err
 	}
 	api.Timeout += c.Timeout
-	var sent struct {
+	err = ask(ctx, api, out, c.JSON, http.MethodPost, pathOf("devices", c.Device)+"/send", body, func(sent *struct {
 		Written  bool
 		Bytes    int
 		Protocol string
-	}
-	err = create(ctx, api, out, c.JSON, pathOf("devices", c.Device)+"/send", body, &sent, func() string {
+	},
+	) error {
 		if !sent.Written {
-			return ""
+			return apiclient.ErrStranger
 		}
-		return fmt.Sprintf("%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
+		return say(out.stdout, "%s was sent %s (%s)", terminal.Printable(c.Device), terminal.Plural(sent.Bytes, "byte", "bytes"), terminal.Printable(sent.Protocol))
 	})
 	return unknownDevice(err, c.Device)
 }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package drive
 
 import (
@@ -17,13 +15,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
 // Drive plays devices; see the package's comment.
 type Drive struct {
 	cfg      Config
-	protocol protocol
+	protocol codec.Client
 	schedule schedule
 
 	// mu guards the fields below. Run holds it except while it waits for the kernel.
@@ -62,6 +61,7 @@ type Drive struct {
 	chance *rand.Rand
 
 	in, out    []byte // for one read, and one write
+	room       []byte // for an id
 	heard      int64  // when the last read was
 	counts     Counters
 	histograms Histograms
@@ -86,7 +86,7 @@ func New(cfg Config) (*Drive, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Closed && !c.answered() {
+	if cfg.Closed && c.Window() == 0 {
 		return nil, errors.New("drive: Closed needs heartbeats that are answered")
 	}
 	d := &Drive{

@@ -12,12 +12,13 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
+	"github.com/holter-iot/holter/gateway/codec"
 	"github.com/holter-iot/holter/loadgen/plan"
 )
 
-// mqttProtocol is MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as devices need that
-// never subscribe. Sessions are clean.
-type mqttProtocol struct {
+// mqttClient is a [codec.Client] of MQTT 3.1.1 (OASIS Standard, sections 2 and 3), as much of it as
+// devices need that never subscribe. Sessions are clean.
+type mqttClient struct {
 	plan      *plan.Plan
 	keepAlive uint16 // seconds
 }
@@ -34,7 +35,7 @@ const (
 // maxText is the longest text of MQTT, section 1.5.3.
 const maxText = math.MaxUint16
 
-func newMQTTProtocol(p *plan.Plan) (*mqttProtocol, error) {
+func newMQTT(p *plan.Plan) (*mqttClient, error) {
 	// The gateway waits for one and a half keep alives (section 3.1.2.10).
 	keepAlive := p.Timeout * 2 / 3 / time.Second
 	switch {
@@ -49,7 +50,7 @@ func newMQTTProtocol(p *plan.Plan) (*mqttProtocol, error) {
 	case p.Token != "" && p.User == "":
 		return nil, errors.New("drive: MQTT has no password (token) without a user")
 	}
-	return &mqttProtocol{plan: p, keepAlive: uint16(keepAlive)}, nil
+	return &mqttClient{plan: p, keepAlive: uint16(keepAlive)}, nil
 }
 
 // longest is the length of the longest text of a plan, with the longest id in its place.
@@ -65,8 +66,8 @@ func longest(p *plan.Plan) int {
 // fill puts an id into a text of the plan.
 func fill(text, id string) string { return strings.ReplaceAll(text, "{device}", id) }
 
-func (c *mqttProtocol) hello(dst []byte, n int) []byte {
-	id := c.plan.DeviceID(n)
+// AppendHello implements [codec.Client].
+func (c *mqttClient) AppendHello(dst []byte, id, token string, _ time.Duration) []byte {
 	p := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	p.ProtocolName, p.ProtocolVersion, p.CleanSession, p.Keepalive, p.ClientIdentifier = "MQTT", 4, true, c.keepAlive, id
 	if c.plan.WillTopic != "" {
@@ -74,28 +75,42 @@ func (c *mqttProtocol) hello(dst []byte, n int) []byte {
 		p.WillTopic, p.WillMessage = fill(c.plan.WillTopic, id), []byte(fill(c.plan.WillPayload, id))
 	}
 	p.Username, p.UsernameFlag = c.plan.User, c.plan.User != ""
-	p.Password, p.PasswordFlag = []byte(c.plan.Token), c.plan.Token != ""
+	p.Password, p.PasswordFlag = []byte(token), token != ""
 	return appendPacket(dst, p)
 }
 
-// birth is retained, like the will that takes it back.
-func (c *mqttProtocol) birth(dst []byte, n int) []byte {
-	if c.plan.WillTopic == "" || c.plan.BirthPayload == "" {
-		return dst
-	}
-	id := c.plan.DeviceID(n)
+// appendBirth appends what follows the welcome. It is retained, like the will that takes it back.
+func (c *mqttClient) appendBirth(dst []byte, id string) []byte {
 	p := publish(fill(c.plan.WillTopic, id), fill(c.plan.BirthPayload, id))
 	p.Retain = true
 	return appendPacket(dst, p)
 }
 
-func (c *mqttProtocol) beat(dst []byte, n int, seq uint32) []byte {
+// AppendBeat implements [codec.Client].
+func (c *mqttClient) AppendBeat(dst []byte, id string, seq uint32) []byte {
 	if c.plan.Publish == "" {
 		return append(dst, packetPingReq, 0)
 	}
-	p := publish(fill(c.plan.Publish, c.plan.DeviceID(n)), strconv.FormatUint(uint64(seq), 10))
-	p.Qos, p.MessageID = c.plan.QoS, packetID(seq)
+	p := publish(fill(c.plan.Publish, id), strconv.FormatUint(uint64(seq), 10))
+	p.Qos, p.MessageID = c.plan.QoS, uint16(seq%math.MaxUint16)+1 // never 0 (section 2.3.1)
 	return appendPacket(dst, p)
+}
+
+// AppendBye implements [codec.Client].
+func (*mqttClient) AppendBye(dst []byte, _ string) []byte { return append(dst, packetDisconnect, 0) }
+
+// AppendSleep implements [codec.Client].
+func (*mqttClient) AppendSleep(dst []byte, _ string, _ time.Duration) []byte { return dst }
+
+// Window implements [codec.Client]: answers to pings have no numbers.
+func (c *mqttClient) Window() uint64 {
+	switch {
+	case c.plan.Publish == "":
+		return 1
+	case c.plan.QoS == 0:
+		return 0
+	}
+	return math.MaxUint16
 }
 
 func publish(topic, payload string) *packets.PublishPacket {
@@ -110,63 +125,49 @@ func appendPacket(dst []byte, p packets.ControlPacket) []byte {
 	return b.Bytes()
 }
 
-// packetID is never 0 (section 2.3.1).
-func packetID(seq uint32) uint16 { return uint16(seq%math.MaxUint16) + 1 }
-
-func (c *mqttProtocol) answered() bool { return c.plan.Publish == "" || c.plan.QoS > 0 }
-
-func (c *mqttProtocol) bye(dst []byte, _ int) []byte { return append(dst, packetDisconnect, 0) }
-
-func (c *mqttProtocol) sleep(dst []byte, _ int, _ time.Duration) []byte { return dst }
-
-func (c *mqttProtocol) matches(a answer, seq uint32) bool {
-	return c.plan.Publish == "" || a.seq == uint32(packetID(seq))
-}
-
-// next accepts only packets for a client that never subscribes. All of them are short.
-func (c *mqttProtocol) next(data []byte) (answer, []byte) {
+// Next implements [codec.Client]. It accepts only packets for a client that never subscribes. All of
+// them are short.
+func (c *mqttClient) Next(data []byte) (codec.Answer, int) {
 	if len(data) == 0 {
-		return answer{}, data
+		return codec.Answer{}, 0
 	}
-	length := 2
-	switch data[0] {
-	case packetPingResp:
-		length = 0
-	case packetConnAck, packetPubAck:
-	default:
-		return answer{kind: garbage}, nil
-	}
-	if len(data) > 1 && int(data[1]) != length {
-		return answer{kind: garbage}, nil
-	}
-	if len(data) < 2+length {
-		return answer{}, data
-	}
-	body, rest := data[2:2+length], data[2+length:]
+	length, pings := 2, c.plan.Publish == ""
 	switch data[0] {
 	case packetConnAck:
-		switch {
-		case body[0] > 1:
-			return answer{kind: garbage}, rest
-		case body[1] != 0:
-			return answer{kind: rejected, code: connAckCode(body[1])}, rest
+	case packetPingResp:
+		if length = 0; !pings {
+			return codec.Answer{}, 1
 		}
-		return answer{kind: welcome}, rest
 	case packetPubAck:
-		if c.plan.Publish == "" || c.plan.QoS == 0 {
-			return answer{kind: garbage}, rest
+		if pings || c.plan.QoS == 0 {
+			return codec.Answer{}, 1
 		}
-		return answer{kind: pong, seq: uint32(binary.BigEndian.Uint16(body))}, rest
+	default:
+		return codec.Answer{}, 1
 	}
-	if c.plan.Publish != "" {
-		return answer{kind: garbage}, rest
+	if len(data) > 1 && int(data[1]) != length {
+		return codec.Answer{}, 1
 	}
-	return answer{kind: pong}, rest
+	if len(data) < 2+length {
+		return codec.Answer{}, 0
+	}
+	body, n := data[2:2+length], 2+length
+	switch {
+	case length == 0:
+		return codec.Answer{Kind: codec.Heard}, n
+	case data[0] == packetPubAck:
+		return codec.Answer{Kind: codec.Heard, Seq: uint32(binary.BigEndian.Uint16(body)) - 1}, n
+	case body[0] > 1:
+		return codec.Answer{}, n
+	case body[1] != 0:
+		return codec.Answer{Kind: codec.Refused, Code: connAckCode(body[1])}, n
+	}
+	return codec.Answer{Kind: codec.Welcome}, n
 }
 
 // connAckCode names a return code (section 3.2.2.3).
-func connAckCode(code byte) string {
-	names := [...]string{
+func connAckCode(code byte) codec.Code {
+	names := [...]codec.Code{
 		"", "unacceptable protocol version", "identifier rejected", "server unavailable", "bad user name or password", "not authorized",
 	}
 	if int(code) < len(names) {

@@ -3,6 +3,7 @@ package drive
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -60,16 +61,18 @@ type Gauges struct {
 }
 
 // Add adds the gauges of other devices.
-func (g *Gauges) Add(o *Gauges) {
-	g.Devices += o.Devices
-	g.Seen += o.Seen
-	g.Welcomed += o.Welcomed
-	g.Connecting += o.Connecting
-	g.Queued += o.Queued
-	g.Pausing += o.Pausing
-	g.Away += o.Away
-	g.Open += o.Open
-	g.StepsLeft += o.StepsLeft
+func (g *Gauges) Add(o *Gauges) { addNumbers(reflect.ValueOf(g).Elem(), reflect.ValueOf(o).Elem()) }
+
+// addNumbers adds the numbers of a struct to those of another one.
+func addNumbers(to, from reflect.Value) {
+	for i := range to.NumField() {
+		switch field := to.Field(i); {
+		case field.CanInt():
+			field.SetInt(field.Int() + from.Field(i).Int())
+		case field.CanUint():
+			field.SetUint(field.Uint() + from.Field(i).Uint())
+		}
+	}
 }
 
 // Counters count from the beginning.
@@ -84,15 +87,7 @@ type Counters struct {
 
 // Add adds the counters of other devices. Errors must not be nil.
 func (c *Counters) Add(o *Counters) {
-	c.Connects += o.Connects
-	c.Welcomes += o.Welcomes
-	c.Failed += o.Failed
-	c.Lost += o.Lost
-	c.Sent += o.Sent
-	c.Answered += o.Answered
-	c.BytesOut += o.BytesOut
-	c.BytesIn += o.BytesIn
-	c.Steps += o.Steps
+	addNumbers(reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem())
 	for cause, n := range o.Errors {
 		c.Errors[cause] += n
 	}

@@ -36,11 +36,10 @@ type page struct {
 	Result    string
 	Class     string
 	Trouble   *Trouble
-	Tiles     []tile
+	Rows      []row
 	Spans     []Span
 	Latencies []named
 	Bars      []bars
-	Causes    []cause
 	Thinned   int // how many seconds are one point of the charts
 
 	Data     chartData
@@ -51,17 +50,10 @@ type page struct {
 	License  string
 }
 
-type tile struct{ Name, Value, Note, Class string }
-
 type named struct {
 	Latency
 
 	Name string
-}
-
-type cause struct {
-	Name  string
-	Count uint64
 }
 
 // bars is a histogram.
@@ -92,9 +84,8 @@ func WriteHTML(out io.Writer, f *Final) error {
 		return fmt.Errorf("report: page: %w", err)
 	}
 	samples := Thin(f.Samples, shownSamples)
-	last := f.last()
 	p := page{
-		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Tiles: tiles(f), Spans: Spans(f.Samples),
+		Final: f, Result: result(f), Class: "good", Trouble: FirstTrouble(f), Rows: figureRows(f), Spans: Spans(f.Samples),
 		Latencies: latencies(f), Thinned: 1,
 		Data: chartData{samples, Spans(f.Samples)},
 		CSS:  template.CSS(pageCSS), JS: template.JS(pageJS), UplotCSS: template.CSS(uplotCSS), UplotJS: template.JS(uplotJS),
@@ -105,9 +96,6 @@ func WriteHTML(out io.Writer, f *Final) error {
 	}
 	if len(samples) > 0 {
 		p.Thinned = int(math.Ceil(float64(len(f.Samples)) / float64(len(samples))))
-	}
-	for _, name := range last.Causes() {
-		p.Causes = append(p.Causes, cause{clean(name), last.Errors[name]})
 	}
 	if v := f.Verdicts; v != nil {
 		p.addBars("Verdict after its deadline", "When a right verdict was here, counted from its deadline.", v.Detection, v.DetectionAllowed)
@@ -149,36 +137,6 @@ func cumulative(part, all uint64) string {
 	share := 100 * float64(part) / float64(all)
 	text := fmt.Sprintf("%.2f%%", math.Floor(share*100)/100)
 	return strings.Replace(text, ".00%", "%", 1)
-}
-
-func tiles(f *Final) []tile {
-	last, most := f.last(), peaks(f.Samples)
-	worst := func(n uint64) string {
-		if n > 0 {
-			return "bad"
-		}
-		return ""
-	}
-	list := []tile{
-		{"connections", count(most.welcomed), "of " + plural(f.Fleet.Devices, "device") + ", at the most", ""},
-		{"connects", count(most.rate.Connects) + "/s", "at the most", ""},
-		{"heartbeats", count(most.rate.Sent) + "/s", "at the most; " + count(last.Sent) + " in all", ""},
-		{"answer, p99", short(f.RTT.P99), "p50 " + short(f.RTT.P50) + ", max " + short(f.RTT.Max), ""},
-		{"own lateness, p99", short(f.Lateness.P99), "max " + short(f.Lateness.Max), ""},
-		{"failed, lost", count(last.Failed) + ", " + count(last.Lost), "connections", worst(last.Failed + last.Lost)},
-	}
-	if v := f.Verdicts; v != nil {
-		var wrong uint64
-		for _, m := range v.Mistakes {
-			if m.Allowed >= 0 { // the others are parts of these, or none
-				wrong += m.Count
-			}
-		}
-		list = append(list,
-			tile{"verdicts", count(v.Right) + " right", plural(wrong, "mistake"), worst(wrong)},
-			tile{"detection, p99", short(v.Detection.P99), "beyond the deadline; max " + short(v.Detection.Max), ""})
-	}
-	return list
 }
 
 // latencies are the rows of the page's table.

@@ -60,31 +60,18 @@ const (
 )
 
 func reasonOf(text string) reason {
-	switch text {
-	case "":
-		return unsaid
-	case ReasonSilence:
-		return silence
-	case ReasonClosed:
-		return closed
-	case ReasonProtocol, ReasonAdmin:
-		return ended
-	case ReasonBye:
-		return bye
-	case ReasonWill:
-		return will
+	known := map[string]reason{
+		"": unsaid, ReasonSilence: silence, ReasonClosed: closed, ReasonProtocol: ended, ReasonAdmin: ended, ReasonBye: bye, ReasonWill: will,
+	}
+	if r, ok := known[text]; ok {
+		return r
 	}
 	return strange
 }
 
 // gone reports whether the device sends nothing in an absence of this kind.
 func (a *absence) gone() bool {
-	switch a.kind {
-	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect:
-		return true
-	case plan.Stall, plan.Duplicate, plan.Sleep, plan.Signal:
-	}
-	return false
+	return a.kind != plan.Stall && a.kind != plan.Duplicate && a.kind != plan.Sleep && a.kind != plan.Signal
 }
 
 // closes reports whether the device ends its connection without a goodbye.
@@ -211,7 +198,7 @@ func (a *absence) fit(c *claim, away bool, t *terms) fit {
 
 // tolerated judges a claim on a device that may be alive.
 func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
-	switch a.kind {
+	switch a.kind { //nolint:exhaustive // in the others a device is gone
 	case plan.Stall:
 		return excused
 	case plan.Duplicate:
@@ -225,7 +212,6 @@ func (a *absence) tolerated(d int64, r reason, away bool, t *terms) fit {
 		if a.back == 0 {
 			return open
 		}
-	case plan.Lost, plan.Bye, plan.Close, plan.Reset, plan.Silent, plan.Crash, plan.Move, plan.Reconnect, plan.Signal:
 	}
 	return none
 }

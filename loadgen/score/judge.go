@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -317,49 +318,21 @@ func said(v *Verdict) string { return v.word() + " at " + clock(nanos(v.when()))
 
 // word describes a verdict without its time.
 func (v *Verdict) word() string {
-	word := "something else"
-	switch v.Kind {
-	case Online:
-		word = "online"
-	case Offline:
-		word = "offline"
-		if v.Reason != "" {
-			word += " (" + v.Reason + ")"
-		}
-	case Late:
-		word = "late"
-	case Sleeping:
-		word = "sleeping"
-	case Replaced:
-		word = "on another session"
-	case Forgotten:
-		word = "forgotten"
-	case SourceDeaf:
-		word = "deaf"
-	case SourceHeard:
-		word = "listens again"
-	case Other, Following, Missed, Broken, Skipped, Rewound, Clock:
+	word := map[Kind]string{
+		Online: "online", Offline: "offline", Late: "late", Sleeping: "sleeping", Replaced: "on another session", Forgotten: "forgotten",
+		SourceDeaf: "deaf", SourceHeard: "listens again",
+	}[v.Kind]
+	if v.Kind == Offline && v.Reason != "" {
+		word += " (" + v.Reason + ")"
 	}
-	return word
+	return cmp.Or(word, "something else")
 }
 
 func (r reason) because() string {
-	switch r {
-	case silence:
-		return " (silence)"
-	case closed:
-		return " (closed)"
-	case bye:
-		return " (bye)"
-	case will:
-		return " (will)"
-	case ended:
-		return " (protocol or admin)"
-	case strange:
-		return " (some other reason)"
-	case unsaid, returned:
-	}
-	return ""
+	return [...]string{
+		unsaid: "", silence: " (silence)", closed: " (closed)", bye: " (bye)", will: " (will)", ended: " (protocol or admin)",
+		strange: " (some other reason)", returned: "",
+	}[r]
 }
 
 // clock prints an instant for a person.

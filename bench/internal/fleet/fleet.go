@@ -33,8 +33,8 @@ func Fill(p *plan.Plan) {
 
 // Play connects the devices of a filled plan, and makes them beat until stop is called, which returns the error of drive.Run. A device
 // whose connection is lost comes back.
-func Play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error, err error) {
-	if d, err = drive.New(drive.Config{Plan: p, Journal: true}); err != nil {
+func Play(ctx context.Context, c drive.Config) (d *drive.Drive, stop func() error, err error) {
+	if d, err = drive.New(c); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -43,12 +43,12 @@ func Play(ctx context.Context, p *plan.Plan) (d *drive.Drive, stop func() error,
 	stop = func() error { cancel(); return <-ended }
 	for limit := time.Now().Add(connectWithin); ; {
 		s := d.Stats()
-		if s.Welcomed == p.Devices {
+		if s.Welcomed == c.Plan.Devices {
 			d.Begin(time.Now())
 			return d, stop, nil
 		}
 		if time.Now().After(limit) {
-			err = fmt.Errorf("%d of %d devices are connected after %v; %v", s.Welcomed, p.Devices, connectWithin, s.Errors)
+			err = fmt.Errorf("%d of %d devices are connected after %v; %v", s.Welcomed, c.Plan.Devices, connectWithin, s.Errors)
 		}
 		if err = errors.Join(err, run.Wait(ctx, 10*time.Millisecond)); err != nil {
 			return nil, nil, errors.Join(err, stop())

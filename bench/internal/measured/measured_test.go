@@ -13,7 +13,6 @@ import (
 
 	"github.com/holter-iot/holter/bench/internal/measured"
 	"github.com/holter-iot/holter/liveness"
-	"github.com/holter-iot/holter/liveness/eventlog"
 )
 
 // TestMain is the subject, too.
@@ -31,12 +30,12 @@ func serve(name string) error {
 	if name == "broken" {
 		return errors.New("it does not start")
 	}
-	events, err := eventlog.New(0)
+	_, events, err := measured.NewRegistry(context.Background())
 	if err != nil {
 		return err
 	}
 	return measured.Subject{
-		Hello: measured.Hello{Addr: netip.MustParseAddrPort("127.0.0.1:7")}, Events: events,
+		Hello: measured.Hello{Addr: netip.MustParseAddrPort("127.0.0.1:7")},
 		Answer: func(command string) (any, error) {
 			if command != "bounds" {
 				return nil, errors.New("no such command")
@@ -46,7 +45,7 @@ func serve(name string) error {
 			oldest, newest := events.Bounds()
 			return []uint64{oldest, newest, uint64(n)}, err
 		},
-	}.Obey(context.Background(), os.Stdin, os.Stdout)
+	}.Obey(os.Stdin, os.Stdout)
 }
 
 func start(t *testing.T) *measured.Process {
@@ -69,7 +68,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("Collect = %+v, %v", m, err)
 	}
 	var bounds []uint64
-	if err := errors.Join(p.FillEvents(), p.Ask("bounds", &bounds)); err != nil {
+	if err := p.Ask("bounds", &bounds); err != nil {
 		t.Fatal(err)
 	}
 	if oldest, newest, n := bounds[0], bounds[1], bounds[2]; oldest <= 1 || n != newest-oldest+1 {
@@ -94,7 +93,7 @@ func TestMeter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.FillEvents(); err != nil {
+	if _, err := p.Collect(); err != nil {
 		t.Fatal(err)
 	}
 	u, err := m.Read()

@@ -133,9 +133,6 @@ func (p *Process) hear(answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// FillEvents makes the event log grow to the size that it then keeps.
-func (p *Process) FillEvents() error { return p.Ask(fillEvents, nil) }
-
 // Collect makes the process return to the system what it can, and returns the memory that is left.
 func (p *Process) Collect() (Memory, error) {
 	var m Memory

@@ -78,7 +78,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		if err != nil {
 			return err
 		}
-		return s.Obey(ctx, stdin, stdout)
+		return s.Obey(stdin, stdout)
 	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		_, _ = fmt.Fprint(stderr, "Usage: go run . NAME [flags]; NAME -h lists the flags\n\n")

@@ -27,15 +27,3 @@ func TestStepsOf(t *testing.T) {
 		}
 	}
 }
-
-func TestPercentile(t *testing.T) {
-	lags := []time.Duration{1, 2, 3, 4}
-	for p, want := range map[int]time.Duration{0: 1, 25: 1, 50: 2, 51: 3, 99: 4, 100: 4} {
-		if got := percentile(lags, p); got != want {
-			t.Errorf("percentile(%v) = %v, want %v", p, got, want)
-		}
-	}
-	if got := percentile(nil, 50); got != 0 {
-		t.Errorf("percentile(50) of nothing = %v, want 0", got)
-	}
-}
